@@ -1,0 +1,1 @@
+"""A small LSP + kode client: demo, tests, bench and the terminal chat use it."""

@@ -1,0 +1,1 @@
+"""`kode-sidecar demo`: a recorded turn through the real process."""

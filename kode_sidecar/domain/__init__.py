@@ -1,0 +1,1 @@
+"""Pure values and rules: no IO, no clock, no asyncio."""

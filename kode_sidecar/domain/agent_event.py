@@ -1,0 +1,190 @@
+"""Everything that happens in a session, as a closed union of small values.
+
+They are journal records and wire events at once. `seq` (1, 2, 3 … per session, no gaps) and
+`ts` (RFC 3339, UTC) are stamped by the session when an event is stored; an event that is
+not stored has neither. `BlockDelta` is no event: it is never stored and has no number.
+"""
+
+from typing import Any, Literal
+
+from msgspec import Struct, field
+
+from kode_sidecar.domain.change_set import ChangeSetState, FileView
+from kode_sidecar.domain.error_info import ErrorInfo
+from kode_sidecar.domain.message import Block, Cost, Role, Usage
+
+StopReason = Literal[
+    "end_turn",
+    "cancelled",
+    "max_tool_rounds",
+    "max_tokens",
+    "refusal",
+    "error",
+    "interrupted",
+]
+ResolvedBy = Literal["user", "policy", "cancel", "timeout"]
+NoticeLevel = Literal["info", "warning", "error"]
+
+
+class EventBase(
+    Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, tag_field="type"
+):
+    """Fields common to all events; empty where they do not apply."""
+
+    seq: int = 0
+    ts: str = ""
+    turn_id: str = ""
+    message_id: str = ""
+    block_id: str = ""
+
+
+class TurnStarted(EventBase, tag="turn.started"):
+    """First event of a turn; `message_id` is the user's prompt."""
+
+    agent: str = ""
+    mode: str = ""
+
+
+class TurnCompleted(EventBase, tag="turn.completed"):
+    """Last event of a turn, exactly once. `duration_ms` is wall time."""
+
+    stop_reason: StopReason
+    usage: Usage = field(default_factory=Usage)
+    cost: Cost | None = None
+    cost_usd: float | None = None
+    duration_ms: int = 0
+    error: ErrorInfo | None = None
+
+
+class MessageAdded(EventBase, tag="message.added"):
+    """A message takes its place in the tree. Its blocks follow, then `message.completed`."""
+
+    role: Role
+    parent_id: str | None = None
+    depth: int = 0
+    version: int = 1
+    created_at: str = ""
+    meta: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+class MessageCompleted(EventBase, tag="message.completed"):
+    """The message is on disk; with what is known only at its end."""
+
+    usage: Usage | None = None
+    cost: Cost | None = None
+    cost_usd: float | None = None
+    duration_ms: int | None = None
+    response_id: str | None = None
+    model: str | None = None
+    is_api_error_message: bool = False
+
+
+class BlockStarted(EventBase, tag="block.started"):
+    """A block opens; `block` holds its type and what is known. Deltas may follow."""
+
+    block: Block
+
+
+class BlockCompleted(EventBase, tag="block.completed"):
+    """The whole block; authoritative over any deltas. Once per block."""
+
+    block: Block
+
+
+class BlockDropped(EventBase, tag="block.dropped"):
+    """The block belongs to a discarded attempt: remove what was shown. Instead of completed."""
+
+    reason: str = ""
+
+
+class ToolProgress(EventBase, tag="tool.progress"):
+    """Not stored. How far a running tool is; it never reaches the model."""
+
+    tool_use_id: str
+    sibling_tool_use_ids: tuple[str, ...] = ()
+    message: str = ""
+    completed: int | None = None
+    total: int | None = None
+
+
+class ChangeSetUpdated(EventBase, tag="changeSet.updated"):
+    """Proposed edits changed. A hunk travels whole once, afterwards as id and state."""
+
+    change_set_id: str
+    state: ChangeSetState
+    files: tuple[FileView, ...] = ()
+
+
+class PermissionOption(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One answer the user can give."""
+
+    option_id: str
+    kind: Literal["allow_once", "allow_session", "reject"]
+    name: str
+
+
+class PermissionRequested(EventBase, tag="permission.requested"):
+    """The user is asked; the tool call waits. Resolved exactly once."""
+
+    request_id: str
+    tool_use_id: str
+    title: str
+    subject: str
+    options: tuple[PermissionOption, ...]
+
+
+class PermissionResolved(EventBase, tag="permission.resolved"):
+    """The question has its answer; `option_id` is absent when nobody chose."""
+
+    request_id: str
+    by: ResolvedBy
+    option_id: str | None = None
+
+
+class SessionUpdated(EventBase, tag="session.updated"):
+    """Title or head of the session changed; absent means unchanged."""
+
+    title: str | None = None
+    head_id: str | None = None
+
+
+class UsageUpdated(EventBase, tag="usage.updated"):
+    """Running totals of the session."""
+
+    usage: Usage
+    cost: Cost | None = None
+    cost_usd: float | None = None
+
+
+class Notice(EventBase, tag="notice"):
+    """Something a user should see once. `code` is stable, `message` is for reading."""
+
+    code: str
+    message: str
+    level: NoticeLevel = "info"
+
+
+Event = (
+    TurnStarted
+    | TurnCompleted
+    | MessageAdded
+    | MessageCompleted
+    | BlockStarted
+    | BlockCompleted
+    | BlockDropped
+    | ToolProgress
+    | ChangeSetUpdated
+    | PermissionRequested
+    | PermissionResolved
+    | SessionUpdated
+    | UsageUpdated
+    | Notice
+)
+
+
+class BlockDelta(Struct, frozen=True, gc=False, rename="camel"):
+    """Growth of an open block: `add` goes at offset `at`, counted in Unicode code points."""
+
+    block_id: str
+    at: int
+    add: str

@@ -1,0 +1,79 @@
+"""Change sets as the editor sees them: files with hunks, each hunk decided on its own.
+
+Change set: proposed → partly_decided → decided.
+Hunk: proposed → applied | rejected | replaced | superseded | stale | conflict | diverged | undone.
+"""
+
+from typing import Literal
+
+from msgspec import Struct
+
+ChangeSetState = Literal["proposed", "partly_decided", "decided"]
+HunkState = Literal[
+    "proposed",
+    "applied",
+    "rejected",
+    "replaced",
+    "superseded",
+    "stale",
+    "conflict",
+    "diverged",
+    "undone",
+]
+HunkKind = Literal["modify", "create", "rename", "delete"]
+HunkFlag = Literal["unread", "staleRead", "sensitive", "invisibleCharacters"]
+
+
+class Position(Struct, frozen=True, gc=False):
+    """LSP position: zero-based line, `character` in the negotiated position encoding."""
+
+    line: int
+    character: int
+
+
+class Range(Struct, frozen=True, gc=False):
+    """LSP range, end exclusive."""
+
+    start: Position
+    end: Position
+
+
+class HunkView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A hunk on the wire. Sent whole once; afterwards only `hunk_id` and `state`.
+
+    `range` and `old_text` are those of the editor's text at the file's `version`.
+    `superseded_by` names the hunk that took over.
+    """
+
+    hunk_id: str
+    state: HunkState
+    kind: HunkKind | None = None
+    range: Range | None = None
+    old_text: str | None = None
+    new_text: str | None = None
+    flags: tuple[HunkFlag, ...] = ()
+    superseded_by: str | None = None
+
+
+class TextBase(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The text a proposal was computed on. `version` is absent for a file read from disk.
+
+    `sha256` is over the text in UTF-8 with LF line ends and without BOM.
+    """
+
+    uri: str
+    sha256: str
+    encoding: str
+    eol: str
+    bom: bool = False
+    version: int | None = None
+
+
+class FileView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The hunks of one file, in document order. `path` is relative to its root."""
+
+    uri: str
+    path: str
+    hunks: tuple[HunkView, ...]
+    version: int | None = None
+    base: TextBase | None = None

@@ -1,0 +1,43 @@
+"""`ErrorInfo`: the one shape of a failure on the wire, in events, logs and tool results."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from kode_sidecar.errors import ERRORS, KodeError
+
+
+class ErrorInfo(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A failure as users and plugin authors see it.
+
+    `code` is a key of `errors.ERRORS`; `message` says what is wrong and how to mend it.
+    """
+
+    code: str
+    message: str
+    category: str
+    retryable: bool
+    http_status: int | None = None
+    retry_after_ms: int | None = None
+    details: dict[str, Any] | None = None
+
+
+def error_info(error: KodeError) -> ErrorInfo:
+    """The wire form of a `KodeError`."""
+    return ErrorInfo(
+        code=error.code,
+        message=error.message,
+        category=error.category,
+        retryable=error.retryable,
+        http_status=error.http_status,
+        retry_after_ms=error.retry_after_ms,
+        details=dict(error.details) if error.details else None,
+    )
+
+
+def failure(code: str, message: str, **details: Any) -> ErrorInfo:
+    """An `ErrorInfo` from a code of the table, for failures that are values from the start."""
+    _, category, retryable = ERRORS[code]
+    return ErrorInfo(
+        code=code, message=message, category=category, retryable=retryable, details=details or None
+    )

@@ -1,0 +1,95 @@
+"""What a model says, normalised over all providers.
+
+A provider yields batches of these, one batch per socket read. Ordering: `ResponseStarted`
+first; deltas in the order of the stream; `UsageReported` at most once; the last event is
+exactly one of `ResponseFinished` and `ResponseFailed`. `AttemptDropped` takes back
+everything since the last `ResponseStarted`; a new `ResponseStarted` follows it.
+"""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from kode_sidecar.domain.error_info import ErrorInfo
+from kode_sidecar.domain.message import Cost, Usage
+
+# `incomplete`: the stream ended without its end mark; `other`: a reason we do not know.
+FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "incomplete", "other"]
+
+
+class ResponseStarted(Struct, frozen=True, gc=False):
+    """The model began to answer. Ids are the provider's."""
+
+    response_id: str | None
+    model: str | None
+
+
+class TextDelta(Struct, frozen=True, gc=False):
+    text: str
+
+
+class ThinkingDelta(Struct, frozen=True, gc=False):
+    """A piece of reasoning; an empty one opens an empty thinking block."""
+
+    text: str
+
+
+class ToolUseStarted(Struct, frozen=True, gc=False):
+    """A tool call opened. `index` names it within the response, whatever the wire did."""
+
+    index: int
+    tool_use_id: str
+    name: str
+
+
+class ToolUseDelta(Struct, frozen=True, gc=False):
+    """A piece of the raw JSON text of the arguments."""
+
+    index: int
+    json: str
+
+
+class UsageReported(Struct, frozen=True):
+    usage: Usage
+    cost: Cost | None = None
+    cost_usd: float | None = None
+
+
+class ModelNotice(Struct, frozen=True):
+    """Something the user should be told once, such as a retired model id."""
+
+    code: str
+    message: str
+
+
+class AttemptDropped(Struct, frozen=True):
+    """The attempt failed after something was shown; another one follows."""
+
+    reason: str
+
+
+class ResponseFinished(Struct, frozen=True):
+    """The end of the answer. `raw_reason` is the provider's own word."""
+
+    reason: FinishReason
+    raw_reason: str | None = None
+
+
+class ResponseFailed(Struct, frozen=True):
+    """No answer, or a broken one; all retries are spent."""
+
+    error: ErrorInfo
+
+
+ModelEvent = (
+    ResponseStarted
+    | TextDelta
+    | ThinkingDelta
+    | ToolUseStarted
+    | ToolUseDelta
+    | UsageReported
+    | ModelNotice
+    | AttemptDropped
+    | ResponseFinished
+    | ResponseFailed
+)

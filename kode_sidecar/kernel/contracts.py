@@ -1,0 +1,178 @@
+"""What the turn loop needs from the world, and what it promises. Open to all rooms."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from msgspec import Struct
+
+from kode_sidecar.domain.agent_event import BlockDelta, Event, StopReason
+from kode_sidecar.domain.error_info import ErrorInfo
+from kode_sidecar.domain.message import Message, Role, TextBlock, Usage
+from kode_sidecar.domain.model_event import ModelEvent
+
+ToolChoice = Literal["auto", "none", "required"]
+IdKind = Literal["session", "turn", "message", "block", "change_set", "hunk", "request", "artifact"]
+NewId = Callable[[IdKind], str]
+
+
+class Clock(Protocol):
+    """Time, replaceable in replays."""
+
+    def timestamp(self) -> str:
+        """Now, RFC 3339 in UTC with milliseconds, e.g. `2026-01-02T03:04:05.678Z`."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds on a clock that never goes back."""
+        ...
+
+
+class Emit(Protocol):
+    """Where the loop reports what happens."""
+
+    def __call__(self, event: Event | BlockDelta) -> None:
+        """Store and publish, in call order. Never raises and never blocks."""
+        ...
+
+    async def flow(self) -> None:
+        """Wait for room downstream. Raises KodeError `Storage` when the journal cannot be written."""
+        ...
+
+
+@dataclass(frozen=True)
+class ToolSpec:
+    """A tool as the model is told of it. `schema` is JSON Schema for the arguments."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ModelRequest:
+    """One question to the model.
+
+    `model` is a logical model name (`ide-chat`) or a provider's own id. `temperature`, `top_p`
+    and `max_tokens` are wishes: a provider leaves out what the model does not accept.
+    `cache_key` is stable over a session.
+    """
+
+    model: str
+    system: str
+    messages: Sequence[Message]
+    tools: Sequence[ToolSpec] = ()
+    tool_choice: ToolChoice = "auto"
+    temperature: float | None = 0.3
+    top_p: float | None = 0.95
+    max_tokens: int | None = None
+    cache_key: str = ""
+
+
+class ModelClient(Protocol):
+    """A model behind some provider."""
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[ModelEvent]]:
+        """Ask, and yield the answer in batches, one per socket read (order: `domain.model_event`).
+
+        Failures are events, not exceptions. Closing the iterator or cancelling the task that
+        drives it closes the connection at once.
+        """
+        ...
+
+
+class ToolOutcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a tool hands back. A failure is a value that tells the model what to do next.
+
+    `content` is what the model reads, `summary` the one line for cards and logs.
+    """
+
+    ok: bool
+    summary: str
+    content: str = ""
+    data: Any = None
+    artifacts: tuple[str, ...] = ()
+    error: ErrorInfo | None = None
+
+
+def tool_failure(error: ErrorInfo) -> ToolOutcome:
+    """A failed outcome whose text is the error's message."""
+    return ToolOutcome(ok=False, summary=error.message, content=error.message, error=error)
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """One call as a tool sees it. `progress(message, completed, total)` reaches the user only."""
+
+    tool_use_id: str
+    name: str
+    session_id: str
+    turn_id: str
+    message_id: str
+    sibling_tool_use_ids: tuple[str, ...] = ()
+    progress: Callable[[str, int | None, int | None], None] = lambda message, completed, total: None
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool: its params struct (the docstring is the description the model reads) and its run.
+
+    Neighbouring calls of `read_only` tools run in parallel; all others run alone, in order.
+    `run` gets an instance of `params`; a KodeError it raises becomes a failed outcome.
+    """
+
+    name: str
+    params: type[Struct]
+    run: Callable[[Any, ToolCall], Awaitable[ToolOutcome]]
+    read_only: bool = False
+
+
+ArtifactSink = Callable[[str], str]
+"""Stores a large text and returns the name under which the user finds it."""
+
+
+@dataclass(frozen=True)
+class Incoming:
+    """Input that joins a running turn: a reminder to the model, or the user's steering."""
+
+    role: Role
+    content: tuple[TextBlock, ...]
+    meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+class Context(Protocol):
+    """The conversation as one turn sees it; it owns the tree and the store."""
+
+    def open(self, role: Role, meta: Mapping[str, Any]) -> Message:
+        """A new, empty message below the newest of this turn. Nothing is written yet."""
+        ...
+
+    def commit(self, message: Message) -> None:
+        """Write the finished message and make it the newest. Raises KodeError `Storage`."""
+        ...
+
+    def request(self, tools: Sequence[ToolSpec], tool_choice: ToolChoice) -> ModelRequest:
+        """The exact next request."""
+        ...
+
+    def take_incoming(self) -> Sequence[Incoming]:
+        """Input that arrived since the last call, oldest first; each is handed out once."""
+        ...
+
+
+@dataclass(frozen=True)
+class TurnLimits:
+    """`max_tool_rounds` model answers with tool calls, then a summary without tools."""
+
+    max_tool_rounds: int
+    max_result_chars: int = 60_000
+
+
+@dataclass(frozen=True)
+class TurnEnd:
+    """How a turn ended."""
+
+    stop_reason: StopReason
+    usage: Usage
+    error: ErrorInfo | None = None
+

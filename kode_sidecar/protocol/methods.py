@@ -1,0 +1,94 @@
+"""THE table of `kode/*` methods: everything generated about the wire comes from here."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from kode_sidecar.protocol import change_set, events, session, turn
+
+PROTOCOL_VERSION = "0.9"
+
+Direction = Literal["client_to_server", "server_to_client"]
+Kind = Literal["request", "notification"]
+
+
+@dataclass(frozen=True)
+class Method:
+    """One method. `errors` are codes of `errors.ERRORS` beyond InvalidParams and InternalError."""
+
+    name: str
+    summary: str
+    params: type[Any]
+    result: type[Any] | None = None
+    errors: tuple[str, ...] = ()
+    direction: Direction = "client_to_server"
+    since: str = "0.9"
+    stability: Literal["stable", "experimental"] = "stable"
+
+    @property
+    def kind(self) -> Kind:
+        return "notification" if self.result is None else "request"
+
+
+METHODS: tuple[Method, ...] = (
+    Method(
+        "kode/session/new",
+        "Create a session; it is on disk before the answer.",
+        session.SessionNewParams,
+        session.SessionNewResult,
+        ("ConfigInvalid", "Storage"),
+    ),
+    Method(
+        "kode/turn/start",
+        "Send a prompt. Answers at acceptance; the turn then streams.",
+        turn.TurnStartParams,
+        turn.TurnStartResult,
+        ("SessionNotFound", "MessageNotFound", "TurnActive", "AuthRequired", "Storage"),
+    ),
+    Method(
+        "kode/turn/cancel",
+        "Stop the running turn. Cancelling an idle session answers `cancelled: false`.",
+        turn.TurnCancelParams,
+        turn.TurnCancelResult,
+        ("SessionNotFound",),
+    ),
+    Method(
+        "kode/changeSet/get",
+        "A change set as it stands now, with a unified diff.",
+        change_set.ChangeSetRef,
+        change_set.ChangeSetView,
+        ("ChangeSetNotFound",),
+    ),
+    Method(
+        "kode/changeSet/decide",
+        "Accept, reject or replace hunks; answers when the editor's text was checked.",
+        change_set.DecideParams,
+        change_set.DecideResult,
+        ("ChangeSetNotFound", "ChangeSetClosed", "Storage"),
+    ),
+    Method("kode/ping", "Is anybody there?", session.PingParams, session.PingResult),
+    Method(
+        "kode/doctor",
+        "Settings with their sources, and what is wrong with them. No secrets.",
+        session.Empty,
+        session.DoctorResult,
+    ),
+    Method(
+        "kode/event",
+        "Durable events of one session.",
+        events.EventParams,
+        direction="server_to_client",
+    ),
+    Method(
+        "kode/delta",
+        "Growth of open blocks.",
+        events.DeltaParams,
+        direction="server_to_client",
+    ),
+    Method(
+        "kode/permission/request",
+        "Ask the user to allow a tool call.",
+        turn.PermissionRequestParams,
+        turn.PermissionRequestResult,
+        direction="server_to_client",
+    ),
+)

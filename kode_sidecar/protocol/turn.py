@@ -1,0 +1,65 @@
+"""Params and results of `kode/turn/*`, and the question the server asks the editor."""
+
+from typing import Any
+
+from msgspec import UNSET, Struct, UnsetType, field
+
+from kode_sidecar.domain.agent_event import PermissionOption
+from kode_sidecar.domain.message import Block
+from kode_sidecar.protocol.session import Mode
+
+
+class TurnStartParams(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Start a turn. `parent_id` absent = below the head; `null` = a new root.
+
+    The same `client_turn_key` gives the same turn, with `deduplicated: true`.
+    Empty `input` goes on after `max_tool_rounds`.
+    """
+
+    session_id: str
+    input: tuple[Block, ...]
+    parent_id: str | None | UnsetType = UNSET
+    client_turn_key: str | None = None
+    mode: Mode | None = None
+    model: str | None = None
+    options: dict[str, Any] | None = None
+    meta: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+class TurnStartResult(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Sent at acceptance: the prompt is saved. `message_id` is the prompt's."""
+
+    turn_id: str
+    message_id: str
+    deduplicated: bool = False
+
+
+class TurnCancelParams(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Without `turn_id` whatever turn runs; with it only that one."""
+
+    session_id: str
+    turn_id: str | None = None
+
+
+class TurnCancelResult(Struct, frozen=True):
+    """`cancelled: false` when nothing ran."""
+
+    cancelled: bool
+
+
+class PermissionRequestParams(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Ask the user. No answer in time counts as reject."""
+
+    request_id: str
+    session_id: str
+    turn_id: str
+    tool_use_id: str
+    title: str
+    subject: str
+    options: tuple[PermissionOption, ...]
+
+
+class PermissionRequestResult(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The chosen option."""
+
+    option_id: str

@@ -1,0 +1,1 @@
+"""Model adapters; the only users of HTTP."""

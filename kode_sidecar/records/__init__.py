@@ -1,0 +1,1 @@
+"""Every byte written to disk."""

@@ -1,0 +1,1 @@
+"""The tools on offer; one file = params struct and run."""

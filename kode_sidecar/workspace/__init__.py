@@ -1,0 +1,1 @@
+"""The user's files as the editor sees them: open text first, disk second."""
