@@ -38,14 +38,14 @@ class EventBase(
     block_id: str = ""
 
 
-class TurnStarted(EventBase, tag="turn.started"):
+class TurnStarted(EventBase, frozen=True, kw_only=True, tag="turn.started"):
     """First event of a turn; `message_id` is the user's prompt."""
 
     agent: str = ""
     mode: str = ""
 
 
-class TurnCompleted(EventBase, tag="turn.completed"):
+class TurnCompleted(EventBase, frozen=True, kw_only=True, tag="turn.completed"):
     """Last event of a turn, exactly once. `duration_ms` is wall time."""
 
     stop_reason: StopReason
@@ -56,7 +56,7 @@ class TurnCompleted(EventBase, tag="turn.completed"):
     error: ErrorInfo | None = None
 
 
-class MessageAdded(EventBase, tag="message.added"):
+class MessageAdded(EventBase, frozen=True, kw_only=True, tag="message.added"):
     """A message takes its place in the tree. Its blocks follow, then `message.completed`."""
 
     role: Role
@@ -67,7 +67,7 @@ class MessageAdded(EventBase, tag="message.added"):
     meta: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
-class MessageCompleted(EventBase, tag="message.completed"):
+class MessageCompleted(EventBase, frozen=True, kw_only=True, tag="message.completed"):
     """The message is on disk; with what is known only at its end."""
 
     usage: Usage | None = None
@@ -79,25 +79,25 @@ class MessageCompleted(EventBase, tag="message.completed"):
     is_api_error_message: bool = False
 
 
-class BlockStarted(EventBase, tag="block.started"):
+class BlockStarted(EventBase, frozen=True, kw_only=True, tag="block.started"):
     """A block opens; `block` holds its type and what is known. Deltas may follow."""
 
     block: Block
 
 
-class BlockCompleted(EventBase, tag="block.completed"):
+class BlockCompleted(EventBase, frozen=True, kw_only=True, tag="block.completed"):
     """The whole block; authoritative over any deltas. Once per block."""
 
     block: Block
 
 
-class BlockDropped(EventBase, tag="block.dropped"):
+class BlockDropped(EventBase, frozen=True, kw_only=True, tag="block.dropped"):
     """The block belongs to a discarded attempt: remove what was shown. Instead of completed."""
 
     reason: str = ""
 
 
-class ToolProgress(EventBase, tag="tool.progress"):
+class ToolProgress(EventBase, frozen=True, kw_only=True, tag="tool.progress"):
     """Not stored. How far a running tool is; it never reaches the model."""
 
     tool_use_id: str
@@ -107,7 +107,7 @@ class ToolProgress(EventBase, tag="tool.progress"):
     total: int | None = None
 
 
-class ChangeSetUpdated(EventBase, tag="changeSet.updated"):
+class ChangeSetUpdated(EventBase, frozen=True, kw_only=True, tag="changeSet.updated"):
     """Proposed edits changed. A hunk travels whole once, afterwards as id and state."""
 
     change_set_id: str
@@ -123,7 +123,7 @@ class PermissionOption(Struct, frozen=True, kw_only=True, rename="camel"):
     name: str
 
 
-class PermissionRequested(EventBase, tag="permission.requested"):
+class PermissionRequested(EventBase, frozen=True, kw_only=True, tag="permission.requested"):
     """The user is asked; the tool call waits. Resolved exactly once."""
 
     request_id: str
@@ -133,7 +133,7 @@ class PermissionRequested(EventBase, tag="permission.requested"):
     options: tuple[PermissionOption, ...]
 
 
-class PermissionResolved(EventBase, tag="permission.resolved"):
+class PermissionResolved(EventBase, frozen=True, kw_only=True, tag="permission.resolved"):
     """The question has its answer; `option_id` is absent when nobody chose."""
 
     request_id: str
@@ -141,14 +141,14 @@ class PermissionResolved(EventBase, tag="permission.resolved"):
     option_id: str | None = None
 
 
-class SessionUpdated(EventBase, tag="session.updated"):
+class SessionUpdated(EventBase, frozen=True, kw_only=True, tag="session.updated"):
     """Title or head of the session changed; absent means unchanged."""
 
     title: str | None = None
     head_id: str | None = None
 
 
-class UsageUpdated(EventBase, tag="usage.updated"):
+class UsageUpdated(EventBase, frozen=True, kw_only=True, tag="usage.updated"):
     """Running totals of the session."""
 
     usage: Usage
@@ -156,7 +156,7 @@ class UsageUpdated(EventBase, tag="usage.updated"):
     cost_usd: float | None = None
 
 
-class Notice(EventBase, tag="notice"):
+class Notice(EventBase, frozen=True, kw_only=True, tag="notice"):
     """Something a user should see once. `code` is stable, `message` is for reading."""
 
     code: str

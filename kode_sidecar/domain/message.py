@@ -19,27 +19,27 @@ class BlockBase(
     id: str = ""
 
 
-class TextBlock(BlockBase, tag="text"):
+class TextBlock(BlockBase, frozen=True, kw_only=True, tag="text"):
     """Plain text, Markdown where it comes from the model."""
 
     text: str
 
 
-class ThinkingBlock(BlockBase, tag="thinking"):
+class ThinkingBlock(BlockBase, frozen=True, kw_only=True, tag="thinking"):
     """The model's reasoning. An empty text is a thinking block too: some hosts demand it back."""
 
     text: str
     signature: str | None = None
 
 
-class ImageBlock(BlockBase, tag="image"):
+class ImageBlock(BlockBase, frozen=True, kw_only=True, tag="image"):
     """An image as base64; `media_type` such as `image/png`."""
 
     media_type: str
     data: str
 
 
-class ResourceBlock(BlockBase, tag="resource"):
+class ResourceBlock(BlockBase, frozen=True, kw_only=True, tag="resource"):
     """A file or selection that the user attached. `text` is what the user saw when attaching."""
 
     uri: str
@@ -49,7 +49,7 @@ class ResourceBlock(BlockBase, tag="resource"):
     end_line: int | None = None
 
 
-class ToolUseBlock(BlockBase, tag="tool_use"):
+class ToolUseBlock(BlockBase, frozen=True, kw_only=True, tag="tool_use"):
     """A tool call. `tool_use_id` is the model's own id, kept verbatim.
 
     `invalid_input` holds the raw argument text when it was no JSON object; such a call
@@ -65,7 +65,7 @@ class ToolUseBlock(BlockBase, tag="tool_use"):
 ResultContent = TextBlock | ImageBlock
 
 
-class ToolResultBlock(BlockBase, tag="tool_result"):
+class ToolResultBlock(BlockBase, frozen=True, kw_only=True, tag="tool_result"):
     """The answer to a tool call. `summary` is the collapsed line of a tool card."""
 
     tool_use_id: str

@@ -1,6 +1,6 @@
 """What the turn loop needs from the world, and what it promises. Open to all rooms."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -36,7 +36,11 @@ class Emit(Protocol):
         ...
 
     async def flow(self) -> None:
-        """Wait for room downstream. Raises KodeError `Storage` when the journal cannot be written."""
+        """Wait for room downstream; awaited after each batch and before each tool.
+
+        Raises KodeError `Storage` when the journal cannot be written, and
+        asyncio.CancelledError once the turn is being cancelled.
+        """
         ...
 
 
@@ -72,7 +76,11 @@ class ModelRequest:
 class ModelClient(Protocol):
     """A model behind some provider."""
 
-    def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[ModelEvent]]:
+    def missing(self) -> ErrorInfo | None:
+        """What keeps this model from being asked at all, such as a missing key; None if ready."""
+        ...
+
+    def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[ModelEvent], None]:
         """Ask, and yield the answer in batches, one per socket read (order: `domain.model_event`).
 
         Failures are events, not exceptions. Closing the iterator or cancelling the task that
@@ -100,6 +108,10 @@ def tool_failure(error: ErrorInfo) -> ToolOutcome:
     return ToolOutcome(ok=False, summary=error.message, content=error.message, error=error)
 
 
+def _no_progress(_message: str, _completed: int | None, _total: int | None) -> None:
+    """Nobody watches."""
+
+
 @dataclass(frozen=True)
 class ToolCall:
     """One call as a tool sees it. `progress(message, completed, total)` reaches the user only."""
@@ -110,7 +122,7 @@ class ToolCall:
     turn_id: str
     message_id: str
     sibling_tool_use_ids: tuple[str, ...] = ()
-    progress: Callable[[str, int | None, int | None], None] = lambda message, completed, total: None
+    progress: Callable[[str, int | None, int | None], None] = _no_progress
 
 
 @dataclass(frozen=True)
@@ -156,16 +168,41 @@ class Context(Protocol):
         ...
 
     def take_incoming(self) -> Sequence[Incoming]:
-        """Input that arrived since the last call, oldest first; each is handed out once."""
+        """Input due before the next model request, oldest first; each is handed out once."""
+        ...
+
+    def wants_another_step(self) -> bool:
+        """Has the user steered since the last request? Then the turn does not end yet."""
         ...
 
 
 @dataclass(frozen=True)
 class TurnLimits:
-    """`max_tool_rounds` model answers with tool calls, then a summary without tools."""
+    """What a turn may use.
+
+    After `max_tool_rounds` answers with tool calls the model gets `limit_instruction` and must
+    sum up without tools. A tool result longer than `max_result_chars` is cut and kept whole
+    as an artifact.
+    """
 
     max_tool_rounds: int
+    limit_instruction: str
     max_result_chars: int = 60_000
+
+
+@dataclass(frozen=True)
+class TurnScope:
+    """Who this turn is, and the small services it needs.
+
+    `report_bug(where, error)` gets exceptions that should not exist; they reach the log only.
+    """
+
+    session_id: str
+    turn_id: str
+    new_id: NewId
+    clock: Clock
+    save_artifact: ArtifactSink
+    report_bug: Callable[[str, BaseException], None]
 
 
 @dataclass(frozen=True)
@@ -175,4 +212,3 @@ class TurnEnd:
     stop_reason: StopReason
     usage: Usage
     error: ErrorInfo | None = None
-

@@ -14,7 +14,7 @@ class Empty(Struct, frozen=True):
 
 
 class SessionNewParams(Struct, frozen=True, kw_only=True, rename="camel"):
-    """`agent` names an agent (`ide-helper`, `coder`), `model` a logical model or a provider's id."""
+    """`agent` names an agent (`ide-helper`, `coder`), `model` a logical model or provider id."""
 
     title: str | None = None
     agent: str | None = None

@@ -18,7 +18,7 @@ class TurnStartParams(Struct, frozen=True, kw_only=True, rename="camel"):
 
     session_id: str
     input: tuple[Block, ...]
-    parent_id: str | None | UnsetType = UNSET
+    parent_id: str | UnsetType | None = UNSET
     client_turn_key: str | None = None
     mode: Mode | None = None
     model: str | None = None

@@ -1,0 +1,131 @@
+"""One question to the model, and the assistant message that its answer becomes."""
+
+from collections.abc import Sequence
+from contextlib import aclosing
+
+import msgspec
+
+from kode_sidecar.domain.agent_event import (
+    BlockCompleted,
+    BlockStarted,
+    MessageAdded,
+    MessageCompleted,
+)
+from kode_sidecar.domain.error_info import ErrorInfo
+from kode_sidecar.domain.message import Block, Message, TextBlock, Usage
+from kode_sidecar.kernel.contracts import Context, Emit, ModelClient, ModelRequest, TurnScope
+from kode_sidecar.kernel.message_assembler import MessageAssembler, Shown
+
+
+class ModelStep:
+    """Runs once. Afterwards `assembler` tells what came, and the message is committed.
+
+    The message enters the tree with its first block: an answer without any leaves no trace.
+    A failed answer keeps what was said, plus the error, as a message the model never sees.
+    """
+
+    def __init__(self, scope: TurnScope, context: Context, emit: Emit) -> None:
+        self._scope = scope
+        self._context = context
+        self._emit = emit
+        self._message = context.open("assistant", {})
+        self._added = False
+        self._error_blocks: tuple[Block, ...] = ()
+        self.assembler = MessageAssembler(
+            lambda: scope.new_id("block"), scope.turn_id, self._message.id
+        )
+
+    @property
+    def usage(self) -> Usage:
+        """What this step cost in tokens, as far as the provider said."""
+        return self.assembler.usage or Usage()
+
+    async def run(self, model: ModelClient, request: ModelRequest) -> None:
+        """Stream the answer and commit it, whole, failed or cancelled."""
+        started = self._scope.clock.monotonic()
+        try:
+            await self._stream(model, request)
+            error = self.assembler.error
+            if error is None:
+                self._show(self.assembler.finish())
+            else:
+                self._show(self.assembler.abort(error.message))
+                self._show_error(error)
+        except BaseException:
+            self._show(self.assembler.abort("cancelled"))
+            raise
+        finally:
+            self._commit(round((self._scope.clock.monotonic() - started) * 1000))
+
+    async def _stream(self, model: ModelClient, request: ModelRequest) -> None:
+        async with aclosing(model.stream(request)) as batches:
+            async for batch in batches:
+                self._show(self.assembler.feed(batch))
+                await self._emit.flow()
+
+    def _show(self, events: Sequence[Shown]) -> None:
+        for event in events:
+            if not self._added and isinstance(event, BlockStarted):
+                self._added = True
+                self._emit(message_added(self._message, self._scope.turn_id))
+            self._emit(event)
+
+    def _show_error(self, error: ErrorInfo) -> None:
+        block = TextBlock(id=self._scope.new_id("block"), text=error.message)
+        self._show(block_events(block, self._scope.turn_id, self._message.id))
+        self._error_blocks = (block,)
+
+    def _commit(self, duration_ms: int) -> None:
+        if not self._added:
+            return
+        assembler = self.assembler
+        message = msgspec.structs.replace(
+            self._message,
+            content=(*assembler.blocks, *self._error_blocks),
+            usage=assembler.usage,
+            cost=assembler.cost,
+            cost_usd=assembler.cost_usd,
+            duration_ms=duration_ms,
+            response_id=assembler.response_id,
+            model=assembler.model,
+            is_api_error_message=bool(self._error_blocks),
+        )
+        self._context.commit(message)
+        self._emit(message_completed(message, self._scope.turn_id))
+
+
+def message_added(message: Message, turn_id: str) -> MessageAdded:
+    """The event that places a message in the tree."""
+    return MessageAdded(
+        turn_id=turn_id,
+        message_id=message.id,
+        role=message.role,
+        parent_id=message.parent_id,
+        depth=message.depth,
+        version=message.version,
+        created_at=message.created_at,
+        meta=message.meta,
+    )
+
+
+def message_completed(message: Message, turn_id: str) -> MessageCompleted:
+    """The event that says a message is on disk."""
+    return MessageCompleted(
+        turn_id=turn_id,
+        message_id=message.id,
+        usage=message.usage,
+        cost=message.cost,
+        cost_usd=message.cost_usd,
+        duration_ms=message.duration_ms,
+        response_id=message.response_id,
+        model=message.model,
+        is_api_error_message=message.is_api_error_message,
+    )
+
+
+def block_events(block: Block, turn_id: str, message_id: str) -> tuple[Shown, Shown]:
+    """A block that arrives whole: started and completed at once."""
+    return (
+        BlockStarted(turn_id=turn_id, message_id=message_id, block_id=block.id, block=block),
+        BlockCompleted(turn_id=turn_id, message_id=message_id, block_id=block.id, block=block),
+    )

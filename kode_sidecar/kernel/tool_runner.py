@@ -1,0 +1,195 @@
+"""Runs the tool calls of one answer: in order, neighbouring read-only calls side by side."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+import msgspec
+
+from kode_sidecar.domain.agent_event import BlockCompleted, BlockStarted, ToolProgress
+from kode_sidecar.domain.error_info import error_info, failure
+from kode_sidecar.domain.message import ResultStatus, TextBlock, ToolResultBlock, ToolUseBlock
+from kode_sidecar.errors import KodeError
+from kode_sidecar.kernel.contracts import (
+    Emit,
+    Tool,
+    ToolCall,
+    ToolOutcome,
+    ToolSpec,
+    TurnLimits,
+    TurnScope,
+    tool_failure,
+)
+
+
+def tool_specs(tools: Sequence[Tool]) -> tuple[ToolSpec, ...]:
+    """What the model is told: the params struct's docstring and its JSON Schema."""
+    return tuple(
+        ToolSpec(
+            name=tool.name,
+            description=(tool.params.__doc__ or "").strip(),
+            schema=msgspec.json.schema(tool.params),
+        )
+        for tool in tools
+    )
+
+
+class ToolRun:
+    """The calls of one answer. Every call gets exactly one result, in call order."""
+
+    def __init__(
+        self,
+        scope: TurnScope,
+        tools: Sequence[Tool],
+        limits: TurnLimits,
+        emit: Emit,
+        message_id: str,
+        calls: Sequence[ToolUseBlock],
+    ) -> None:
+        self._scope = scope
+        self._tools = {tool.name: tool for tool in tools}
+        self._limits = limits
+        self._emit = emit
+        self._message_id = message_id
+        self._calls = calls
+        self._siblings = tuple(call.tool_use_id for call in calls)
+        self._block_ids: dict[int, str] = {}
+        self._results: dict[int, ToolResultBlock] = {}
+
+    async def run(self) -> None:
+        """Run all calls. When cancelled, call `answer_rest` afterwards."""
+        for group in self._groups():
+            if len(group) == 1:
+                await self._run_one(group[0])
+                continue
+            try:
+                async with asyncio.TaskGroup() as running:
+                    for position in group:
+                        running.create_task(self._run_one(position))
+            except* KodeError as failed:
+                # Only a failing store raises; the turn ends with it as if calls ran one by one.
+                raise failed.exceptions[0] from None
+
+    def answer_rest(self, code: str, reason: str) -> None:
+        """Give every call that has no result yet a failed one; none of them runs any more."""
+        for position in range(len(self._calls)):
+            if position not in self._results:
+                outcome = tool_failure(failure(code, reason))
+                self._finish(position, outcome, "cancelled" if code == "Cancelled" else "error")
+
+    @property
+    def results(self) -> tuple[ToolResultBlock, ...]:
+        """All results in call order."""
+        return tuple(self._results[position] for position in range(len(self._calls)))
+
+    def _groups(self) -> Iterator[list[int]]:
+        def shared(position: int) -> bool:
+            tool = self._tools.get(self._calls[position].name)
+            return tool is not None and tool.read_only
+
+        for together, positions in groupby(range(len(self._calls)), shared):
+            if together:
+                yield list(positions)
+            else:
+                yield from ([position] for position in positions)
+
+    async def _run_one(self, position: int) -> None:
+        await self._emit.flow()
+        self._start(position)
+        outcome = await self._outcome(self._calls[position])
+        self._finish(position, outcome, _status(outcome))
+
+    async def _outcome(self, call: ToolUseBlock) -> ToolOutcome:
+        tool = self._tools.get(call.name)
+        if tool is None:
+            offered = ", ".join(sorted(self._tools)) or "none"
+            text = f"There is no tool named {call.name!r}. Tools on offer: {offered}."
+            return tool_failure(failure("UnknownTool", text))
+        if call.invalid_input is not None:
+            text = "The arguments were not a valid JSON object; send the call again, whole."
+            return tool_failure(failure("InvalidArguments", text))
+        try:
+            params = msgspec.convert(call.input, tool.params, strict=False)
+        except msgspec.ValidationError as error:
+            text = f"Invalid arguments for {tool.name}: {error}. Mend them and call again."
+            return tool_failure(failure("InvalidArguments", text))
+        try:
+            return await tool.run(params, self._call(call))
+        except KodeError as error:
+            return tool_failure(error_info(error))
+        except Exception as error:
+            self._scope.report_bug(f"tool {tool.name}", error)
+            text = f"{tool.name} failed inside the sidecar; the log has the details. Go on without."
+            return tool_failure(failure("ToolFailed", text))
+
+    def _call(self, call: ToolUseBlock) -> ToolCall:
+        def progress(message: str, completed: int | None, total: int | None) -> None:
+            self._emit(
+                ToolProgress(
+                    turn_id=self._scope.turn_id,
+                    message_id=self._message_id,
+                    tool_use_id=call.tool_use_id,
+                    sibling_tool_use_ids=self._siblings,
+                    message=message,
+                    completed=completed,
+                    total=total,
+                )
+            )
+
+        return ToolCall(
+            tool_use_id=call.tool_use_id,
+            name=call.name,
+            session_id=self._scope.session_id,
+            turn_id=self._scope.turn_id,
+            message_id=self._message_id,
+            sibling_tool_use_ids=self._siblings,
+            progress=progress,
+        )
+
+    def _start(self, position: int) -> str:
+        block_id = self._block_ids[position] = self._scope.new_id("block")
+        self._emit(
+            BlockStarted(
+                turn_id=self._scope.turn_id,
+                message_id=self._message_id,
+                block_id=block_id,
+                block=ToolResultBlock(id=block_id, tool_use_id=self._calls[position].tool_use_id),
+            )
+        )
+        return block_id
+
+    def _finish(self, position: int, outcome: ToolOutcome, status: ResultStatus) -> None:
+        block_id = self._block_ids.get(position) or self._start(position)
+        block = ToolResultBlock(
+            id=block_id,
+            tool_use_id=self._calls[position].tool_use_id,
+            content=(TextBlock(text=self._bounded(outcome.content or outcome.summary)),),
+            is_error=not outcome.ok,
+            status=status,
+            summary=outcome.summary,
+        )
+        self._results[position] = block
+        self._emit(
+            BlockCompleted(
+                turn_id=self._scope.turn_id,
+                message_id=self._message_id,
+                block_id=block_id,
+                block=block,
+            )
+        )
+
+    def _bounded(self, text: str) -> str:
+        limit = self._limits.max_result_chars
+        if len(text) <= limit:
+            return text
+        try:
+            where = f"the whole output is kept as artifact {self._scope.save_artifact(text)}"
+        except KodeError:
+            where = "the rest could not be kept"
+        return f"{text[:limit]}\n[cut after {limit} of {len(text)} characters; {where}]"
+
+
+def _status(outcome: ToolOutcome) -> ResultStatus:
+    if outcome.ok:
+        return "ok"
+    return "denied" if outcome.error is not None and outcome.error.code == "Denied" else "error"

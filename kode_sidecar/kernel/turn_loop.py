@@ -1,0 +1,126 @@
+"""The agent loop: ask the model, run its tools, ask again, until it is done."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from kode_sidecar.domain.error_info import error_info
+from kode_sidecar.domain.message import TextBlock, ToolUseBlock, Usage
+from kode_sidecar.errors import KodeError
+from kode_sidecar.kernel.contracts import (
+    Context,
+    Emit,
+    Incoming,
+    ModelClient,
+    Tool,
+    TurnEnd,
+    TurnLimits,
+    TurnScope,
+)
+from kode_sidecar.kernel.model_step import (
+    ModelStep,
+    block_events,
+    message_added,
+    message_completed,
+)
+from kode_sidecar.kernel.tool_runner import ToolRun, tool_specs
+from kode_sidecar.kernel.turn_limits import calls_may_run, must_sum_up, stop_reason
+
+
+async def run_turn(
+    scope: TurnScope,
+    model: ModelClient,
+    tools: Sequence[Tool],
+    context: Context,
+    limits: TurnLimits,
+    emit: Emit,
+) -> TurnEnd:
+    """Run one turn to its end.
+
+    The prompt is already in `context`. Every message is committed before it is reported
+    complete, and every tool call has its result, whatever happens. A model failure or a
+    failing store is the turn's end, not an exception.
+
+    Raises asyncio.CancelledError when cancelled, after the history was left valid.
+    """
+    turn = _Turn(scope, context, emit)
+    specs = tool_specs(tools)
+    rounds = 0
+    try:
+        while True:
+            summing_up = must_sum_up(rounds, limits.max_tool_rounds)
+            turn.add_incoming(limits.limit_instruction if summing_up else None)
+            await emit.flow()
+            step = ModelStep(scope, context, emit)
+            try:
+                await step.run(model, context.request(specs, "none" if summing_up else "auto"))
+            finally:
+                turn.usage = turn.usage.plus(step.usage)
+            answer = step.assembler
+            if answer.error is not None:
+                return TurnEnd("error", turn.usage, answer.error)
+            if answer.tool_uses:
+                may_run = calls_may_run(answer.finish_reason, summing_up=summing_up)
+                await turn.answer_calls(answer.tool_uses, tools, limits, may_run=may_run)
+                if may_run:
+                    rounds += 1
+                    continue
+            elif not summing_up and context.wants_another_step():
+                continue
+            return TurnEnd(stop_reason(answer.finish_reason, summing_up=summing_up), turn.usage)
+    except KodeError as error:
+        return TurnEnd("error", turn.usage, error_info(error))
+
+
+class _Turn:
+    """What the steps of one turn share."""
+
+    def __init__(self, scope: TurnScope, context: Context, emit: Emit) -> None:
+        self._scope = scope
+        self._context = context
+        self._emit = emit
+        self.usage = Usage()
+
+    def add_incoming(self, limit_instruction: str | None) -> None:
+        """Put reminders, steering and the order to sum up where the model sees them next."""
+        for incoming in self._context.take_incoming():
+            self._add(incoming)
+        if limit_instruction is not None:
+            text = TextBlock(text=limit_instruction)
+            self._add(Incoming("user", (text,), {"origin": "reminder"}))
+
+    async def answer_calls(
+        self,
+        calls: Sequence[ToolUseBlock],
+        tools: Sequence[Tool],
+        limits: TurnLimits,
+        *,
+        may_run: bool,
+    ) -> None:
+        """One tool message with a result for every call."""
+        message = self._context.open("tool", {})
+        self._emit(message_added(message, self._scope.turn_id))
+        run = ToolRun(self._scope, tools, limits, self._emit, message.id, calls)
+        try:
+            if may_run:
+                await run.run()
+            else:
+                run.answer_rest("Cancelled", "Not run: the answer was cut off or out of rounds.")
+        finally:
+            run.answer_rest("Cancelled", "Cancelled before it finished.")
+            message = msgspec.structs.replace(message, content=run.results)
+            self._context.commit(message)
+            self._emit(message_completed(message, self._scope.turn_id))
+
+    def _add(self, incoming: Incoming) -> None:
+        message = self._context.open(incoming.role, incoming.meta)
+        self._emit(message_added(message, self._scope.turn_id))
+        blocks = tuple(
+            TextBlock(id=self._scope.new_id("block"), text=block.text) for block in incoming.content
+        )
+        for block in blocks:
+            for event in block_events(block, self._scope.turn_id, message.id):
+                self._emit(event)
+        message = msgspec.structs.replace(message, content=blocks)
+        self._context.commit(message)
+        self._emit(message_completed(message, self._scope.turn_id))
