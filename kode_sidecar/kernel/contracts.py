@@ -31,8 +31,11 @@ class Clock(Protocol):
 class Emit(Protocol):
     """Where the loop reports what happens."""
 
-    def __call__(self, event: Event | BlockDelta) -> None:
-        """Store and publish, in call order. Never raises and never blocks."""
+    def __call__(self, event: Event | BlockDelta) -> int:
+        """Store and publish, in call order. Never raises and never blocks.
+
+        Returns the event's `seq`, 0 for what is not stored.
+        """
         ...
 
     async def flow(self) -> None:

@@ -1,0 +1,304 @@
+"""The agent loop against a scripted model."""
+
+import asyncio
+
+import pytest
+
+from kode_sidecar.domain.agent_event import BlockCompleted, BlockDelta, MessageCompleted
+from kode_sidecar.domain.error_info import failure
+from kode_sidecar.domain.message import TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
+from kode_sidecar.domain.model_event import (
+    AttemptDropped,
+    ResponseFailed,
+    ResponseFinished,
+    ResponseStarted,
+    TextDelta,
+    ThinkingDelta,
+    ToolUseDelta,
+    ToolUseStarted,
+)
+from kode_sidecar.errors import KodeError
+from kode_sidecar.kernel.contracts import Incoming, TurnLimits
+from tests.support.turn_world import (
+    MemoryContext,
+    Recorder,
+    ScriptedModel,
+    assert_block_order,
+    assert_valid_history,
+    calls,
+    echo_tool,
+    says,
+    turn,
+)
+
+
+async def test_text_streams_and_is_committed() -> None:  # C4 E2
+    context, emit = MemoryContext(), Recorder()
+    end = await turn(ScriptedModel(says("Hel", "lo")), context=context, emit=emit)
+    assert end.stop_reason == "end_turn"
+    assert emit.names() == [
+        "message.added",
+        "block.started",
+        "delta",
+        "delta",
+        "block.completed",
+        "message.completed",
+    ]
+    deltas = [e for e in emit.seen if isinstance(e, BlockDelta)]
+    assert [(d.at, d.add) for d in deltas] == [(0, "Hel"), (3, "lo")]
+    assert isinstance(context.messages[-1].content[0], TextBlock)
+    assert context.messages[-1].content[0].text == "Hello"
+
+
+async def test_all_growth_of_one_batch_is_one_delta() -> None:
+    batch = [ResponseStarted("r", "m"), *(TextDelta(c) for c in "a漢😀b")]
+    model = ScriptedModel([batch, [ResponseFinished("stop")]])
+    emit = Recorder()
+    await turn(model, context=MemoryContext(), emit=emit)
+    deltas = [e for e in emit.seen if isinstance(e, BlockDelta)]
+    assert [d.add for d in deltas] == ["a漢😀b"]
+
+
+async def test_thinking_then_text_then_tools_keep_their_order() -> None:  # C2
+    first = [
+        [ResponseStarted("r", "m"), ThinkingDelta("hm"), TextDelta("\n\nI look")],
+        [ToolUseStarted(0, "echo:0", "echo"), ToolUseStarted(1, "echo:1", "echo")],
+        [ToolUseDelta(1, '{"text"'), ToolUseDelta(0, '{"text": "a"}'), ToolUseDelta(1, ':"b"}')],
+        [ResponseFinished("tool_calls")],
+    ]
+    context, emit = MemoryContext(), Recorder()
+    await turn(ScriptedModel(first, says("done")), echo_tool(), context=context, emit=emit)
+    kinds = [type(b) for b in context.messages[1].content]
+    assert kinds == [ThinkingBlock, TextBlock, ToolUseBlock, ToolUseBlock]
+    assert context.messages[1].content[1].text == "I look"
+    results = context.messages[2].content
+    assert [b.content[0].text for b in results] == ["a", "b"]
+    assert_block_order(emit.seen)
+
+
+async def test_neighbouring_read_only_calls_run_side_by_side_writers_alone() -> None:
+    running: list[str] = []
+    seen: list[tuple[str, ...]] = []
+
+    def tool(name: str, read_only: bool):
+        async def run(params, call):
+            running.append(name)
+            for _ in range(5):
+                await asyncio.sleep(0)
+            seen.append(tuple(running))
+            running.remove(name)
+            from kode_sidecar.kernel.contracts import ToolOutcome
+
+            return ToolOutcome(ok=True, summary="ok")
+
+        return echo_tool(name, read_only=read_only, run=run)
+
+    model = ScriptedModel(
+        calls(("one", ""), ("two", ""), ("writer", ""), ("three", "")), says("done")
+    )
+    tools = [tool("one", True), tool("two", True), tool("writer", False), tool("three", True)]
+    context = MemoryContext()
+    await turn(model, *tools, context=context, emit=Recorder())
+    assert seen[0] == ("one", "two")
+    assert seen[2:] == [("writer",), ("three",)]
+    assert_valid_history(context.messages)
+
+
+async def test_at_the_limit_the_model_sums_up_with_the_same_tools() -> None:  # A15
+    model = ScriptedModel(calls(("echo", "")), calls(("echo", "")), says("summary"))
+    context = MemoryContext()
+    end = await turn(
+        model,
+        echo_tool(),
+        context=context,
+        emit=Recorder(),
+        limits=TurnLimits(max_tool_rounds=2, limit_instruction="Sum up."),
+    )
+    assert end.stop_reason == "max_tool_rounds"
+    assert [r.tool_choice for r in model.requests] == ["auto", "auto", "none"]
+    assert model.requests[2].tools == model.requests[0].tools
+    asked = model.requests[2].messages[-1]
+    assert asked.role == "user"
+    assert asked.meta == {"origin": "reminder"}
+    assert_valid_history(context.messages)
+
+
+async def test_a_model_that_calls_tools_in_its_summary_gets_them_answered_not_run() -> None:
+    model = ScriptedModel(calls(("echo", "")), calls(("echo", "")))
+    context = MemoryContext()
+    limits = TurnLimits(max_tool_rounds=1, limit_instruction="Sum up.")
+    end = await turn(model, echo_tool(), context=context, emit=Recorder(), limits=limits)
+    assert end.stop_reason == "max_tool_rounds"
+    assert_valid_history(context.messages)
+    assert context.messages[-1].content[0].status == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "says_what"),
+    [
+        ("nothing", "{}", "no tool named 'nothing'"),
+        ("echo", '{"text": ', "not a valid JSON object"),
+        ("echo", "[1]", "not a valid JSON object"),
+        ("echo", '{"text": [1]}', "$.text"),
+    ],
+)
+async def test_bad_calls_are_results_the_model_can_read(  # A14 W10
+    name: str, arguments: str, says_what: str
+) -> None:
+    context = MemoryContext()
+    model = ScriptedModel(calls((name, arguments)), says("ok"))
+    end = await turn(model, echo_tool(), context=context, emit=Recorder())
+    result = context.messages[2].content[0]
+    assert isinstance(result, ToolResultBlock)
+    assert result.is_error
+    assert says_what in result.content[0].text
+    assert end.stop_reason == "end_turn"
+
+
+async def test_a_cut_answer_runs_no_tool() -> None:  # W10
+    ran = []
+
+    async def run(params, call):
+        ran.append(1)
+
+    context = MemoryContext()
+    model = ScriptedModel(calls(("echo", '{"text": "a"}'), finish="length"))
+    end = await turn(model, echo_tool(run=run), context=context, emit=Recorder())
+    assert end.stop_reason == "max_tokens"
+    assert ran == []
+    assert_valid_history(context.messages)
+
+
+async def test_a_tool_that_breaks_is_a_result_and_a_log_line() -> None:
+    async def run(params, call):
+        raise ZeroDivisionError("secret detail")
+
+    bugs: list[str] = []
+    context = MemoryContext()
+    model = ScriptedModel(calls(("echo", "")), says("ok"))
+    await turn(model, echo_tool(run=run), context=context, emit=Recorder(), bugs=bugs)
+    assert bugs == ["tool echo"]
+    assert "secret detail" not in context.messages[2].content[0].content[0].text
+
+
+async def test_large_output_becomes_an_artifact_with_a_stated_cut() -> None:  # A14
+    artifacts: list[str] = []
+    context = MemoryContext()
+    model = ScriptedModel(calls(("echo", '{"text": "%s"}' % ("x" * 200))), says("ok"))
+    limits = TurnLimits(max_tool_rounds=5, limit_instruction="", max_result_chars=50)
+    await turn(
+        model,
+        echo_tool(),
+        context=context,
+        emit=Recorder(),
+        limits=limits,
+        artifacts=artifacts,
+    )
+    text = context.messages[2].content[0].content[0].text
+    assert text.startswith("x" * 50 + "\n[cut after 50 of 200 characters")
+    assert "artifact-1" in text
+    assert artifacts == ["x" * 200]
+
+
+async def test_a_dropped_attempt_takes_its_blocks_back() -> None:
+    answer = [
+        [ResponseStarted("r1", "m"), TextDelta("wrong")],
+        [AttemptDropped("connection lost")],
+        [ResponseStarted("r2", "m"), TextDelta("right")],
+        [ResponseFinished("stop")],
+    ]
+    context, emit = MemoryContext(), Recorder()
+    await turn(ScriptedModel(answer), context=context, emit=emit)
+    assert [b.text for b in context.messages[-1].content] == ["right"]
+    assert emit.names().count("block.dropped") == 1
+    assert_block_order(emit.seen)
+
+
+async def test_a_failure_is_a_message_the_user_sees() -> None:  # C8
+    error = failure("Network", "The connection was lost; try again.")
+    answer = [[ResponseStarted("r", "m"), TextDelta("half")], [ResponseFailed(error)]]
+    context, emit = MemoryContext(), Recorder()
+    end = await turn(ScriptedModel(answer), context=context, emit=emit)
+    assert end.stop_reason == "error"
+    assert end.error == error
+    last = context.messages[-1]
+    assert last.is_api_error_message
+    assert [b.text for b in last.content] == ["half", error.message]
+    assert [e for e in emit.seen if isinstance(e, MessageCompleted)][-1].is_api_error_message
+    assert_block_order(emit.seen)
+
+
+async def test_reminders_join_after_the_tool_results() -> None:
+    context = MemoryContext()
+
+    async def run(params, call):
+        from kode_sidecar.kernel.contracts import ToolOutcome
+
+        context.incoming.append(
+            Incoming("user", (TextBlock(text="hunk accepted"),), {"origin": "reminder"})
+        )
+        return ToolOutcome(ok=True, summary="ok")
+
+    model = ScriptedModel(calls(("echo", "")), says("ok"))
+    await turn(model, echo_tool(run=run), context=context, emit=Recorder())
+    assert [m.role for m in context.messages] == ["user", "assistant", "tool", "user", "assistant"]
+
+
+async def test_steering_gets_another_step() -> None:  # O8
+    context = MemoryContext()
+    emit = Recorder()
+
+    def steer_once(count: int) -> None:
+        if isinstance(emit.seen[-1], BlockCompleted) and len(context.messages) == 1:
+            context.incoming.append(Incoming("user", (TextBlock(text="and more"),)))
+            context.steered = True
+
+    emit._at_event = steer_once
+    end = await turn(ScriptedModel(says("one"), says("two")), context=context, emit=emit)
+    assert end.stop_reason == "end_turn"
+    assert [m.role for m in context.messages] == ["user", "assistant", "user", "assistant"]
+
+
+async def test_a_failing_store_ends_the_turn_with_an_error() -> None:
+    context = MemoryContext()
+
+    def commit(message):
+        raise KodeError("Storage", "not saved: disk full")
+
+    context.commit = commit  # type: ignore[method-assign]
+    end = await turn(ScriptedModel(says("x")), context=context, emit=Recorder())
+    assert end.error is not None
+    assert end.error.code == "Storage"
+
+
+async def test_cancel_at_every_event_leaves_a_valid_history() -> None:  # W10 O8
+    def model() -> ScriptedModel:
+        return ScriptedModel(
+            calls(("echo", '{"text": "a"}'), ("echo", '{"text": "b"}'), ("slow", "{}")),
+            says("the", " end"),
+        )
+
+    total = len((await _run_cancelled(model(), at=None)).seen)
+    assert total > 20
+    for at in range(1, total + 1):
+        emit = await _run_cancelled(model(), at=at)
+        assert_block_order(emit.seen)
+
+
+async def _run_cancelled(model: ScriptedModel, at: int | None) -> Recorder:
+    context = MemoryContext()
+    task: asyncio.Task[object]
+
+    def cancel(count: int) -> None:
+        if count == at:
+            task.cancel()
+
+    emit = Recorder(cancel)
+    tools = [echo_tool(), echo_tool("slow", read_only=False)]
+    task = asyncio.create_task(turn(model, *tools, context=context, emit=emit))
+    try:
+        await task
+    except asyncio.CancelledError:
+        assert at is not None
+    assert_valid_history(context.messages)
+    return emit
