@@ -1,0 +1,50 @@
+"""Agents as data (A5): which prompt, how much history, how many tool rounds, which tools."""
+
+from dataclasses import dataclass
+
+from kode_sidecar.errors import KodeError
+
+
+@dataclass(frozen=True)
+class AgentProfile:
+    """One agent.
+
+    `prompt_file` is a name under `prompts/{locale}/`. `window_messages` is how many stored
+    messages of the path the model gets; None means all that fit. `max_tool_rounds` is how many
+    answers with tool calls a turn may have. `tools` are the names on offer, in a fixed order.
+    """
+
+    name: str
+    prompt_file: str
+    window_messages: int | None
+    max_tool_rounds: int
+    tools: tuple[str, ...]
+
+
+_EDITOR_TOOLS = ("read_file", "list_files", "search_code", "propose_edit")
+
+IDE_HELPER = AgentProfile(
+    name="ide-helper",
+    prompt_file="ide_helper_system",
+    window_messages=20,
+    max_tool_rounds=5,
+    tools=_EDITOR_TOOLS,
+)
+CODER = AgentProfile(
+    name="coder",
+    prompt_file="coder_system",
+    window_messages=None,
+    max_tool_rounds=50,
+    tools=_EDITOR_TOOLS,
+)
+BUILT_IN_AGENTS = (IDE_HELPER, CODER)
+DEFAULT_AGENT = IDE_HELPER.name
+
+
+def agent_profile(name: str) -> AgentProfile:
+    """The agent of that name. Raises KodeError `ConfigInvalid` listing the known ones."""
+    for agent in BUILT_IN_AGENTS:
+        if agent.name == name:
+            return agent
+    known = ", ".join(agent.name for agent in BUILT_IN_AGENTS)
+    raise KodeError("ConfigInvalid", f"There is no agent {name!r}; known agents: {known}.")

@@ -1,0 +1,193 @@
+"""What the model sees of a conversation: a window of stored messages, made fit for the API."""
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from kode_sidecar.domain.message import (
+    Block,
+    ImageBlock,
+    Message,
+    ResourceBlock,
+    Role,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+)
+from kode_sidecar.kernel.contracts import ModelRequest, ToolChoice, ToolSpec
+
+_KINDS: dict[Role, tuple[type[Block], ...]] = {
+    "system": (TextBlock, ResourceBlock),
+    "user": (TextBlock, ImageBlock, ResourceBlock),
+    "assistant": (TextBlock, ThinkingBlock, ToolUseBlock),
+    "tool": (),
+}
+_EARLIER = "[Earlier messages of this conversation are left out.]"
+_GO_ON = "[Go on where you stopped.]"
+_NO_RESULT = "[No result: the call was interrupted. Call the tool again if you still need it.]"
+
+
+def cut_window(path: Sequence[Message], limit: int | None) -> list[Message]:
+    """The most recent `limit` messages of a path (A5), all of them for None.
+
+    Tool results are never torn from their calls: the window then begins earlier, at the
+    message that holds the call, and it never begins with a tool message.
+    """
+    start = 0
+    if limit is not None and len(path) > limit:
+        start = _with_calls(path, len(path) - limit)
+    while start < len(path) and path[start].role == "tool":
+        start += 1
+    return list(path[start:])
+
+
+def _with_calls(path: Sequence[Message], start: int) -> int:
+    """`start`, or the assistant message before it that the first results of the window answer."""
+    for message in path[start:]:
+        if message.role == "assistant":
+            return start
+        if any(isinstance(block, ToolResultBlock) for block in message.content):
+            break
+    else:
+        return start
+    callers = (index for index in range(start - 1, -1, -1) if path[index].role == "assistant")
+    return next(callers, start)
+
+
+def normalize_messages_for_api(messages: Iterable[Message]) -> list[Message]:
+    """The messages as every chat API accepts them (C9). Pure; stored messages stay as they are.
+
+    API errors and messages with nothing to say are left out. After each message with tool calls
+    comes one tool message with one result a call, in call order; a missing result is made up, a
+    result without its call is dropped. The first message that is not a system message is the
+    user's; two answers never follow each other and none is last.
+    """
+    out: list[Message] = []
+    for said in _with_results(messages):
+        message = said.message
+        if message.role == "assistant" and _follows_no_input(out):
+            out.append(_note(message, _GO_ON if _has_dialogue(out) else _EARLIER))
+        out.append(message)
+        calls = [block for block in message.content if isinstance(block, ToolUseBlock)]
+        if calls:
+            out.append(_answers(said, calls))
+    if out and out[-1].role == "assistant":
+        out.append(_note(out[-1], _GO_ON))
+    return out
+
+
+@dataclass
+class _Said:
+    """A message, the results found between it and the next answer, and what brought them."""
+
+    message: Message
+    results: list[ToolResultBlock] = field(default_factory=list[ToolResultBlock])
+    carrier: Message | None = None
+
+
+def _with_results(messages: Iterable[Message]) -> list[_Said]:
+    found: list[_Said] = []
+    answer: _Said | None = None
+    for message in messages:
+        if message.is_api_error_message:
+            continue
+        kept = _fit(message)
+        said = None if kept is None else _Said(kept)
+        if said is not None:
+            found.append(said)
+        if message.role == "assistant":
+            answer = said
+        elif answer is not None:
+            results = [block for block in message.content if isinstance(block, ToolResultBlock)]
+            answer.results += results
+            if message.role == "tool":
+                answer.carrier = answer.carrier or message
+    return found
+
+
+def _fit(message: Message) -> Message | None:
+    """The message with the blocks its role may hold; None when it then says nothing."""
+    kinds = _KINDS[message.role]
+    blocks = tuple(
+        block
+        for block in message.content
+        if isinstance(block, kinds) and not (isinstance(block, TextBlock) and _blank(block.text))
+    )
+    if all(isinstance(block, ThinkingBlock) for block in blocks):
+        return None
+    return msgspec.structs.replace(message, content=blocks)
+
+
+def _blank(text: str) -> bool:
+    return not text.strip()
+
+
+def _answers(said: _Said, calls: Sequence[ToolUseBlock]) -> Message:
+    # A model may give two calls the same id; the first result is then the first call's.
+    by_id: defaultdict[str, deque[ToolResultBlock]] = defaultdict(deque)
+    for result in said.results:
+        by_id[result.tool_use_id].append(result)
+    content = tuple(
+        by_id[call.tool_use_id].popleft() if by_id[call.tool_use_id] else _made_up(call)
+        for call in calls
+    )
+    carrier = said.carrier or Message(id="", session_id=said.message.session_id, role="tool")
+    return msgspec.structs.replace(carrier, content=content)
+
+
+def _made_up(call: ToolUseBlock) -> ToolResultBlock:
+    return ToolResultBlock(
+        tool_use_id=call.tool_use_id,
+        content=(TextBlock(text=_NO_RESULT),),
+        is_error=True,
+        status="cancelled",
+    )
+
+
+def _follows_no_input(out: Sequence[Message]) -> bool:
+    return not out or out[-1].role in ("system", "assistant")
+
+
+def _has_dialogue(out: Sequence[Message]) -> bool:
+    return any(message.role != "system" for message in out)
+
+
+def _note(message: Message, text: str) -> Message:
+    content = (TextBlock(text=text),)
+    return Message(id="", session_id=message.session_id, role="user", content=content)
+
+
+@dataclass(frozen=True)
+class PromptContext:
+    """What stays the same over one turn: the system prompt, the window, the model's settings.
+
+    `window` is cut once, at the start of the turn, so that the prompt only grows: hosts cache it
+    by prefix.
+    """
+
+    session_id: str
+    model: str
+    system: str
+    window: Sequence[Message]
+    temperature: float | None = 0.3
+    top_p: float | None = 0.95
+    max_tokens: int | None = None
+
+    def request(
+        self, added: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: ToolChoice
+    ) -> ModelRequest:
+        """The next request; `added` are the messages of this turn so far, the prompt first."""
+        return ModelRequest(
+            model=self.model,
+            system=self.system,
+            messages=normalize_messages_for_api([*self.window, *added]),
+            tools=tools,
+            tool_choice=tool_choice,
+            temperature=self.temperature,
+            top_p=self.top_p,
+            max_tokens=self.max_tokens,
+            cache_key=self.session_id,
+        )

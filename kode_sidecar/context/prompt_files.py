@@ -1,0 +1,62 @@
+"""The texts the model reads: `prompts/{zh,en}/{name}.md`, edited by people (A16)."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from string import Template
+from typing import Literal
+
+from kode_sidecar.errors import KodeError
+
+Locale = Literal["zh", "en"]
+
+
+def find_prompts() -> Path:
+    """The prompts folder of this installation: exe, wheel or checkout.
+
+    Raises KodeError `ConfigInvalid` when none of them has one.
+    """
+    package = Path(__file__).resolve().parents[1]
+    # PyInstaller unpacks data files below `sys._MEIPASS`.
+    unpacked: str | None = getattr(sys, "_MEIPASS", None)
+    places = [Path(unpacked) / "prompts"] if unpacked else []
+    places += [package / "_prompts", package.parent / "prompts"]
+    for place in places:
+        if (place / "en").is_dir():
+            return place
+    text = "The prompt files are missing from this installation; install kode-sidecar again."
+    raise KodeError("ConfigInvalid", text)
+
+
+class PromptFiles:
+    """Prompts in one language, read when asked for: an edited file works without a restart."""
+
+    def __init__(self, folder: Path, locale: Locale) -> None:
+        self._folder = folder / locale
+        self._locale = locale
+
+    def read(self, name: str, values: Mapping[str, str] | None = None) -> str:
+        """The text of `{name}.md`, without outer blank lines.
+
+        With `values` each `$name` in it is replaced; `$$` is a dollar sign.
+        Raises KodeError `ConfigInvalid`.
+        """
+        label = f"prompts/{self._locale}/{name}.md"
+        try:
+            text = (self._folder / f"{name}.md").read_text(encoding="utf-8-sig").strip()
+        except FileNotFoundError:
+            hint = f"The prompt file {label} is missing; restore it or install kode-sidecar again."
+            raise KodeError("ConfigInvalid", hint) from None
+        except (OSError, UnicodeDecodeError):
+            hint = f"The prompt file {label} is not readable as UTF-8; mend it."
+            raise KodeError("ConfigInvalid", hint) from None
+        if values is None:
+            return text
+        try:
+            return Template(text).substitute(values)
+        except KeyError as error:
+            hint = f"{label} uses ${error.args[0]}, which has no value; known: {', '.join(values)}."
+            raise KodeError("ConfigInvalid", hint) from None
+        except ValueError:
+            hint = f"{label} holds a lone $; write $$ for a dollar sign."
+            raise KodeError("ConfigInvalid", hint) from None

@@ -1,0 +1,98 @@
+"""The tree of a conversation: every message has one parent, like a commit in git."""
+
+from collections.abc import Iterable, Sequence
+
+from kode_sidecar.domain.message import Message, Role
+from kode_sidecar.errors import KodeError
+
+
+class Conversation:
+    """Messages by id, with their branches and one head.
+
+    Loading is tolerant: a message whose parent is not there before it (its line was damaged)
+    becomes a root, and of two messages with one id the first counts. Adding is strict.
+    """
+
+    def __init__(self, messages: Iterable[Message] = ()) -> None:
+        self._messages: dict[str, Message] = {}
+        self._parents: dict[str, str | None] = {}
+        self._children: dict[str | None, list[Message]] = {}
+        self._head: str | None = None
+        for message in messages:
+            if message.id not in self._messages:
+                self._insert(message)
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def __contains__(self, message_id: object) -> bool:
+        return message_id in self._messages
+
+    @property
+    def head(self) -> str | None:
+        """Id of the message a new turn starts below; None while there is none."""
+        return self._head
+
+    def set_head(self, message_id: str | None) -> None:
+        """Move the head. Raises KodeError `MessageNotFound`."""
+        self._check(message_id)
+        self._head = message_id
+
+    def add(self, message: Message) -> None:
+        """Insert a message below its parent and make it the head.
+
+        Raises KodeError `MessageNotFound` for an unknown parent, ValueError for an id in use.
+        """
+        self._check(message.parent_id)
+        if message.id in self._messages:
+            raise ValueError(f"message id {message.id!r} is in use")
+        self._insert(message)
+
+    def get(self, message_id: str) -> Message:
+        """Raises KodeError `MessageNotFound`."""
+        self._check(message_id)
+        return self._messages[message_id]
+
+    def path(self, leaf_id: str | None) -> list[Message]:
+        """The messages from the root to `leaf_id`, both included; empty for None.
+
+        Raises KodeError `MessageNotFound`.
+        """
+        self._check(leaf_id)
+        found: list[Message] = []
+        step = leaf_id
+        while step is not None:
+            found.append(self._messages[step])
+            step = self._parents[step]
+        found.reverse()
+        return found
+
+    def children(self, parent_id: str | None) -> Sequence[Message]:
+        """The messages right below `parent_id` (None: the roots), oldest first.
+
+        Raises KodeError `MessageNotFound`.
+        """
+        self._check(parent_id)
+        return tuple(self._children.get(parent_id, ()))
+
+    def next_version(self, parent_id: str | None, role: Role) -> int:
+        """The version of a new message there: 1 + the highest among siblings of that role."""
+        versions = (child.version for child in self.children(parent_id) if child.role == role)
+        return 1 + max(versions, default=0)
+
+    def depth_below(self, parent_id: str | None) -> int:
+        """The depth of a new message there; roots have depth 0."""
+        return 0 if parent_id is None else self.get(parent_id).depth + 1
+
+    def _insert(self, message: Message) -> None:
+        # Only a message that is there already counts as parent: links never form a circle.
+        parent = message.parent_id if message.parent_id in self._messages else None
+        self._messages[message.id] = message
+        self._parents[message.id] = parent
+        self._children.setdefault(parent, []).append(message)
+        self._head = message.id
+
+    def _check(self, message_id: str | None) -> None:
+        if message_id is not None and message_id not in self._messages:
+            text = f"There is no message {message_id!r} in this session; reload its messages."
+            raise KodeError("MessageNotFound", text)

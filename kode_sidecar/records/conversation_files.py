@@ -1,0 +1,94 @@
+"""The files of one conversation, open for writing."""
+
+from pathlib import Path
+
+import msgspec
+
+from kode_sidecar.domain.message import Message
+from kode_sidecar.records.conversation_meta import META_FILE, ConversationMeta
+from kode_sidecar.records.json_text import encode_json
+from kode_sidecar.records.jsonl import DiskCounter, JsonlFile
+from kode_sidecar.records.message_record import encode_message
+from kode_sidecar.records.saver import Saver
+from kode_sidecar.records.storage_error import not_saved
+from kode_sidecar.records.whole_file import replace_file, sync_folder
+
+MESSAGES_FILE = "messages.jsonl"
+JOURNAL_FILE = "journal.jsonl"
+
+
+class ConversationFiles:
+    """`records.conversation_store.ConversationWriter` over `meta.json` and `messages.jsonl`.
+
+    A `new` conversation's meta and folder become durable with the first `sync`; afterwards
+    `meta.json` is replaced without fsync, for `updated_at` can be had from the messages.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        meta: ConversationMeta,
+        saver: Saver,
+        counter: DiskCounter,
+        *,
+        new: bool = False,
+    ) -> None:
+        self._path = folder / META_FILE
+        self._meta = meta
+        self._saver = saver
+        self._counter = counter
+        self._messages = JsonlFile(folder / MESSAGES_FILE, counter)
+        self._new = new
+        if new:
+            # Its name must be in the folder before the folder is synced.
+            JsonlFile(folder / JOURNAL_FILE).close()
+
+    @property
+    def folder(self) -> Path:
+        """Where the journal and the artifacts lie, too."""
+        return self._path.parent
+
+    @property
+    def journal_path(self) -> Path:
+        """Where `records.journal.Journal` belongs."""
+        return self.folder / JOURNAL_FILE
+
+    @property
+    def meta(self) -> ConversationMeta:
+        """As last written."""
+        return self._meta
+
+    def append(self, message: Message) -> None:
+        """Write a message with one write and bump `updated_at`. Raises KodeError `Storage`."""
+        self._messages.append(encode_message(message))
+        updated = max(self._meta.updated_at, message.created_at)
+        self._write_meta(msgspec.structs.replace(self._meta, updated_at=updated))
+
+    def rename(self, title: str) -> None:
+        """Give the conversation a title."""
+        self._write_meta(msgspec.structs.replace(self._meta, title=title))
+
+    def sync(self) -> None:
+        """Save what was written, for `Saver.save`. Blocks; raises KodeError `Storage`."""
+        self._messages.sync()
+        if not self._new:
+            return
+        data = encode_json(self._meta)
+        replace_file(self._path, data, durable=True, counter=self._counter)
+        try:
+            sync_folder(self.folder.parent, self._counter)
+        except OSError as error:
+            raise not_saved(META_FILE, error) from None
+        self._new = False
+
+    def close(self) -> None:
+        """Release the files; harmless when repeated."""
+        self._messages.close()
+
+    def _write_meta(self, meta: ConversationMeta) -> None:
+        self._meta = meta
+        data = encode_json(meta)
+        self._saver.later(
+            self._path,
+            lambda: replace_file(self._path, data, durable=False, counter=self._counter),
+        )

@@ -1,0 +1,40 @@
+"""`meta.json`: the head of a conversation (A7)."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+
+from kode_sidecar.records.json_text import DECODE_ERRORS
+from kode_sidecar.records.storage_error import not_read
+
+META_FILE = "meta.json"
+
+
+class ConversationMeta(Struct, frozen=True, kw_only=True):
+    """What `meta.json` says; snake_case on disk.
+
+    `agent_type` names an agent; times are RFC 3339 in UTC, `updated_at` that of the newest
+    message. `meta` is the user's own and holds `projectRoot` and `roots`.
+    """
+
+    id: str
+    title: str = ""
+    agent_type: str = ""
+    created_at: str = ""
+    updated_at: str = ""
+    meta: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+def read_meta(folder: Path) -> ConversationMeta | None:
+    """The meta of a conversation; None when it is missing or damaged.
+
+    Raises KodeError `Storage` when the disk fails.
+    """
+    try:
+        return msgspec.json.decode((folder / META_FILE).read_bytes(), type=ConversationMeta)
+    except (FileNotFoundError, *DECODE_ERRORS):
+        return None
+    except OSError as error:
+        raise not_read(META_FILE, error) from None

@@ -1,0 +1,166 @@
+"""Where conversations are kept (A7)."""
+
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from kode_sidecar.domain.message import Message
+from kode_sidecar.errors import KodeError
+from kode_sidecar.records.conversation_files import MESSAGES_FILE, ConversationFiles
+from kode_sidecar.records.conversation_meta import META_FILE, ConversationMeta, read_meta
+from kode_sidecar.records.jsonl import DiskCounter, LineProblem, read_records
+from kode_sidecar.records.message_record import decode_message
+from kode_sidecar.records.saver import Saver, Syncable
+from kode_sidecar.records.storage_error import not_read, not_saved
+
+# A name that Windows takes for a device is no folder there.
+_ID = re.compile(r"(?!(?:con|prn|aux|nul|com\d|lpt\d)$)[a-z0-9-]{1,64}")
+
+
+@dataclass(frozen=True)
+class StoredConversation:
+    """A conversation as read: all whole messages in the order written, and the damaged lines."""
+
+    meta: ConversationMeta
+    messages: Sequence[Message]
+    problems: Sequence[LineProblem] = ()
+
+
+class ConversationWriter(Syncable, Protocol):
+    """One conversation open for writing; hand it to `Saver.save` to have it saved."""
+
+    @property
+    def meta(self) -> ConversationMeta: ...
+
+    @property
+    def folder(self) -> Path:
+        """The folder for the artifacts."""
+        ...
+
+    @property
+    def journal_path(self) -> Path:
+        """Where `records.journal.Journal` belongs."""
+        ...
+
+    def append(self, message: Message) -> None:
+        """Write a message and bump `updated_at`; on disk when this returns.
+
+        Raises KodeError `Storage`.
+        """
+        ...
+
+    def rename(self, title: str) -> None:
+        """Give the conversation a title."""
+        ...
+
+    def close(self) -> None:
+        """Release what is open; harmless when repeated."""
+        ...
+
+
+class ConversationStore(Protocol):
+    """Conversations by id. Every method may raise KodeError `Storage`.
+
+    An id that could not be one is never looked for on disk.
+    """
+
+    def create(self, meta: ConversationMeta) -> ConversationWriter:
+        """Make an empty conversation and open it. It is saved with the writer's first `sync`."""
+        ...
+
+    def open(self, conversation_id: str) -> ConversationWriter:
+        """Open a conversation for writing. Raises KodeError `SessionNotFound`."""
+        ...
+
+    def load(self, conversation_id: str) -> StoredConversation:
+        """Everything readable of a conversation; blocks while it reads.
+
+        Raises KodeError `SessionNotFound`.
+        """
+        ...
+
+    def list_ids(self) -> list[str]:
+        """The ids of all conversations, sorted."""
+        ...
+
+    def exists(self, conversation_id: str) -> bool:
+        """Is there such a conversation?"""
+        ...
+
+
+class FileConversationStore:
+    """The store as plain files: one folder a conversation, under `storage_root`."""
+
+    def __init__(
+        self, storage_root: Path, saver: Saver, counter: DiskCounter | None = None
+    ) -> None:
+        self._root = storage_root / "conversations"
+        self._saver = saver
+        self._counter = counter or DiskCounter()
+
+    def create(self, meta: ConversationMeta) -> ConversationFiles:
+        """As `ConversationStore.create` says."""
+        folder = self._path(meta.id)
+        try:
+            folder.mkdir(mode=0o700, parents=True)
+        except OSError as error:
+            raise not_saved("the session's folder", error) from None
+        try:
+            return ConversationFiles(folder, meta, self._saver, self._counter, new=True)
+        except KodeError:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+    def open(self, conversation_id: str) -> ConversationFiles:
+        """As `ConversationStore.open` says."""
+        meta = self.load(conversation_id).meta
+        return ConversationFiles(self._path(conversation_id), meta, self._saver, self._counter)
+
+    def load(self, conversation_id: str) -> StoredConversation:
+        """As `ConversationStore.load` says; times missing in the meta come from the messages."""
+        if not self.exists(conversation_id):
+            raise _not_found(conversation_id)
+        folder = self._path(conversation_id)
+        messages, problems = read_records(folder / MESSAGES_FILE, decode_message)
+        meta = read_meta(folder) or ConversationMeta(id=conversation_id)
+        times = [message.created_at for message in messages] or [""]
+        meta = msgspec.structs.replace(
+            meta,
+            id=conversation_id,
+            created_at=meta.created_at or times[0],
+            updated_at=max(meta.updated_at, times[-1]),
+        )
+        return StoredConversation(meta, messages, problems)
+
+    def list_ids(self) -> list[str]:
+        """As `ConversationStore.list_ids` says."""
+        try:
+            names = [entry.name for entry in self._root.iterdir()]
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise not_read("conversations", error) from None
+        return sorted(name for name in names if self.exists(name))
+
+    def exists(self, conversation_id: str) -> bool:
+        """As `ConversationStore.exists` says."""
+        if not _ID.fullmatch(conversation_id):
+            return False
+        folder = self._root / conversation_id
+        return any((folder / name).is_file() for name in (META_FILE, MESSAGES_FILE))
+
+    def _path(self, conversation_id: str) -> Path:
+        """The only way from an id to a path. Raises KodeError `SessionNotFound`."""
+        if not _ID.fullmatch(conversation_id):
+            raise _not_found(conversation_id)
+        return self._root / conversation_id
+
+
+def _not_found(conversation_id: str) -> KodeError:
+    text = f"There is no session {conversation_id!r}; start one with kode/session/new."
+    return KodeError("SessionNotFound", text)

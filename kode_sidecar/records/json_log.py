@@ -1,0 +1,213 @@
+"""`{log_dir}/agent.log`: one JSON object a line, written by a thread of its own (A10)."""
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
+
+from kode_sidecar.domain.message import Usage
+from kode_sidecar.records.json_text import encode_json
+from kode_sidecar.records.log_redaction import Redaction
+
+Level = Literal["debug", "info", "warning", "error"]
+_LEVELS: tuple[Level, ...] = ("debug", "info", "warning", "error")
+_NOTHING: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True)
+class LogScope:
+    """Who a line is about; the same on every line of a turn. `trace_id` is the turn's id."""
+
+    trace_id: str | None = None
+    conversation_id: str | None = None
+    message_id: str | None = None
+    provider: str | None = None
+
+
+@dataclass(frozen=True)
+class LogFiles:
+    """Where the lines go. At `max_bytes` the file becomes `agent.log.1`, up to `keep` of them."""
+
+    folder: Path
+    max_bytes: int = 10_000_000
+    keep: int = 3
+
+    @property
+    def path(self) -> Path:
+        return self.folder / "agent.log"
+
+
+@dataclass(frozen=True)
+class _Line:
+    record: dict[str, Any]
+    content: Mapping[str, str]
+    fields: Mapping[str, object]
+
+    @property
+    def weight(self) -> int:
+        """About how many characters wait with this line."""
+        return 500 + sum(map(len, self.content.values()))
+
+
+class JsonLog:
+    """The log. Writing never waits and never fails; what cannot be kept is counted and said.
+
+    `timestamp` gives the time of a line (RFC 3339 in UTC). Lines below `level` are left out.
+    At most `max_waiting_chars` wait for the disk.
+    """
+
+    def __init__(
+        self,
+        files: LogFiles,
+        timestamp: Callable[[], str],
+        redaction: Redaction,
+        *,
+        level: Level = "info",
+        max_waiting_chars: int = 16_000_000,
+    ) -> None:
+        self._files = files
+        self._timestamp = timestamp
+        self._redaction = redaction
+        self._levels = _LEVELS[_LEVELS.index(level) :]
+        self._max_waiting_chars = max_waiting_chars
+        self._changed = threading.Condition()
+        self._lines: deque[_Line] = deque()
+        self._waiting_chars = 0
+        self._dropped = 0
+        self._closing = False
+        self._thread = threading.Thread(target=self._run, name="json-log", daemon=True)
+        self._thread.start()
+
+    def write(
+        self,
+        level: Level,
+        module: str,
+        event: str,
+        scope: LogScope = LogScope(),
+        *,
+        duration_ms: int | None = None,
+        tokens: Usage | None = None,
+        content: Mapping[str, str] = _NOTHING,
+        **fields: object,
+    ) -> None:
+        """Log one event. Hand over values that do not change any more.
+
+        `content` holds what people and models said, by field name: only there redaction cuts.
+        In the line `duration` is in milliseconds and `tokens` has input, output, total, cached.
+        """
+        if level not in self._levels:
+            return
+        record: dict[str, Any] = {
+            "time": self._timestamp(),
+            "level": level,
+            "module": module,
+            "event": event,
+            "trace_id": scope.trace_id,
+            "conversation_id": scope.conversation_id,
+            "message_id": scope.message_id,
+            "provider": scope.provider,
+            "duration": duration_ms,
+            "tokens": _tokens(tokens),
+        }
+        line = _Line(record, content, fields)
+        with self._changed:
+            if self._closing or self._waiting_chars + line.weight > self._max_waiting_chars:
+                self._dropped += 1
+                return
+            self._lines.append(line)
+            self._waiting_chars += line.weight
+            self._changed.notify()
+
+    def close(self, timeout_s: float = 2.0) -> None:
+        """Write what waits and stop the thread."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+        self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not (self._lines or self._closing):
+                    self._changed.wait()
+                lines, self._lines = self._lines, deque()
+                self._waiting_chars = 0
+                dropped, self._dropped = self._dropped, 0
+            if not (lines or dropped):
+                return
+            if not self._store([self._encode(line) for line in lines] + self._said(dropped)):
+                with self._changed:
+                    self._dropped += len(lines) + dropped
+                    if self._closing:
+                        return
+
+    def _encode(self, line: _Line) -> bytes:
+        clean = self._redaction
+        try:
+            record = clean.value({**line.record, **line.fields})
+            record |= {name: clean.content(text) for name, text in line.content.items()}
+            return encode_json(record) + b"\n"
+        except Exception as error:
+            # A value that cannot be shown must not cost the line, and never the thread.
+            return encode_json({**line.record, "not_logged": type(error).__name__}) + b"\n"
+
+    def _said(self, dropped: int) -> list[bytes]:
+        if not dropped:
+            return []
+        record = {
+            "time": self._timestamp(),
+            "level": "warning",
+            "module": "json_log",
+            "event": "lines_dropped",
+            "count": dropped,
+        }
+        return [encode_json(record) + b"\n"]
+
+    def _store(self, lines: list[bytes]) -> bool:
+        try:
+            self._files.folder.mkdir(parents=True, exist_ok=True)
+            pending = b"".join(lines)
+            if self._size() + len(pending) > self._files.max_bytes:
+                self._rotate()
+            # Opened for each batch: another sidecar may have rotated the file meanwhile.
+            with open(self._files.path, "ab", opener=_private) as file:
+                file.write(pending)
+        except OSError:
+            return False
+        return True
+
+    def _size(self) -> int:
+        try:
+            return self._files.path.stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def _rotate(self) -> None:
+        path, keep = self._files.path, self._files.keep
+        names = [path, *(path.with_name(f"{path.name}.{number}") for number in range(1, keep + 1))]
+        try:
+            for old, new in reversed(list(pairwise(names))):
+                if old.exists():
+                    os.replace(old, new)
+        except OSError:
+            # Held open by somebody on Windows: grow a little more and try with the next batch.
+            return
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _tokens(usage: Usage | None) -> dict[str, int] | None:
+    if usage is None:
+        return None
+    return {
+        "input": usage.input_tokens,
+        "output": usage.output_tokens,
+        "total": usage.total_tokens,
+        "cached": usage.cached_tokens,
+    }

@@ -1,0 +1,133 @@
+"""Append-only files of one JSON record a line, split on the byte 0x0A and on nothing else."""
+
+import errno
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from kode_sidecar.records.json_text import DECODE_ERRORS
+from kode_sidecar.records.storage_error import not_read, not_saved
+
+# Windows would otherwise turn line feeds into CRLF.
+_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
+_BOM = b"\xef\xbb\xbf"
+
+T = TypeVar("T")
+
+
+@dataclass
+class DiskCounter:
+    """How often the disk was asked. Writes count on the loop, fsyncs on the saving thread."""
+
+    writes: int = 0
+    fsyncs: int = 0
+
+
+@dataclass(frozen=True)
+class LineProblem:
+    """A line that holds no record. `line` counts from 1; the line stays where it is."""
+
+    line: int
+    reason: str
+
+
+class JsonlFile:
+    """One file open for appending; created when absent, readable by its owner only.
+
+    A torn tail that a crash left is closed with a newline, so that it harms no later record.
+    Raises KodeError `Storage`.
+    """
+
+    def __init__(self, path: Path, counter: DiskCounter | None = None) -> None:
+        self.name = path.name
+        self._counter = counter or DiskCounter()
+        self._written = self._synced = 0
+        try:
+            self._fd = os.open(path, _FLAGS, 0o600)
+            self._torn = _has_torn_tail(self._fd)
+        except OSError as error:
+            raise not_saved(self.name, error) from None
+
+    def append(self, record: bytes) -> None:
+        """Hand one record to the system with one write; it is on disk, not yet saved.
+
+        `record` holds no line feed. When the write fails nothing of it stays in the file and
+        KodeError `Storage` says so.
+        """
+        line = b"\n" + record + b"\n" if self._torn else record + b"\n"
+        done = 0
+        try:
+            while done < len(line):
+                count = os.write(self._fd, line[done:] if done else line)
+                self._counter.writes += 1
+                if not count:
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                done += count
+        except OSError as error:
+            self._take_back(done)
+            raise not_saved(self.name, error) from None
+        self._torn = False
+        self._written += 1
+
+    def sync(self) -> None:
+        """fsync what was appended, if anything was. Blocks; raises KodeError `Storage`."""
+        written = self._written
+        if written == self._synced:
+            return
+        try:
+            os.fsync(self._fd)
+        except OSError as error:
+            raise not_saved(self.name, error) from None
+        self._counter.fsyncs += 1
+        self._synced = written
+
+    def close(self) -> None:
+        """Release the file; harmless when repeated."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def _take_back(self, done: int) -> None:
+        if not done:
+            return
+        try:
+            os.ftruncate(self._fd, os.fstat(self._fd).st_size - done)
+        except OSError:
+            self._torn = True
+
+
+def read_records(path: Path, decode: Callable[[bytes], T]) -> tuple[list[T], list[LineProblem]]:
+    """Every record of the file in order, and the lines that hold none.
+
+    `decode` may raise what `json_text.DECODE_ERRORS` lists. A last line without its newline
+    counts when it decodes: a torn record never does. A missing file has no records.
+    Raises KodeError `Storage` when the file cannot be read.
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return [], []
+    except OSError as error:
+        raise not_read(path.name, error) from None
+    records: list[T] = []
+    problems: list[LineProblem] = []
+    for number, line in enumerate(data.removeprefix(_BOM).split(b"\n"), start=1):
+        # A crash can leave a run of zero bytes where the file system had not written yet.
+        line = line.strip(b" \t\r\0")
+        if not line:
+            continue
+        try:
+            records.append(decode(line))
+        except DECODE_ERRORS as error:
+            problems.append(LineProblem(number, str(error)))
+    return records, problems
+
+
+def _has_torn_tail(fd: int) -> bool:
+    size = os.fstat(fd).st_size
+    if not size:
+        return False
+    os.lseek(fd, size - 1, os.SEEK_SET)
+    return os.read(fd, 1) != b"\n"

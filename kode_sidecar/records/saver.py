@@ -1,0 +1,123 @@
+"""The one thread that waits for the disk, so that the event loop never does.
+
+"Saved" in the protocol means: a request to `Saver.save` was answered.
+"""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from kode_sidecar.errors import KodeError
+
+Job = Callable[[], None]
+
+
+class Syncable(Protocol):
+    """Something with bytes on disk that are not saved yet."""
+
+    def sync(self) -> None:
+        """Make everything written so far survive a power cut. Blocks; raises KodeError."""
+        ...
+
+
+@dataclass
+class _Batch:
+    jobs: dict[Hashable, Job] = field(default_factory=dict[Hashable, Job])
+    requests: list["_Request"] = field(default_factory=list["_Request"])
+
+
+@dataclass(frozen=True)
+class _Request:
+    files: tuple[Syncable, ...]
+    future: asyncio.Future[None]
+    loop: asyncio.AbstractEventLoop
+
+    def answer(self, error: Exception | None) -> None:
+        # A loop that is closed has nobody left to tell.
+        with contextlib.suppress(RuntimeError):
+            self.loop.call_soon_threadsafe(self._resolve, error)
+
+    def _resolve(self, error: Exception | None) -> None:
+        if self.future.done():
+            return
+        if error is None:
+            self.future.set_result(None)
+        else:
+            self.future.set_exception(error)
+
+
+class Saver:
+    """Saves files on its own thread; requests that wait together share their fsyncs."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._waiting = _Batch()
+        self._closing = False
+        self._thread = threading.Thread(target=self._run, name="saver", daemon=True)
+        self._thread.start()
+
+    def save(self, *files: Syncable) -> asyncio.Future[None]:
+        """Sync `files` in this order; done when all that was written to them before is saved.
+
+        Call it on the event loop. The future fails with KodeError `Storage`.
+        """
+        loop = asyncio.get_running_loop()
+        request = _Request(files, loop.create_future(), loop)
+        with self._changed:
+            if not self._closing:
+                self._waiting.requests.append(request)
+                self._changed.notify()
+                return request.future
+        text = "not saved: the sidecar is shutting down; start it again"
+        request.future.set_exception(KodeError("Storage", text))
+        return request.future
+
+    def later(self, key: Hashable, job: Job) -> None:
+        """Run `job` soon, before any save asked for after it; never waits and never fails.
+
+        A job that waits under the same key is replaced: only the newest matters.
+        """
+        with self._changed:
+            self._waiting.jobs[key] = job
+            self._changed.notify()
+
+    def close(self, timeout_s: float = 2.0) -> None:
+        """Finish what waits and stop the thread."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+        self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not (self._waiting.jobs or self._waiting.requests or self._closing):
+                    self._changed.wait()
+                batch, self._waiting = self._waiting, _Batch()
+            if not (batch.jobs or batch.requests):
+                return
+            for job in batch.jobs.values():
+                _failure_of(job)
+            _answer(batch.requests)
+
+
+def _answer(requests: Iterable[_Request]) -> None:
+    failures: dict[Syncable, Exception | None] = {}
+    for request in requests:
+        for file in request.files:
+            if file not in failures:
+                failures[file] = _failure_of(file.sync)
+    for request in requests:
+        errors = (failures[file] for file in request.files)
+        request.answer(next((error for error in errors if error is not None), None))
+
+
+def _failure_of(action: Job) -> Exception | None:
+    try:
+        action()
+    except Exception as error:
+        return error
+    return None

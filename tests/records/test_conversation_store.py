@@ -1,0 +1,196 @@
+"""Conversations as files."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kode_sidecar.domain.message import Message, TextBlock
+from kode_sidecar.errors import KodeError
+from kode_sidecar.records.conversation_meta import ConversationMeta
+from kode_sidecar.records.conversation_store import ConversationStore, FileConversationStore
+from kode_sidecar.records.journal import Journal
+from kode_sidecar.records.jsonl import DiskCounter
+from kode_sidecar.records.saver import Saver
+
+META = ConversationMeta(
+    id="c-1",
+    title="Title",
+    agent_type="coder",
+    created_at="2026-01-01T00:00:00.000Z",
+    updated_at="2026-01-01T00:00:00.000Z",
+    meta={"projectRoot": "/p", "roots": ["/p"]},
+)
+
+
+def message(number: int, text: str = "text") -> Message:
+    return Message(
+        id=f"m{number}",
+        session_id="c-1",
+        role="user",
+        content=(TextBlock(text=text),),
+        parent_id=f"m{number - 1}" if number else None,
+        created_at=f"2026-01-02T00:00:0{number}.000Z",
+    )
+
+
+@pytest.fixture
+def counter() -> DiskCounter:
+    return DiskCounter()
+
+
+@pytest.fixture
+def saver() -> Iterator[Saver]:
+    saver = Saver()
+    yield saver
+    saver.close()
+
+
+@pytest.fixture
+def store(tmp_path: Path, saver: Saver, counter: DiskCounter) -> FileConversationStore:
+    return FileConversationStore(tmp_path, saver, counter)
+
+
+async def test_a_conversation_comes_back_as_it_was_said(  # A6 A7
+    tmp_path: Path, store: ConversationStore, saver: Saver
+) -> None:
+    writer = store.create(META)
+    messages = [message(0), message(1, "a\u2028中文😀"), message(2)]
+    for said in messages:
+        writer.append(said)
+    await saver.save(writer)
+    writer.close()
+
+    again = FileConversationStore(tmp_path, saver).load("c-1")
+    assert again.messages == messages
+    assert again.problems == []
+    assert again.meta.updated_at == "2026-01-02T00:00:02.000Z"
+    folder = tmp_path / "conversations" / "c-1"
+    assert json.loads((folder / "meta.json").read_bytes()) == {
+        "id": "c-1",
+        "title": "Title",
+        "agent_type": "coder",
+        "created_at": "2026-01-01T00:00:00.000Z",
+        "updated_at": "2026-01-02T00:00:02.000Z",
+        "meta": {"projectRoot": "/p", "roots": ["/p"]},
+    }
+    names = {entry.name for entry in folder.iterdir()}
+    assert names == {"meta.json", "messages.jsonl", "journal.jsonl"}
+
+
+async def test_a_new_session_is_saved_and_a_prompt_costs_two_fsyncs(
+    tmp_path: Path, store: FileConversationStore, saver: Saver, counter: DiskCounter
+) -> None:
+    writer = store.create(META)
+    journal = Journal(writer.journal_path, counter)
+    await saver.save(writer, journal)
+    assert (tmp_path / "conversations" / "c-1" / "meta.json").is_file()
+    # meta.json, its folder and the folder above; folders not on Windows.
+    assert counter.fsyncs in (1, 3)
+    before = counter.fsyncs
+    writes = counter.writes
+    writer.append(message(0))
+    await saver.save(writer, journal)
+    assert counter.fsyncs == before + 1  # no event was journalled
+    assert counter.writes == writes + 2  # the record, and the bump of the meta
+    writer.close()
+    journal.close()
+
+
+async def test_a_title_is_kept(store: FileConversationStore, saver: Saver) -> None:
+    writer = store.create(META)
+    writer.rename("Neu 名")
+    await saver.save(writer)
+    assert store.load("c-1").meta.title == "Neu 名"
+    writer.close()
+
+
+async def test_truncation_at_every_byte_loads_the_rest(  # A6 W6
+    tmp_path: Path, store: FileConversationStore, saver: Saver
+) -> None:
+    writer = store.create(META)
+    messages = [message(0, "one\u2028"), message(1, "二"), message(2)]
+    for said in messages:
+        writer.append(said)
+    await saver.save(writer)
+    writer.close()
+    path = tmp_path / "conversations" / "c-1" / "messages.jsonl"
+    whole = path.read_bytes()
+    # A record is whole without its newline, too.
+    ends = [index for index, byte in enumerate(whole) if byte == 0x0A]
+    for cut in range(len(whole) + 1):
+        path.write_bytes(whole[:cut])
+        expected = messages[: sum(cut >= end for end in ends)]
+        assert store.load("c-1").messages == expected
+    path.write_bytes(whole[: whole.index(b"\n") + 20])
+    writer = store.open("c-1")
+    writer.append(message(5))
+    writer.close()
+    loaded = store.load("c-1")
+    assert loaded.messages == [message(0, "one\u2028"), message(5)]
+    assert [problem.line for problem in loaded.problems] == [2]
+
+
+async def test_a_lost_or_broken_meta_is_rebuilt(
+    tmp_path: Path, store: FileConversationStore, saver: Saver
+) -> None:  # W7
+    writer = store.create(META)
+    writer.append(message(0))
+    writer.append(message(1))
+    await saver.save(writer)
+    writer.close()
+    path = tmp_path / "conversations" / "c-1" / "meta.json"
+    for damage in (b"", b"{", b'{"id": 5}', b"\xff"):
+        path.write_bytes(damage)
+        meta = store.load("c-1").meta
+        assert (meta.id, meta.created_at, meta.updated_at) == (
+            "c-1",
+            "2026-01-02T00:00:00.000Z",
+            "2026-01-02T00:00:01.000Z",
+        )
+    path.unlink()
+    assert store.exists("c-1")
+    path.write_bytes(json.dumps({"id": "c-1", "updated_at": "2026-01-01"}).encode())
+    assert store.load("c-1").meta.updated_at == "2026-01-02T00:00:01.000Z"
+
+
+def test_ids_from_outside_never_reach_the_disk(
+    tmp_path: Path, store: FileConversationStore
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "meta.json").write_text("{}")
+    hostile = ["../outside", "..", ".", "", "A", "a/b", "a\\b", "a\n", "con", "lpt1", "x" * 65, "ä"]
+    for bad in hostile:
+        assert not store.exists(bad)
+        attempts = (store.load, store.open, store.create)
+        arguments = (bad, bad, ConversationMeta(id=bad))
+        for attempt, argument in zip(attempts, arguments, strict=True):
+            with pytest.raises(KodeError, match="There is no session") as caught:
+                attempt(argument)  # type: ignore[arg-type]
+            assert caught.value.code == "SessionNotFound"
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["outside"]
+
+
+def test_the_list_holds_conversations_only(tmp_path: Path, store: FileConversationStore) -> None:
+    assert store.list_ids() == []
+    for name in ("b", "a"):
+        store.create(ConversationMeta(id=name)).close()
+    (tmp_path / "conversations" / "empty").mkdir()
+    (tmp_path / "conversations" / "Other Folder").mkdir()
+    (tmp_path / "conversations" / "file").touch()
+    assert store.list_ids() == ["a", "b"]
+
+
+def test_an_id_is_created_once_and_a_blocked_folder_is_an_error(
+    tmp_path: Path, store: FileConversationStore, saver: Saver
+) -> None:
+    store.create(META).close()
+    with pytest.raises(KodeError, match="not saved"):
+        store.create(META)
+    (tmp_path / "file").touch()
+    with pytest.raises(KodeError, match="not saved") as caught:
+        FileConversationStore(tmp_path / "file", saver).create(META)
+    assert caught.value.code == "Storage"
+    assert str(tmp_path) not in caught.value.message

@@ -1,0 +1,66 @@
+"""The event log of a session."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kode_sidecar.domain.agent_event import BlockCompleted, Notice, TurnCompleted, TurnStarted
+from kode_sidecar.domain.message import TextBlock
+from kode_sidecar.records.journal import Journal
+
+
+def test_events_come_back_and_numbers_go_on_over_processes(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    journal = Journal(path)
+    assert journal.last_seq == 0
+    events = [
+        TurnStarted(seq=1, ts="t", turn_id="t1", message_id="m1", agent="coder"),
+        BlockCompleted(seq=2, turn_id="t1", block_id="b", block=TextBlock(id="b", text="x\u2028")),
+        TurnCompleted(seq=3, turn_id="t1", stop_reason="end_turn"),
+    ]
+    for event in events:
+        journal.append(event)
+    journal.sync()
+    journal.close()
+
+    again = Journal(path)
+    assert again.last_seq == 3
+    again.append(Notice(seq=4, code="x", message="y"))
+    assert again.read() == ([*events, Notice(seq=4, code="x", message="y")], [])
+    again.close()
+    first = json.loads(path.read_bytes().split(b"\n")[0])
+    assert first == {
+        "type": "turn.started",
+        "seq": 1,
+        "ts": "t",
+        "turnId": "t1",
+        "messageId": "m1",
+        "agent": "coder",
+    }
+
+
+def test_a_gap_is_a_bug(tmp_path: Path) -> None:  # O3
+    journal = Journal(tmp_path / "journal.jsonl")
+    with pytest.raises(ValueError, match="does not follow"):
+        journal.append(Notice(seq=2, code="x", message="y"))
+    journal.close()
+
+
+def test_damage_and_unknown_events_are_passed_over_but_numbers_never_repeat(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "journal.jsonl"
+    lines = [
+        b'{"type":"notice","seq":1,"code":"a","message":"b"}',
+        b'{"type":"scout.updated","seq":2,"future":true}',
+        b'{"type":"notice","se',
+    ]
+    path.write_bytes(b"\n".join(lines))
+    journal = Journal(path)
+    assert journal.last_seq == 2
+    journal.append(Notice(seq=3, code="c", message="\ud800"))
+    events, problems = journal.read()
+    assert [event.seq for event in events] == [1, 3]
+    assert [problem.line for problem in problems] == [2, 3]
+    journal.close()

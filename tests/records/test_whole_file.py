@@ -1,0 +1,37 @@
+"""Files that are replaced whole."""
+
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from kode_sidecar.errors import KodeError
+from kode_sidecar.records.jsonl import DiskCounter
+from kode_sidecar.records.whole_file import replace_file
+
+
+def test_durable_costs_fsyncs_and_plain_costs_none(tmp_path: Path) -> None:  # W7
+    counter = DiskCounter()
+    path = tmp_path / "meta.json"
+    replace_file(path, b"one", durable=False, counter=counter)
+    assert counter == DiskCounter(writes=1, fsyncs=0)
+    replace_file(path, b"two", durable=True, counter=counter)
+    assert counter == DiskCounter(writes=2, fsyncs=1 if sys.platform == "win32" else 2)
+    assert path.read_bytes() == b"two"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["meta.json"]
+    if sys.platform != "win32":
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_failure_keeps_the_old_content_and_leaves_no_litter(tmp_path: Path) -> None:  # W7
+    target = tmp_path / "meta.json"
+    target.mkdir()
+    (target / "inside").touch()
+    with pytest.raises(KodeError, match=r"not saved: meta\.json") as caught:
+        replace_file(target, b"new", durable=True)
+    assert caught.value.code == "Storage"
+    assert str(tmp_path) not in caught.value.message
+    assert [entry.name for entry in tmp_path.iterdir()] == ["meta.json"]
+    with pytest.raises(KodeError, match="not saved"):
+        replace_file(tmp_path / "gone" / "meta.json", b"new", durable=False)
