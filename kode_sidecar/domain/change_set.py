@@ -42,7 +42,8 @@ class HunkView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
     """A hunk on the wire. Sent whole once; afterwards only `hunk_id` and `state`.
 
     `range` and `old_text` are those of the editor's text at the file's `version`.
-    `superseded_by` names the hunk that took over.
+    `superseded_by` names the hunk that took over. `code_points` are the hidden characters in
+    `new_text` that the flag `invisibleCharacters` is about, as `U+202E`.
     """
 
     hunk_id: str
@@ -52,6 +53,7 @@ class HunkView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
     old_text: str | None = None
     new_text: str | None = None
     flags: tuple[HunkFlag, ...] = ()
+    code_points: tuple[str, ...] = ()
     superseded_by: str | None = None
 
 

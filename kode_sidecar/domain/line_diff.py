@@ -1,0 +1,236 @@
+"""The difference of two texts, line by line. Pure and without dependencies.
+
+Intern lines → trim what both ends share → split at lines that occur once on both sides
+(patience diff) → Myers' O(ND) on the lines both sides know → beyond a cap, one run.
+"""
+
+import io
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import islice
+
+MAX_DISTANCE = 1000
+"""Changed lines between two anchors beyond which Myers gives up (about 0.2 s of work)."""
+
+Run = tuple[int, int, int, int]
+"""`(a0, a1, b0, b1)`: lines `a0..a1` of the old text became lines `b0..b1` of the new one."""
+
+Pair = tuple[int, int]
+
+
+def split_lines(text: str) -> list[str]:
+    """The lines of `text` with their ends: only `\\n`, `\\r\\n` and `\\r` end one (LSP 3.17).
+
+    Joined again they are `text`; an empty text has no line.
+    """
+    return list(io.StringIO(text, newline=""))
+
+
+def diff_lines(old: Sequence[str], new: Sequence[str]) -> list[Run]:
+    """The runs of changed lines, ascending, with at least one equal line between two runs.
+
+    Replacing each run's old lines by its new ones turns `old` into `new`.
+    """
+    ids: dict[str, int] = {}
+    a = [ids.setdefault(line, len(ids)) for line in old]
+    b = [ids.setdefault(line, len(ids)) for line in new]
+    return _gaps(_matches(a, b), len(a), len(b))
+
+
+def apply_runs(old: Sequence[str], new: Sequence[str], runs: Sequence[Run]) -> list[str]:
+    """`old` with each run replaced by the lines of `new` it names."""
+    result: list[str] = []
+    at = 0
+    for a0, a1, b0, b1 in runs:
+        result += old[at:a0]
+        result += new[b0:b1]
+        at = a1
+    result += old[at:]
+    return result
+
+
+def unified_diff(old: Sequence[str], new: Sequence[str], path: str, *, context: int = 3) -> str:
+    """A unified diff for people and models; the empty string when nothing changed.
+
+    Lines come with their ends; a missing last line end is told as `diff` does it.
+    """
+    runs = diff_lines(old, new)
+    if not runs:
+        return ""
+    out = [f"--- a/{path}\n", f"+++ b/{path}\n"]
+    for group in _groups(runs, 2 * context):
+        a0, b0 = group[0][0], group[0][2]
+        before = min(context, a0, b0)
+        after = min(context, len(old) - group[-1][1], len(new) - group[-1][3])
+        first, first_new = a0 - before, b0 - before
+        end, end_new = group[-1][1] + after, group[-1][3] + after
+        out.append(f"@@ -{_extent(first, end)} +{_extent(first_new, end_new)} @@\n")
+        at = first
+        for r0, r1, n0, n1 in group:
+            out += (_shown(" ", line) for line in old[at:r0])
+            out += (_shown("-", line) for line in old[r0:r1])
+            out += (_shown("+", line) for line in new[n0:n1])
+            at = r1
+        out += (_shown(" ", line) for line in old[at:end])
+    return "".join(out)
+
+
+def _matches(a: Sequence[int], b: Sequence[int]) -> list[Pair]:
+    """Pairs of equal positions, ascending on both sides: an alignment of `a` and `b`."""
+    head = _common_prefix(a, b)
+    tail = _common_suffix(a, b, head)
+    a_end, b_end = len(a) - tail, len(b) - tail
+    pairs = [(i, i) for i in range(head)]
+    at_a, at_b = head, head
+    for i, j in [*_anchors(a, b, head, a_end, b_end), (a_end, b_end)]:
+        pairs += _between(a, b, (at_a, i), (at_b, j))
+        if i < a_end:
+            pairs.append((i, j))
+        at_a, at_b = i + 1, j + 1
+    pairs += [(a_end + k, b_end + k) for k in range(tail)]
+    return pairs
+
+
+def _gaps(pairs: Sequence[Pair], a_len: int, b_len: int) -> list[Run]:
+    """What an alignment leaves out, as runs."""
+    runs: list[Run] = []
+    i = j = 0
+    for x, y in [*pairs, (a_len, b_len)]:
+        if x > i or y > j:
+            runs.append((i, x, j, y))
+        i, j = x + 1, y + 1
+    return runs
+
+
+def _common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
+    n = min(len(a), len(b))
+    return next((k for k, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), n)
+
+
+def _common_suffix(a: Sequence[int], b: Sequence[int], head: int) -> int:
+    n = min(len(a), len(b)) - head
+    pairs = islice(zip(reversed(a), reversed(b), strict=False), n)
+    return next((k for k, (x, y) in enumerate(pairs) if x != y), n)
+
+
+def _anchors(a: Sequence[int], b: Sequence[int], head: int, a_end: int, b_end: int) -> list[Pair]:
+    """Lines that occur exactly once on both sides, in an order both sides agree on."""
+    in_a, in_b = _singles(a, head, a_end), _singles(b, head, b_end)
+    candidates = [(i, in_b[line]) for line, i in in_a.items() if line in in_b]
+    return _longest_rising(candidates)
+
+
+def _singles(lines: Sequence[int], start: int, end: int) -> dict[int, int]:
+    """Line → position, for the lines that occur once in `start..end`, in order."""
+    seen: dict[int, int] = {}
+    for at in range(start, end):
+        line = lines[at]
+        seen[line] = -1 if line in seen else at
+    return {line: at for line, at in seen.items() if at >= 0}
+
+
+def _longest_rising(pairs: Sequence[Pair]) -> list[Pair]:
+    """The longest subsequence that rises in its second part (patience sorting)."""
+    tops: list[int] = []
+    piles: list[int] = []
+    back: list[int] = []
+    for k, (_, j) in enumerate(pairs):
+        pile = bisect_left(tops, j)
+        back.append(piles[pile - 1] if pile else -1)
+        if pile == len(tops):
+            tops.append(j)
+            piles.append(k)
+        else:
+            tops[pile], piles[pile] = j, k
+    chain: list[Pair] = []
+    k = piles[-1] if piles else -1
+    while k >= 0:
+        chain.append(pairs[k])
+        k = back[k]
+    chain.reverse()
+    return chain
+
+
+def _between(a: Sequence[int], b: Sequence[int], a_span: Pair, b_span: Pair) -> list[Pair]:
+    """An alignment between two anchors. Lines only one side knows cannot match: drop them."""
+    shared = set(a[slice(*a_span)]) & set(b[slice(*b_span)])
+    if not shared:
+        return []
+    left = [i for i in range(*a_span) if a[i] in shared]
+    right = [j for j in range(*b_span) if b[j] in shared]
+    inner = _myers([a[i] for i in left], [b[j] for j in right])
+    return [(left[x], right[y]) for x, y in inner]
+
+
+def _myers(a: Sequence[int], b: Sequence[int]) -> list[Pair]:
+    """A shortest edit script (Myers 1986), as the pairs it keeps; none beyond the cap."""
+    a_len, b_len = len(a), len(b)
+    furthest = {1: 0}
+    trace: list[dict[int, int]] = []
+    for distance in range(min(a_len + b_len, MAX_DISTANCE) + 1):
+        reached: dict[int, int] = {}
+        trace.append(reached)
+        # Diagonals that have left the grid cannot end it.
+        low = -distance + 2 * max(0, distance - b_len)
+        high = distance - 2 * max(0, distance - a_len)
+        for k in range(low, high + 1, 2):
+            down = furthest.get(k + 1, -1)
+            right = furthest.get(k - 1, -2) + 1
+            x = max(down, right)
+            y = x - k
+            while x < a_len and y < b_len and a[x] == b[y]:
+                x += 1
+                y += 1
+            reached[k] = x
+            if x >= a_len and y >= b_len:
+                return _walk_back(trace, a_len, b_len)
+        furthest = reached
+    return []
+
+
+def _walk_back(trace: Sequence[dict[int, int]], x: int, y: int) -> list[Pair]:
+    """The pairs on the path that `trace` found, ascending."""
+    pairs: list[Pair] = []
+    for distance in range(len(trace) - 1, 0, -1):
+        before = trace[distance - 1]
+        k = x - y
+        down, right = before.get(k + 1, -1), before.get(k - 1, -2) + 1
+        start = max(down, right)
+        while x > start:
+            x, y = x - 1, y - 1
+            pairs.append((x, y))
+        if down >= right:
+            y -= 1
+        else:
+            x -= 1
+    while x > 0 and y > 0:
+        x, y = x - 1, y - 1
+        pairs.append((x, y))
+    pairs.reverse()
+    return pairs
+
+
+def _groups(runs: Sequence[Run], distance: int) -> list[list[Run]]:
+    """Runs that share a hunk: no more than `distance` equal lines apart."""
+    groups = [[runs[0]]]
+    for run in runs[1:]:
+        if run[0] - groups[-1][-1][1] <= distance:
+            groups[-1].append(run)
+        else:
+            groups.append([run])
+    return groups
+
+
+def _extent(start: int, end: int) -> str:
+    """A hunk's place as `diff -u` writes it: 1-based; an empty one names the line before."""
+    count = end - start
+    if count == 1:
+        return f"{start + 1}"
+    return f"{start + 1 if count else start},{count}"
+
+
+def _shown(mark: str, line: str) -> str:
+    text = line.removesuffix("\n").removesuffix("\r")
+    if line.endswith(("\n", "\r")):
+        return f"{mark}{text}\n"
+    return f"{mark}{text}\n\\ No newline at end of file\n"

@@ -1,0 +1,203 @@
+"""The handshake: what `initialize` may ask for and what it answers. Static data only.
+
+The front door answers with it before anything heavy is imported; a parity test proves the
+standard part equal to what pygls would say.
+"""
+
+from kode_sidecar.errors import KodeError
+from kode_sidecar.framing import MAX_BODY_BYTES, MAX_HEADER_BYTES
+
+Object = dict[str, object]
+
+SERVER_NAME = "kode-sidecar"
+PROTOCOL_VERSIONS = ("0.9",)
+"""Versions served, newest first."""
+
+DOCTOR_COMMAND = "kode.doctor"
+"""`workspace/executeCommand` for clients that speak no `kode/*`."""
+
+POSITION_ENCODINGS = ("utf-8", "utf-16", "utf-32")
+TEXT_SYNC_INCREMENTAL = 2  # LSP TextDocumentSyncKind
+
+METHODS = (
+    "kode/session/new",
+    "kode/turn/start",
+    "kode/turn/cancel",
+    "kode/changeSet/get",
+    "kode/changeSet/decide",
+    "kode/ping",
+    "kode/doctor",
+)
+"""What a client may call, told as nested `capabilities`. A test compares it with the table."""
+
+LIMITS: dict[str, int] = {
+    "maxHeaderBytes": MAX_HEADER_BYTES,
+    "maxBodyBytes": MAX_BODY_BYTES,
+    "maxQueuedBytes": 64 * 1024 * 1024,
+    "maxRequestsInFlight": 10_000,
+}
+"""`maxQueuedBytes`: output a client may leave unread before the process gives up."""
+
+EDITOR_SETTINGS = ("mode", "agent", "model", "locale", "fileEncoding")
+"""What an editor may set in `initializationOptions.kode.settings`. Unknown names are ignored."""
+
+USER_SETTINGS = (
+    *("api_key", "base_url", "proxy", "window_messages", "temperature", "top_p", "max_tokens"),
+    *("http_timeout_connect", "http_timeout_first_byte", "http_timeout_idle"),
+    *("http_timeout_write", "permission_timeout", "storage_root", "log_dir"),
+    *("log_redact_content", "log_redact_chars"),
+)
+"""What only the user's own files and environment may set, in any spelling. A test compares both
+tuples with the settings."""
+
+# What keys, hosts and proxies are called elsewhere: an editor that passes one made a mistake.
+_FOREIGN_NAMES = (
+    *("key", "keys", "token", "secret", "password", "authorization", "headers", "url", "host"),
+    *("hosts", "endpoint", "tls", "verify", "trustenv", "permissions", "command", "commands"),
+)
+_FORBIDDEN_NAMES = frozenset(name.replace("_", "") for name in (*USER_SETTINGS, *_FOREIGN_NAMES))
+_FORBIDDEN_ENDINGS = ("apikey", "baseurl", "proxy", "proxies", "authtoken", "secret", "password")
+
+_KODE_FIELDS: dict[str, type] = {
+    "protocolVersions": list,
+    "client": dict,
+    "locale": str,
+    "trusted": bool,
+    "settings": dict,
+    "delivery": dict,
+    "capabilities": dict,
+}
+
+
+def initialize_result(params: Object, server_version: str) -> Object:
+    """The answer to `initialize`.
+
+    Raises KodeError: `InvalidParams` naming the JSON path, `UnsupportedVersion`, or
+    `ConfigInvalid` for settings that an editor may not pass.
+    """
+    client = _object(params, "capabilities", "$")
+    version = _check_kode(params)
+    capabilities = _server_capabilities(client)
+    capabilities["experimental"] = {
+        "kode": {
+            "protocolVersion": version,
+            "server": {"name": SERVER_NAME, "version": server_version},
+            "limits": LIMITS,
+            "capabilities": _kode_capabilities(),
+        }
+    }
+    server_info: Object = {"name": SERVER_NAME, "version": server_version}
+    return {"capabilities": capabilities, "serverInfo": server_info}
+
+
+def kode_options(params: Object) -> Object:
+    """`initializationOptions.kode`, empty when the client sent none."""
+    options = params.get("initializationOptions")
+    return as_object(as_object(options).get("kode"))
+
+
+def editor_settings(params: Object) -> Object:
+    """The settings the editor passed, only those it may."""
+    settings = as_object(kode_options(params).get("settings"))
+    return {name: settings[name] for name in EDITOR_SETTINGS if name in settings}
+
+
+def position_encoding(client_capabilities: Object) -> str:
+    """The client's first choice that is served, else `utf-16` (LSP 3.17 `positionEncodings`)."""
+    offered = as_object(client_capabilities.get("general")).get("positionEncodings")
+    for name in _as_list(offered):
+        if isinstance(name, str) and name in POSITION_ENCODINGS:
+            return name
+    return "utf-16"
+
+
+def as_object(value: object) -> Object:
+    """`value` if it is a JSON object, else an empty one."""
+    if isinstance(value, dict):
+        return value  # type: ignore[reportUnknownVariableType]
+    return {}
+
+
+def _as_list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []  # type: ignore[reportUnknownVariableType]
+
+
+def _server_capabilities(client: Object) -> Object:
+    sync: Object = {"openClose": True, "change": TEXT_SYNC_INCREMENTAL, "save": True}
+    asked = as_object(as_object(client.get("textDocument")).get("synchronization"))
+    for name in ("willSave", "willSaveWaitUntil"):
+        if asked.get(name) is not None:
+            sync[name] = False
+    return {
+        "positionEncoding": position_encoding(client),
+        "textDocumentSync": sync,
+        "executeCommandProvider": {"commands": [DOCTOR_COMMAND]},
+        "workspace": {
+            "workspaceFolders": {"supported": True, "changeNotifications": True},
+            "fileOperations": {},
+        },
+    }
+
+
+def _kode_capabilities() -> Object:
+    """`kode/turn/start` becomes `{"turn": {"start": {}}}`."""
+    tree: Object = {}
+    for method in METHODS:
+        node = tree
+        for part in method.split("/")[1:]:
+            if part not in node:
+                node[part] = {}
+            node = as_object(node[part])
+    return tree
+
+
+def _check_kode(params: Object) -> str:
+    """The protocol version to speak. Raises KodeError."""
+    options = _object(params, "initializationOptions", "$", strict=False)
+    path = "$.initializationOptions"
+    kode = _object(options, "kode", path)
+    path += ".kode"
+    for name, expected in _KODE_FIELDS.items():
+        if kode.get(name) is not None and not isinstance(kode[name], expected):
+            raise _invalid(f"{path}.{name}")
+    forbidden = _forbidden_settings(kode.get("settings"), "")
+    if forbidden:
+        raise KodeError(
+            "ConfigInvalid",
+            f"an editor may not set {', '.join(forbidden)}: set it in the environment"
+            " (such as KIMI_API_KEY) or in your own config.yaml",
+            details={"settings": forbidden},
+        )
+    offered = kode.get("protocolVersions")
+    for version in PROTOCOL_VERSIONS:
+        if offered is None or version in _as_list(offered):
+            return version
+    raise KodeError(
+        "UnsupportedVersion",
+        f"this sidecar speaks protocol {', '.join(PROTOCOL_VERSIONS)}:"
+        " update the editor plugin or the sidecar",
+        details={"supportedVersions": list(PROTOCOL_VERSIONS)},
+    )
+
+
+def _forbidden_settings(value: object, prefix: str) -> list[str]:
+    """The dotted names under `value` that an editor may not set."""
+    found: list[str] = []
+    for name, child in as_object(value).items():
+        plain = name.replace("_", "").replace("-", "").replace(".", "").lower()
+        if plain in _FORBIDDEN_NAMES or plain.endswith(_FORBIDDEN_ENDINGS):
+            found.append(prefix + name)
+        else:
+            found += _forbidden_settings(child, f"{prefix}{name}.")
+    return found
+
+
+def _object(parent: Object, name: str, path: str, *, strict: bool = True) -> Object:
+    value = parent.get(name)
+    if strict and not isinstance(value, dict | None):
+        raise _invalid(f"{path}.{name}")
+    return as_object(parent.get(name))
+
+
+def _invalid(path: str) -> KodeError:
+    return KodeError("InvalidParams", f"wrong type at `{path}`", details={"path": path})

