@@ -1,0 +1,297 @@
+#!/usr/bin/env python3
+"""Set-up and chores of this project: `python3 dev.py --help` (on Windows `py dev.py --help`).
+
+Only the standard library; Linux, macOS and Windows. The first run makes `.venv` and installs
+the versions pinned in `requirements/` into it; later runs do so again only when these changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Callable, NamedTuple, Sequence  # noqa: UP035  (old Pythons get a clear message)
+
+OLDEST_PYTHON = (3, 11)
+ROOT = Path(__file__).resolve().parent
+VENV = ROOT / ".venv"
+PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+UNFINISHED = VENV / "unfinished"  # there while the environment is being made
+INSTALLED = VENV / "installed.json"  # level -> fingerprint of what was installed
+PIP_LOG = VENV / "pip.log"
+
+# What each level needs, weakest first; a level includes those before it.
+LEVELS = {"runtime": "requirements/runtime.txt", "dev": "requirements/dev.txt"}
+
+
+class SetUpError(Exception):
+    """Set-up failed; the message says what to do."""
+
+
+# --- the environment -------------------------------------------------------------------------
+
+
+def prepare(level: str) -> None:
+    """Bring `.venv` up to `level`; a few milliseconds when nothing changed."""
+    if not environment_works():
+        make_environment()
+    installed = read_installed()
+    for name, lock in LEVELS.items():
+        fingerprint = fingerprint_of(lock)
+        if installed.get(name) != fingerprint:
+            install(name, lock)
+            installed[name] = fingerprint
+            INSTALLED.write_text(json.dumps(installed), encoding="utf-8")
+        if name == level:
+            return
+
+
+def environment_works() -> bool:
+    """Is `.venv` whole, and is the Python it was made from still there?"""
+    if UNFINISHED.exists() or not PYTHON.exists():
+        return False
+    try:
+        config = (VENV / "pyvenv.cfg").read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return False
+    home = re.search(r"^home\s*=\s*(.+)$", config, re.MULTILINE)
+    version = re.search(r"^version\w*\s*=\s*(\d+)\.(\d+)", config, re.MULTILINE)
+    return (
+        home is not None
+        and Path(home[1].strip()).is_dir()
+        and version is not None
+        and (int(version[1]), int(version[2])) >= OLDEST_PYTHON
+    )
+
+
+def make_environment() -> None:
+    say(f"making .venv with Python {sys.version.split()[0]}")
+    try:
+        if VENV.exists():
+            shutil.rmtree(VENV)
+        VENV.mkdir()
+        UNFINISHED.touch()
+    except OSError as error:
+        raise SetUpError(f".venv cannot be made: {error}; close what uses it, then again") from None
+    # Started with .venv's own Python, `sys.executable` is what was just removed.
+    python = getattr(sys, "_base_executable", sys.executable)
+    made = subprocess.run([python, "-m", "venv", str(VENV)], check=False)
+    if made.returncode != 0:
+        raise SetUpError(
+            "`python -m venv` failed (see above). On Debian and Ubuntu: apt install python3-venv"
+        )
+    UNFINISHED.unlink()
+
+
+def install(level: str, lock: str) -> None:
+    say(f"installing {lock} ({level})")
+    pip("install", "--require-hashes", "--requirement", str(ROOT / lock))
+    if level == "runtime":
+        say("linking kode-sidecar into .venv")
+        pip("install", "--no-deps", "--no-build-isolation", "--editable", str(ROOT))
+
+
+def pip(*arguments: str) -> None:
+    """Run pip silently: warnings of the user's own pip settings go to the log with the rest."""
+    command = [str(PYTHON), "-m", "pip", *arguments, "-qq", "--progress-bar=off", "--no-input"]
+    command += ["--disable-pip-version-check", "--log", str(PIP_LOG)]
+    done = subprocess.run(command, cwd=ROOT, stderr=subprocess.PIPE, check=False)
+    if done.returncode != 0:
+        lines = done.stderr.decode(errors="replace").splitlines()
+        shown = [line for line in lines if line and not line.startswith("WARNING")][-15:]
+        raise SetUpError(
+            "\n".join([*shown, f"pip failed; all it did is in {PIP_LOG}"])
+            + "\nCheck the network and try again, or delete .venv to start afresh."
+        )
+
+
+def read_installed() -> dict[str, str]:
+    try:
+        return dict(json.loads(INSTALLED.read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return {}
+
+
+def fingerprint_of(lock: str) -> str:
+    """Changes with the pinned versions, the project's own metadata and the project's place."""
+    digest = hashlib.sha256(os.fsencode(ROOT))
+    for path in (ROOT / lock, ROOT / "pyproject.toml"):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+# --- running ---------------------------------------------------------------------------------
+
+
+class Stage(NamedTuple):
+    """One step of `test` or `lint`: a Python module of `.venv` and its arguments."""
+
+    name: str
+    arguments: Sequence[str]
+
+
+class Outcome(NamedTuple):
+    stage: str
+    ok: bool
+    last_line: str
+
+
+def run_stages(stages: Sequence[Stage]) -> list[Outcome]:
+    """Run all, also behind one that failed, passing their output on line by line."""
+    outcomes: list[Outcome] = []
+    for stage in stages:
+        say(stage.name)
+        start = time.monotonic()
+        code, last_line = run_and_listen(stage.arguments)
+        ok = code == 0
+        say(f"{stage.name}: {'ok' if ok else 'FAILED'} ({time.monotonic() - start:.1f} s)")
+        outcomes.append(Outcome(stage.name, ok, last_line))
+    return outcomes
+
+
+def run_and_listen(arguments: Sequence[str]) -> tuple[int, str]:
+    """Exit code and last line of a module's output, which is shown as it comes."""
+    # UTF-8 for this process only: an inherited PYTHONUTF8 would hide mistakes from the tests.
+    command = [str(PYTHON), "-X", "utf8", "-m", *arguments]
+    last_line = ""
+    with subprocess.Popen(
+        command,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            sys.stdout.write(line)
+            sys.stdout.flush()
+            last_line = line.strip() or last_line
+    return process.returncode, re.sub(r"\x1b\[[0-9;]*m", "", last_line)
+
+
+def summary(outcomes: Sequence[Outcome]) -> str:
+    failed = [outcome.stage for outcome in outcomes if not outcome.ok]
+    if failed:
+        return f"FAILED: {', '.join(failed)}"
+    return f"ok: {', '.join(outcome.stage for outcome in outcomes)}"
+
+
+def say(line: str) -> None:
+    print(f"[dev] {line}", flush=True)
+
+
+# --- the commands ----------------------------------------------------------------------------
+
+
+def demo(arguments: list[str]) -> int:
+    command = [str(PYTHON), "-m", "kode_sidecar", "demo", *arguments]
+    with subprocess.Popen(command) as process:
+        while True:
+            try:
+                return process.wait()
+            except KeyboardInterrupt:
+                continue  # the demo got it too and ends by itself
+
+
+def lint(arguments: list[str]) -> int:
+    if unknown := [argument for argument in arguments if argument != "--fix"]:
+        say(f"lint takes only --fix, not {' '.join(unknown)}")
+        return 2
+    outcomes = run_stages(lint_stages(fix="--fix" in arguments))
+    say(summary(outcomes))
+    return 0 if all(outcome.ok for outcome in outcomes) else 1
+
+
+def lint_stages(*, fix: bool = False) -> list[Stage]:
+    # pyright and its Node come whole from PyPI; without this it asks PyPI for a newer version.
+    os.environ["PYRIGHT_PYTHON_IGNORE_WARNINGS"] = "1"
+    return [
+        Stage("format", ["ruff", "format", *([] if fix else ["--check"]), "."]),
+        Stage("lint", ["ruff", "check", *(["--fix"] if fix else []), "."]),
+        Stage("types", ["pyright", "--pythonpath", str(PYTHON)]),
+    ]
+
+
+def test(arguments: list[str]) -> int:
+    pytest = ["pytest", "-n", str(cores())]
+    if "--full" in arguments:
+        os.environ["KODE_TEST_FULL"] = "1"
+        pytest += ["-o", "faulthandler_timeout=900"]
+    pytest += ["--color=yes"] if sys.stdout.isatty() else []
+    pytest += [argument for argument in arguments if argument != "--full"]
+    seed = os.environ.setdefault("KODE_TEST_SEED", str(random.randrange(2**32)))
+    say(f"KODE_TEST_SEED={seed} (set it to repeat this run)")
+    outcomes = run_stages([*lint_stages(), Stage("tests", pytest)])
+    say(f"{summary(outcomes)} | seed {seed} | {outcomes[-1].last_line}")
+    return 0 if all(outcome.ok for outcome in outcomes) else 1
+
+
+def cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class Command(NamedTuple):
+    """A chore, the level of `.venv` it needs, and what `--help` says about it."""
+
+    run: Callable[[list[str]], int]
+    level: str
+    usage: str
+    summary: str
+
+
+COMMANDS = {
+    "demo": Command(demo, "runtime", "[arguments]", "watch an agent turn over the real process"),
+    "test": Command(
+        test,
+        "dev",
+        "[--full] [pytest arguments]",
+        "format, lint, types, then pytest; --full means more examples and slow tests",
+    ),
+    "lint": Command(lint, "dev", "[--fix]", "format, lint, types; --fix repairs what it can"),
+}
+
+
+def usage(names: Sequence[str]) -> str:
+    return "\n".join(
+        f"dev.py {name} {COMMANDS[name].usage}\n    {COMMANDS[name].summary}" for name in names
+    )
+
+
+def main(argv: list[str]) -> int:
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
+    name, arguments = (argv[0] if argv else "--help"), argv[1:]
+    if name in ("-h", "--help"):
+        print(f"{__doc__}\n{usage(list(COMMANDS))}")
+        return 0
+    if name not in COMMANDS:
+        print(f"dev.py has no command `{name}`; it has {', '.join(COMMANDS)}", file=sys.stderr)
+        return 2
+    if arguments[:1] in (["-h"], ["--help"]):
+        print(usage([name]))
+        return 0
+    if sys.version_info < OLDEST_PYTHON:
+        print(f"dev.py needs Python 3.11 or newer, not {sys.version.split()[0]}", file=sys.stderr)
+        return 2
+    try:
+        prepare(COMMANDS[name].level)
+        return COMMANDS[name].run(arguments)
+    except SetUpError as error:
+        print(f"dev.py: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

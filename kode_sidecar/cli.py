@@ -1,0 +1,72 @@
+"""The command line: parsing only."""
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from kode_sidecar import __version__
+from kode_sidecar.demo import DemoOptions, play
+from kode_sidecar.doctor import examine
+from kode_sidecar.errors import KodeError
+from kode_sidecar.settings import load_settings
+
+Serve = Callable[[str | None], int]
+
+
+def run_command(arguments: Sequence[str], serve: Serve) -> int:
+    """Run one command; the exit code (2 for a wrong command line)."""
+    options = _parser().parse_args(arguments)
+    try:
+        if options.command == "doctor":
+            return _doctor(options.env_file)
+        if options.command == "demo":
+            return asyncio.run(play(_demo_options(options)))
+        return serve(options.env_file)
+    except KodeError as error:
+        print(f"kode-sidecar: {error.message}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="kode-sidecar",
+        description="The agent back end an editor spawns. Without a command: serve.",
+    )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    serve = commands.add_parser("serve", help="speak LSP and kode/* on stdin and stdout")
+    doctor = commands.add_parser("doctor", help="show every setting, its source and what is wrong")
+    for command in (serve, doctor):
+        command.add_argument(
+            "--env-file", metavar="FILE", help="settings file instead of .env in the state folder"
+        )
+    demo = commands.add_parser("demo", help="play a recorded turn through the real process")
+    demo.add_argument("--live", action="store_true", help="ask the real service (KIMI_API_KEY)")
+    demo.add_argument("--fast", action="store_true", help="no pauses")
+    demo.add_argument("--locale", choices=("zh", "en"), default="en", help="language of the demo")
+    parser.set_defaults(env_file=None)
+    return parser
+
+
+def _demo_options(options: argparse.Namespace) -> DemoOptions:
+    return DemoOptions(live=options.live, fast=options.fast, locale=options.locale)
+
+
+def _doctor(env_file: str | None) -> int:
+    """Print the report; exit code 1 when something is wrong."""
+    report = examine(load_settings(os.environ, env_file=env_file))
+    print(f"kode-sidecar {report.version}, protocol {report.protocol_version}")
+    print(f"Python {report.python} on {report.platform}\n")
+    width = max(len(setting.name) for setting in report.settings)
+    for setting in report.settings:
+        print(f"  {setting.name:<{width}}  {setting.value!s:<40}  {setting.source}")
+    print()
+    for check in report.checks:
+        print(f"  {'ok  ' if check.ok else 'FAIL'} {check.name}: {check.message}")
+        if check.hint is not None:
+            print(f"       {check.hint}")
+    return 0 if all(check.ok for check in report.checks) else 1

@@ -1,0 +1,212 @@
+"""An editor without a screen: buffers, and honest or unhelpful answers to the server."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kode_sidecar.client.buffer import Buffer, ChangeStyle, StaleVersion
+from kode_sidecar.client.connection import Client
+from kode_sidecar.client.handshake import Handshake
+from kode_sidecar.client.positions import InvalidPosition
+from kode_sidecar.client.uris import path_of, uri_key, uri_of
+from kode_sidecar.client.workspace_edit import EditPlan, plan_edit
+
+AnswerPermission = Callable[[dict[str, Any]], Awaitable[str | None]]
+AnswerMessage = Callable[[dict[str, Any]], Awaitable[dict[str, Any] | None]]
+
+
+@dataclass
+class Manners:
+    """How the editor behaves when the server wants an edit; the default is a good editor.
+
+    `before_edit` and `after_edit` are keys the user types between the server's sending and the
+    edit, and between the edit and its `didChange`. `hold_changes`: no `didChange` leaves
+    before it is set. `answer_first` answers before the `didChange` (editors that debounce).
+    `open_touched` sends `didOpen` for a file that was loaded for the edit.
+    """
+
+    style: ChangeStyle = "minimal"
+    drop_edits: bool = False
+    refuse: str | None = None
+    before_edit: Callable[["Editor"], None] | None = None
+    after_edit: Callable[["Editor"], None] | None = None
+    hold_changes: asyncio.Event | None = None
+    answer_first: bool = False
+    open_touched: bool = False
+
+
+async def reject(params: dict[str, Any]) -> str | None:
+    """The answer to a permission question when nobody is asked."""
+    return next((o["optionId"] for o in params["options"] if o["kind"] == "reject"), None)
+
+
+async def dismiss(params: dict[str, Any]) -> dict[str, Any] | None:
+    """Close a message box without choosing."""
+    del params
+    return None
+
+
+@dataclass
+class Editor:
+    """Buffers over a connection. Nothing is ever written to disk.
+
+    `edits` logs every `workspace/applyEdit` with the answer it got; `asked` every permission
+    question; `deleted` the keys of files deleted by an edit.
+    """
+
+    client: Client
+    manners: Manners = field(default_factory=Manners)
+    answer_permission: AnswerPermission = reject
+    answer_message: AnswerMessage = dismiss
+    configuration: dict[str, Any] = field(default_factory=dict[str, Any])
+    edits: list[tuple[dict[str, Any], dict[str, Any]]] = field(
+        default_factory=list[tuple[dict[str, Any], dict[str, Any]]]
+    )
+    asked: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    deleted: set[str] = field(default_factory=set[str])
+
+    def __post_init__(self) -> None:
+        self._buffers: dict[str, Buffer] = {}
+        self._telling: set[asyncio.Task[None]] = set()
+        for method, handler in (
+            ("workspace/applyEdit", self._apply_edit),
+            ("workspace/configuration", self._configuration),
+            ("window/showMessageRequest", self._message_request),
+            ("window/workDoneProgress/create", _nothing),
+            ("client/registerCapability", _nothing),
+            ("client/unregisterCapability", _nothing),
+            ("kode/permission/request", self._permission),
+        ):
+            self.client.handle(method, handler)
+
+    async def initialize(self, handshake: Handshake) -> dict[str, Any]:
+        """Shake hands. Buffers opened from now on count positions as agreed."""
+        return await self.client.initialize(handshake)
+
+    @property
+    def encoding(self) -> Any:
+        """The negotiated position encoding."""
+        capabilities = self.client.initialize_result.get("capabilities", {})
+        return capabilities.get("positionEncoding", "utf-16")
+
+    def buffer(self, uri: str) -> Buffer:
+        """The buffer of a document in any spelling of its URI. Raises KeyError."""
+        return self._buffers[uri_key(uri)]
+
+    def text(self, uri: str) -> str | None:
+        """The text of a document's buffer, None without one."""
+        buffer = self._buffers.get(uri_key(uri))
+        return buffer.text if buffer is not None else None
+
+    def open(
+        self,
+        file: str | Path,
+        text: str | None = None,
+        *,
+        language_id: str = "plaintext",
+        version: int = 1,
+    ) -> Buffer:
+        """Open a file and tell the server; `text` given = a buffer with unsaved changes."""
+        uri = uri_of(file)
+        content = text if text is not None else read_text(Path(file))
+        buffer = Buffer(
+            uri, content, language_id=language_id, version=version, encoding=self.encoding
+        )
+        self._buffers[uri_key(uri)] = buffer
+        self.client.notify("textDocument/didOpen", buffer.did_open())
+        return buffer
+
+    def close(self, buffer: Buffer) -> None:
+        """Close a buffer without saving it."""
+        del self._buffers[uri_key(buffer.uri)]
+        self.client.notify("textDocument/didClose", buffer.did_close())
+
+    def tell(self, buffer: Buffer) -> None:
+        """Send what the server has not been told of a synced buffer, as one `didChange`."""
+        if buffer.synced and (params := buffer.take_did_change(self.manners.style)):
+            self.client.notify("textDocument/didChange", params)
+
+    def type(self, buffer: Buffer, offset: int, text: str, *, delete: int = 0) -> None:
+        """Type into a buffer and tell the server."""
+        buffer.type(offset, text, delete=delete)
+        self.tell(buffer)
+
+    async def _apply_edit(self, params: dict[str, Any]) -> dict[str, Any]:
+        manners = self.manners
+        if manners.before_edit:
+            manners.before_edit(self)
+        answer: dict[str, Any] = {"applied": True}
+        plan = EditPlan()
+        if manners.refuse is not None:
+            answer = {"applied": False, "failureReason": manners.refuse}
+        elif not manners.drop_edits:
+            try:
+                plan = plan_edit(params["edit"], self._find, self.encoding)
+            except (StaleVersion, InvalidPosition, ValueError, OSError) as error:
+                answer = {"applied": False, "failureReason": str(error)}
+        self._carry_out(plan)
+        if manners.after_edit:
+            manners.after_edit(self)
+        self.edits.append((params, answer))
+        await self._tell_all(answer_first=manners.answer_first)
+        return answer
+
+    def _find(self, uri: str) -> Buffer | None:
+        """The open buffer, else one loaded from disk, else None."""
+        known = self._buffers.get(uri_key(uri))
+        if known is not None:
+            return known
+        path = path_of(uri)
+        if uri_key(uri) in self.deleted or not path.is_file():
+            return None
+        return Buffer(uri, read_text(path), encoding=self.encoding)
+
+    def _carry_out(self, plan: EditPlan) -> None:
+        for old in plan.removed:
+            buffer = self._buffers.pop(uri_key(old), None)
+            self.deleted.add(uri_key(old))
+            if buffer is not None and buffer.synced:
+                self.client.notify("textDocument/didClose", buffer.did_close())
+        for buffer in plan.touched:
+            if self._buffers.setdefault(uri_key(buffer.uri), buffer) is not buffer:
+                raise AssertionError(f"two buffers for {buffer.uri}")
+            self.deleted.discard(uri_key(buffer.uri))
+            if self.manners.open_touched and not buffer.synced:
+                self.client.notify("textDocument/didOpen", buffer.did_open())
+        for buffer, spans in plan.changes:
+            buffer.replace(spans)
+
+    async def _tell_all(self, *, answer_first: bool) -> None:
+        async def tell() -> None:
+            if self.manners.hold_changes:
+                await self.manners.hold_changes.wait()
+            for buffer in list(self._buffers.values()):
+                self.tell(buffer)
+
+        if not answer_first:
+            await tell()
+            return
+        task = asyncio.create_task(tell())
+        self._telling.add(task)
+        task.add_done_callback(self._telling.discard)
+
+    async def _configuration(self, params: dict[str, Any]) -> list[Any]:
+        return [self.configuration.get(item.get("section") or "") for item in params["items"]]
+
+    async def _message_request(self, params: dict[str, Any]) -> dict[str, Any] | None:
+        return await self.answer_message(params)
+
+    async def _permission(self, params: dict[str, Any]) -> dict[str, Any]:
+        self.asked.append(params)
+        return {"optionId": await self.answer_permission(params)}
+
+
+def read_text(path: Path) -> str:
+    """A file as an editor shows it: UTF-8, line ends kept, a BOM hidden. Raises OSError."""
+    return path.read_bytes().decode("utf-8-sig")
+
+
+async def _nothing(params: Any) -> None:
+    del params

@@ -1,0 +1,109 @@
+"""The words a terminal shows around the conversation, in two languages."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Placeholders are `str.format` fields."""
+
+    you: str
+    reminder: str
+    thinking: str
+    failed: str
+    cancelled: str
+    denied: str
+    dropped: str
+    whole_again: str
+    proposed: str
+    hunk: str
+    hunk_states: Mapping[str, str]
+    flags: str
+    question: str
+    turn: str
+    stop_reasons: Mapping[str, str]
+    usage: str
+    usage_unknown: str
+
+
+ENGLISH = Labels(
+    you="you",
+    reminder="note to the model",
+    thinking="thinking",
+    failed="failed",
+    cancelled="cancelled",
+    denied="denied",
+    dropped="this attempt broke off and is discarded",
+    whole_again="part of the stream was lost; the whole text:",
+    proposed="{count} change(s) proposed in {path}",
+    hunk="hunk {number} of {count} · {path}",
+    hunk_states={
+        "proposed": "proposed",
+        "applied": "applied",
+        "rejected": "rejected",
+        "replaced": "replaced by your text",
+        "superseded": "superseded",
+        "stale": "stale",
+        "conflict": "in conflict with your text",
+        "diverged": "not verified: the editor's text differs",
+        "undone": "undone",
+    },
+    flags="mind: {flags}",
+    question="asks",
+    turn="turn ended: {reason}",
+    stop_reasons={
+        "end_turn": "done",
+        "cancelled": "cancelled",
+        "max_tool_rounds": "limit of tool rounds reached",
+        "max_tokens": "limit of tokens reached",
+        "refusal": "the model refused",
+        "error": "error",
+        "interrupted": "interrupted",
+    },
+    usage="{input} tokens in ({cached} cached), {output} out",
+    usage_unknown="tokens unknown",
+)
+
+CHINESE = Labels(
+    you="你",
+    reminder="给模型的提示",
+    thinking="思考",
+    failed="失败",
+    cancelled="已取消",
+    denied="被拒绝",
+    dropped="这次回答中断，已丢弃",
+    whole_again="部分内容丢失，完整文本如下：",
+    proposed="{path} 中提议 {count} 处修改",
+    hunk="修改 {number}/{count} · {path}",
+    hunk_states={
+        "proposed": "待定",
+        "applied": "已应用",
+        "rejected": "已拒绝",
+        "replaced": "已换成你的文本",
+        "superseded": "被新的修改取代",
+        "stale": "已过期",
+        "conflict": "与你的文本冲突",
+        "diverged": "未通过核对：编辑器中的文本不同",
+        "undone": "已撤销",
+    },
+    flags="注意：{flags}",
+    question="询问",
+    turn="本轮结束：{reason}",
+    stop_reasons={
+        "end_turn": "完成",
+        "cancelled": "已取消",
+        "max_tool_rounds": "达到工具轮数上限",
+        "max_tokens": "达到 token 上限",
+        "refusal": "模型拒绝回答",
+        "error": "出错",
+        "interrupted": "被中断",
+    },
+    usage="输入 {input} token（缓存 {cached}），输出 {output}",
+    usage_unknown="token 数未知",
+)
+
+
+def labels_for(locale: str) -> Labels:
+    """Chinese for `zh…`, English for anything else."""
+    return CHINESE if locale.lower().startswith("zh") else ENGLISH

@@ -1,0 +1,242 @@
+"""A model host on the loopback that plays a recording over real HTTP and SSE.
+
+It speaks what Moonshot's chat API speaks: `POST /v1/chat/completions` (streamed, chunked),
+`GET /v1/models`, its error bodies, and 404 for a model id it does not serve.
+"""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from http.client import responses as reason_phrases
+from typing import Any, Literal
+
+from kode_sidecar.demo.recorded_model import Piece, RecordedResponse, Recording
+
+__all__ = ["ModelServer", "Piece", "RecordedRequest", "RecordedResponse", "Recording"]
+
+_JSON = "application/json; charset=utf-8"
+_MAX_BODY_BYTES = 64 * 1024 * 1024
+
+
+@dataclass
+class RecordedRequest:
+    """What was asked. Header names are lower-case, the key is masked.
+
+    `outcome` says how far the answer got; `finished` is set when it is no longer `open`.
+    """
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: Any = None
+    status: int = 0
+    outcome: Literal["open", "answered", "client_gone"] = "open"
+    finished: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def finish(self, outcome: Literal["answered", "client_gone"]) -> None:
+        """The answer is out, or nobody reads it any more."""
+        self.outcome = outcome
+        self.finished.set()
+
+
+class ModelServer:
+    """Start it with `async with`. `requests` are all requests in order, `chats` those that got
+    a recorded answer.
+
+    `paced=False` leaves out the delays; `require_key=False` serves without Authorization.
+    """
+
+    def __init__(
+        self, recording: Recording, *, paced: bool = True, require_key: bool = True
+    ) -> None:
+        self.requests: list[RecordedRequest] = []
+        self.chats: list[RecordedRequest] = []
+        self._recording = recording
+        self._paced = paced
+        self._require_key = require_key
+        self._gates: dict[str, asyncio.Event] = {}
+        self._arrivals: dict[str, asyncio.Event] = {}
+        self._connections: set[asyncio.Task[Any]] = set()
+        self._server: asyncio.Server | None = None
+        self._port = 0
+
+    async def __aenter__(self) -> "ModelServer":
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
+        self._port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._server is not None
+        self._server.close()
+        for task in self._connections:
+            task.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+        await self._server.wait_closed()
+
+    @property
+    def base_url(self) -> str:
+        """For `KIMI_BASE_URL`."""
+        return f"http://127.0.0.1:{self._port}/v1"
+
+    def release(self, hold: str) -> None:
+        """Let pieces with this `hold` go, those to come included."""
+        self._gate(self._gates, hold).set()
+
+    async def reached(self, hold: str) -> None:
+        """Wait until an answer has come to a piece with this `hold`."""
+        await self._gate(self._arrivals, hold).wait()
+
+    def _gate(self, gates: dict[str, asyncio.Event], name: str) -> asyncio.Event:
+        return gates.setdefault(name, asyncio.Event())
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        try:
+            while await self._exchange(reader, writer):
+                pass
+        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass  # the client went away, or the server is closed
+        finally:
+            self._connections.discard(task)
+            writer.close()
+
+    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """One request and its answer; False when the connection must end."""
+        request = await _read_request(reader)
+        self.requests.append(request)
+        response = self._answer(request)
+        request.status = response.status
+        delivered = await self._send(response, reader, writer)
+        request.finish("answered" if delivered else "client_gone")
+        return delivered and not response.broken
+
+    def _answer(self, request: RecordedRequest) -> RecordedResponse:
+        if self._require_key and "authorization" not in request.headers:
+            return failure(401, "invalid_authentication_error", "Invalid Authentication")
+        match request.method, request.path:
+            case "GET", "/v1/models":
+                return _json_response(200, {"object": "list", "data": self._models()})
+            case "POST", "/v1/chat/completions":
+                return self._chat(request)
+            case method, path:
+                text = f"{method} {path} is not served here"
+                return failure(404, "resource_not_found_error", text)
+
+    def _chat(self, request: RecordedRequest) -> RecordedResponse:
+        asked: dict[str, Any] = request.body or {}
+        model = asked.get("model")
+        if model not in self._recording.models:
+            text = f"Not found the model {model} or Permission denied"
+            return failure(404, "resource_not_found_error", text)
+        recorded = self._recording.responses
+        if len(self.chats) >= len(recorded):
+            text = (
+                f"The recording holds {len(recorded)} answers and this is question "
+                f"{len(self.chats) + 1}: the program asked the model more often than recorded."
+            )
+            return failure(400, "recording_exhausted", text)
+        self.chats.append(request)
+        return recorded[len(self.chats) - 1]
+
+    def _models(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "id": model,
+                "object": "model",
+                "owned_by": "moonshot",
+                "context_length": 262144,
+                "supports_image_in": True,
+                "supports_reasoning": True,
+            }
+            for model in self._recording.models
+        ]
+
+    async def _send(
+        self,
+        response: RecordedResponse,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> bool:
+        """Send an answer in chunks; False when the client closed the connection meanwhile."""
+        writer.write(_head(response))
+        # Nothing but the end of the connection can be read before the answer is complete.
+        gone = asyncio.create_task(reader.read(1))
+        try:
+            for piece in response.pieces:
+                if not await self._wait(piece, gone):
+                    return False
+                writer.write(b"%x\r\n%b\r\n" % (len(piece.data), piece.data))
+                await writer.drain()
+        except ConnectionError:
+            return False
+        finally:
+            gone.cancel()
+            with suppress(asyncio.CancelledError, ConnectionError):
+                await gone
+        if response.broken:
+            writer.transport.abort()
+        else:
+            writer.write(b"0\r\n\r\n")
+            await writer.drain()
+        return True
+
+    async def _wait(self, piece: Piece, gone: asyncio.Task[bytes]) -> bool:
+        """Wait as the piece says; False when the client is gone."""
+        if piece.hold:
+            self._gate(self._arrivals, piece.hold).set()
+            gate = asyncio.create_task(self._gate(self._gates, piece.hold).wait())
+            await asyncio.wait({gate, gone}, return_when=asyncio.FIRST_COMPLETED)
+            gate.cancel()
+        if self._paced and piece.delay_ms:
+            await asyncio.wait({gone}, timeout=piece.delay_ms / 1000)
+        return not gone.done()
+
+
+def failure(
+    status: int, kind: str, message: str, headers: Mapping[str, str] | None = None
+) -> RecordedResponse:
+    """An error answer in Moonshot's shape."""
+    body = {"error": {"message": message, "type": kind}}
+    return _json_response(status, body, headers)
+
+
+def _json_response(
+    status: int, body: Any, headers: Mapping[str, str] | None = None
+) -> RecordedResponse:
+    data = json.dumps(body, ensure_ascii=False).encode("utf-8")
+    return RecordedResponse((Piece(data),), status, _JSON, headers or {})
+
+
+async def _read_request(reader: asyncio.StreamReader) -> RecordedRequest:
+    """Raises IncompleteReadError at the end of the connection and for a body without length."""
+    try:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+    except asyncio.LimitOverrunError as error:
+        raise asyncio.IncompleteReadError(b"", error.consumed) from None
+    start, *lines = head.rstrip("\r\n").split("\r\n")
+    method, path, _ = start.split(" ", 2)
+    headers = {name.strip().lower(): value.strip() for name, _, value in map(_pair, lines)}
+    length = min(int(headers.get("content-length", "0")), _MAX_BODY_BYTES)
+    data = await reader.readexactly(length)
+    if "authorization" in headers:
+        headers["authorization"] = "Bearer ***"
+    return RecordedRequest(method, path, headers, json.loads(data) if data else None)
+
+
+def _pair(line: str) -> tuple[str, str, str]:
+    return line.partition(":")
+
+
+def _head(response: RecordedResponse) -> bytes:
+    lines = [
+        f"HTTP/1.1 {response.status} {reason_phrases.get(response.status, 'Error')}",
+        f"Content-Type: {response.content_type}",
+        "Transfer-Encoding: chunked",
+        "Cache-Control: no-cache",
+        *(f"{name}: {value}" for name, value in response.headers.items()),
+    ]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")

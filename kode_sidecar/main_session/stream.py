@@ -1,0 +1,113 @@
+"""A session's events: numbered, on disk, then sent, in one order."""
+
+import asyncio
+from typing import Protocol
+
+import msgspec
+
+from kode_sidecar.domain.agent_event import BlockDelta, Event, Notice, ToolProgress
+from kode_sidecar.errors import KodeError
+from kode_sidecar.kernel.contracts import Clock
+from kode_sidecar.main_session.contracts import EditorPort
+
+# Events held back while a save is under way are few; more than this and producers wait.
+HELD_LIMIT = 1_000
+
+
+class EventLog(Protocol):
+    """Where numbered events are kept: `records.journal.Journal`."""
+
+    def append(self, event: Event) -> None:
+        """Write one event. Raises KodeError `Storage`."""
+        ...
+
+
+class SessionStream:
+    """The `Emit` of a session.
+
+    A stored event gets the next `seq` and is in the journal before it is published. While
+    `hold` is in force nothing is published: a reply that acknowledges a save goes first.
+    When the journal cannot be written, events go out without `seq`, after a notice that
+    says so, and `flow` raises until `recover` is called.
+    """
+
+    def __init__(
+        self, session_id: str, log: EventLog, editor: EditorPort, clock: Clock, seq: int
+    ) -> None:
+        self._session_id = session_id
+        self._log = log
+        self._editor = editor
+        self._clock = clock
+        self._held: list[Event | BlockDelta] | None = None
+        self._released = asyncio.Event()
+        self._released.set()
+        self._failure: KodeError | None = None
+        self.seq = seq
+        self.cancelling = False
+
+    def __call__(self, event: Event | BlockDelta) -> int:
+        """Store and publish; the event's `seq`, 0 for what is not stored."""
+        if isinstance(event, BlockDelta | ToolProgress):
+            self._send(event)
+            return 0
+        stamped = msgspec.structs.replace(event, seq=self.seq + 1, ts=self._clock.timestamp())
+        if self._failure is None:
+            try:
+                self._log.append(stamped)
+            except KodeError as error:
+                self.not_saved(error)
+        if self._failure is not None:
+            self._send(event)
+            return 0
+        self.seq += 1
+        self._send(stamped)
+        return self.seq
+
+    async def flow(self) -> None:
+        """Wait for room downstream. Raises as `kernel.contracts.Emit.flow` says."""
+        if self.cancelling:
+            raise asyncio.CancelledError
+        if self._failure is not None:
+            raise self._failure
+        if self._held is not None and len(self._held) > HELD_LIMIT:
+            await self._released.wait()
+        await self._editor.flow()
+
+    def hold(self) -> None:
+        """Publish nothing until `release`."""
+        if self._held is None:
+            self._held = []
+            self._released.clear()
+
+    def release(self) -> None:
+        """Publish what was held, in order, and go on."""
+        held, self._held = self._held, None
+        for event in held or ():
+            self._publish(event)
+        self._released.set()
+
+    async def published(self) -> None:
+        """Wait until nothing is held: what was emitted before this is on its way out."""
+        await self._released.wait()
+
+    def recover(self) -> None:
+        """A new turn may try the journal again."""
+        self._failure = None
+        self.cancelling = False
+
+    def not_saved(self, error: KodeError) -> None:
+        """Tell the user, and let `flow` stop whatever still runs."""
+        self._failure = error
+        self._send(Notice(code="NotSaved", level="error", message=error.message))
+
+    def _send(self, event: Event | BlockDelta) -> None:
+        if self._held is None:
+            self._publish(event)
+        else:
+            self._held.append(event)
+
+    def _publish(self, event: Event | BlockDelta) -> None:
+        if isinstance(event, BlockDelta):
+            self._editor.publish_delta(event)
+        else:
+            self._editor.publish(self._session_id, event)

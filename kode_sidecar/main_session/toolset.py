@@ -1,0 +1,44 @@
+"""The tools on offer to the main agent."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from kode_sidecar.context.agents import AgentProfile
+from kode_sidecar.kernel.contracts import Tool
+from kode_sidecar.main_session.change_sets import ChangeSets
+from kode_sidecar.protocol.session import Mode
+from kode_sidecar.tools.list_files import list_files_tool
+from kode_sidecar.tools.propose_edit import propose_edit_tool
+from kode_sidecar.tools.read_file import read_file_tool
+from kode_sidecar.tools.search_code import search_code_tool
+from kode_sidecar.workspace.ripgrep import Ripgrep
+from kode_sidecar.workspace.workspace import Workspace
+
+EDIT_TOOLS = frozenset({"propose_edit"})
+
+
+@dataclass(frozen=True)
+class Toolbox:
+    """What the tools are made of, shared by all sessions."""
+
+    workspace: Workspace
+    ripgrep: Ripgrep
+
+    def tools(self, agent: AgentProfile, mode: Mode, change_sets: ChangeSets) -> Sequence[Tool]:
+        """The agent's tools, in its own fixed order; in `plan` mode none that edits.
+
+        All of them see the session's pending edits.
+        """
+        makers: dict[str, Callable[[], Tool]] = {
+            "read_file": lambda: read_file_tool(self.workspace, change_sets.overlay.view),
+            "list_files": lambda: list_files_tool(self.workspace),
+            "search_code": lambda: search_code_tool(
+                self.workspace,
+                self.ripgrep,
+                change_sets.overlay.view,
+                change_sets.pending_paths,
+            ),
+            "propose_edit": lambda: propose_edit_tool(change_sets),
+        }
+        offered = (name for name in agent.tools if mode != "plan" or name not in EDIT_TOOLS)
+        return tuple(makers[name]() for name in offered)

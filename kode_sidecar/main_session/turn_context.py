@@ -1,0 +1,125 @@
+"""The conversation as one turn sees it: where messages go, and the next request."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from kode_sidecar.domain.conversation import Conversation
+from kode_sidecar.domain.message import Cost, Message, Role, TextBlock, Usage
+from kode_sidecar.kernel.contracts import (
+    Clock,
+    Incoming,
+    ModelRequest,
+    NewId,
+    ToolChoice,
+    ToolSpec,
+)
+
+BuildRequest = Callable[[Sequence[Message], Sequence[ToolSpec], ToolChoice], ModelRequest]
+
+
+class MessageLog(Protocol):
+    """Where finished messages are kept, `records.conversation_store`."""
+
+    def append(self, message: Message) -> None:
+        """Write one message. Raises KodeError `Storage`."""
+        ...
+
+
+class TurnContext:
+    """`kernel.contracts.Context` over the session's tree, from one leaf on.
+
+    `build` gets the messages of this turn, oldest first. Every message carries
+    `meta.turnId`, so that a branch knows which turns made it.
+    """
+
+    def __init__(
+        self,
+        *,
+        session_id: str,
+        turn_id: str,
+        conversation: Conversation,
+        log: MessageLog,
+        clock: Clock,
+        new_id: NewId,
+        parent_id: str | None,
+        build: BuildRequest,
+        reminders: Callable[[], str | None],
+    ) -> None:
+        self._session_id = session_id
+        self._turn_id = turn_id
+        self._conversation = conversation
+        self._log = log
+        self._clock = clock
+        self._new_id = new_id
+        self._leaf = parent_id
+        self._build = build
+        self._reminders = reminders
+        self._steering: list[Incoming] = []
+        self._added: list[Message] = []
+        self.usage = Usage()
+        self.costs: list[Cost] = []
+        self.cost_usd: float | None = None
+
+    @property
+    def leaf_id(self) -> str | None:
+        """The newest message of this turn; before the first one, what it grows from."""
+        return self._leaf
+
+    def open(self, role: Role, meta: Mapping[str, Any]) -> Message:
+        """A new, empty message below the newest."""
+        return Message(
+            id=self._new_id("message"),
+            session_id=self._session_id,
+            role=role,
+            parent_id=self._leaf,
+            depth=self._conversation.depth_below(self._leaf),
+            version=self._conversation.next_version(self._leaf, role) if role == "user" else 1,
+            created_at=self._clock.timestamp(),
+            meta={**meta, "turnId": self._turn_id},
+        )
+
+    def commit(self, message: Message) -> None:
+        """Write the finished message and make it the newest. Raises KodeError `Storage`."""
+        self._log.append(message)
+        self._conversation.add(message)
+        self._leaf = message.id
+        self._added.append(message)
+        if message.usage is not None:
+            self.usage = self.usage.plus(message.usage)
+        if message.cost is not None:
+            self.costs.append(message.cost)
+        if message.cost_usd is not None:
+            self.cost_usd = (self.cost_usd or 0.0) + message.cost_usd
+
+    def request(self, tools: Sequence[ToolSpec], tool_choice: ToolChoice) -> ModelRequest:
+        """The exact next request."""
+        return self._build(self._added, tools, tool_choice)
+
+    def steer(self, incoming: Incoming) -> None:
+        """Input from the user for the next step of this turn."""
+        self._steering.append(incoming)
+
+    def take_incoming(self) -> Sequence[Incoming]:
+        """Reminders first, then what the user said meanwhile."""
+        taken, self._steering = self._steering, []
+        reminder = self._reminders()
+        if reminder is not None:
+            taken.insert(0, reminder_input(reminder))
+        return taken
+
+    def wants_another_step(self) -> bool:
+        """Has the user steered since the last request?"""
+        return bool(self._steering)
+
+
+def reminder_input(text: str) -> Incoming:
+    """What the sidecar tells the model on its own account, as a persisted message."""
+    return Incoming("user", (TextBlock(text=text),), {"origin": "reminder"})
+
+
+def total_cost(costs: Sequence[Cost]) -> Cost | None:
+    """The sum, or None without any or where currencies differ: two currencies have no sum."""
+    currencies = {cost.currency for cost in costs}
+    if len(currencies) != 1:
+        return None
+    return Cost(amount=sum(cost.amount for cost in costs), currency=currencies.pop())

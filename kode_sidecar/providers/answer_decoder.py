@@ -1,0 +1,72 @@
+"""The body of a successful answer, from raw bytes to model events. Sans-IO."""
+
+from kode_sidecar.domain.error_info import failure
+from kode_sidecar.domain.model_event import ModelEvent, ResponseFailed
+from kode_sidecar.errors import KodeError
+from kode_sidecar.providers.openai_chat import ChatDecoder
+from kode_sidecar.providers.sse import MAX_EVENT_BYTES, SseDecoder
+
+_WEB_PAGE = (
+    "The provider's address answered with a web page instead of the model's answer: check "
+    "KIMI_BASE_URL, and whether this network wants you to log in first."
+)
+
+
+class AnswerDecoder:
+    """Reads an event stream, or the whole JSON that some hosts send although a stream was asked.
+
+    The first byte tells them apart; hosts get the content type wrong. Any cut of the bytes
+    gives the same events, but for how neighbouring deltas are joined.
+    """
+
+    def __init__(self, chat: ChatDecoder) -> None:
+        self._chat = chat
+        self._sse = SseDecoder()
+        self._is_stream = False
+        self._whole: list[bytes] = []
+        self._whole_size = 0
+
+    @property
+    def ended(self) -> bool:
+        """Nothing that follows matters."""
+        return self._chat.ended
+
+    @property
+    def complete(self) -> bool:
+        """The model said that it is done, whatever happens to the connection now."""
+        return self._chat.complete
+
+    def feed(self, data: bytes) -> list[ModelEvent]:
+        """What one read means. Raises KodeError `TooLarge` for an endless event or body."""
+        if not self._is_stream:
+            self._whole.append(data)
+            self._whole_size += len(data)
+            if self._whole_size > MAX_EVENT_BYTES:
+                text = f"The model's host sent more than {MAX_EVENT_BYTES:,} bytes; ask again."
+                raise KodeError("TooLarge", text)
+            start = _start(self._whole)
+            if not start or start in b"{[<":
+                return []
+            self._is_stream = True
+            data, self._whole = b"".join(self._whole), []
+        events = self._sse.feed(data)
+        return self._chat.feed_many(events) if events else []
+
+    def finish(self) -> list[ModelEvent]:
+        """The end of the body; call once. The last event is the end of the answer."""
+        if self._is_stream:
+            events = self._sse.finish()
+        elif _start(self._whole) == b"<":
+            return [ResponseFailed(failure("ConfigInvalid", _WEB_PAGE))]
+        else:
+            whole = b"".join(self._whole).strip().removeprefix(b"\xef\xbb\xbf")
+            events = [whole] if whole else []
+        return [*self._chat.feed_many(events), *self._chat.finish()]
+
+
+def _start(pieces: list[bytes]) -> bytes:
+    """The first byte that is no white space and no part of a byte order mark."""
+    for piece in pieces:
+        if start := piece.lstrip(b"\xef\xbb\xbf \t\r\n"):
+            return start[:1]
+    return b""

@@ -1,0 +1,98 @@
+"""Joins the deltas of one read: neighbours of one kind become one event. Sans-IO."""
+
+from kode_sidecar.domain.model_event import (
+    ModelEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolUseDelta,
+    ToolUseStarted,
+)
+from kode_sidecar.providers.leaked_calls import LeakedCall, LeakedCallScanner
+
+TEXT = -1
+THINKING = -2
+_NOTHING = -3
+
+
+class DeltaRuns:
+    """Collects events in order. A kind is `TEXT`, `THINKING` or the index of a tool call.
+
+    Tool calls for one of `tool_names` that leaked into text are held back until `end_leaks`.
+    Set `torn` once a text may hold lone surrogates: then halves of characters are joined.
+    """
+
+    def __init__(self, tool_names: frozenset[str]) -> None:
+        self._scanners = {
+            kind: LeakedCallScanner(tool_names) for kind in (THINKING, TEXT) if tool_names
+        }
+        self._events: list[ModelEvent] = []
+        self._kind = _NOTHING
+        self._run: list[str] = []
+        self._half = ""
+        self.torn = False
+        self.has_any = False
+        self.has_text = False
+
+    def add(self, kind: int, text: str) -> None:
+        """Growth of what is open, or the start of something of another kind."""
+        if kind != self._kind:
+            self._close()
+            self._kind = kind
+            self.has_any = True
+        self._run.append(text)
+
+    def put(self, event: ModelEvent) -> None:
+        """An event of its own."""
+        if isinstance(event, ToolUseDelta):
+            self.add(event.index, event.json)
+            return
+        self._close()
+        self._events.append(event)
+        self.has_any = self.has_any or isinstance(event, ToolUseStarted)
+
+    def take(self) -> list[ModelEvent]:
+        """What was collected since the last time."""
+        self._close()
+        events, self._events = self._events, []
+        return events
+
+    def end_leaks(self, *, take_calls: bool) -> list[LeakedCall]:
+        """The calls that leaked; what was held back but is none becomes text again."""
+        self._close()
+        calls: list[LeakedCall] = []
+        for kind, scanner in self._scanners.items():
+            found, rest = scanner.finish(take_calls=take_calls)
+            calls += found
+            if rest:
+                self._show(kind, rest)
+        return calls
+
+    def _close(self) -> None:
+        kind = self._kind
+        if kind == _NOTHING:
+            return
+        text = "".join(self._run)
+        self._kind, self._run = _NOTHING, []
+        opens_empty = not text
+        if self.torn:
+            text = self._mend(text)
+        if self._scanners and kind < 0:
+            text = self._scanners[kind].feed(text)
+        if text or opens_empty:
+            self._show(kind, text)
+
+    def _show(self, kind: int, text: str) -> None:
+        if kind == TEXT:
+            self.has_text = self.has_text or not text.isspace()
+            self._events.append(TextDelta(text))
+        elif kind == THINKING:
+            self._events.append(ThinkingDelta(text))
+        else:
+            self._events.append(ToolUseDelta(kind, text))
+
+    def _mend(self, text: str) -> str:
+        """Join the halves of characters that were cut in two; lone halves become U+FFFD."""
+        text, self._half = self._half + text, ""
+        if text and "\ud800" <= text[-1] <= "\udbff":
+            text, self._half = text[:-1], text[-1]
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -1,0 +1,127 @@
+"""HTTP to one host: the one place that knows the HTTP library.
+
+The system's proxy variables are ignored, certificates are checked against the system's store,
+redirects are not followed, and plain http goes to this machine only (W9).
+"""
+
+import asyncio
+import ssl
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+
+import httpcore
+import httpx
+
+from kode_sidecar import __version__
+from kode_sidecar.errors import KodeError
+from kode_sidecar.providers.http_transport import FAILURES, PoolTransport
+from kode_sidecar.providers.provider_config import ProviderConfig, host_of
+
+
+class HttpResponse:
+    """A response whose body is still to be read. `headers` has names in lower case."""
+
+    def __init__(self, response: httpx.Response, host: str, idle: float) -> None:
+        self.status = response.status_code
+        self.headers: Mapping[str, str] = dict(response.headers.items())
+        self._host = host
+        self._idle = idle
+        encoded = self.headers.get("content-encoding", "identity") != "identity"
+        self._chunks = response.aiter_bytes() if encoded else response.aiter_raw()
+        self.note_progress()
+
+    def note_progress(self) -> None:
+        """Something of worth came: the idle time begins anew. Keep-alives are none of that."""
+        self._deadline = asyncio.get_running_loop().time() + self._idle
+
+    async def read(self) -> bytes:
+        """The next bytes as they come; nothing at the end. Raises KodeError `Network`."""
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                return await anext(self._chunks, b"")
+        except TimeoutError:
+            text = f"{self._host} sent nothing new for {self._idle:g} seconds: try again."
+            raise KodeError("Network", text) from None
+        except FAILURES as error:
+            raise _network_error(self._host, error) from None
+
+    async def read_all(self, limit: int) -> bytes:
+        """The body, at most `limit` bytes of it. Raises KodeError `Network`."""
+        body = bytearray()
+        while len(body) < limit and (data := await self.read()):
+            body += data
+        return bytes(body[:limit])
+
+    async def drain(self, seconds: float) -> None:
+        """Read the end of a body that is known to be over, so that the connection can be kept."""
+        self._deadline = min(self._deadline, asyncio.get_running_loop().time() + seconds)
+        try:
+            while await self.read():
+                pass
+        except KodeError:
+            return
+
+
+class HttpClient:
+    """Connections to one host, kept and used again. Make one per process.
+
+    Costs some 0.1 s for the certificates and uses no event loop: build it in a thread. `tls`
+    replaces the system's certificates. Raises KodeError `ConfigInvalid`.
+    """
+
+    def __init__(self, config: ProviderConfig, tls: ssl.SSLContext | None = None) -> None:
+        self.host = host_of(config.base_url)
+        self._timeouts = config.timeouts
+        self._base_url = config.base_url.rstrip("/")
+        self._client = httpx.AsyncClient(
+            transport=PoolTransport(tls or ssl.create_default_context(), config.proxy),
+            trust_env=False,
+            timeout=httpx.Timeout(None, connect=self._timeouts.connect, write=self._timeouts.write),
+            headers={
+                "accept": "text/event-stream, application/json",
+                "accept-encoding": "identity",
+                "user-agent": f"kode-sidecar/{__version__}",
+            },
+        )
+
+    @asynccontextmanager
+    async def stream(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> AsyncGenerator[HttpResponse, None]:
+        """Send a request; `path` is appended to the base URL. Leaving closes the connection at
+        once unless the body was read to its end. Raises KodeError `Network`.
+        """
+        request = self._client.build_request(
+            method, self._base_url + path, content=body, headers=dict(headers)
+        )
+        try:
+            async with asyncio.timeout(self._timeouts.first_byte):
+                response = await self._client.send(request, stream=True)
+        except TimeoutError:
+            seconds = f"{self._timeouts.first_byte:g}"
+            text = f"{self.host} did not begin to answer within {seconds} seconds: try again."
+            raise KodeError("Network", text) from None
+        except FAILURES as error:
+            raise _network_error(self.host, error) from None
+        try:
+            yield HttpResponse(response, self.host, self._timeouts.idle)
+        finally:
+            await response.aclose()
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._client.aclose()
+
+
+def _network_error(host: str, error: Exception) -> KodeError:
+    reason = str(error) or "the connection failed"
+    if isinstance(error, httpcore.ProxyError):
+        return KodeError("Network", f"The proxy refused the connection to {host}: {reason}.")
+    if isinstance(error, httpcore.ConnectError | httpcore.ConnectTimeout):
+        if "certificate" in reason:
+            advice = "add the certificate authority of your network to the system's store"
+            text = f"Cannot connect to {host}: {reason}; {advice}."
+            return KodeError("Network", text, retryable=False)
+        advice = "check the network, and the setting `proxy` if you need one"
+        return KodeError("Network", f"Cannot connect to {host}: {reason}; {advice}.")
+    return KodeError("Network", f"The connection to {host} broke ({reason}): try again.")

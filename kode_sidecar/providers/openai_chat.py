@@ -1,0 +1,225 @@
+"""The stream of OpenAI-compatible chat hosts as model events. Sans-IO.
+
+One decoder per answer: `feed` what the event stream decoder gives, until `ended` or the end
+of the bytes, then `finish`. A whole completion or an error body goes the same way, as one event.
+"""
+
+from collections.abc import Iterable
+
+from kode_sidecar.domain.error_info import ErrorInfo, failure
+from kode_sidecar.domain.model_event import (
+    FinishReason,
+    ModelEvent,
+    ResponseFailed,
+    ResponseFinished,
+    ResponseStarted,
+)
+from kode_sidecar.providers.delta_runs import TEXT, THINKING, DeltaRuns
+from kode_sidecar.providers.openai_wire import (
+    Chunk,
+    ContentPart,
+    Delta,
+    WireUsage,
+    decode_exact,
+    decode_tolerant,
+    error_of,
+    usage_of,
+)
+from kode_sidecar.providers.profiles import Price, usage_event
+from kode_sidecar.providers.provider_errors import ProviderErrors
+from kode_sidecar.providers.tool_call_assembly import ToolCallAssembly
+
+DONE = b"[DONE]"
+
+_FINISH_REASONS: dict[str, FinishReason] = {
+    "stop": "stop",
+    "eos": "stop",
+    "end_turn": "stop",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "length": "length",
+    "max_tokens": "length",
+    "model_length": "length",
+    "content_filter": "content_filter",
+    "insufficient_system_resource": "incomplete",
+}
+
+
+class ChatDecoder:
+    """Events of one answer. `price` makes usage into cost.
+
+    `tool_names` are the tools a call leaked into the text may be for; without them text is
+    never held back. Neighbouring deltas of one `feed_many` become one event.
+    """
+
+    def __init__(
+        self,
+        *,
+        price: Price | None = None,
+        tool_names: frozenset[str] = frozenset(),
+        errors: ProviderErrors | None = None,
+    ) -> None:
+        self._errors = errors or ProviderErrors()
+        self._price = price
+        self._runs = DeltaRuns(tool_names)
+        self._calls = ToolCallAssembly()
+        self._started = False
+        self._done = False
+        self._failed = False
+        self._raw_reason: str | None = None
+        self._usage: WireUsage | None = None
+        self._bad_in_a_row = 0
+        self.bad_events = 0
+
+    @property
+    def ended(self) -> bool:
+        """Nothing that follows matters: the end mark came, an error, or garbage."""
+        return self._done or self._failed or self._bad_in_a_row > 1
+
+    @property
+    def complete(self) -> bool:
+        """The model said that it is done, whatever happens to the connection now."""
+        return self._done or self._raw_reason is not None
+
+    def feed(self, data: bytes) -> list[ModelEvent]:
+        """What one event means. Bytes that are no JSON are passed over once."""
+        return self.feed_many((data,))
+
+    def feed_many(self, batch: Iterable[bytes]) -> list[ModelEvent]:
+        """What the events of one read mean, in order."""
+        for data in batch:
+            if self.ended:
+                break
+            try:
+                chunk = decode_exact(data)
+            except (ValueError, RecursionError):
+                maybe = self._salvage(data)
+                if maybe is None:
+                    continue
+                chunk = maybe
+            if self._bad_in_a_row:
+                self._bad_in_a_row = 0
+            choices = chunk.choices
+            # The common case, growth and nothing else, takes the short way.
+            if choices and chunk.usage is None and chunk.error is None:
+                choice = choices[0]
+                delta = choice.delta
+                if (
+                    delta is not None
+                    and choice.finish_reason is None
+                    and choice.usage is None
+                    and choice.error is None
+                ):
+                    if not self._started:
+                        self._start(chunk)
+                    self._grow(delta)
+                    continue
+            self._read_rest(data, chunk)
+        return self._runs.take()
+
+    def finish(self) -> list[ModelEvent]:
+        """The end of the answer; call once, after the last `feed`."""
+        if self._failed:
+            return []
+        self._start(None)
+        runs, calls = self._runs, self._calls
+        for leaked in runs.end_leaks(take_calls=not calls.count):
+            self._put_all(calls.add_complete(*leaked))
+        self._put_all(calls.finish())
+        if self._usage is not None:
+            runs.put(usage_event(usage_of(self._usage), self._price))
+        reason = self._reason()
+        error = self._error(reason)
+        runs.put(ResponseFailed(error) if error else ResponseFinished(reason, self._raw_reason))
+        return runs.take()
+
+    def _start(self, chunk: Chunk | None) -> None:
+        if not self._started:
+            self._started = True
+            ids = (None, None) if chunk is None else (chunk.id or None, chunk.model or None)
+            self._runs.put(ResponseStarted(*ids))
+
+    def _grow(self, delta: Delta) -> None:
+        runs = self._runs
+        reasoning = delta.reasoning_content or delta.reasoning
+        if reasoning or (delta.reasoning_content is not None and not runs.has_any):
+            runs.add(THINKING, reasoning or "")
+        content = delta.content
+        if content:
+            if isinstance(content, str):
+                runs.add(TEXT, content)
+            else:
+                self._add_parts(content, TEXT)
+        if delta.tool_calls:
+            self._put_all(self._calls.feed(delta.tool_calls))
+
+    def _add_parts(self, parts: list[ContentPart], kind: int) -> None:
+        for part in parts:
+            if isinstance(part.thinking, str):
+                self._runs.add(THINKING, part.thinking)
+            elif part.thinking:
+                self._add_parts(part.thinking, THINKING)
+            if part.text:
+                self._runs.add(kind, part.text)
+
+    def _put_all(self, events: Iterable[ModelEvent]) -> None:
+        for event in events:
+            self._runs.put(event)
+
+    def _read_rest(self, data: bytes, chunk: Chunk) -> None:
+        """Everything but plain growth: errors, usage, the end, a whole completion."""
+        error = error_of(data, chunk)
+        if error is not None:
+            self._failed = True
+            self._runs.put(ResponseFailed(self._errors.in_stream(error)))
+            return
+        groq = chunk.x_groq.usage if chunk.x_groq else None
+        self._usage = chunk.usage or groq or self._usage
+        if not chunk.choices:
+            return
+        self._start(chunk)
+        choice = chunk.choices[0]
+        self._usage = chunk.usage or choice.usage or self._usage
+        if choice.delta is not None:
+            self._grow(choice.delta)
+        elif choice.message is not None:
+            calls, choice.message.tool_calls = choice.message.tool_calls, None
+            self._grow(choice.message)
+            self._put_all(self._calls.feed(calls or (), whole=True))
+            self._done = True
+        self._raw_reason = choice.finish_reason or self._raw_reason
+
+    def _salvage(self, data: bytes) -> Chunk | None:
+        """An event that strict JSON refuses; two in a row that nobody can read end the stream."""
+        if data.strip() == DONE:
+            self._done = True
+            return None
+        chunk = decode_tolerant(data)
+        if chunk is None:
+            self.bad_events += 1
+            self._bad_in_a_row += 1
+        else:
+            self._runs.torn = True
+        return chunk
+
+    def _reason(self) -> FinishReason:
+        if self._raw_reason is None:
+            if not self._done:
+                return "incomplete"
+            return "tool_calls" if self._calls.count else "other"
+        reason = _FINISH_REASONS.get(self._raw_reason, "other")
+        return "tool_calls" if reason in ("stop", "other") and self._calls.count else reason
+
+    def _error(self, reason: FinishReason) -> ErrorInfo | None:
+        """What makes this end no answer."""
+        if reason in ("incomplete", "length", "content_filter"):
+            return None
+        if self._calls.has_nameless_call():
+            return failure(
+                "IncompleteAnswer", "The model called a tool without naming it; ask again."
+            )
+        if not self._runs.has_text and not self._calls.count:
+            return failure(
+                "EmptyAnswer", "The model ended its answer without saying anything; ask again."
+            )
+        return None

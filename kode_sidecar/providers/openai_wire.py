@@ -1,0 +1,154 @@
+"""Chunks of an OpenAI-compatible chat stream: only what is used, and every shape met.
+
+Fields follow `chat.completion.chunk` of the OpenAI API reference; what hosts add or leave out
+is noted where it is read. A whole `chat.completion` fits the same structs.
+"""
+
+import json
+from typing import Any, cast
+
+import msgspec
+from msgspec import Struct
+
+from kode_sidecar.domain.message import Usage
+
+Number = int | float | None
+
+
+class ToolFunction(Struct):
+    """`arguments` is a piece of JSON text; some hosts send the finished object."""
+
+    name: str | None = None
+    arguments: str | dict[str, Any] | None = None
+
+
+class ToolCallDelta(Struct):
+    """A piece of a tool call. Hosts leave out `index`, or repeat or blank `id`."""
+
+    index: int | None = None
+    id: str | None = None
+    function: ToolFunction | None = None
+
+
+class ContentPart(Struct):
+    """Content as a list: text, or thinking with a text or parts of its own."""
+
+    type: str = ""
+    text: str | None = None
+    thinking: "str | list[ContentPart] | None" = None
+
+
+class Delta(Struct):
+    """What grew; also the `message` of a whole completion."""
+
+    content: str | list[ContentPart] | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    tool_calls: list[ToolCallDelta] | None = None
+
+
+class TokenDetails(Struct):
+    cached_tokens: Number = None
+
+
+class WireUsage(Struct):
+    """Token counts; cached ones hide under four names."""
+
+    prompt_tokens: Number = None
+    completion_tokens: Number = None
+    total_tokens: Number = None
+    cached_tokens: Number = None
+    prompt_tokens_details: TokenDetails | None = None
+    prompt_cache_hit_tokens: Number = None
+    cache_read_input_tokens: Number = None
+
+
+class GroqExtra(Struct):
+    usage: WireUsage | None = None
+
+
+class Choice(Struct):
+    delta: Delta | None = None
+    message: Delta | None = None
+    finish_reason: str | None = None
+    usage: WireUsage | None = None
+    error: Any = None
+
+
+class Chunk(Struct):
+    """One event. `choices` may be empty, null or absent."""
+
+    id: str | None = None
+    model: str | None = None
+    choices: list[Choice] | None = None
+    usage: WireUsage | None = None
+    error: Any = None
+    x_groq: GroqExtra | None = None
+
+
+decode_exact = msgspec.json.Decoder(Chunk).decode
+"""JSON bytes to a `Chunk`. Raises msgspec.DecodeError (a ValueError) and RecursionError."""
+
+
+def decode_tolerant(data: bytes) -> Chunk | None:
+    """A chunk from JSON that strict readers refuse; None when it is none at all.
+
+    Lone surrogates (a character cut in two by a gateway), raw control characters, NaN, bytes
+    that are not UTF-8, and numbers as text.
+    """
+    try:
+        value: object = json.loads(data.decode("utf-8", "replace"), strict=False)
+        return msgspec.convert(value, Chunk, strict=False)
+    except (ValueError, RecursionError):
+        return None
+
+
+def error_of(data: bytes, chunk: Chunk) -> object:
+    """The error that an event reports, however it is wrapped; None when it reports none."""
+    if chunk.error:
+        return chunk.error
+    for choice in chunk.choices or ():
+        if choice.error:
+            return choice.error
+        if choice.finish_reason == "error":
+            return {"message": "the host reported an error without saying which"}
+    if chunk.choices is None and chunk.usage is None:
+        return _bare_error(data)
+    return None
+
+
+def _bare_error(data: bytes) -> object:
+    """`{"object": "error", "message": ...}` and the like."""
+    try:
+        value: object = json.loads(data.decode("utf-8", "replace"), strict=False)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict):
+        return None
+    fields = cast(dict[str, Any], value)
+    named = fields.get("object") == "error" or fields.get("type") == "error" or "code" in fields
+    return fields if named and (fields.get("message") or fields.get("detail")) else None
+
+
+def usage_of(wire: WireUsage) -> Usage:
+    """Counts in our sense: cached tokens are part of the input, wherever the host put them."""
+    details = wire.prompt_tokens_details
+    inside = _count(
+        wire.cached_tokens, details and details.cached_tokens, wire.prompt_cache_hit_tokens
+    )
+    cached = inside or _count(wire.cache_read_input_tokens)
+    given = _count(wire.prompt_tokens)
+    # More cached than prompt tokens: this host counts them apart.
+    tokens_in = given + cached if cached > given else given
+    tokens_out = _count(wire.completion_tokens)
+    return Usage(
+        input_tokens=tokens_in,
+        output_tokens=tokens_out,
+        total_tokens=_count(wire.total_tokens) or tokens_in + tokens_out,
+        cached_tokens=cached,
+    )
+
+
+def _count(*values: Number) -> int:
+    """The first count given."""
+    return next((int(value) for value in values if value), 0)

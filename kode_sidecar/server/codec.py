@@ -1,0 +1,134 @@
+"""Bytes to typed messages and back. msgspec first, the standard `json` for what it refuses."""
+
+import json
+import re
+from typing import Any, Generic, TypeVar
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from kode_sidecar.domain.error_info import error_info
+from kode_sidecar.errors import KodeError
+from kode_sidecar.protocol.json_rpc import (
+    JSONRPC,
+    BadMessage,
+    mend_surrogates,
+    read_json,
+    read_message,
+)
+from kode_sidecar.protocol.wire import ErrorResponse, Incoming, MessageId, Response, ResponseError
+
+T = TypeVar("T")
+
+_incoming = msgspec.json.Decoder(Incoming)
+_encoder = msgspec.json.Encoder()
+_PATH = re.compile(r" - at `([^`]*)`")
+_MISSING = re.compile(r"missing required field `([^`]*)`")
+
+
+def decode_incoming(body: bytes) -> Incoming:
+    """The message in `body`, its params undecoded. Raises BadMessage (W1)."""
+    try:
+        incoming = _incoming.decode(body)
+        if not body.isascii():
+            body.decode("utf-8")  # msgspec skips over raw params without looking
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return _decode_again(body)
+    if incoming.jsonrpc != JSONRPC:
+        return _decode_again(body)
+    if incoming.method is UNSET:
+        if incoming.id is UNSET or (incoming.result is UNSET and incoming.error is UNSET):
+            return _decode_again(body)
+    elif incoming.id is None:
+        return _decode_again(body)
+    return incoming
+
+
+def _decode_again(body: bytes) -> Incoming:
+    """Say what is wrong with `body`, or read what only msgspec refuses (lone surrogates)."""
+    message = read_message(body)
+    try:
+        return _incoming.decode(json.dumps(message, ensure_ascii=False))
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        raise BadMessage("ParseError", "the body cannot be read as a JSON-RPC message") from None
+
+
+class ParamsDecoder(Generic[T]):
+    """Decodes the params of one method. Absent or null params count as `{}`."""
+
+    def __init__(self, params_type: type[T]) -> None:
+        self._decoder = msgspec.json.Decoder(params_type)
+
+    def decode(self, params: Raw | UnsetType) -> T:
+        """Raises KodeError `InvalidParams` whose message and `details.path` name the JSON path."""
+        if params is UNSET or bytes(params) == b"null":
+            params = Raw(b"{}")
+        try:
+            return self._decoder.decode(params)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+            raise invalid_params(str(error)) from None
+
+
+def invalid_params(reason: str) -> KodeError:
+    """An `InvalidParams` from msgspec's words, e.g. "Expected `str`, got `int` - at `$.a`"."""
+    found = _PATH.search(reason)
+    path = found[1] if found else "$"
+    reason = _PATH.sub("", reason)
+    missing = _MISSING.search(reason)
+    if missing:
+        path = f"{path}.{missing[1]}"
+    return KodeError("InvalidParams", f"{reason} at `{path}`", details={"path": path})
+
+
+def decode_result(raw: Raw, result_type: type[T]) -> T:
+    """The result of one of our requests. Raises msgspec's errors."""
+    return msgspec.json.decode(raw, type=result_type)
+
+
+def encode(message: Any) -> bytes:
+    """JSON in UTF-8 of structs and builtins; a lone surrogate becomes U+FFFD."""
+    try:
+        return _encoder.encode(message)
+    except UnicodeEncodeError:
+        text = json.dumps(msgspec.to_builtins(message), ensure_ascii=False)
+        return mend_surrogates(text).encode("utf-8")
+
+
+def encode_result(request_id: MessageId, result: Any) -> bytes:
+    return encode(Response(request_id, result))
+
+
+def encode_error(request_id: MessageId | None, error: KodeError) -> bytes:
+    """An error response; `data` is the `ErrorInfo`."""
+    return encode(
+        ErrorResponse(
+            request_id, ResponseError(error.rpc_code, error.message, data=error_info(error))
+        )
+    )
+
+
+def document_uri(params: Raw | UnsetType) -> str | None:
+    """`textDocument.uri` of params that did not decode, if it can still be found."""
+    try:
+        value: Any = read_json(b"{}" if params is UNSET else bytes(params))
+        uri = value["textDocument"]["uri"]
+    except (BadMessage, KeyError, TypeError):
+        return None
+    return uri if isinstance(uri, str) else None
+
+
+class _Cancel(msgspec.Struct):
+    """LSP `CancelParams`."""
+
+    id: int | str | None = None
+
+
+_cancel = ParamsDecoder(_Cancel)
+
+
+def cancelled_id(params: Raw | UnsetType) -> MessageId | None:
+    """Which request `$/cancelRequest` means, if it says so."""
+    try:
+        return _cancel.decode(params).id
+    except KodeError:
+        return None

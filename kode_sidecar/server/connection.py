@@ -1,0 +1,240 @@
+"""The fast lane: messages in arrival order, answered as soon as the process runs."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar, overload
+
+from msgspec import Raw, UnsetType
+
+from kode_sidecar.domain.agent_event import BlockDelta
+from kode_sidecar.errors import KodeError
+from kode_sidecar.protocol.json_rpc import BadMessage, lost_framing
+from kode_sidecar.protocol.wire import Incoming, MessageId, Notification
+from kode_sidecar.server import codec
+from kode_sidecar.server.incoming_requests import IncomingRequests, Log, Reply
+from kode_sidecar.server.outbox import Outbox
+from kode_sidecar.server.outgoing_requests import OutgoingRequests
+from kode_sidecar.server.reader import EndOfInput
+
+__all__ = ["Connection", "Lane", "Reply"]
+
+T = TypeVar("T")
+P = TypeVar("P")
+Handler = Callable[[P], Any]
+
+_MESSAGES_PER_TURN = 64
+_CANCEL_SECONDS = 0.3
+_SYNC_METHODS = frozenset(
+    f"textDocument/{name}" for name in ("didOpen", "didChange", "didSave", "didClose")
+)
+
+
+class Lane(Protocol):
+    """Who serves the methods that nobody registered here: the standard lane."""
+
+    def serves_request(self, method: str) -> bool: ...
+
+    def serves_notification(self, method: str) -> bool: ...
+
+    def submit(self, incoming: Incoming) -> None:
+        """Take a request that was admitted, or a notification."""
+        ...
+
+    def cancel(self, request_id: MessageId) -> None: ...
+
+
+@dataclass(frozen=True)
+class _Route:
+    decoder: codec.ParamsDecoder[Any]
+    handler: Handler[Any]
+
+
+class Connection:
+    """One client. Register handlers before messages are pumped; everything is on the loop.
+
+    A handler is `def` or `async def`; it gets the decoded params and returns a result or a
+    `Reply`. Messages are handled in arrival order up to a handler's first await (O10). Its
+    KodeError is the error answer; any other exception answers InternalError without details.
+    `on_broken_sync(uri)` hears of document sync messages that could not be decoded or applied;
+    None when even the URI is unknown. `on_exit()` is called for `exit`.
+    """
+
+    def __init__(
+        self,
+        outbox: Outbox,
+        requests: IncomingRequests,
+        lane: Lane,
+        *,
+        log: Log,
+        on_exit: Callable[[], None],
+    ) -> None:
+        self.on_broken_sync: Callable[[str | None], None] = lambda _uri: None
+        self.shutdown_seen = False
+        self._input_ended = asyncio.Event()
+        self._outbox = outbox
+        self._incoming = requests
+        self._outgoing = OutgoingRequests(outbox.put)
+        self._lane = lane
+        self._log = log
+        self._on_exit = on_exit
+        self._requests: dict[str, _Route] = {}
+        self._notifications: dict[str, _Route] = {}
+        self._pop: Callable[[], bytes | EndOfInput | None] = _nothing
+        self._pumping = False
+
+    def on_request(self, method: str, params_type: type[P], handler: Handler[P]) -> None:
+        """Serve requests for `method`; bad params are answered before the handler is asked."""
+        self._requests[method] = _Route(codec.ParamsDecoder(params_type), handler)
+
+    def on_notification(self, method: str, params_type: type[P], handler: Handler[P]) -> None:
+        """Serve notifications of `method`."""
+        self._notifications[method] = _Route(codec.ParamsDecoder(params_type), handler)
+
+    def notify(self, method: str, params: Any) -> None:
+        """Send a notification; never blocks."""
+        self._outbox.put(codec.encode(Notification(method, params)))
+
+    def notify_delta(self, delta: BlockDelta) -> None:
+        """Send growth of a block as `kode/delta`, merged while unsent; never blocks."""
+        self._outbox.put_delta(delta)
+
+    async def flow(self) -> None:
+        """Wait while the client is behind by more than the high-water mark."""
+        await self._outbox.flow()
+
+    @overload
+    async def request(self, method: str, params: Any, result_type: type[T]) -> T: ...
+    @overload
+    async def request(self, method: str, params: Any, result_type: Any) -> Any: ...
+
+    async def request(self, method: str, params: Any, result_type: Any) -> Any:
+        """Ask the client; see `OutgoingRequests.send` for what it raises."""
+        return await self._outgoing.send(method, params, result_type)
+
+    def read_from(self, pop: Callable[[], bytes | EndOfInput | None]) -> None:
+        """Where `pump` takes items from."""
+        self._pop = pop
+
+    def pump(self) -> None:
+        """Handle what has arrived. Call it once after each arrival, on the loop."""
+        if not self._pumping:
+            self._pumping = True
+            self._pump_some()
+
+    async def close(self, grace: float) -> None:
+        """Stop. With `grace` the input has ended: handle what was read, wait for its handlers."""
+        if grace:
+            await self._input_ended.wait()
+            await self._incoming.settle(grace)
+        self._pop = _nothing
+        self._outgoing.close()
+        self._incoming.cancel_all()
+        await self._incoming.settle(_CANCEL_SECONDS)
+
+    def _pump_some(self) -> None:
+        for _ in range(_MESSAGES_PER_TURN):
+            item = self._pop()
+            if item is None:
+                self._pumping = False
+                return
+            try:
+                if self._handle(item):
+                    break
+            except Exception as error:  # a bug here must not stop what comes next
+                self._incoming.incident("a message", error)
+        # A started task runs its first step before this: both are scheduled in order.
+        asyncio.get_running_loop().call_soon(self._pump_some)
+
+    def _handle(self, item: bytes | EndOfInput) -> bool:
+        """Deal with one item; True when a task was started."""
+        if isinstance(item, EndOfInput):
+            if item.failure is not None:
+                self._outbox.put(lost_framing(item.failure))
+            self._input_ended.set()
+            return False
+        try:
+            incoming = codec.decode_incoming(item)
+        except BadMessage as error:
+            self._outbox.put(codec.encode_error(error.request_id, error))
+            if b"textDocument/did" in item:
+                self.on_broken_sync(None)
+            return False
+        if not isinstance(incoming.method, str):
+            self._outgoing.answer(incoming)
+            return False
+        if isinstance(incoming.id, int | str):
+            return self._handle_request(incoming.id, incoming.method, incoming)
+        return self._handle_notification(incoming.method, incoming)
+
+    def _handle_request(self, request_id: MessageId, method: str, incoming: Incoming) -> bool:
+        route = self._requests.get(method)
+        by_lane = route is None and self._lane.serves_request(method)
+        try:
+            self._check_lifecycle(method)
+            if method != "shutdown" and route is None and not by_lane:
+                raise KodeError("MethodNotFound", f"there is no request `{method}`")
+            self._incoming.admit(request_id, lambda: self._lane.cancel(request_id))
+        except KodeError as error:
+            self._outbox.put(codec.encode_error(request_id, error))
+            return False
+        if route is None:
+            if by_lane:
+                self._lane.submit(incoming)
+            else:
+                self.shutdown_seen = True
+                self._incoming.answer(request_id, method, None)
+            return False
+        try:
+            result = route.handler(route.decoder.decode(incoming.params))
+        except KodeError as error:
+            self._incoming.refuse(request_id, error)
+            return False
+        except Exception as error:
+            self._incoming.refuse(request_id, self._incoming.incident(method, error))
+            return False
+        return self._incoming.run(request_id, method, result)
+
+    def _check_lifecycle(self, method: str) -> None:
+        if self.shutdown_seen:
+            raise KodeError("InvalidRequest", f"`{method}` came after `shutdown`; send `exit`")
+        if method == "initialize":
+            raise KodeError("InvalidRequest", "the server is already initialized")
+
+    def _handle_notification(self, method: str, incoming: Incoming) -> bool:
+        if method == "exit":
+            self._pop = _nothing
+            self._on_exit()
+            return False
+        if self.shutdown_seen:
+            return False
+        if method == "$/cancelRequest":
+            self._incoming.cancel(codec.cancelled_id(incoming.params))
+            return False
+        route = self._notifications.get(method)
+        if route is not None:
+            return self._run_notification(route, method, incoming.params)
+        if self._lane.serves_notification(method):
+            self._lane.submit(incoming)
+        return False
+
+    def _run_notification(self, route: _Route, method: str, params: Raw | UnsetType) -> bool:
+        def broken() -> None:
+            if method in _SYNC_METHODS:
+                self.on_broken_sync(codec.document_uri(params))
+
+        try:
+            result = route.handler(route.decoder.decode(params))
+        except KodeError as error:
+            self._log(f"{method} was dropped: {error.message}", None)
+            broken()
+            return False
+        except Exception as error:
+            self._incoming.incident(method, error)
+            broken()
+            return False
+        return self._incoming.run_notification(method, result, broken)
+
+
+def _nothing() -> None:
+    """Nothing has arrived, or nothing more is wanted."""

@@ -1,0 +1,115 @@
+"""The editor behind the wire: applies edits, asks the user. Knows what each client can do."""
+
+from typing import Any, cast
+
+from msgspec import Struct
+
+from kode_sidecar.errors import KodeError
+from kode_sidecar.main_session.contracts import ApplyAnswer, DocumentEdit, PermissionQuestion
+from kode_sidecar.protocol.turn import PermissionRequestParams, PermissionRequestResult
+from kode_sidecar.server.connection import Connection
+from kode_sidecar.server.projector import Projector
+
+
+class _ApplyResult(Struct):
+    """LSP `ApplyWorkspaceEditResult`."""
+
+    applied: bool = False
+    failureReason: str | None = None
+
+
+class _ChosenAction(Struct):
+    """LSP `MessageActionItem`."""
+
+    title: str
+
+
+class ClientProfile:
+    """What the client announced in `initialize`, as far as the sidecar cares."""
+
+    def __init__(self, params: dict[str, Any]) -> None:
+        self._capabilities = _mapping(params.get("capabilities"))
+        kode = _mapping(_mapping(params.get("initializationOptions")).get("kode"))
+        self._kode = _mapping(kode.get("capabilities"))
+        self.name = str(_mapping(params.get("clientInfo")).get("name", ""))
+
+    @property
+    def permission_requests(self) -> bool:
+        """Does it answer `kode/permission/request`?"""
+        return "permission" in self._kode
+
+    @property
+    def document_changes(self) -> bool:
+        """Versioned edits. Neovim handles them without announcing it."""
+        workspace_edit = _mapping(
+            _mapping(self._capabilities.get("workspace")).get("workspaceEdit")
+        )
+        return bool(workspace_edit.get("documentChanges")) or self.name == "Neovim"
+
+
+class Editor(Projector):
+    """`main_session.contracts.EditorPort` over one connection."""
+
+    def __init__(self, connection: Connection, client: ClientProfile) -> None:
+        super().__init__(connection)
+        self._client = client
+
+    async def apply_edit(self, edit: DocumentEdit) -> ApplyAnswer:
+        """`workspace/applyEdit` (LSP 3.17). An error answer counts as not applied."""
+        try:
+            result = await self._connection.request(
+                "workspace/applyEdit", self._apply_params(edit), _ApplyResult
+            )
+        except KodeError as error:
+            return ApplyAnswer(applied=False, reason=error.message)
+        return ApplyAnswer(applied=result.applied, reason=result.failureReason)
+
+    async def ask_permission(self, question: PermissionQuestion) -> str | None:
+        """The user's choice, by `kode/permission/request` or LSP's own message request."""
+        try:
+            if self._client.permission_requests:
+                return await self._ask_kode(question)
+            return await self._ask_plain(question)
+        except KodeError:
+            return None
+
+    def _apply_params(self, edit: DocumentEdit) -> dict[str, Any]:
+        edits = [{"range": item.range, "newText": item.new_text} for item in edit.edits]
+        if not self._client.document_changes:
+            return {"label": edit.label, "edit": {"changes": {edit.uri: edits}}}
+        document = {"uri": edit.uri, "version": edit.version}
+        change = {"textDocument": document, "edits": edits}
+        return {"label": edit.label, "edit": {"documentChanges": [change]}}
+
+    async def _ask_kode(self, question: PermissionQuestion) -> str:
+        params = PermissionRequestParams(
+            request_id=question.request_id,
+            session_id=question.session_id,
+            turn_id=question.turn_id,
+            tool_use_id=question.tool_use_id,
+            title=question.title,
+            subject=question.subject,
+            options=tuple(question.options),
+        )
+        result = await self._connection.request(
+            "kode/permission/request", params, PermissionRequestResult
+        )
+        return result.option_id
+
+    async def _ask_plain(self, question: PermissionQuestion) -> str | None:
+        params = {
+            "type": 2,  # MessageType.Warning
+            "message": f"{question.title}: {question.subject}",
+            "actions": [{"title": option.name} for option in question.options],
+        }
+        answer = await self._connection.request(
+            "window/showMessageRequest", params, _ChosenAction | None
+        )
+        if answer is None:
+            return None
+        chosen = (o.option_id for o in question.options if o.name == answer.title)
+        return next(chosen, None)
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return cast(dict[str, Any], value) if isinstance(value, dict) else {}

@@ -1,0 +1,72 @@
+"""The one thread that imports what is heavy, after the process already answers.
+
+With `__main__` the only place that imports inside functions.
+"""
+
+import asyncio
+import gc
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+_SWITCH_SECONDS = 0.0005
+
+
+@dataclass(frozen=True)
+class Step:
+    """`load()` runs on the loader's thread, then `ready(result)` on the loop."""
+
+    name: str
+    load: Callable[[], Any]
+    ready: Callable[[Any], None]
+
+
+class Loader:
+    """Loads the steps in order: two threads at once would slow down the first.
+
+    While it works, threads are switched often so that requests wait little, and the garbage
+    collector is off; what was loaded is then kept out of later collections. `on_failure(name,
+    error)` is called on the loader's thread; nothing more is loaded after it.
+    """
+
+    def __init__(self, steps: Sequence[Step], on_failure: Callable[[str, Exception], None]) -> None:
+        self._steps = steps
+        self._on_failure = on_failure
+
+    def start(self) -> None:
+        """Begin. On the loop."""
+        loop = asyncio.get_running_loop()
+        threading.Thread(target=self._run, args=(loop,), name="kode-loader", daemon=True).start()
+
+    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(_SWITCH_SECONDS)
+        gc.disable()
+        try:
+            for step in self._steps:
+                try:
+                    loaded = step.load()
+                except Exception as error:
+                    self._on_failure(step.name, error)
+                    return
+                loop.call_soon_threadsafe(step.ready, loaded)
+        finally:
+            gc.freeze()
+            gc.enable()
+            sys.setswitchinterval(interval)
+
+
+def import_language_server() -> Any:
+    """`build_language_server`, behind pygls and lsprotocol."""
+    from kode_sidecar.server.language_server import build_language_server  # noqa: PLC0415
+
+    return build_language_server
+
+
+def import_http_client() -> Any:
+    """The module `providers.http_client`, behind httpx and ssl."""
+    from kode_sidecar.providers import http_client  # noqa: PLC0415
+
+    return http_client

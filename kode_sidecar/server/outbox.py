@@ -1,0 +1,198 @@
+"""The one writer of stdout: a queue, a thread, and deltas that merge while they wait."""
+
+import asyncio
+import os
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from kode_sidecar.domain.agent_event import BlockDelta
+from kode_sidecar.framing import encode_frame
+from kode_sidecar.protocol.events import DeltaParams
+from kode_sidecar.protocol.handshake import LIMITS
+from kode_sidecar.protocol.wire import Notification
+from kode_sidecar.server.codec import encode
+from kode_sidecar.server.delta_batch import DeltaBatch
+
+BATCH_BYTES = 64 * 1024
+HIGH_WATER_BYTES = 1024 * 1024
+LOW_WATER_BYTES = 256 * 1024
+HARD_LIMIT_BYTES = LIMITS["maxQueuedBytes"]
+
+_Waiter = tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]
+_Taken = bytes | list[BlockDelta] | threading.Event
+
+
+class Outbox:
+    """Everything the process says, in one first-in-first-out queue (O9).
+
+    `put` and `put_delta` may be called from any thread and never block. A delta joins the
+    pending deltas as long as nothing else was put behind them. `on_fatal(reason)` is called
+    once, from any thread, when the client is gone or leaves more than the hard limit unread;
+    from then on nothing is written. `wait_first` runs on the writer's thread before its
+    first write.
+    """
+
+    def __init__(
+        self,
+        fd: int,
+        *,
+        on_fatal: Callable[[str], None],
+        wait_first: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._fd = fd
+        self._on_fatal = on_fatal
+        self._wait_first = wait_first
+        self._queue: deque[bytes | DeltaBatch | threading.Event] = deque()
+        self._pending_bytes = 0
+        self._waiters: list[_Waiter] = []
+        self._lock = threading.Lock()
+        self._gate = threading.Lock()  # the writer sleeps on it; released once per wake-up
+        self._gate.acquire()
+        self._asleep = False
+        self._dead = False
+
+    @property
+    def pending_bytes(self) -> int:
+        """What the client has not taken yet; text of deltas counts one byte a character."""
+        return self._pending_bytes
+
+    def start(self) -> None:
+        threading.Thread(target=self._run, name="kode-outbox", daemon=True).start()
+
+    def put(self, body: bytes) -> None:
+        """Queue one message."""
+        with self._lock:
+            self._queue.append(body)
+            self._grow(len(body))
+        self._check_limit()
+
+    def put_delta(self, delta: BlockDelta) -> None:
+        """Queue growth of a block."""
+        with self._lock:
+            tail = self._queue[-1] if self._queue else None
+            if not (isinstance(tail, DeltaBatch) and tail.add(delta)):
+                tail = DeltaBatch()
+                tail.add(delta)
+                self._queue.append(tail)
+            self._grow(len(delta.add))
+        self._check_limit()
+
+    async def flow(self) -> None:
+        """Wait until a slow client has caught up. Returns at once below the high-water mark."""
+        if self._pending_bytes <= HIGH_WATER_BYTES:
+            return
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[None] = loop.create_future()
+        with self._lock:
+            if self._dead or self._pending_bytes <= LOW_WATER_BYTES:
+                return
+            self._waiters.append((loop, waiter))
+        await waiter
+
+    def flush(self, timeout: float) -> bool:
+        """Wait up to `timeout` seconds until all that was put is written. Not on the loop."""
+        written = threading.Event()
+        with self._lock:
+            if self._dead:
+                return False
+            self._queue.append(written)
+            self._grow(0)
+        return written.wait(timeout)
+
+    def _grow(self, size: int) -> None:
+        self._pending_bytes += size
+        if self._asleep:
+            self._asleep = False
+            self._gate.release()
+
+    def _check_limit(self) -> None:
+        if self._pending_bytes > HARD_LIMIT_BYTES:
+            self._die(f"the client left {HARD_LIMIT_BYTES} bytes unread")
+
+    def _die(self, reason: str) -> None:
+        with self._lock:
+            already, self._dead = self._dead, True
+            self._queue.clear()
+            self._pending_bytes = 0
+            waiters, self._waiters = self._waiters, []
+        _release(waiters)
+        if not already:
+            self._on_fatal(reason)
+
+    def _run(self) -> None:
+        self._wait_first()
+        while not self._dead:
+            taken, size = self._take()
+            if not taken:
+                self._gate.acquire()
+                continue
+            try:
+                _write_all(self._fd, b"".join(map(_frame, taken)))
+            except OSError:
+                self._die("the client closed its end of stdout")
+                return
+            self._written(taken, size)
+
+    def _take(self) -> tuple[list[_Taken], int]:
+        """The next batch; nothing means that the writer must sleep."""
+        taken: list[_Taken] = []
+        size = 0
+        queue = self._queue
+        with self._lock:
+            while queue and size < BATCH_BYTES:
+                head = queue[0]
+                if isinstance(head, DeltaBatch):
+                    deltas, length = head.take(BATCH_BYTES - size)
+                    taken.append(deltas)
+                    size += length
+                    if not head.empty:
+                        break
+                elif isinstance(head, bytes):
+                    if taken and size + len(head) > BATCH_BYTES:
+                        break
+                    taken.append(head)
+                    size += len(head)
+                else:
+                    taken.append(head)
+                queue.popleft()
+            self._asleep = not taken
+        return taken, size
+
+    def _written(self, taken: list[_Taken], size: int) -> None:
+        waiters: list[_Waiter] = []
+        with self._lock:
+            self._pending_bytes = max(0, self._pending_bytes - size)
+            if self._waiters and self._pending_bytes <= LOW_WATER_BYTES:
+                waiters, self._waiters = self._waiters, []
+        _release(waiters)
+        for item in taken:
+            if isinstance(item, threading.Event):
+                item.set()
+
+
+def _frame(item: _Taken) -> bytes:
+    if isinstance(item, bytes):
+        return encode_frame(item)
+    if isinstance(item, list):
+        return encode_frame(encode(Notification("kode/delta", DeltaParams(tuple(item)))))
+    return b""
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def _release(waiters: list[_Waiter]) -> None:
+    for loop, waiter in waiters:
+        try:
+            loop.call_soon_threadsafe(_resolve, waiter)
+        except RuntimeError:  # the loop is closed: nobody waits any more
+            return
+
+
+def _resolve(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)

@@ -1,0 +1,196 @@
+"""Puts the process together around a handover from the front door, and runs it to its end."""
+
+import asyncio
+import os
+import sys
+import threading
+import traceback
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from kode_sidecar.errors import KodeError
+from kode_sidecar.front_door import Handover
+from kode_sidecar.server import stderr_sink
+from kode_sidecar.server.connection import Connection
+from kode_sidecar.server.incoming_requests import IncomingRequests, Log
+from kode_sidecar.server.loader import Loader, Step, import_language_server
+from kode_sidecar.server.outbox import Outbox
+from kode_sidecar.server.reader import Reader
+from kode_sidecar.server.standard_lane import Features, StandardLane
+from kode_sidecar.server.watchdog import Watchdog
+
+_GRACE_SECONDS = 0.5
+_STDERR_SECONDS = 0.2
+
+
+async def _nothing_to_close() -> None:
+    """For an app without anything to close."""
+
+
+@dataclass(frozen=True)
+class Application:
+    """What an app hands to the process after it registered its handlers.
+
+    `load_first` is loaded off the loop before pygls. `close()` ends what runs (turns, journals)
+    and has about a second; `kill_children()` runs after it on another thread, also when the loop
+    is blocked, and must not wait.
+    """
+
+    features: Features = field(default_factory=Features)
+    load_first: Sequence[Step] = ()
+    close: Callable[[], Awaitable[None]] = _nothing_to_close
+    kill_children: Callable[[], None] = lambda: None
+
+
+Build = Callable[[Connection, Handover], Application]
+
+
+def log_to_stderr(line: str, error: BaseException | None) -> None:
+    """A line and a traceback where developers look; never on the wire."""
+    details = "".join(traceback.format_exception(error)) if error else ""
+    sys.stderr.write(f"kode-sidecar: {line}\n{details}")
+
+
+def run(handover: Handover, build: Build, *, log: Log = log_to_stderr) -> NoReturn:
+    """Serve the client until it goes; ends the process itself.
+
+    `build(connection, handover)` registers handlers and runs on the loop, before any message
+    is handled. The exit code is 0 after `shutdown`, else 1.
+    """
+    stderr = stderr_sink.install()
+
+    def guarded_log(line: str, error: BaseException | None) -> None:
+        try:
+            log(line, error)
+        except Exception:
+            log_to_stderr(f"the log failed while it was told: {line}", error)
+
+    asyncio.run(_Process(handover, build, guarded_log, stderr).serve())
+    os._exit(1)
+
+
+class _Process:
+    """The parts, and the end they share."""
+
+    def __init__(
+        self, handover: Handover, build: Build, log: Log, stderr: stderr_sink.StderrSink
+    ) -> None:
+        self._handover = handover
+        self._build = build
+        self._log = log
+        self._stderr = stderr
+        self._failed = False
+        self._closing: asyncio.Task[None] | None = None
+        self._app = Application()
+        self._watchdog = Watchdog(
+            begin_close=self._begin_close, flush=self._flush, exit_code=self._exit_code
+        )
+        self._outbox = Outbox(
+            handover.fd_out, on_fatal=self._fail, wait_first=handover.wait_drained
+        )
+        self._incoming = IncomingRequests(self._outbox.put, log)
+        self._lane = StandardLane(self._incoming.refuse)
+        self._connection = Connection(
+            self._outbox,
+            self._incoming,
+            self._lane,
+            log=log,
+            on_exit=lambda: self._watchdog.end("exit"),
+        )
+
+    async def serve(self) -> None:
+        """Start everything and wait; the watchdog ends the process."""
+        self._loop = asyncio.get_running_loop()
+        self._loop.set_exception_handler(self._on_loop_error)
+        self._watchdog.catch_signals()
+        self._watchdog.start(_process_id(self._handover.params))
+        self._outbox.start()
+        try:
+            self._app = self._build(self._connection, self._handover)
+        except Exception as error:
+            known = isinstance(error, KodeError)
+            self._log(f"cannot start: {error}", None if known else error)
+            self._fail("the app could not be built")
+        else:
+            self._watchdog.kill_with_us(self._app.kill_children)
+            self._start_reader()
+            self._start_loader()
+        await asyncio.Event().wait()
+
+    def _start_reader(self) -> None:
+        def arrived() -> None:
+            with suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._connection.pump)
+
+        reader = Reader(
+            self._handover.fd_in,
+            self._handover.decoder,
+            self._handover.bodies,
+            on_arrival=arrived,
+            on_end=lambda: self._watchdog.end("end of input"),
+        )
+        self._connection.read_from(reader.pop)
+        reader.start()
+
+    def _start_loader(self) -> None:
+        def load() -> object:
+            build_server = import_language_server()
+            return build_server(
+                self._handover.params,
+                self._app.features,
+                requests=self._incoming,
+                put=self._outbox.put,
+                log=self._log,
+            )
+
+        def failed(name: str, error: Exception) -> None:
+            self._log(f"{name} could not be loaded; is the installation complete?", error)
+            self._fail(f"{name} could not be loaded")
+
+        steps = (*self._app.load_first, Step("pygls", load, self._lane.attach))
+        Loader(steps, failed).start()
+
+    def _fail(self, reason: str) -> None:
+        """End with code 1. From any thread."""
+        self._failed = True
+        self._watchdog.end(reason)
+
+    def _exit_code(self) -> int:
+        return 0 if self._connection.shutdown_seen and not self._failed else 1
+
+    def _begin_close(self, reason: str, done: threading.Event) -> None:
+        def begin() -> None:
+            self._closing = self._loop.create_task(self._close(reason, done))
+
+        try:
+            self._loop.call_soon_threadsafe(begin)
+        except RuntimeError:  # the loop is closed
+            done.set()
+
+    async def _close(self, reason: str, done: threading.Event) -> None:
+        try:
+            # What was read before the end of input is still handled and answered.
+            await self._connection.close(_GRACE_SECONDS if reason == "end of input" else 0)
+            await self._app.close()
+        except Exception as error:
+            self._log("closing failed", error)
+        finally:
+            done.set()
+
+    def _flush(self, seconds: float) -> None:
+        self._outbox.flush(seconds)
+        self._stderr.finish(_STDERR_SECONDS)
+
+    def _on_loop_error(self, _loop: object, context: dict[str, object]) -> None:
+        error = context.get("exception")
+        self._log(str(context.get("message")), error if isinstance(error, Exception) else None)
+
+
+def _process_id(params: dict[str, object]) -> int | None:
+    """The editor's process id (LSP `InitializeParams.processId`)."""
+    value = params.get("processId")
+    if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**31:
+        return value
+    return None

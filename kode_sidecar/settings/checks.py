@@ -1,0 +1,95 @@
+"""Checks of single settings beyond their type, and masks for showing secrets.
+
+A check turns the raw value into the kept one or raises ValueError with what is expected;
+it never repeats the value, which may be a secret pasted into the wrong place.
+"""
+
+import re
+from pathlib import Path
+from urllib.parse import SplitResult, urlsplit
+
+_LOOPBACK = re.compile(r"localhost|127(\.\d{1,3}){3}|::1")
+
+
+def api_key(text: str) -> str:
+    """A key as an HTTP header can carry it."""
+    key = text.strip()
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise ValueError("holds spaces or characters that no key has: copy it again")
+    return key
+
+
+def base_url(text: str) -> str:
+    """An https URL without a trailing slash; plain http only to this machine."""
+    url = _split(text)
+    if url is None or url.scheme not in ("http", "https") or url.query or url.fragment:
+        raise ValueError("expected a URL such as https://api.moonshot.cn/v1")
+    if url.username is not None:
+        raise ValueError("holds a user name or password: give the key as KIMI_API_KEY")
+    if url.scheme == "http" and not _LOOPBACK.fullmatch(url.hostname or ""):
+        raise ValueError("plain http goes to this machine only (localhost): use https")
+    return text.strip().rstrip("/")
+
+
+def proxy(text: str | None) -> str | None:
+    """An HTTP proxy, user and password allowed; empty means none."""
+    if not text or not text.strip():
+        return None
+    url = _split(text)
+    if url is None or url.scheme not in ("http", "https"):
+        raise ValueError("expected a URL such as http://proxy.example:3128")
+    return text.strip()
+
+
+def _split(text: str) -> SplitResult | None:
+    """The parts of a URL with a host and a sound port, or None."""
+    text = text.strip()
+    if not text.isprintable() or re.search(r"\s", text):
+        return None
+    try:
+        url = urlsplit(text)
+        return url if url.hostname and url.port != 0 else None
+    except ValueError:
+        return None
+
+
+def locale(text: str) -> str:
+    """`zh` or `en`, also from a full tag such as `zh-CN` or `en_US.UTF-8`."""
+    language = re.split(r"[-_.]", text.strip().lower(), maxsplit=1)[0]
+    if language not in ("zh", "en"):
+        raise ValueError("use one of zh, en")
+    return language
+
+
+def file_encoding(text: str | None) -> str | None:
+    """The name of a text encoding Python knows; empty means none."""
+    if not text or not text.strip():
+        return None
+    try:
+        "".encode(text.strip())
+    except (LookupError, ValueError):
+        raise ValueError("is no known encoding: use a name such as gbk or shift_jis") from None
+    return text.strip()
+
+
+def folder(text: str) -> Path:
+    """An absolute folder; `~` is the home folder. It need not exist yet."""
+    try:
+        path = Path(text.strip()).expanduser()
+    except RuntimeError:
+        path = Path()
+    if not path.is_absolute() or "\0" in text:
+        raise ValueError("expected an absolute path: the working directory is the editor's choice")
+    return path
+
+
+def masked_key(key: str) -> str:
+    """A key as the doctor shows it: enough to tell two keys apart, not to use one."""
+    if not key:
+        return "not set"
+    return f"set, ends in {key[-4:]}" if len(key) >= 24 else "set"
+
+
+def masked_proxy(url: str | None) -> str | None:
+    """A proxy without its user and password."""
+    return None if url is None else re.sub(r"//[^/]*@", "//***@", url)

@@ -1,0 +1,171 @@
+"""Lays the sources of settings over each other.
+
+Weakest first: defaults < the user's `config.yaml` < the user's `.env` < environment < editor.
+The two files lie in the state folder (`KODE_HOME`, else the user's data folder); `KODE_CONFIG`
+and `--env-file` name others. Nothing is ever looked for in the working directory, so a project
+cannot set anything.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from kode_sidecar.errors import KodeError
+from kode_sidecar.settings import checks
+from kode_sidecar.settings.env_file import read_env_file
+from kode_sidecar.settings.values import (
+    EDITOR_NAMES,
+    ENV_NAMES,
+    NAMES,
+    LoadedSettings,
+    Settings,
+    checked,
+)
+
+
+class _Draft:
+    """Values, sources and problems while the layers are laid over each other."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, object] = {}
+        self.sources: dict[str, str] = {}
+        self.problems: list[str] = []
+
+    def put(self, name: str, raw: object, source: str, *, is_text: bool = False) -> None:
+        """Check one raw value and lay it over what is there."""
+        try:
+            self.values[name] = checked(name, raw, is_text=is_text)
+            self.sources[name] = source
+        except ValueError as error:
+            self.problems.append(f"{source}: `{name}`: {error}")
+
+    def put_environment(self, environ: Mapping[str, str], source: str) -> None:
+        """Lay variables over what is there; an empty one counts as unset."""
+        for name, variables in ENV_NAMES.items():
+            for variable in variables:
+                if text := environ.get(variable, "").strip():
+                    self.put(name, text, f"{source} {variable}", is_text=True)
+                    break
+
+
+def load_settings(
+    environ: Mapping[str, str],
+    *,
+    env_file: str | os.PathLike[str] | None = None,
+    editor: Mapping[str, object] | None = None,
+) -> LoadedSettings:
+    """Settings from all sources; `env_file` stands in for the state folder's `.env`.
+
+    What is wrong goes to `problems`. Raises KodeError `ConfigInvalid` as `with_editor` does.
+    """
+    draft = _Draft()
+    home = _state_folder(environ)
+    _put_config_file(draft, environ, home)
+    _put_env_file(draft, None if env_file is None else Path(env_file), home)
+    draft.put_environment(environ, "environment")
+    root = draft.values.setdefault("storage_root", home)
+    draft.values.setdefault("log_dir", Path(str(root)) / "logs")
+    loaded = LoadedSettings(
+        settings=msgspec.convert(draft.values, Settings),
+        sources=draft.sources,
+        problems=tuple(draft.problems),
+    )
+    return with_editor(loaded, editor or {})
+
+
+def with_editor(
+    loaded: LoadedSettings,
+    editor: Mapping[str, object],
+    *,
+    locale: str | None = None,
+    trusted: bool = False,
+) -> LoadedSettings:
+    """`loaded` with the handshake's `settings` (camelCase), `locale` and `trusted` on top.
+
+    A wrong value goes to `problems`, an unknown name is ignored as everywhere on the wire.
+    Raises KodeError `ConfigInvalid` for what only the user may set.
+    """
+    draft = _Draft()
+    if locale:
+        # An editor tells its display language, which may be one that has no texts here.
+        draft.put("locale", "zh" if locale.lower().startswith("zh") else "en", "editor")
+    if trusted:
+        draft.put("trusted", True, "editor")
+    for name, raw in editor.items():
+        if name in EDITOR_NAMES:
+            draft.put(EDITOR_NAMES[name], raw, "editor")
+        elif (user_name := _user_only(name)) is not None:
+            raise KodeError(
+                "ConfigInvalid",
+                f"an editor may not set `{name}`: set {ENV_NAMES[user_name][0]} in the"
+                f" environment, or `{user_name}` in your own config.yaml",
+            )
+    return LoadedSettings(
+        settings=replace(loaded.settings, **draft.values),
+        sources={**loaded.sources, **draft.sources},
+        problems=(*loaded.problems, *draft.problems),
+    )
+
+
+def _user_only(name: str) -> str | None:
+    """The setting that `name` means, in whatever spelling, when it is not the editor's to set."""
+    plain = name.replace("_", "").lower()
+    for setting in NAMES:
+        if setting.replace("_", "") == plain and setting not in EDITOR_NAMES.values():
+            return setting
+    return None
+
+
+def _state_folder(environ: Mapping[str, str]) -> Path:
+    """Where the user's two files are and, unless they say otherwise, data is kept."""
+    if home := environ.get("KODE_HOME", "").strip():
+        try:
+            return checks.folder(home)
+        except ValueError:
+            pass  # becomes a problem where the environment is read
+    # Late: 4 ms that nobody with KODE_HOME pays.
+    from platformdirs import user_data_path  # noqa: PLC0415
+
+    return user_data_path("kode-sidecar", appauthor=False)
+
+
+def _put_config_file(draft: _Draft, environ: Mapping[str, str], home: Path) -> None:
+    """Lay the user's `config.yaml` over the defaults; one that `KODE_CONFIG` names must exist."""
+    path, named = home / "config.yaml", environ.get("KODE_CONFIG", "").strip()
+    try:
+        if named:
+            path = checks.folder(named)
+        elif not path.exists():
+            return
+        # Late: PyYAML takes 10 ms, and most users have no such file.
+        from kode_sidecar.settings.config_file import read_config_file  # noqa: PLC0415
+
+        values = read_config_file(path)
+    except ValueError as error:
+        draft.problems.append(f"environment KODE_CONFIG: {error}")
+    except KodeError as error:
+        draft.problems.append(error.message)
+    else:
+        for name, raw in values.items():
+            if name in NAMES:
+                draft.put(name, raw, path.name)
+            else:
+                known = ", ".join(NAMES)
+                draft.problems.append(f"{path.name}: `{name}` is no setting; use one of {known}")
+
+
+def _put_env_file(draft: _Draft, env_file: Path | None, home: Path) -> None:
+    """Lay the user's `.env` over what is there; one that the user named must exist."""
+    path = env_file or home / ".env"
+    if env_file is None and not path.exists():
+        return
+    try:
+        values, problems = read_env_file(path)
+    except KodeError as error:
+        draft.problems.append(error.message)
+    else:
+        draft.problems.extend(problems)
+        draft.put_environment(values, path.name)

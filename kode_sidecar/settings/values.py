@@ -1,0 +1,139 @@
+"""What can be set, under which names, and what a sound value is."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+import msgspec
+from msgspec import Meta, Struct
+from msgspec.structs import fields
+
+from kode_sidecar.errors import KodeError
+from kode_sidecar.settings import checks
+
+Mode = Literal["review", "ask", "auto", "plan"]
+Locale = Literal["zh", "en"]
+Text = Annotated[str, Meta(min_length=1, max_length=1_000)]
+Seconds = Annotated[float, Meta(gt=0, le=86_400)]
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """Every setting. Times are seconds, folders absolute.
+
+    `proxy` is used only when given here: the system's proxies are ignored. `window_messages`
+    is how many stored messages the model gets. `permission_timeout` is how long a question to
+    the user stays open; no answer means no. `file_encoding` reads files that are not UTF-8.
+    `log_redact_content` keeps only the first `log_redact_chars` characters of prompts and
+    replies in the log. `trusted` is the editor's word on the workspace, in the handshake only.
+    """
+
+    api_key: str = ""
+    base_url: Text = "https://api.moonshot.cn/v1"
+    proxy: str | None = None
+    model: Text = "ide-chat"
+    agent: Text = "ide-helper"
+    mode: Mode = "review"
+    locale: Locale = "zh"
+    window_messages: Annotated[int, Meta(ge=1, le=10_000)] = 20
+    temperature: Annotated[float, Meta(ge=0, le=2)] = 0.3
+    top_p: Annotated[float, Meta(gt=0, le=1)] = 0.95
+    max_tokens: Annotated[int, Meta(ge=1)] | None = None
+    http_timeout_connect: Seconds = 10.0
+    http_timeout_first_byte: Seconds = 60.0
+    http_timeout_idle: Seconds = 120.0
+    http_timeout_write: Seconds = 30.0
+    permission_timeout: Seconds = 300.0
+    file_encoding: str | None = None
+    storage_root: Path
+    log_dir: Path
+    log_redact_content: bool = False
+    log_redact_chars: Annotated[int, Meta(ge=0, le=100_000)] = 80
+    trusted: bool = False
+
+    def __repr__(self) -> str:
+        """Without values: a key must not reach a log by way of a repr."""
+        return "Settings(...)"
+
+
+class LoadedSettings(Struct, frozen=True, kw_only=True):
+    """Settings, the source of each by name, and what was wrong with the sources.
+
+    A wrong value is left out, so with problems `settings` may not be what the user meant
+    (another host, say): call `require_valid` before acting on them for the user.
+    """
+
+    settings: Settings
+    sources: Mapping[str, str]
+    problems: tuple[str, ...] = ()
+
+    def require_valid(self) -> None:
+        """Raises KodeError `ConfigInvalid` naming every problem."""
+        if self.problems:
+            raise KodeError("ConfigInvalid", "; ".join(self.problems))
+
+
+NAMES = tuple(field.name for field in fields(Settings) if field.name != "trusted")
+"""What the user's files may set, spelt as in `config.yaml`."""
+
+# Read from KODE_<NAME> unless a setting has variables of its own here; the first one set wins.
+_OWN_ENV_NAMES = {
+    "api_key": ("KIMI_API_KEY", "MOONSHOT_API_KEY"),
+    "base_url": ("KIMI_BASE_URL",),
+    "storage_root": ("KODE_HOME",),
+    "log_redact_content": ("AGENT_LOG_REDACT_CONTENT",),
+}
+ENV_NAMES = {name: _OWN_ENV_NAMES.get(name, (f"KODE_{name.upper()}",)) for name in NAMES}
+"""The environment variables of each setting."""
+
+EDITOR_NAMES = {
+    "mode": "mode",
+    "agent": "agent",
+    "model": "model",
+    "locale": "locale",
+    "fileEncoding": "file_encoding",
+}
+"""What an editor may set, by its name in the handshake. An editor's settings may come from the
+workspace it has open, so keys, hosts, proxies, logs and storage are not among them."""
+
+_TYPES = {field.name: field.type for field in fields(Settings)}
+# Read as text, then turned into their type by a check.
+_RAW_TYPES: Mapping[str, Any] = {"locale": str, "storage_root": str, "log_dir": str}
+_CHECKS: Mapping[str, Callable[[Any], object]] = {
+    "api_key": checks.api_key,
+    "base_url": checks.base_url,
+    "proxy": checks.proxy,
+    "locale": checks.locale,
+    "file_encoding": checks.file_encoding,
+    "storage_root": checks.folder,
+    "log_dir": checks.folder,
+}
+
+
+def checked(name: str, raw: object, *, is_text: bool) -> object:
+    """The value to keep for a raw one; `is_text` means that "20" may be a number.
+
+    Raises ValueError saying what is expected, without the value.
+    """
+    kind, check = _TYPES[name], _CHECKS.get(name)
+    try:
+        value = msgspec.convert(raw, _RAW_TYPES.get(name, kind), strict=not is_text)
+    except msgspec.ValidationError as error:
+        if get_origin(kind) is Literal:
+            raise ValueError(f"use one of {', '.join(get_args(kind))}") from None
+        raise ValueError(str(error)[:1].lower() + str(error)[1:]) from None
+    return value if check is None else check(value)
+
+
+def describe(loaded: LoadedSettings) -> list[tuple[str, object, str]]:
+    """Name, value and source of every setting in order of declaration; secrets masked."""
+    rows: list[tuple[str, object, str]] = []
+    for name in _TYPES:
+        value: object = getattr(loaded.settings, name)
+        if name == "api_key":
+            value = checks.masked_key(loaded.settings.api_key)
+        elif name == "proxy":
+            value = checks.masked_proxy(loaded.settings.proxy)
+        elif isinstance(value, Path):
+            value = str(value)
+        rows.append((name, value, loaded.sources.get(name, "default")))
+    return rows

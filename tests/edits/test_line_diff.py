@@ -1,0 +1,96 @@
+"""Line diffs lead from one text to the other, and stay quick on large files."""
+
+import difflib
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kode_sidecar.domain.line_diff import apply_runs, diff_lines, split_lines, unified_diff
+
+few_lines = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "\n", "}\n", "x"]), max_size=14)
+
+
+@given(few_lines, few_lines)
+def test_runs_lead_to_the_new_text(old: list[str], new: list[str]) -> None:
+    runs = diff_lines(old, new)
+    assert apply_runs(old, new, runs) == new
+    for before, after in pairwise(runs):
+        assert before[1] < after[0]
+        assert before[3] < after[2]
+    assert all(a0 < a1 or b0 < b1 for a0, a1, b0, b1 in runs)
+
+
+@given(few_lines, few_lines)
+def test_no_more_lines_change_than_with_difflib(old: list[str], new: list[str]) -> None:
+    ours = sum(a1 - a0 for a0, a1, _, _ in diff_lines(old, new))
+    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+    theirs = sum(i2 - i1 for tag, i1, i2, _, _ in matcher.get_opcodes() if tag != "equal")
+    # Anchors may cost a few lines against the shortest script; never the shape of the result.
+    assert ours <= theirs + 2
+
+
+def test_only_lsp_line_ends_split() -> None:
+    assert split_lines("a\u2028b\x0cc\x85d\r\ne\rf\n\ng") == [
+        "a\u2028b\x0cc\x85d\r\n",
+        "e\r",
+        "f\n",
+        "\n",
+        "g",
+    ]
+    assert split_lines("") == []
+
+
+def test_fifty_edits_in_a_large_file_stay_fifty_runs() -> None:
+    old = [f"line {k}\n" if k % 3 else "}\n" for k in range(20_000)]
+    new = list(old)
+    for k in range(50):
+        new[k * 400 + 7] = f"changed {k}\n"
+    assert len(diff_lines(old, new)) == 50
+
+
+def test_beyond_the_cap_one_run_is_left() -> None:
+    old, new = ["a\n", "b\n"] * 3000, ["b\n", "b\n", "a\n"] * 3000
+    assert apply_runs(old, new, diff_lines(old, new)) == new
+
+
+@given(few_lines, few_lines)
+def test_unified_diff_is_what_difflib_writes_for_the_same_runs(
+    old: list[str], new: list[str]
+) -> None:
+    text = unified_diff(old, new, "p.txt")
+    assert bool(text) == (old != new)
+    if text:
+        assert _patched(old, text) == new
+
+
+def _patched(old: list[str], diff: str) -> list[str]:
+    """An independent reading of a unified diff."""
+    result: list[str] = []
+    at = 0
+    lines = diff.replace("\n\\ No newline at end of file\n", "\x00\n").split("\n")[2:-1]
+    for line in lines:
+        body = line[1:-1] if line.endswith("\x00") else line[1:] + "\n"
+        if line.startswith("@@"):
+            place = line.split()[1][1:]
+            start, _, count = place.partition(",")
+            first = int(start) - (1 if count != "0" else 0)
+            result += old[at:first]
+            at = first
+        elif line[0] == "+":
+            result.append(body)
+        else:
+            assert old[at] == body
+            at += 1
+            if line[0] == " ":
+                result.append(body)
+    return result + old[at:]
+
+
+def test_unified_diff_shows_context_and_new_line_numbers() -> None:
+    old = [f"{k}\n" for k in range(1, 21)]
+    new = [*old[:9], "ten\n", "ten and a half\n", *old[10:]]
+    assert unified_diff(old, new, "a.txt") == (
+        "--- a/a.txt\n+++ b/a.txt\n@@ -7,7 +7,8 @@\n 7\n 8\n 9\n-10\n+ten\n+ten and a half\n"
+        " 11\n 12\n 13\n"
+    )

@@ -1,0 +1,127 @@
+"""What the documents say is so."""
+
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from kode_sidecar import __version__
+from kode_sidecar.settings.values import EDITOR_NAMES, ENV_NAMES, NAMES, Settings
+from tests.support.package_source import PACKAGE, imports, modules
+
+ROOT = PACKAGE.parent
+READMES = ["README.md", "README.zh.md"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+Row = list[str]
+
+
+def text_of(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def table(name: str, columns: int, heading: str) -> list[Row]:
+    """The rows of the table whose first heading is given, cells stripped."""
+    rows = [line.strip("|").split("|") for line in text_of(name).splitlines() if line[:1] == "|"]
+    cells = [[cell.strip() for cell in row] for row in rows]
+    start = next(number for number, row in enumerate(cells) if row[0] == heading)
+    found: list[Row] = []
+    for row in cells[start + 2 :]:
+        if len(row) != columns or not row[0].startswith("`"):
+            break
+        found.append(row)
+    return found
+
+
+def in_ticks(text: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", text)
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_readmes_open_with_the_two_commands(name: str) -> None:
+    code = text_of(name).split("```")[1]
+    assert [line.split("  ")[0] for line in code.splitlines()[1:]] == [
+        "python3 dev.py demo",
+        "python3 dev.py test",
+    ]
+
+
+# A11
+@pytest.mark.parametrize(("name", "heading"), [("README.md", "setting"), ("README.zh.md", "设置")])
+def test_the_table_of_settings_is_complete_and_right(name: str, heading: str) -> None:
+    rows = {row[0].strip("`"): row for row in table(name, 4, heading)}
+    assert list(rows) == list(NAMES)
+    defaults = Settings(storage_root=Path(), log_dir=Path())
+    for setting, (_, variables, default, _) in rows.items():
+        assert tuple(in_ticks(variables)) == ENV_NAMES[setting]
+        value = getattr(defaults, setting)
+        if not isinstance(value, Path):
+            shown = f"{value:g}" if isinstance(value, float) else str(value or "")
+            shown = {"False": "false", "True": "true"}.get(str(value), shown)
+            assert "".join(in_ticks(default)) == shown, setting
+    for editor_name in EDITOR_NAMES:
+        assert f"`{editor_name}`" in text_of(name)
+
+
+@pytest.mark.parametrize(("name", "heading"), [("README.md", "package"), ("README.zh.md", "包")])
+def test_every_runtime_dependency_is_explained(name: str, heading: str) -> None:
+    declared = {Requirement(line).name for line in PROJECT["project"]["dependencies"]}
+    assert {row[0].strip("`") for row in table(name, 4, heading)} == declared
+
+
+def test_every_imported_package_is_declared() -> None:
+    declared = {Requirement(line).name for line in PROJECT["project"]["dependencies"]}
+    names = {"yaml": "PyYAML"}
+    foreign = {i.package for i in imports()} - {PACKAGE.name} - sys.stdlib_module_names
+    assert {names.get(package, package) for package in foreign} <= declared
+
+
+def test_the_lock_holds_what_the_project_asks_for() -> None:
+    groups = PROJECT["dependency-groups"]
+    runtime = [*PROJECT["project"]["dependencies"], *groups["build"]]
+    for lock, wanted in {"runtime": runtime, "dev": [*runtime, *groups["dev"]]}.items():
+        lines = text_of(f"requirements/{lock}.txt").splitlines()
+        pins = dict(re.findall(r"^([\w.-]+)==(\S+)", "\n".join(lines), re.MULTILINE))
+        for requirement in map(Requirement, wanted):
+            pinned = pins.get(requirement.name.lower())
+            assert pinned, f"{requirement.name} is missing in {lock}.txt"
+            assert requirement.specifier.contains(pinned), f"{requirement} in {lock}.txt"
+
+
+@pytest.mark.parametrize("name", [*READMES, "CHANGELOG.md", "requirements/README.md"])
+def test_links_and_commands_lead_somewhere(name: str) -> None:
+    folder = (ROOT / name).parent
+    for target in re.findall(r"\]\(([^)#]+)\)", text_of(name)):
+        assert target.startswith("https://") or (folder / target).exists(), target
+    commands = text_of("dev.py")
+    for command in re.findall(r"dev\.py (\w+)", text_of(name)):
+        assert f'"{command}": Command(' in commands, command
+    for path in re.findall(
+        r"`((?:kode_sidecar|tests|prompts|requirements)/[\w/.]*)`", text_of(name)
+    ):
+        assert (ROOT / path).exists(), path
+
+
+def test_the_changelog_knows_this_version() -> None:
+    assert f"## [{__version__}]" in text_of("CHANGELOG.md")
+
+
+# D9
+def test_the_map_shows_every_room_and_nothing_else() -> None:
+    rows = {row[0].strip("`"): row for row in table("kode_sidecar/README.md", 3, "room")}
+    assert set(rows) == {module.room for module in modules()} - {"__init__"}
+    names = {module.name for module in modules()}
+    for room, row in rows.items():
+        for inner in in_ticks(row[2]):
+            assert f"{room}.{inner}" in names, f"{room}.{inner}"
+    for dotted in re.findall(r"`([a-z_]+\.[a-z_]+)`", text_of("kode_sidecar/README.md")):
+        assert dotted in names, dotted
+
+
+# D9
+def test_rooms_explain_themselves_under_four_headings() -> None:
+    for path in PACKAGE.glob("*/README.md"):
+        headings = re.findall(r"^## (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+        assert headings == ["Entry", "State machine", "Change points", "Forbidden zones"], path

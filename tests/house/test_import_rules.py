@@ -1,0 +1,135 @@
+"""The house as data, and the rules that hold it (D9). `kode_sidecar/README.md` is its map."""
+
+import sys
+from collections.abc import Iterable
+
+from tests.support.package_source import PACKAGE, imports, modules
+
+# A module imports only from rows below its own, or from its own room; never sideways.
+ROWS = (
+    ("__main__",),
+    ("cli",),
+    ("demo",),
+    ("app",),
+    ("doctor",),
+    ("server",),
+    ("main_session",),
+    ("tools",),
+    ("context",),
+    ("providers", "workspace", "records", "system", "client", "front_door"),
+    ("kernel", "protocol"),
+    ("domain",),
+    ("settings",),
+    ("errors", "framing"),
+)
+# These see even less than their row allows.
+SEES_ONLY = {
+    "front_door": {"framing", "protocol", "errors"},
+    "client": {"framing", "protocol", "domain", "errors"},
+}
+# Who may see these at all; everybody above where nothing is said.
+SEEN_ONLY_BY = {
+    "settings": {"app", "cli", "doctor"},
+    "client": {"demo"},
+    "front_door": {"__main__", "app", "server"},
+}
+# Entered through their `__init__` only; a contracts module is open to all.
+CLOSED_ROOMS = {"kernel", "main_session", "server", "settings"}
+# Third-party packages that one room keeps for itself.
+OWNED = {
+    "pygls": "server",
+    "lsprotocol": "server",
+    "cattrs": "server",
+    "httpx": "providers",
+    "httpcore": "providers",
+    "pathspec": "workspace",
+    "yaml": "settings",
+    "platformdirs": "settings",
+}
+# Loaded before `initialize` is answered: nothing but these and the standard library.
+FIRST_LOADED = {
+    "__init__",
+    "__main__",
+    "errors",
+    "framing",
+    "front_door",
+    "protocol",
+    "protocol.handshake",
+    "protocol.json_rpc",
+}
+# Bytes or values in, values out; so is all of `domain`, and what calls itself sans-IO.
+SANS_IO = {
+    "providers.sse",
+    "providers.openai_chat",
+    "providers.kimi",
+    "kernel.message_assembler",
+    "kernel.turn_limits",
+}
+IO = {"asyncio", "os", "pathlib", "secrets", "shutil", "signal", "socket", "ssl", "tempfile"}
+CLOCK_AND_CHANCE = {"random", "subprocess", "threading", "time", "uuid"}
+# Imports inside functions: importer, imported, and why.
+LATE_IMPORTS = {
+    ("__main__", "kode_sidecar.cli"): "serving needs no command line",
+    ("__main__", "kode_sidecar.front_door"): "commands need no front door",
+    ("__main__", "kode_sidecar.app"): "only after `initialize` is answered",
+    ("server.loader", "kode_sidecar.providers.http_client"): "the loader thread: httpx first",
+    ("server.loader", "kode_sidecar.server.language_server"): "the loader thread: pygls second",
+    ("settings.load", "platformdirs"): "4 ms that nobody with KODE_HOME pays",
+    ("settings.load", "kode_sidecar.settings.config_file"): "PyYAML: 10 ms, for users of the file",
+}
+
+
+def row(room: str | None) -> int:
+    return next((number for number, names in enumerate(ROWS) if room in names), -1)
+
+
+def listed(found: Iterable[object]) -> str:
+    """One a line, so that a failing rule shows all that break it."""
+    return "\n".join(map(str, found))
+
+
+def test_every_room_has_a_row() -> None:
+    assert listed(m.name for m in modules() if row(m.room) < 0) == "__init__"
+
+
+def test_imports_point_down() -> None:
+    leaving = [i for i in imports() if i.leaves_its_room]
+    assert listed(i for i in leaving if row(i.room) <= row(i.source.room)) == ""
+
+
+def test_rooms_see_only_what_they_may() -> None:
+    leaving = [i for i in imports() if i.leaves_its_room]
+    assert listed(i for i in leaving if i.room not in SEES_ONLY.get(i.source.room, {i.room})) == ""
+    guarded = [i for i in leaving if i.room in SEEN_ONLY_BY]
+    assert listed(i for i in guarded if i.source.room not in SEEN_ONLY_BY[str(i.room)]) == ""
+
+
+def test_closed_rooms_are_entered_by_their_front_door() -> None:
+    entering = [i for i in imports() if i.leaves_its_room and i.room in CLOSED_ROOMS]
+    assert listed(i for i in entering if i.inner_path not in ((), ("contracts",))) == ""
+    assert {path.parent.name for path in PACKAGE.glob("*/README.md")} <= CLOSED_ROOMS
+
+
+def test_packages_stay_in_the_room_that_owns_them() -> None:
+    owned = [i for i in imports() if i.package in OWNED]
+    assert listed(i for i in owned if i.source.room != OWNED[i.package]) == ""
+
+
+def test_what_answers_first_loads_only_the_standard_library() -> None:
+    early = [i for i in imports() if i.source.name in FIRST_LOADED and not i.late]
+    allowed = {PACKAGE.name, *(f"{PACKAGE.name}.{name}" for name in FIRST_LOADED)}
+    foreign = [i for i in early if i.package not in sys.stdlib_module_names]
+    assert listed(i for i in foreign if i.target not in allowed) == ""
+
+
+def test_rules_and_decoders_do_no_io() -> None:
+    assert listed(SANS_IO - {m.name for m in modules()}) == "", "on the list, but gone"
+    claims = {m.name for m in modules() if m.room == "domain" or "Sans-IO" in m.docstring}
+    pure = [i for i in imports() if i.source.name in SANS_IO | claims]
+    assert listed(i for i in pure if i.package in IO | CLOCK_AND_CHANCE) == ""
+
+
+def test_imports_inside_functions_are_listed() -> None:
+    late = {(i.source.name, i.target) for i in imports() if i.late}
+    assert listed(late - LATE_IMPORTS.keys()) == "", "not on the list"
+    assert listed(LATE_IMPORTS.keys() - late) == "", "on the list, but gone"

@@ -1,0 +1,18 @@
+"""A tiny app on the real server: what black-box tests of the stream talk to."""
+
+import sys
+
+from kode_sidecar import front_door
+
+
+def main() -> int:
+    handover = front_door.open_door()
+    if isinstance(handover, int):
+        return handover
+    from tests.support.echo_handlers import serve
+
+    return serve(handover)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,193 @@
+"""An editor in a few lines: it owns buffers, applies edits, and reports what changed.
+
+Positions and text changes are those of `kode_sidecar.client`, code that shares nothing with what
+makes the edits.
+"""
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from kode_sidecar.client.buffer import Buffer, ChangeStyle, StaleVersion
+from kode_sidecar.domain.agent_event import BlockDelta, ChangeSetUpdated, Event
+from kode_sidecar.domain.change_set import HunkView
+from kode_sidecar.kernel.contracts import IdKind, ToolCall, ToolOutcome
+from kode_sidecar.main_session.change_sets import ChangeSets
+from kode_sidecar.main_session.contracts import ApplyAnswer, DocumentEdit, PermissionQuestion
+from kode_sidecar.protocol.change_set import DecideParams, DecideResult, HunkDecision
+from kode_sidecar.tools.propose_edit import ProposeEditParams, Replacement, propose_edit_tool
+from kode_sidecar.workspace.text_lines import PositionEncoding
+from kode_sidecar.workspace.uris import path_to_uri
+from kode_sidecar.workspace.workspace import Workspace
+
+Apply = Callable[[DocumentEdit], Awaitable[ApplyAnswer]]
+HANG = 20.0
+
+
+class Editor:
+    """`EditorPort` over buffers. `on_apply` may replace how an edit is handled."""
+
+    def __init__(self, workspace: Workspace, style: ChangeStyle = "minimal") -> None:
+        self.documents = workspace.documents
+        self.encoding: PositionEncoding = workspace.position_encoding
+        self.style: ChangeStyle = style
+        self.buffers: dict[str, Buffer] = {}
+        self.edits: list[DocumentEdit] = []
+        self.questions: list[PermissionQuestion] = []
+        self.answer: str | None = None
+        self.on_apply: Apply = self.obey
+
+    def publish(self, session_id: str, event: Event) -> None: ...
+
+    def publish_delta(self, delta: BlockDelta) -> None: ...
+
+    async def flow(self) -> None: ...
+
+    def open(self, path: Path, text: str, version: int = 1) -> Buffer:
+        """Open a buffer, maybe one that differs from the file."""
+        buffer = Buffer(path_to_uri(path), text, version=version, encoding=self.encoding)
+        self.buffers[buffer.uri] = buffer
+        item = buffer.did_open()["textDocument"]
+        self.documents.open(item["uri"], item["languageId"], item["version"], item["text"])
+        return buffer
+
+    def close(self, buffer: Buffer) -> None:
+        del self.buffers[buffer.uri]
+        self.documents.close(buffer.uri)
+
+    def type(self, buffer: Buffer, offset: int, text: str, delete: int = 0) -> None:
+        """A key of the user, reported at once."""
+        buffer.type(offset, text, delete=delete)
+        self.report(buffer)
+
+    def report(self, buffer: Buffer) -> None:
+        """Send `didChange` for all that was not told yet."""
+        params = buffer.take_did_change(self.style)
+        if params is not None:
+            document = params["textDocument"]
+            self.documents.change(document["uri"], document["version"], params["contentChanges"])
+
+    def do(self, edit: DocumentEdit) -> bool:
+        """Apply an edit to its buffer, as a well-behaved editor does; does not report it."""
+        buffer = self.buffers.get(edit.uri)
+        if buffer is None:
+            return True  # loaded without being synced
+        try:
+            buffer.apply_edits(wire_edits(edit), edit.version)
+        except StaleVersion:
+            return False
+        return True
+
+    async def obey(self, edit: DocumentEdit) -> ApplyAnswer:
+        applied = self.do(edit)
+        if edit.uri in self.buffers:
+            self.report(self.buffers[edit.uri])
+        return ApplyAnswer(applied)
+
+    async def apply_edit(self, edit: DocumentEdit) -> ApplyAnswer:
+        self.edits.append(edit)
+        return await self.on_apply(edit)
+
+    async def ask_permission(self, question: PermissionQuestion) -> str | None:
+        self.questions.append(question)
+        return self.answer
+
+
+def wire_edits(edit: DocumentEdit) -> list[dict[str, Any]]:
+    """An edit as the client reads it from JSON."""
+    return [
+        {
+            "range": {
+                "start": {"line": e.range.start.line, "character": e.range.start.character},
+                "end": {"line": e.range.end.line, "character": e.range.end.character},
+            },
+            "newText": e.new_text,
+        }
+        for e in edit.edits
+    ]
+
+
+class Desk:
+    """A workspace, an editor and the change sets of one session, with what was emitted."""
+
+    def __init__(
+        self, root: Path, encoding: PositionEncoding = "utf-16", style: ChangeStyle = "minimal"
+    ) -> None:
+        self.root = root
+        self.workspace = Workspace([root], encoding)
+        self.editor = Editor(self.workspace, style)
+        self.events: list[Event] = []
+        self.saves = 0
+        self._numbers = itertools.count(1)
+        self.sets = ChangeSets(
+            session_id="s-1",
+            workspace=self.workspace,
+            editor=self.editor,
+            emit=self._emit,
+            new_id=self._new_id,
+            permission_timeout=0.05,
+            save=self._save,
+            settle_seconds=0.05,
+        )
+        self.enter("t-1")
+
+    def enter(self, turn_id: str, mode: str = "review", path: tuple[str, ...] = ()) -> None:
+        self.turn_id = turn_id
+        self.sets.enter_turn(turn_id, mode, path)  # type: ignore[arg-type]
+
+    def file(self, name: str, text: str) -> Path:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode())
+        return path
+
+    async def edit(self, path: str, *pairs: tuple[str, str]) -> ToolOutcome:
+        """Call the tool as the model does. Raises KodeError where the model gets a failure."""
+        edits = [Replacement(old=old, new=new) for old, new in pairs]
+        call = ToolCall("tool-1", "propose_edit", "s-1", self.turn_id, "m-1")
+        tool = propose_edit_tool(self.sets)
+        return await asyncio.wait_for(tool.run(ProposeEditParams(path, edits), call), HANG)
+
+    async def decide(self, *decisions: HunkDecision, **more: Any) -> DecideResult:
+        """Decide on the newest change set."""
+        params = DecideParams(change_set_id=self.change_set_id, decisions=decisions, **more)
+        return await asyncio.wait_for(self.sets.decide(params), HANG)
+
+    async def accept(self, *hunk_ids: str) -> DecideResult:
+        return await self.decide(*(HunkDecision(hunk_id=h, action="accept") for h in hunk_ids))
+
+    @property
+    def updates(self) -> list[ChangeSetUpdated]:
+        return [event for event in self.events if isinstance(event, ChangeSetUpdated)]
+
+    @property
+    def change_set_id(self) -> str:
+        return self.updates[-1].change_set_id
+
+    @property
+    def hunks(self) -> list[HunkView]:
+        """Every hunk as it was announced, in order."""
+        views = (h for event in self.updates for file in event.files for h in file.hunks)
+        return [view for view in views if view.kind is not None]
+
+    @property
+    def states(self) -> dict[str, str]:
+        """The last state told of each hunk."""
+        views = (h for event in self.updates for file in event.files for h in file.hunks)
+        return {view.hunk_id: view.state for view in views}
+
+    def text(self, path: str) -> str:
+        """What the model reads."""
+        return self.sets.overlay.text_of(self.workspace.document(path, purpose="read"))
+
+    def _emit(self, event: Event) -> int:
+        self.events.append(event)
+        return len(self.events)
+
+    def _new_id(self, kind: IdKind) -> str:
+        return f"{kind[0]}{next(self._numbers)}"
+
+    async def _save(self) -> None:
+        self.saves += 1

@@ -1,0 +1,96 @@
+"""The package's own source, parsed: what imports what, for the tests of the house rules."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[2] / "kode_sidecar"
+FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True)
+class Module:
+    """`name` is `kernel.turn_loop`, `errors`, or `kernel` for a room's `__init__`."""
+
+    name: str
+    path: Path
+    tree: ast.Module
+
+    @property
+    def room(self) -> str:
+        return self.name.split(".")[0]
+
+    @property
+    def docstring(self) -> str:
+        return ast.get_docstring(self.tree) or ""
+
+
+@dataclass(frozen=True)
+class Import:
+    """`target` is the module imported, `httpx.ssl` or `kode_sidecar.kernel.contracts`.
+
+    `room` is the room of ours it leads to, None for other packages and for our version.
+    `late` means inside a function.
+    """
+
+    source: Module
+    target: str
+    line: int
+    late: bool
+
+    @property
+    def package(self) -> str:
+        return self.target.split(".")[0]
+
+    @property
+    def room(self) -> str | None:
+        parts = self.target.split(".")
+        return parts[1] if parts[0] == PACKAGE.name and len(parts) > 1 else None
+
+    @property
+    def inner_path(self) -> tuple[str, ...]:
+        """Where in that room: empty for its `__init__`."""
+        return tuple(self.target.split(".")[2:])
+
+    @property
+    def leaves_its_room(self) -> bool:
+        return self.room is not None and self.room != self.source.room
+
+    def __str__(self) -> str:
+        return f"{self.source.name}:{self.line} imports {self.target}"
+
+
+@cache
+def modules() -> tuple[Module, ...]:
+    """All modules of the package, sorted by path."""
+    found: list[Module] = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        if len(parts) > 1 and parts[-1] == "__init__":
+            parts = parts[:-1]
+        found.append(Module(".".join(parts), path, ast.parse(path.read_text(encoding="utf-8"))))
+    return tuple(found)
+
+
+@cache
+def imports() -> tuple[Import, ...]:
+    """All imports of the package, also those under `if TYPE_CHECKING`."""
+    return tuple(found for module in modules() for found in _imports_of(module))
+
+
+def _imports_of(module: Module) -> Iterator[Import]:
+    ours = {f"{PACKAGE.name}.{other.name}" for other in modules()}
+    functions = [node for node in ast.walk(module.tree) if isinstance(node, FUNCTIONS)]
+    late = {id(node) for function in functions for node in ast.walk(function)}
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(module, alias.name, node.lineno, id(node) in late)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module.name}:{node.lineno}: a relative import"
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                target = whole if whole in ours else str(node.module)
+                yield Import(module, target, node.lineno, id(node) in late)

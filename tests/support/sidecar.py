@@ -1,0 +1,115 @@
+"""The real process with a recorded model behind it and an editor in front."""
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kode_sidecar.client.connection import Client
+from kode_sidecar.client.editor import Editor
+from kode_sidecar.client.fold import SessionFold
+from kode_sidecar.client.handshake import Handshake
+from kode_sidecar.client.session_view import ChangeSetView, TurnView
+from kode_sidecar.client.watch import Watch
+from kode_sidecar.demo.model_server import ModelServer, RecordedResponse, Recording
+
+HANG_SECONDS = 60.0
+"""Nothing takes this long; a test that waits for it has found a hang."""
+
+
+@dataclass
+class World:
+    """Everything around one running sidecar."""
+
+    client: Client
+    editor: Editor
+    watch: Watch
+    model: ModelServer
+    home: Path
+    seqs: dict[str, int] = field(default_factory=dict[str, int])
+
+    async def session(self, **params: Any) -> SessionFold:
+        """A new session, folded as it streams."""
+        result = await self.client.request("kode/session/new", params, HANG_SECONDS)
+        return self.watch.session(result["sessionId"], result["seq"])
+
+    async def start(self, session: SessionFold, prompt: str, **params: Any) -> str:
+        """Start a turn; its id."""
+        content = [{"type": "text", "text": prompt}] if prompt else []
+        result = await self.client.request(
+            "kode/turn/start",
+            {"sessionId": session.session_id, "input": content, **params},
+            HANG_SECONDS,
+        )
+        return result["turnId"]
+
+    async def turn(self, session: SessionFold, prompt: str, **params: Any) -> TurnView:
+        """Run a turn to its end."""
+        turn_id = await self.start(session, prompt, **params)
+        return await self.watch.turn_end(session.session_id, turn_id, HANG_SECONDS)
+
+    async def decide(self, change_set: ChangeSetView, **params: Any) -> dict[str, Any]:
+        """`kode/changeSet/decide`; by default everything is accepted."""
+        wanted = params or {"rest": "accept", "seenSeq": 1_000_000}
+        return await self.client.request(
+            "kode/changeSet/decide", {"changeSetId": change_set.id, **wanted}, HANG_SECONDS
+        )
+
+    def folder(self, session: SessionFold) -> Path:
+        """Where the session's records are."""
+        return self.home / "conversations" / session.session_id
+
+    def messages(self, session: SessionFold) -> list[dict[str, Any]]:
+        """The records of `messages.jsonl`."""
+        return read_jsonl(self.folder(session) / "messages.jsonl")
+
+    def journal(self, session: SessionFold) -> list[dict[str, Any]]:
+        """The records of `journal.jsonl`."""
+        return read_jsonl(self.folder(session) / "journal.jsonl")
+
+    def asked(self, index: int = -1) -> dict[str, Any]:
+        """The body of a request the model got."""
+        return self.model.chats[index].body
+
+
+def only_change_set(session: SessionFold) -> ChangeSetView:
+    """The one change set there is."""
+    (change_set,) = session.change_sets.values()
+    return change_set
+
+
+def read_jsonl(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_bytes().split(b"\n") if line]
+
+
+@asynccontextmanager
+async def sidecar(
+    responses: Sequence[RecordedResponse] = (),
+    *,
+    roots: Sequence[Path] = (),
+    environment: Mapping[str, str | None] | None = None,
+    handshake: Mapping[str, Any] | None = None,
+    recording: Recording | None = None,
+    initialize: bool = True,
+) -> AsyncIterator[World]:
+    """Spawn it. `environment` adds variables, None removes one; KODE_HOME is the test's own."""
+    recorded = recording or Recording(tuple(responses))
+    async with ModelServer(recorded, paced=False) as model:
+        env = {**os.environ, "KIMI_BASE_URL": model.base_url, "KIMI_API_KEY": "sk-test-key-000"}
+        for name, value in (environment or {}).items():
+            if value is None:
+                env.pop(name, None)
+            else:
+                env[name] = value
+        async with await Client.spawn(env=env, cwd=Path(os.path.expanduser("~"))) as client:
+            editor = Editor(client)
+            watch = Watch(client)
+            if initialize:
+                options = {"roots": roots, **(handshake or {})}
+                async with asyncio.timeout(HANG_SECONDS):
+                    await editor.initialize(Handshake(**options))
+            yield World(client, editor, watch, model, Path(env["KODE_HOME"]))
