@@ -120,7 +120,7 @@ class SentEdit:
     def _steps(self, before: str, change: Change) -> Sequence[Change]:
         """Line by line where the change meets a region, so that neighbours stay apart."""
         if any(shift(part.start, part.end, change)[2] for part in self._parts):
-            return (change,)
+            return refine(before, change)[::-1]
         return (change,)
 
     def _settle(self, parts: Sequence[_Part]) -> None:

@@ -36,6 +36,11 @@ class AnswerDecoder:
         """The model said that it is done, whatever happens to the connection now."""
         return self._chat.complete
 
+    @property
+    def growth(self) -> int:
+        """How much the model has said; more means that it is at work, as keep-alives do not."""
+        return self._chat.growth
+
     def feed(self, data: bytes) -> list[ModelEvent]:
         """What one read means. Raises KodeError `TooLarge` for an endless event or body."""
         if not self._is_stream:

@@ -67,9 +67,13 @@ class Attempt:
                         response.status, response.headers, refusal, model_id
                     )
                     return
+                growth = 0
                 while not decoder.ended and (data := await response.read()):
-                    if events := decoder.feed(data):
+                    events = decoder.feed(data)
+                    if decoder.growth > growth:
+                        growth = decoder.growth
                         response.note_progress()
+                    if events:
                         yield self._passed_on(events)
                 yield self._passed_on(decoder.finish())
                 await response.drain(_DRAIN_SECONDS)

@@ -113,7 +113,8 @@ class ChatClient:
             answer = attempt.batches(http, profile.id, body, self._config.api_key)
             async with aclosing(answer) as batches:
                 async for batch in batches:
-                    yield batch
+                    if batch:
+                        yield batch
             error = attempt.error
             if error is None:
                 return

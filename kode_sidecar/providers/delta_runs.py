@@ -19,6 +19,7 @@ class DeltaRuns:
 
     Tool calls for one of `tool_names` that leaked into text are held back until `end_leaks`.
     Set `torn` once a text may hold lone surrogates: then halves of characters are joined.
+    `growth` counts the characters that came, held back or not.
     """
 
     def __init__(self, tool_names: frozenset[str]) -> None:
@@ -32,6 +33,7 @@ class DeltaRuns:
         self.torn = False
         self.has_any = False
         self.has_text = False
+        self.growth = 0
 
     def add(self, kind: int, text: str) -> None:
         """Growth of what is open, or the start of something of another kind."""
@@ -73,6 +75,7 @@ class DeltaRuns:
             return
         text = "".join(self._run)
         self._kind, self._run = _NOTHING, []
+        self.growth += len(text)
         opens_empty = not text
         if self.torn:
             text = self._mend(text)

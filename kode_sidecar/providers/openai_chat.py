@@ -81,6 +81,11 @@ class ChatDecoder:
         """The model said that it is done, whatever happens to the connection now."""
         return self._done or self._raw_reason is not None
 
+    @property
+    def growth(self) -> int:
+        """How many characters the model has said; more means that it is at work."""
+        return self._runs.growth
+
     def feed(self, data: bytes) -> list[ModelEvent]:
         """What one event means. Bytes that are no JSON are passed over once."""
         return self.feed_many((data,))

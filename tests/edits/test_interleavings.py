@@ -81,7 +81,7 @@ class Player:
         self.taken: list[str] = []
 
     def press(self, key: Key) -> None:
-        lines = split_lines(self.buffer.text)
+        lines = split_lines(self.buffer.text) or [""]
         at = min(key.line, len(lines) - 1)
         start = sum(map(len, lines[:at]))
         content = lines[at].rstrip("\r\n")

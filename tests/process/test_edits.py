@@ -39,7 +39,7 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-32"])
-@pytest.mark.parametrize("style", ["minimal", "full"])
+@pytest.mark.parametrize("style", ["minimal", "descending", "whole", "one_span"])
 async def test_edit_lands_right_in_an_unsaved_crlf_buffer(  # E3
     project: Path, encoding: str, style: str
 ) -> None:
@@ -281,6 +281,4 @@ async def test_an_unsynced_document_is_neither_read_nor_edited(project: Path) ->
 
 
 def _last_result(world: World) -> str:
-    return next(
-        m["content"] for m in reversed(world.asked()["messages"]) if m["role"] == "tool"
-    )
+    return next(m["content"] for m in reversed(world.asked()["messages"]) if m["role"] == "tool")

@@ -257,7 +257,8 @@ async def _replay(project: Path) -> list[dict[str, object]]:
         decided = await world.decide(only_change_set(session))
         assert decided["verified"] is True
         stream = list(notifications(world.client.frames))
-        return normal_form(stream, session.session_id, {project.as_uri(): "ROOT"})
+        places = {project.as_uri(): "ROOT", world.model.base_url.split("/")[2]: "HOST"}
+        return normal_form(stream, session.session_id, places)
 
 
 async def test_a_recorded_turn_replays_identically_ten_times(project: Path) -> None:

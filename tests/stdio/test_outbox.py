@@ -200,5 +200,6 @@ async def test_waiting_producers_are_released_when_the_client_is_gone(pipe: Pipe
     await asyncio.sleep(0)
     os.close(pipe.read_end)
     await asyncio.wait_for(wait, HANG_SECONDS)
-    assert pipe.fatal
+    loop = asyncio.get_running_loop()
+    assert await loop.run_in_executor(None, pipe.died.wait, HANG_SECONDS)
     pipe.read_end = os.open(os.devnull, os.O_RDONLY)

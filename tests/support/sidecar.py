@@ -17,6 +17,10 @@ from kode_sidecar.client.session_view import ChangeSetView, TurnView
 from kode_sidecar.client.watch import Watch
 from kode_sidecar.demo.model_server import ModelServer, RecordedResponse, Recording
 
+ROOT = Path(__file__).resolve().parents[2]
+FROZEN = os.environ.get("KODE_TEST_EXE")
+"""The built program to test instead of the source."""
+
 HANG_SECONDS = 60.0
 """Nothing takes this long; a test that waits for it has found a hang."""
 
@@ -100,12 +104,14 @@ async def sidecar(
     recorded = recording or Recording(tuple(responses))
     async with ModelServer(recorded, paced=False) as model:
         env = {**os.environ, "KIMI_BASE_URL": model.base_url, "KIMI_API_KEY": "sk-test-key-000"}
+        env["PYTHONPATH"] = str(ROOT)
         for name, value in (environment or {}).items():
             if value is None:
                 env.pop(name, None)
             else:
                 env[name] = value
-        async with await Client.spawn(env=env, cwd=Path(os.path.expanduser("~"))) as client:
+        command = [FROZEN, "serve"] if FROZEN else None
+        async with await Client.spawn(command, env=env, cwd=Path.home()) as client:
             editor = Editor(client)
             watch = Watch(client)
             if initialize:

@@ -1,0 +1,91 @@
+"""An edit is recognised however an editor tells it, and never taken for done when it is not."""
+
+import pytest
+
+from kode_sidecar.domain.text_edit import Change, Edit, apply_edits
+from kode_sidecar.main_session.verification import SentEdit
+
+TEXT = "a\nb\nc\nd\n"
+HUNKS = {"h1": Edit(2, 4, "B\n"), "h2": Edit(6, 8, "D\nE\n")}
+DONE = "a\nB\nc\nD\nE\n"
+
+
+def tell(sent: SentEdit, text: str, *changes: Change) -> str:
+    """Follow changes, each in the text after the one before it."""
+    for change in changes:
+        steps = sent.follow(text, change)
+        after = apply_edits(text, (change,))
+        for step in steps:
+            text = apply_edits(text, (step,))
+        assert text == after
+    return text
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        (Edit(0, 8, DONE),),
+        (Edit(2, 3, "B"), Edit(6, 7, "D\nE")),
+        (Edit(6, 7, "D\nE"), Edit(2, 3, "B")),
+        (Edit(2, 8, "B\nc\nD\nE\n"),),
+        (Edit(2, 3, ""), Edit(2, 2, "B"), Edit(6, 8, ""), Edit(6, 6, "D\n"), Edit(8, 8, "E\n")),
+        (Edit(0, 8, ""), Edit(0, 0, DONE)),
+    ],
+)
+def test_every_way_of_telling_an_edit(changes: tuple[Edit, ...]) -> None:
+    sent = SentEdit(TEXT, HUNKS)
+    text = tell(sent, TEXT, *changes)
+    assert text == DONE
+    assert sent.verdicts(text) == {"h1": "applied", "h2": "applied"}
+
+
+def test_line_ends_do_not_matter() -> None:
+    sent = SentEdit(TEXT, HUNKS)
+    text = tell(sent, TEXT, Edit(0, 8, DONE.replace("\n", "\r\n")))
+    assert set(sent.verdicts(text).values()) == {"applied"}
+
+
+def test_a_part_that_is_missing_is_told_apart() -> None:
+    sent = SentEdit(TEXT, HUNKS)
+    text = tell(sent, TEXT, Edit(6, 7, "D\nE"))
+    assert not sent.is_settled
+    assert sent.verdicts(text) == {"h1": "unchanged", "h2": "applied"}
+
+
+def test_what_the_user_does_next_to_an_edit_is_not_taken_for_it() -> None:
+    sent = SentEdit(TEXT, {"h": Edit(2, 2, "new\n")})
+    text = tell(sent, TEXT, Edit(2, 2, "user\n"))
+    assert sent.verdicts(text) == {"h": "diverged"}
+    assert sent.found("h", text) == "user\n"
+
+
+def test_what_the_user_does_after_an_edit_is_too_late_to_matter() -> None:
+    sent = SentEdit(TEXT, {"h": Edit(2, 4, "B\n")})
+    text = tell(sent, TEXT, Edit(2, 3, "B"), Edit(2, 3, "b"))
+    assert sent.verdicts(text) == {"h": "applied"}
+
+
+def test_an_insertion_behind_the_last_line_end_is_told_before_it() -> None:
+    sent = SentEdit(TEXT, {"h": Edit(8, 8, "e\n")})
+    text = tell(sent, TEXT, Edit(0, 0, "zero\n"), Edit(12, 12, "\ne"))
+    assert text == "zero\na\nb\nc\nd\ne\n"
+    assert sent.is_settled
+
+
+def test_an_insertion_that_hides_among_its_like_is_not_sent_again() -> None:
+    sent = SentEdit("}\n}\n", {"h": Edit(2, 2, "}\n")})
+    text = tell(sent, "}\n}\n", Edit(0, 4, "z\n}\n}\n}\n"))
+    assert sent.verdicts(text) == {"h": "applied"}
+
+
+def test_two_insertions_of_one_text_are_counted() -> None:
+    text = "a\nb\n"
+    sent = SentEdit(text, {"h1": Edit(0, 0, "x\n"), "h2": Edit(2, 2, "x\n")})
+    text = tell(sent, text, Edit(0, 0, "x\n"))
+    assert sent.verdicts(text) == {"h1": "applied", "h2": "unchanged"}
+
+
+def test_edits_that_adjoin_are_one() -> None:
+    sent = SentEdit("a\nb\n", {"h1": Edit(0, 2, ""), "h2": Edit(2, 4, "B\n")})
+    text = tell(sent, "a\nb\n", Edit(0, 3, "B"))
+    assert sent.verdicts(text) == {"h1": "applied", "h2": "applied"}
