@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from traceback import format_exception
 from typing import Any, NoReturn, cast
+from urllib.parse import urlsplit
 
 from kode_sidecar.context.agents import AgentProfile
 from kode_sidecar.context.prompt_files import PromptFiles, find_prompts
@@ -132,6 +133,8 @@ class _App:
             limit_instruction=self._prompts.read("tool_limit"),
             edit_locks=EditLocks(),
             toolset=Toolbox(self._workspace, Ripgrep(find_ripgrep())).tools,
+            log=self._log,
+            provider=urlsplit(settings.base_url).hostname or "",
             report_bug=self._report_bug,
         )
 

@@ -83,7 +83,8 @@ def _matches(a: Sequence[int], b: Sequence[int]) -> list[Pair]:
     pairs = [(i, i) for i in range(head)]
     at_a, at_b = head, head
     for i, j in [*_anchors(a, b, head, a_end, b_end), (a_end, b_end)]:
-        pairs += _between(a, b, (at_a, i), (at_b, j))
+        if at_a < i and at_b < j:
+            pairs += _between(a, b, (at_a, i), (at_b, j))
         if i < a_end:
             pairs.append((i, j))
         at_a, at_b = i + 1, j + 1

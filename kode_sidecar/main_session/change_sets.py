@@ -136,7 +136,7 @@ class ChangeSets:
         """See `tools.propose_edit.Proposals`."""
         document = self._workspace.document(path, purpose="edit")
         rewrite(document, self.overlay.text_of(document))  # a mistake shows before anyone is asked
-        sensitive = self._workspace.is_sensitive(document.uri)
+        sensitive = any(map(self._workspace.is_sensitive, (path, document.uri)))
         if sensitive:
             await self._permit(document, call)
         async with self._locks.of(document.key):

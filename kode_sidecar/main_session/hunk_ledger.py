@@ -128,6 +128,7 @@ class HunkLedger:
                     hunk.waiter.set_result(None)
             elif tell_model:
                 self._untold.append(hunk)
+        # Without a turnId: a decision may come when its turn is long over (O2).
         touched = {hunk.turn_id: self.of_turn(hunk.turn_id) for hunk in hunks}
         for turn_id, change_set in touched.items():
             mine = by_file(hunk for hunk in hunks if hunk.turn_id == turn_id)

@@ -12,6 +12,7 @@ from kode_sidecar.main_session.change_sets import ChangeSets
 from kode_sidecar.main_session.contracts import EditorPort
 from kode_sidecar.main_session.decisions import EditLocks
 from kode_sidecar.protocol.session import Mode
+from kode_sidecar.records.json_log import JsonLog
 from kode_sidecar.workspace.workspace import Workspace
 
 
@@ -68,8 +69,8 @@ class SessionServices:
     """Shared by all sessions.
 
     `system_prompt` is byte-stable during a session; `edit_locks` keep edits of one document
-    apart; `toolset` gives the tools on offer to an agent in a mode; `report_bug` writes to the
-    log.
+    apart; `toolset` gives the tools on offer to an agent in a mode; `provider` is the model's host,
+    for the log; `report_bug` writes there too.
     """
 
     model: ModelClient
@@ -82,4 +83,6 @@ class SessionServices:
     limit_instruction: str
     edit_locks: EditLocks
     toolset: Callable[[AgentProfile, Mode, ChangeSets], Sequence[Tool]]
+    log: JsonLog
+    provider: str
     report_bug: Callable[[str, BaseException], None]

@@ -11,26 +11,20 @@ from kode_sidecar.context.builder import PromptContext, cut_window
 from kode_sidecar.domain.agent_event import SessionUpdated, TurnCompleted, TurnStarted, UsageUpdated
 from kode_sidecar.domain.conversation import Conversation
 from kode_sidecar.domain.error_info import failure
-from kode_sidecar.domain.message import (
-    Block,
-    Cost,
-    ImageBlock,
-    Message,
-    ResourceBlock,
-    TextBlock,
-    Usage,
-)
+from kode_sidecar.domain.message import Block, Message
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel import block_events, message_added, message_completed, run_turn
 from kode_sidecar.kernel.contracts import TurnEnd, TurnLimits, TurnScope
 from kode_sidecar.main_session.change_sets import ChangeSets
+from kode_sidecar.main_session.prompt_input import prompt_blocks, title_of
 from kode_sidecar.main_session.services import SessionRecords, SessionServices
 from kode_sidecar.main_session.stream import SessionStream
-from kode_sidecar.main_session.turn_context import TurnContext, reminder_input, total_cost
+from kode_sidecar.main_session.totals import Totals
+from kode_sidecar.main_session.turn_context import TurnContext, reminder_input
+from kode_sidecar.main_session.turn_log import log_end, log_messages
 from kode_sidecar.protocol.session import Mode
 from kode_sidecar.protocol.turn import TurnStartParams, TurnStartResult
 
-TITLE_LENGTH = 60
 REMEMBERED_TURN_KEYS = 1_000
 
 Release = Callable[[], None]
@@ -83,9 +77,7 @@ class Session:
         self._turn: _RunningTurn | None = None
         self._turn_keys: dict[str, TurnStartResult] = {}
         self._stopped_at_limit = False
-        self._usage = Usage()
-        self._costs: list[Cost] = []
-        self._cost_usd: float | None = None
+        self._totals = Totals()
         self.stream = SessionStream(
             session_id, records.journal, services.editor, services.clock, records.journal.last_seq
         )
@@ -111,7 +103,7 @@ class Session:
         if known is not None:
             return msgspec.structs.replace(known, deduplicated=True), _nothing
         self._check_may_start()
-        blocks = self._input_blocks(params.input)
+        blocks = prompt_blocks(params.input, self._services.new_id)
         parent_id = self._parent_of(params)
         if not blocks:
             self._check_may_go_on(parent_id)
@@ -155,6 +147,7 @@ class Session:
         if turn is not None and turn.task is not None:
             self.cancel(None)
             await asyncio.wait([turn.task])
+        self.change_sets.close()
 
     def _check_may_start(self) -> None:
         if self._turn is not None:
@@ -167,18 +160,6 @@ class Session:
         missing = self._services.model.missing()
         if missing is not None:
             raise KodeError(missing.code, missing.message, details=missing.details)
-
-    def _input_blocks(self, blocks: Sequence[Block]) -> tuple[Block, ...]:
-        kept: list[Block] = []
-        for position, block in enumerate(blocks):
-            if not isinstance(block, TextBlock | ImageBlock | ResourceBlock):
-                raise KodeError(
-                    "InvalidParams",
-                    f"$.input[{position}]: a prompt holds text, image and resource blocks only.",
-                )
-            if not isinstance(block, TextBlock) or block.text.strip():
-                kept.append(msgspec.structs.replace(block, id=self._services.new_id("block")))
-        return tuple(kept)
 
     def _parent_of(self, params: TurnStartParams) -> str | None:
         if isinstance(params.parent_id, str):
@@ -247,6 +228,7 @@ class Session:
                 mode=turn.mode,
             )
         )
+        log_messages(self._services.log, turn.id, self._services.provider, messages)
         for message in messages:
             self.stream(message_added(message, turn.id))
             for block in message.content:
@@ -267,13 +249,12 @@ class Session:
 
     def _name_after(self, blocks: Sequence[Block]) -> None:
         """A session without a title gets the first line of its first prompt."""
-        text = next((block.text for block in blocks if isinstance(block, TextBlock)), "")
-        line = next((line.strip() for line in text.split("\n") if line.strip()), "")
-        if self._title or not line:
+        title = title_of(blocks)
+        if self._title or not title:
             return
-        self._title = line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1] + "…"
-        self._records.messages.rename(self._title)
-        self.stream(SessionUpdated(title=self._title))
+        self._title = title
+        self._records.messages.rename(title)
+        self.stream(SessionUpdated(title=title))
 
     async def _run(self, turn: _RunningTurn) -> None:
         services = self._services
@@ -299,37 +280,29 @@ class Session:
                 self.stream,
             )
         except asyncio.CancelledError:
-            end = TurnEnd("cancelled", turn.context.usage)
+            end = TurnEnd("cancelled", turn.context.totals.usage)
         except Exception as error:
             services.report_bug("turn", error)
             text = (
                 "The sidecar failed inside this turn; the log has the details. "
                 "The conversation is intact: send the prompt again."
             )
-            end = TurnEnd("error", turn.context.usage, failure("InternalError", text))
+            end = TurnEnd("error", turn.context.totals.usage, failure("InternalError", text))
         await self._end_turn(turn, end, round((services.clock.monotonic() - started) * 1000))
 
     async def _end_turn(self, turn: _RunningTurn, end: TurnEnd, duration_ms: int) -> None:
         """Report the end, save everything, then let the last event out."""
         turn.ending = True
         self._stopped_at_limit = end.stop_reason == "max_tool_rounds"
-        self._add_usage(turn.context)
-        self.stream.hold()
-        self.stream(
-            UsageUpdated(usage=self._usage, cost=total_cost(self._costs), cost_usd=self._cost_usd)
-        )
-        self.stream(
-            TurnCompleted(
-                turn_id=turn.id,
-                stop_reason=end.stop_reason,
-                usage=turn.context.usage,
-                cost=total_cost(turn.context.costs),
-                cost_usd=turn.context.cost_usd,
-                duration_ms=duration_ms,
-                error=end.error,
-            )
-        )
+        answers = [message for message in turn.context.messages if message.role != "user"]
+        log_messages(self._services.log, turn.id, self._services.provider, answers)
+        log_end(self._services.log, self.id, turn.id, end, duration_ms)
+        self._totals.add(turn.context.totals)
         try:
+            # A short turn ends before its start was answered; the two holds must not mix.
+            await self.stream.published()
+            self.stream.hold()
+            self._report_end(turn, end, duration_ms)
             await self._save()
         except KodeError as error:
             self.stream.not_saved(error)
@@ -337,11 +310,20 @@ class Session:
             self._turn = None
             self.stream.release()
 
-    def _add_usage(self, context: TurnContext) -> None:
-        self._usage = self._usage.plus(context.usage)
-        self._costs.extend(context.costs)
-        if context.cost_usd is not None:
-            self._cost_usd = (self._cost_usd or 0.0) + context.cost_usd
+    def _report_end(self, turn: _RunningTurn, end: TurnEnd, duration_ms: int) -> None:
+        session, spent = self._totals, turn.context.totals
+        self.stream(UsageUpdated(usage=session.usage, cost=session.cost, cost_usd=session.cost_usd))
+        self.stream(
+            TurnCompleted(
+                turn_id=turn.id,
+                stop_reason=end.stop_reason,
+                usage=spent.usage,
+                cost=spent.cost,
+                cost_usd=spent.cost_usd,
+                duration_ms=duration_ms,
+                error=end.error,
+            )
+        )
 
     async def _known_turn(self, key: str | None) -> TurnStartResult | None:
         """The turn that was started with this key, once it is saved."""

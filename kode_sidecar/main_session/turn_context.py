@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from kode_sidecar.domain.conversation import Conversation
-from kode_sidecar.domain.message import Cost, Message, Role, TextBlock, Usage
+from kode_sidecar.domain.message import Message, Role, TextBlock
 from kode_sidecar.kernel.contracts import (
     Clock,
     Incoming,
@@ -13,6 +13,7 @@ from kode_sidecar.kernel.contracts import (
     ToolChoice,
     ToolSpec,
 )
+from kode_sidecar.main_session.totals import Totals
 
 BuildRequest = Callable[[Sequence[Message], Sequence[ToolSpec], ToolChoice], ModelRequest]
 
@@ -56,14 +57,17 @@ class TurnContext:
         self._reminders = reminders
         self._steering: list[Incoming] = []
         self._added: list[Message] = []
-        self.usage = Usage()
-        self.costs: list[Cost] = []
-        self.cost_usd: float | None = None
+        self.totals = Totals()
 
     @property
     def leaf_id(self) -> str | None:
         """The newest message of this turn; before the first one, what it grows from."""
         return self._leaf
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """What this turn has committed so far, oldest first."""
+        return tuple(self._added)
 
     def open(self, role: Role, meta: Mapping[str, Any]) -> Message:
         """A new, empty message below the newest."""
@@ -84,12 +88,7 @@ class TurnContext:
         self._conversation.add(message)
         self._leaf = message.id
         self._added.append(message)
-        if message.usage is not None:
-            self.usage = self.usage.plus(message.usage)
-        if message.cost is not None:
-            self.costs.append(message.cost)
-        if message.cost_usd is not None:
-            self.cost_usd = (self.cost_usd or 0.0) + message.cost_usd
+        self.totals.add_message(message)
 
     def request(self, tools: Sequence[ToolSpec], tool_choice: ToolChoice) -> ModelRequest:
         """The exact next request."""
@@ -115,11 +114,3 @@ class TurnContext:
 def reminder_input(text: str) -> Incoming:
     """What the sidecar tells the model on its own account, as a persisted message."""
     return Incoming("user", (TextBlock(text=text),), {"origin": "reminder"})
-
-
-def total_cost(costs: Sequence[Cost]) -> Cost | None:
-    """The sum, or None without any or where currencies differ: two currencies have no sum."""
-    currencies = {cost.currency for cost in costs}
-    if len(currencies) != 1:
-        return None
-    return Cost(amount=sum(cost.amount for cost in costs), currency=currencies.pop())

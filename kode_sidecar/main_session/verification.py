@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from kode_sidecar.domain.line_diff import diff_lines, split_lines
 from kode_sidecar.domain.text_edit import (
     Change,
     Edit,
@@ -28,6 +29,7 @@ class _Part:
 
     `[start, end)` held `old` (LF) before and will hold `new` (LF). `head` and `tail` are what of
     the region lies outside the edit: at the end of a file the editor is told of one line earlier.
+    `first` is the edit in the text it was made for.
     """
 
     ids: tuple[str, ...]
@@ -38,6 +40,7 @@ class _Part:
     text: str
     old: str
     new: str
+    first: Edit
 
     @property
     def edit(self) -> Edit:
@@ -63,6 +66,7 @@ class SentEdit:
 
     def __init__(self, text: str, edits: Mapping[str, Edit]) -> None:
         self._before = text
+        self._edits = sorted(edits.values(), key=lambda edit: (edit.start, edit.end))
         self._parts = _parts(text, edits)
         self._done: list[_Part] = []
         self.verified: set[str] = set()
@@ -96,16 +100,31 @@ class SentEdit:
         """What became of each hunk, seen in the present text."""
         result: dict[str, Verdict] = dict.fromkeys(self.verified, "applied")
         for part in self._parts:
-            verdict: Verdict = "unchanged" if part.held_in(text) == part.old else "diverged"
-            if part.inserts and verdict == "unchanged" and self._appeared(part, text):
-                verdict = "applied"
-            result |= dict.fromkeys(part.ids, verdict)
+            result |= dict.fromkeys(part.ids, self._verdict(part, text))
         return result
 
     def found(self, hunk_id: str, text: str) -> str:
         """What stands in `text` where the hunk should be, LF line ends."""
         part = next((part for part in self._parts if hunk_id in part.ids), None)
         return part.held_in(text) if part else ""
+
+    def _verdict(self, part: _Part, text: str) -> Verdict:
+        if part.held_in(text) != part.old:
+            return "applied" if self._shows(part, text) else "diverged"
+        return "applied" if part.inserts and self._appeared(part, text) else "unchanged"
+
+    def _shows(self, part: _Part, text: str) -> bool:
+        """Whether `text`, compared as a whole with what it should be, has just this part right.
+
+        For changes too large to follow a region through, such as all of it taken and put back.
+        """
+        at = sum(edit.end <= part.first.start for edit in self._edits)
+        above = apply_edits(self._before[: part.first.start], self._edits[:at])
+        start = to_lf(above).count("\n")
+        end = start + len(split_lines(to_lf(part.text)))
+        expected = split_lines(to_lf(apply_edits(self._before, self._edits)))
+        runs = diff_lines(expected, split_lines(to_lf(text)))
+        return not any(a0 <= end and start <= a1 for a0, a1, _, _ in runs)
 
     def _appeared(self, part: _Part, text: str) -> bool:
         """Whether an inserted text came up somewhere, so that it must not be sent again.
@@ -153,7 +172,7 @@ def _part(text: str, ids: tuple[str, ...], run: Sequence[Edit]) -> _Part:
     head, tail = whole.start - start, end - whole.end
     region = text[start:end]
     new = region[:head] + whole.text + region[len(region) - tail :]
-    return _Part(ids, start, end, head, tail, whole.text, to_lf(region), to_lf(new))
+    return _Part(ids, start, end, head, tail, whole.text, to_lf(region), to_lf(new), whole)
 
 
 def _does(before: str, change: Change, parts: Sequence[_Part]) -> bool:

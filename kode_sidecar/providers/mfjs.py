@@ -67,12 +67,12 @@ class _Normalizer:
             if isinstance(schema.get("items"), list):
                 schema["prefixItems"] = schema.pop("items")
             if "allOf" in schema:
-                for part in cast(list[Schema], schema.pop("allOf")):
-                    inlined, path = self._inline(dict(part), path)
+                for part in cast(list[object], schema.pop("allOf")):
+                    inlined, path = self._inline(_as_schema(part), path)
                     schema = _merged(inlined, schema)
             elif "$ref" in schema:
                 reference = str(schema.pop("$ref"))
-                target = self._definitions.get(reference.rpartition("/")[2], {})
+                target = _as_schema(self._definitions.get(reference.rpartition("/")[2]))
                 # A type that holds itself ends as any object.
                 schema = {**({"type": "object"} if reference in path else target), **schema}
                 path = (*path, reference)
@@ -87,6 +87,11 @@ class _Normalizer:
         if key in _ONE and not isinstance(value, bool):
             return self.node(value, path)
         return value
+
+
+def _as_schema(value: object) -> Schema:
+    """A copy; `true`, which allows anything, says no more than an empty schema."""
+    return dict(cast(Schema, value)) if isinstance(value, dict) else {}
 
 
 def _merged(part: Schema, schema: Schema) -> Schema:

@@ -1,13 +1,15 @@
 """Ends the process in time, whatever else it is doing (W4)."""
 
 import os
+import select
 import signal
+import socket
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from queue import Empty, SimpleQueue
 
 if sys.platform == "win32":
     import ctypes
@@ -41,8 +43,9 @@ class Watchdog:
         self._exit_code = exit_code
         self._process_id: int | None = None
         self._killers: list[Callable[[], None]] = []
-        # A SimpleQueue may be put to from a signal handler.
-        self._reasons: SimpleQueue[str] = SimpleQueue()
+        self._reasons: deque[str] = deque()
+        self._bell, self._ringer = socket.socketpair()
+        self._ringer.setblocking(False)
 
     def start(self, process_id: int | None) -> None:
         """Watch; `process_id` is the editor's, from `initialize`."""
@@ -50,15 +53,22 @@ class Watchdog:
         threading.Thread(target=self._run, name="kode-watchdog", daemon=True).start()
 
     def catch_signals(self) -> None:
-        """End on the signals that ask a process to. On the main thread."""
+        """End on the signals that ask a process to. On the main thread, with the loop running.
+
+        Python runs handlers on the main thread, which may be blocked: it is the wake-up
+        descriptor, written by the C handler, that tells the watchdog.
+        """
+        signal.set_wakeup_fd(self._ringer.fileno(), warn_on_full_buffer=False)
         for name in _SIGNALS:
             number = getattr(signal, name, None)
             if number is not None:
-                signal.signal(number, lambda number, _: self.end(f"signal {number}"))
+                signal.signal(number, _leave_it_to_the_watchdog)
 
     def end(self, reason: str) -> None:
-        """End the process. From any thread or signal handler; the first reason counts."""
-        self._reasons.put(reason)
+        """End the process. From any thread; the first reason counts."""
+        self._reasons.append(reason)
+        with suppress(OSError):  # full: it rings already
+            self._ringer.send(b"\0")
 
     def kill_with_us(self, kill: Callable[[], None]) -> None:
         """Call `kill()` before the process ends; it must not wait for the child."""
@@ -82,12 +92,18 @@ class Watchdog:
 
     def _wait(self) -> str:
         editor = None if self._process_id is None else _Process(self._process_id)
+        poll = None if editor is None else POLL_SECONDS
         while True:
-            try:
-                return self._reasons.get(timeout=None if editor is None else POLL_SECONDS)
-            except Empty:
-                if editor is not None and not editor.alive():
-                    return "the editor's process is gone"
+            ringing, _, _ = select.select([self._bell], [], [], poll)
+            if ringing:
+                rung = self._bell.recv(1)[0]
+                return f"signal {rung}" if rung else self._reasons[0]
+            if editor is not None and not editor.alive():
+                return "the editor's process is gone"
+
+
+def _leave_it_to_the_watchdog(_number: int, _frame: object) -> None:
+    """A handler must be there for the wake-up descriptor to be written."""
 
 
 class _Process:

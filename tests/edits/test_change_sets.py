@@ -9,6 +9,7 @@ from kode_sidecar.client.buffer import Buffer, ChangeStyle
 from kode_sidecar.domain.agent_event import ChangeSetUpdated
 from kode_sidecar.errors import KodeError
 from kode_sidecar.main_session.contracts import ApplyAnswer, DocumentEdit
+from kode_sidecar.main_session.edit_sender import EditLocks
 from kode_sidecar.protocol.change_set import DecideParams, HunkDecision
 from kode_sidecar.workspace.text_lines import PositionEncoding
 from tests.support.edit_editor import HANG, Desk
@@ -464,8 +465,7 @@ async def test_two_decisions_about_one_hunk_send_one_edit(desk: Desk) -> None:
     desk.editor.on_apply = slow
     first = asyncio.create_task(desk.accept(hunk))
     second = asyncio.create_task(desk.decide(HunkDecision(hunk_id=hunk, action="reject")))
-    while not desk.editor.edits:
-        await asyncio.sleep(0)
+    await desk.until(lambda: desk.editor.edits)
     go.set()
     assert (await first).applied == (hunk,)
     assert (await second).applied == (hunk,)
@@ -493,6 +493,45 @@ async def test_at_most_one_unverified_edit_per_document(desk: Desk) -> None:
     assert buffer.text == TEXT.replace("two", "TWO").replace("six", "SIX")
 
 
+async def test_sessions_of_one_editor_take_turns_at_a_document(tmp_path: Path) -> None:
+    locks = EditLocks()
+    desk, other = Desk(tmp_path, locks=locks), Desk(tmp_path, locks=locks)
+    open_text(desk)
+    open_text(other)
+    go = asyncio.Event()
+
+    async def slow(edit: DocumentEdit) -> ApplyAnswer:
+        await go.wait()
+        return await desk.editor.obey(edit)
+
+    desk.editor.on_apply = slow
+    await desk.edit("a.txt", ("two", "TWO"))
+    await other.edit("a.txt", ("six", "SIX"))
+    first = asyncio.create_task(desk.accept(desk.hunks[0].hunk_id))
+    await desk.until(lambda: desk.editor.edits)
+    second = asyncio.create_task(other.accept(other.hunks[0].hunk_id))
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert other.editor.edits == []
+    go.set()
+    assert (await first).verified is True
+    assert (await second).verified is True
+
+
+async def test_auto_waits_until_its_announcement_is_out(tmp_path: Path) -> None:  # O6
+    out = asyncio.Event()
+    desk = Desk(tmp_path, published=out.wait)
+    open_text(desk)
+    desk.enter("t-1", "auto")
+    call = asyncio.create_task(desk.edit("a.txt", ("two", "TWO")))
+    await desk.until(lambda: desk.hunks)
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert desk.editor.edits == []
+    out.set()
+    assert (await call).summary == "Applied 1 of 1 hunk in a.txt"
+
+
 async def test_a_rejection_does_not_wait_for_an_edit_on_its_way(desk: Desk) -> None:
     open_text(desk)
     await desk.edit("a.txt", ("two", "TWO"), ("six", "SIX"))
@@ -505,8 +544,7 @@ async def test_a_rejection_does_not_wait_for_an_edit_on_its_way(desk: Desk) -> N
 
     desk.editor.on_apply = hang
     stuck = asyncio.create_task(desk.accept(yes))
-    while not desk.editor.edits:
-        await asyncio.sleep(0)
+    await desk.until(lambda: desk.editor.edits)
     result = await desk.decide(HunkDecision(hunk_id=no, action="reject"))
     assert result.rejected == (no,)
     stuck.cancel()
@@ -601,8 +639,7 @@ async def test_ask_waits_for_every_hunk_and_tells_the_verdicts(desk: Desk) -> No
     open_text(desk)
     desk.enter("t-1", "ask")
     call = asyncio.create_task(desk.edit("a.txt", ("two", "TWO"), ("six", "SIX")))
-    while not desk.hunks:
-        await asyncio.sleep(0)
+    await desk.until(lambda: desk.hunks)
     yes, no = (h.hunk_id for h in desk.hunks)
     await desk.accept(yes)
     assert not call.done()
@@ -624,14 +661,12 @@ async def test_an_edit_on_its_way_survives_the_cancelled_turn(desk: Desk) -> Non
 
     desk.editor.on_apply = slow
     call = asyncio.create_task(desk.edit("a.txt", ("two", "TWO")))
-    while not desk.editor.edits:
-        await asyncio.sleep(0)
+    await desk.until(lambda: desk.editor.edits)
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
     go.set()
-    while desk.states[desk.hunks[0].hunk_id] == "proposed":
-        await asyncio.sleep(0)
+    await desk.until(lambda: desk.states[desk.hunks[0].hunk_id] != "proposed")
     assert buffer.text == TEXT.replace("two", "TWO")
     assert "accepted and applied" in str(desk.sets.take_reminders())
 

@@ -6,12 +6,14 @@ import msgspec
 import pytest
 
 from kode_sidecar.errors import KodeError
+from kode_sidecar.kernel.contracts import ToolCall
 from kode_sidecar.tools.propose_edit import ProposeEditParams, Replacement, propose_edit_tool
 from kode_sidecar.workspace.document import text_rev
-from kode_sidecar.workspace.workspace import Workspace
+from kode_sidecar.workspace.uris import canonical_key, path_to_uri
 from tests.support.edit_editor import Desk
 
 CODE = "def f():\n    return 1\n\n\ndef g():\n    return 1\n"
+CALL = ToolCall("t", "propose_edit", "s-1", "t-1", "m-1")
 
 
 @pytest.fixture
@@ -59,10 +61,7 @@ async def test_an_ambiguous_edit_is_never_guessed(desk: Desk) -> None:
     error = await fails(desk, "a.py", ("return 1", "return 2"))
     assert "lines 2, 6" in error.message
     call_all = ProposeEditParams("a.py", [Replacement("return 1", "return 2", replace_all=True)])
-    desk_tool = propose_edit_tool(desk.sets)
-    from kode_sidecar.kernel.contracts import ToolCall
-
-    await desk_tool.run(call_all, ToolCall("t", "propose_edit", "s-1", "t-1", "m-1"))
+    await propose_edit_tool(desk.sets).run(call_all, CALL)
     assert desk.text("a.py") == CODE.replace("1", "2")
 
 
@@ -97,14 +96,22 @@ async def test_an_empty_file_takes_an_empty_old(desk: Desk) -> None:
 
 
 async def test_a_character_the_file_cannot_hold_is_refused(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    desk.workspace = Workspace([tmp_path], "utf-16", file_encoding="cp1252")
-    desk.sets._workspace = desk.workspace  # pyright: ignore[reportPrivateUsage]
+    desk = Desk(tmp_path, file_encoding="cp1252")
     (tmp_path / "latin.txt").write_bytes("caf\u00e9\n".encode("cp1252"))
     error = await fails(desk, "latin.txt", ("café", "咖啡"))
     assert error.code == "Unencodable"
     assert "U+5496 (咖)" in error.message
     await desk.edit("latin.txt", ("café", "thé"))
+
+
+async def test_a_closed_gbk_file_with_crlf_is_edited_in_its_own_terms(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, file_encoding="gbk")
+    (tmp_path / "旧.txt").write_bytes("第一行\r\n第二行\r\n".encode("gbk"))
+    await desk.edit("旧.txt", ("第二行", "第二行，改\n第三行"))
+    base = desk.updates[0].files[0].base
+    assert base is not None
+    assert (base.encoding, base.eol, base.version) == ("gb18030", "\r\n", None)
+    assert desk.hunks[0].new_text == "第二行，改\r\n第三行\r\n"
 
 
 async def test_a_lone_surrogate_is_refused(desk: Desk) -> None:
@@ -136,15 +143,12 @@ async def test_a_missing_file_and_one_outside_are_refused(desk: Desk) -> None:
 
 async def test_an_old_base_rev_is_mentioned_not_refused(desk: Desk) -> None:
     desk.file("a.py", CODE)
-    from kode_sidecar.kernel.contracts import ToolCall
-
     tool = propose_edit_tool(desk.sets)
-    call = ToolCall("t", "propose_edit", "s-1", "t-1", "m-1")
     known = text_rev(CODE)[:12]
     params = ProposeEditParams("a.py", [Replacement("def f", "def e")], base_rev=known)
-    assert "had changed" not in (await tool.run(params, call)).content
+    assert "had changed" not in (await tool.run(params, CALL)).content
     params = ProposeEditParams("a.py", [Replacement("def g", "def h")], base_rev=known)
-    assert "had changed since" in (await tool.run(params, call)).content
+    assert "had changed since" in (await tool.run(params, CALL)).content
 
 
 async def test_reads_say_that_pending_edits_are_in_them(desk: Desk) -> None:
@@ -152,4 +156,4 @@ async def test_reads_say_that_pending_edits_are_in_them(desk: Desk) -> None:
     await desk.edit("a.py", ("def g", "def h"))
     view = desk.sets.overlay.view(desk.workspace.document("a.py", purpose="read"))
     assert view.note == "from the editor's open buffer, with your pending edits (1 not yet applied)"
-    assert list(desk.sets.pending_paths()) == [(desk.root / "a.py").as_uri()]
+    assert list(desk.sets.pending_paths()) == [canonical_key(path_to_uri(desk.root / "a.py"))]

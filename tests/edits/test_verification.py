@@ -41,8 +41,10 @@ def test_every_way_of_telling_an_edit(changes: tuple[Edit, ...]) -> None:
 
 def test_line_ends_do_not_matter() -> None:
     sent = SentEdit(TEXT, HUNKS)
-    text = tell(sent, TEXT, Edit(0, 8, DONE.replace("\n", "\r\n")))
-    assert set(sent.verdicts(text).values()) == {"applied"}
+    sent.follow(TEXT, Edit(2, 4, "B\r\n"))
+    assert sent.verified == {"h1"}
+    text = tell(SentEdit(TEXT, HUNKS), TEXT, Edit(0, 8, DONE.replace("\n", "\r\n")))
+    assert sent.verdicts(text) == {"h1": "applied", "h2": "applied"}
 
 
 def test_a_part_that_is_missing_is_told_apart() -> None:
@@ -83,6 +85,12 @@ def test_two_insertions_of_one_text_are_counted() -> None:
     sent = SentEdit(text, {"h1": Edit(0, 0, "x\n"), "h2": Edit(2, 2, "x\n")})
     text = tell(sent, text, Edit(0, 0, "x\n"))
     assert sent.verdicts(text) == {"h1": "applied", "h2": "unchanged"}
+
+
+def test_a_text_taken_and_put_back_is_compared_as_a_whole() -> None:
+    sent = SentEdit(TEXT, HUNKS)
+    text = tell(sent, TEXT, Edit(0, 8, ""), Edit(0, 0, "a\nB\nc\nd\nuser\n"))
+    assert sent.verdicts(text) == {"h1": "applied", "h2": "diverged"}
 
 
 def test_edits_that_adjoin_are_one() -> None:

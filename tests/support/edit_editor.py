@@ -113,10 +113,16 @@ class Desk:
     """A workspace, an editor and the change sets of one session, with what was emitted."""
 
     def __init__(
-        self, root: Path, encoding: PositionEncoding = "utf-16", style: ChangeStyle = "minimal"
+        self,
+        root: Path,
+        encoding: PositionEncoding = "utf-16",
+        style: ChangeStyle = "minimal",
+        *,
+        file_encoding: str | None = None,
+        **more: Any,
     ) -> None:
         self.root = root
-        self.workspace = Workspace([root], encoding)
+        self.workspace = Workspace([root], encoding, file_encoding=file_encoding)
         self.editor = Editor(self.workspace, style)
         self.events: list[Event] = []
         self.saves = 0
@@ -130,6 +136,7 @@ class Desk:
             permission_timeout=0.05,
             save=self._save,
             settle_seconds=0.05,
+            **more,
         )
         self.enter("t-1")
 
@@ -177,6 +184,12 @@ class Desk:
         """The last state told of each hunk."""
         views = (h for event in self.updates for file in event.files for h in file.hunks)
         return {view.hunk_id: view.state for view in views}
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        """Let everything else run until it is so."""
+        async with asyncio.timeout(HANG):
+            while not condition():  # noqa: ASYNC110
+                await asyncio.sleep(0)
 
     def text(self, path: str) -> str:
         """What the model reads."""

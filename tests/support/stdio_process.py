@@ -167,10 +167,12 @@ class StdioProcess:
         return result
 
     def rest(self) -> list[Any]:
-        """Everything until the end of the stream."""
+        """Everything until the end of the stream; `stderr` is complete after it."""
         messages = []
         while (message := self.next()) is not None:
             messages.append(message)
+        for thread in self._threads:
+            thread.join(HANG_SECONDS)
         return messages
 
     def close_stdin(self) -> None:

@@ -1,0 +1,111 @@
+"""`python -m benchmarks`: measure, print the table. MISS is a result, not a failure."""
+
+import argparse
+import json
+import platform
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks import usage
+from benchmarks.figures import Figure, table
+from benchmarks.flame import FlameError, draw
+from benchmarks.model import Model
+from benchmarks.process import BenchError
+from benchmarks.programs import MINIMAL_LOOP, PROGRAMS, Arena
+from benchmarks.start_up import start_up
+from benchmarks.stream import flat, paced
+from benchmarks.turns import cancel, fsyncs, prompt, tools
+
+
+class Group(NamedTuple):
+    """Figures that are measured together, and how often by default."""
+
+    measure: Callable[[Arena, int], list[Figure]]
+    runs: int
+
+
+GROUPS = {
+    "start": Group(start_up, 15),
+    "prompt": Group(prompt, 30),
+    "paced": Group(paced, 3),
+    "flat": Group(flat, 5),
+    "cancel": Group(cancel, 15),
+    "tools": Group(tools, 15),
+    "fsyncs": Group(fsyncs, 3),
+}
+
+
+def main() -> int:
+    """The exit code: 1 when something could not be measured."""
+    options = _parser().parse_args()
+    folder = tempfile.TemporaryDirectory(prefix="kode-bench-", ignore_cleanup_errors=True)
+    with folder as path, Model() as model:
+        arena = Arena(model, Path(path))
+        if options.profile:
+            return _profile(arena)
+        figures, broken = _measure(arena, options.only or list(GROUPS), options.runs)
+    if options.json:
+        print(json.dumps({"machine": _machine(), "broken": broken, **_as_json(figures)}, indent=1))
+    else:
+        print(table(figures))
+        for line in _remarks():
+            print(line)
+    return 1 if broken else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="dev.py bench", description=__doc__)
+    parser.add_argument("--json", action="store_true", help="the figures for machines")
+    parser.add_argument("--profile", action="store_true", help="a flame graph of the sidecar")
+    parser.add_argument("--only", action="append", choices=GROUPS, metavar="NAME")
+    parser.add_argument("--runs", type=int, metavar="N", help="rounds of each measurement")
+    return parser
+
+
+def _measure(
+    arena: Arena, names: list[str], runs: int | None
+) -> tuple[list[Figure], dict[str, str]]:
+    figures: list[Figure] = []
+    broken: dict[str, str] = {}
+    for name in names:
+        print(f"measuring: {name}", file=sys.stderr, flush=True)
+        group = GROUPS[name]
+        try:
+            figures += group.measure(arena, runs or group.runs)
+        except BenchError as error:
+            broken[name] = str(error)
+            print(f"BROKEN {name}: {error}", file=sys.stderr, flush=True)
+    return figures, broken
+
+
+def _profile(arena: Arena) -> int:
+    try:
+        print(draw(arena, Path.cwd()))
+    except (BenchError, FlameError) as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _as_json(figures: list[Figure]) -> dict[str, object]:
+    return {"figures": [figure.as_json() for figure in figures]}
+
+
+def _machine() -> dict[str, str]:
+    return {"python": platform.python_version(), "platform": platform.platform()}
+
+
+def _remarks() -> list[str]:
+    remarks = [f"Python {platform.python_version()} on {platform.platform()}"]
+    if not usage.AVAILABLE:
+        remarks.append("CPU and memory are n/a: they are read from /proc, which only Linux has.")
+    if MINIMAL_LOOP not in PROGRAMS:
+        remarks.append("Ratios to the loops are n/a: the floors read stdin in a way of POSIX.")
+    return remarks
+
+
+if __name__ == "__main__":
+    sys.exit(main())

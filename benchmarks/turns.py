@@ -1,0 +1,106 @@
+"""Single turns of warm programs: prompt, cancel, tool reads, fsyncs."""
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks.figures import Figure, medians
+from benchmarks.process import BenchError
+from benchmarks.programs import PROGRAMS, READ_ME, SIDECAR, Arena, Program, settle
+
+Samples = dict[str, list[float | None]]
+
+_TOOL_CALLS = 10
+_CANCEL_AT = 20
+
+
+def prompt(arena: Arena, runs: int) -> list[Figure]:
+    """From the prompt to the arrival of the request at the model, second and later turns."""
+
+    def measure(program: Program) -> float:
+        arena.model.plan(n=1)
+        sent_ns = program.turn().sent_ns
+        requests = arena.model.request_times()
+        if len(requests) != 1:
+            raise BenchError(f"one prompt led to {len(requests)} requests")
+        return (requests[0] - sent_ns) / 1e6
+
+    samples = _alternate(arena, runs, measure)
+    return [Figure("warm prompt to request", "ms", medians(samples), most_ratio=2)]
+
+
+def cancel(arena: Arena, runs: int) -> list[Figure]:
+    """From the cancel to the end of a turn that streams."""
+
+    def measure(program: Program) -> float:
+        arena.model.plan(n=100_000, gap_ms=10)
+        return program.cancelled_after(_CANCEL_AT)
+
+    samples = _alternate(arena, runs, measure)
+    return [Figure("cancel to end of turn", "ms", medians(samples), most_ratio=2)]
+
+
+def tools(arena: Arena, runs: int) -> list[Figure]:
+    """A turn in which the model reads a file ten times, one call a step."""
+
+    def measure(program: Program) -> float:
+        tool = {"name": "read_file", "args": {"path": READ_ME}}
+        arena.model.plan(n=1, tool=tool, tool_calls=_TOOL_CALLS)
+        seconds = program.turn().seconds
+        if len(arena.model.request_times()) != _TOOL_CALLS + 1:
+            raise BenchError(f"the turn did not make {_TOOL_CALLS} tool calls")
+        return seconds * 1e3
+
+    samples = _alternate(arena, runs, measure)
+    return [Figure(f"{_TOOL_CALLS} tool reads", "ms", medians(samples))]
+
+
+def fsyncs(arena: Arena, runs: int) -> list[Figure]:
+    """How often a plain turn asks the disk to keep what was written."""
+    log = arena.folder / "fsyncs"
+    hook = Path(__file__).resolve().parent / "count_fsyncs"
+    path = os.pathsep.join((str(hook), arena.python_path))
+    variables = {"PYTHONPATH": path, "BENCH_FSYNC_LOG": str(log)}
+    with _running(arena.spawn(SIDECAR, variables=variables)) as program:
+        program.open()
+        program.wait_loaded()
+        arena.model.plan(n=1)
+        program.turn()
+        settle()
+        counts: list[float | None] = []
+        for _ in range(runs):
+            before = log.stat().st_size
+            arena.model.plan(n=100)
+            program.turn()
+            settle()
+            counts.append(float(log.stat().st_size - before))
+    return [Figure("fsyncs in a plain turn", "", medians({SIDECAR: counts}), most=4)]
+
+
+def _alternate(arena: Arena, runs: int, measure: Callable[[Program], float]) -> Samples:
+    """Measure all programs in turn, `runs` times; they stay alive meanwhile."""
+    samples: Samples = defaultdict(list)
+    programs: dict[str, Program] = {}
+    try:
+        for name in PROGRAMS:
+            programs[name] = arena.warm(name)
+        for run in range(runs + 1):
+            for name, program in programs.items():
+                value = measure(program)
+                settle()
+                if run:  # the first goes through code that never ran
+                    samples[name].append(value)
+    finally:
+        for program in programs.values():
+            program.process.close()
+    return samples
+
+
+@contextmanager
+def _running(program: Program) -> Iterator[Program]:
+    try:
+        yield program
+    finally:
+        program.process.close()

@@ -1,0 +1,38 @@
+"""What a turn or a session has used so far."""
+
+from kode_sidecar.domain.message import Cost, Message, Usage
+
+
+class Totals:
+    """Tokens and cost. Amounts in two currencies have no sum: `cost` is then None."""
+
+    def __init__(self) -> None:
+        self.usage = Usage()
+        self.cost_usd: float | None = None
+        self._amounts: dict[str, float] = {}
+
+    @property
+    def cost(self) -> Cost | None:
+        """The sum in the provider's currency, if there is one."""
+        if len(self._amounts) != 1:
+            return None
+        ((currency, amount),) = self._amounts.items()
+        return Cost(amount=amount, currency=currency)
+
+    def add_message(self, message: Message) -> None:
+        """Count one answer."""
+        self._add(message.usage, message.cost, message.cost_usd)
+
+    def add(self, other: "Totals") -> None:
+        """Count all of another."""
+        self._add(other.usage, None, other.cost_usd)
+        for currency, amount in other._amounts.items():
+            self._amounts[currency] = self._amounts.get(currency, 0.0) + amount
+
+    def _add(self, usage: Usage | None, cost: Cost | None, cost_usd: float | None) -> None:
+        if usage is not None:
+            self.usage = self.usage.plus(usage)
+        if cost is not None:
+            self._amounts[cost.currency] = self._amounts.get(cost.currency, 0.0) + cost.amount
+        if cost_usd is not None:
+            self.cost_usd = (self.cost_usd or 0.0) + cost_usd

@@ -1,0 +1,58 @@
+"""What a turn leaves in the log: the prompt, each answer, each tool result, the end."""
+
+from collections.abc import Sequence
+
+from kode_sidecar.domain.message import Message, TextBlock, ToolResultBlock, ToolUseBlock
+from kode_sidecar.kernel.contracts import TurnEnd
+from kode_sidecar.records.json_log import JsonLog, LogScope
+
+_MODULE = "main_session"
+
+
+def log_messages(log: JsonLog, turn_id: str, provider: str, messages: Sequence[Message]) -> None:
+    """A line per message. Prompts and answers are content; of tool results the summary."""
+    for message in messages:
+        scope = LogScope(turn_id, message.session_id, message.id, provider)
+        text = "".join(block.text for block in message.content if isinstance(block, TextBlock))
+        if message.role == "tool":
+            for block in message.content:
+                if isinstance(block, ToolResultBlock):
+                    log.write(
+                        "info",
+                        _MODULE,
+                        "tool_result",
+                        scope,
+                        tool_use_id=block.tool_use_id,
+                        status=block.status,
+                        summary=block.summary,
+                    )
+        elif message.role == "assistant":
+            tools = [block.name for block in message.content if isinstance(block, ToolUseBlock)]
+            log.write(
+                "error" if message.is_api_error_message else "info",
+                _MODULE,
+                "answer",
+                scope,
+                duration_ms=message.duration_ms,
+                tokens=message.usage,
+                content={"reply": text},
+                model=message.model,
+                tools=tools,
+            )
+        else:
+            log.write("info", _MODULE, "prompt", scope, content={"prompt": text})
+
+
+def log_end(log: JsonLog, session_id: str, turn_id: str, end: TurnEnd, duration_ms: int) -> None:
+    """The turn's last line."""
+    log.write(
+        "error" if end.error else "info",
+        _MODULE,
+        "turn_completed",
+        LogScope(turn_id, session_id),
+        duration_ms=duration_ms,
+        tokens=end.usage,
+        stop_reason=end.stop_reason,
+        error=end.error and end.error.code,
+        error_message=end.error and end.error.message,
+    )

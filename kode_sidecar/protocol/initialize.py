@@ -1,0 +1,99 @@
+"""What kode adds to LSP's `initialize`, as types.
+
+The front door answers from plain data before msgspec is imported (`protocol.handshake`); these
+structs are for schema, documentation and tests, and a test holds both together.
+"""
+
+from typing import Any
+
+from msgspec import Struct, field
+
+from kode_sidecar.protocol.session import Mode
+
+
+class ClientInfo(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The program at the other end, for logs and bug reports."""
+
+    name: str
+    version: str | None = None
+
+
+class EditorSettings(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Defaults an editor may set for its sessions; unknown names are ignored.
+
+    `agent` names an agent, `model` a logical model or an id of the provider, `locale` is the
+    language of the prompts (`zh` or `en`), `file_encoding` how files that are not UTF-8 are read.
+    Keys, hosts, proxies and folders are the user's alone: with one of them `initialize` answers
+    `ConfigInvalid`.
+    """
+
+    mode: Mode | None = None
+    agent: str | None = None
+    model: str | None = None
+    locale: str | None = None
+    file_encoding: str | None = None
+
+
+class ClientCapabilities(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """What the client can do beyond LSP; an object, even an empty one, means yes.
+
+    `permission`: it answers `kode/permission/request`; otherwise the user is asked by
+    `window/showMessageRequest`. `change_set_review` and `open_document` are reserved: say them if
+    they are true, nothing depends on them yet.
+    """
+
+    permission: dict[str, Any] | None = None
+    change_set_review: dict[str, Any] | None = None
+    open_document: dict[str, Any] | None = None
+
+
+class KodeInitializeOptions(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """`initializationOptions.kode` of the client's `initialize`.
+
+    `protocol_versions` are the versions it speaks; absent means the newest. `locale` is the
+    language of its user interface. `trusted` says that the user trusts this workspace.
+    `delivery` is reserved.
+    """
+
+    protocol_versions: tuple[str, ...] | None = None
+    client: ClientInfo | None = None
+    locale: str | None = None
+    trusted: bool = False
+    settings: EditorSettings | None = None
+    delivery: dict[str, Any] | None = None
+    capabilities: ClientCapabilities = field(default_factory=ClientCapabilities)
+
+
+class ServerInfo(Struct, frozen=True, kw_only=True):
+    """The sidecar's name and version."""
+
+    name: str
+    version: str
+
+
+class ServerLimits(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Bounds of the connection.
+
+    A header or a body beyond its bound ends the process, and so does output the client leaves
+    unread beyond `max_queued_bytes`. One request too many in flight answers `Overloaded`.
+    """
+
+    max_header_bytes: int
+    max_body_bytes: int
+    max_queued_bytes: int
+    max_requests_in_flight: int
+
+
+class KodeInitializeResult(Struct, frozen=True, kw_only=True, rename="camel"):
+    """`capabilities.experimental.kode` of the server's answer.
+
+    `schema_sha256` is the SHA-256 of the `schema.json` that this server was built with, in hex.
+    `capabilities` has one key for each part of a method's name: `{"turn": {"start": {}}}` says
+    that `kode/turn/start` is served.
+    """
+
+    protocol_version: str
+    server: ServerInfo
+    schema_sha256: str
+    limits: ServerLimits
+    capabilities: dict[str, Any]

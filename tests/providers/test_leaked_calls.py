@@ -1,0 +1,151 @@
+"""Kimi's own tool tokens in the text of an answer."""
+
+import json
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kode_sidecar.domain.model_event import (
+    ModelEvent,
+    ResponseFinished,
+    ResponseStarted,
+    TextDelta,
+    ThinkingDelta,
+    ToolUseDelta,
+    ToolUseStarted,
+)
+from kode_sidecar.providers.leaked_calls import LeakedCallScanner
+from kode_sidecar.providers.openai_chat import ChatDecoder
+
+TOOLS = frozenset({"read_file", "list_files"})
+
+
+def call(
+    name: str = "read_file", args: str = '{"path": "a"}', end: str = "<|tool_call_end|>"
+) -> str:
+    return f"<|tool_call_begin|>functions.{name}:0<|tool_call_argument_begin|>{args}{end}"
+
+
+def section(*calls: str) -> str:
+    return f"<|tool_calls_section_begin|>{''.join(calls)}<|tool_calls_section_end|>"
+
+
+READ = ("functions.read_file:0", "read_file", '{"path": "a"}')
+
+CASES: dict[str, tuple[str, str, list[tuple[str, str, str]]]] = {
+    "plain text": ("a < b, <|x|> and <", "a < b, <|x|> and <", []),
+    "one call": ("Look: " + section(call()), "Look: ", [READ]),
+    "two calls": (
+        section(call(), call("list_files", "{}")),
+        "",
+        [READ, ("functions.list_files:0", "list_files", "{}")],
+    ),
+    "white space around the id": (
+        section(
+            "<|tool_call_begin|> functions.read_file:12 <|tool_call_argument_begin|>{}"
+            "<|tool_call_end|>"
+        ),
+        "",
+        [("functions.read_file:12", "read_file", "{}")],
+    ),
+    "no section": (call(), "", [READ]),
+    "text after the section": (section(call()) + " Done.", "Done.", [READ]),
+    "section without end": ("<|tool_calls_section_begin|>" + call(), "", [READ]),
+    "call without end, but whole": (
+        "<|tool_calls_section_begin|>" + call(end=""),
+        "",
+        [READ],
+    ),
+    "call cut off": (
+        "Look: <|tool_calls_section_begin|>" + call(args='{"pa', end=""),
+        "Look: <|tool_calls_section_begin|><|tool_call_begin|>functions.read_file:0"
+        '<|tool_call_argument_begin|>{"pa',
+        [],
+    ),
+    "one call whole, one cut off": (
+        section(call()) + "<|tool_call_begin|>functions.re",
+        section(call()) + "<|tool_call_begin|>functions.re",
+        [],
+    ),
+    "a tool that is not on offer": (
+        section(call("rm_rf")),
+        section(call("rm_rf")),
+        [],
+    ),
+    "marker cut off": ("Hi <|tool_calls_sec", "Hi <|tool_calls_sec", []),
+}
+
+
+def scan(pieces: list[str]) -> tuple[str, list[tuple[str, str, str]]]:
+    scanner = LeakedCallScanner(TOOLS)
+    passed = "".join(scanner.feed(piece) for piece in pieces)
+    calls, rest = scanner.finish(take_calls=True)
+    return passed + rest, [tuple(call) for call in calls]  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
+def test_whole_and_letter_by_letter(case: tuple[str, str, list[tuple[str, str, str]]]) -> None:
+    text, shown, calls = case
+    assert scan([text]) == (shown, calls)
+    assert scan(list(text)) == (shown, calls)
+
+
+@given(st.sampled_from(list(CASES.values())), st.lists(st.integers(0, 200)))
+def test_any_cut(case: tuple[str, str, list[tuple[str, str, str]]], cuts: list[int]) -> None:
+    text, shown, calls = case
+    edges = [0, *sorted(cut for cut in cuts if cut < len(text)), len(text)]
+    pieces = [text[a:b] for a, b in pairwise(edges)]
+    assert scan(pieces) == (shown, calls)
+
+
+def test_text_is_not_held_back_longer_than_needed() -> None:
+    scanner = LeakedCallScanner(TOOLS)
+    assert scanner.feed("if a <") == "if a "
+    assert scanner.feed("= b: <|tool") == "<= b: "
+    assert scanner.feed("box|>") == "<|toolbox|>"
+
+
+def answer(*deltas: dict[str, object], tools: frozenset[str] = TOOLS) -> list[ModelEvent]:
+    found: list[ModelEvent] = []
+    decoder = ChatDecoder(tool_names=tools)
+    for fields in deltas:
+        found += decoder.feed(json.dumps({"choices": [{"delta": fields}]}).encode())
+    found += decoder.feed(b'{"choices":[{"delta":{},"finish_reason":"stop"}]}')
+    found += decoder.feed(b"[DONE]")
+    return found + decoder.finish()
+
+
+def test_a_leak_becomes_a_call() -> None:
+    assert answer({"content": "Look: " + section(call())}) == [
+        ResponseStarted(None, None),
+        TextDelta("Look: "),
+        ToolUseStarted(0, "functions.read_file:0", "read_file"),
+        ToolUseDelta(0, '{"path": "a"}'),
+        ResponseFinished("tool_calls", "stop"),
+    ]
+
+
+def test_a_leak_in_the_reasoning_is_no_empty_answer() -> None:
+    assert answer({"reasoning_content": "Hm. " + section(call(args="{}"))}) == [
+        ResponseStarted(None, None),
+        ThinkingDelta("Hm. "),
+        ToolUseStarted(0, "functions.read_file:0", "read_file"),
+        ToolUseDelta(0, "{}"),
+        ResponseFinished("tool_calls", "stop"),
+    ]
+
+
+def test_beside_real_calls_a_leak_is_text() -> None:
+    real = {"index": 0, "id": "a", "function": {"name": "list_files", "arguments": "{}"}}
+    found = answer({"content": section(call())}, {"tool_calls": [real]})
+    assert [event for event in found if isinstance(event, ToolUseStarted)] == [
+        ToolUseStarted(0, "a", "list_files")
+    ]
+    assert TextDelta(section(call())) in found
+
+
+def test_without_tools_nothing_is_held_back() -> None:
+    found = answer({"content": section(call())}, tools=frozenset())
+    assert TextDelta(section(call())) in found
