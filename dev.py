@@ -234,6 +234,11 @@ def test(arguments: list[str]) -> int:
     return 0 if all(outcome.ok for outcome in outcomes) else 1
 
 
+def bench(arguments: list[str]) -> int:
+    command = [str(PYTHON), "-X", "utf8", "-m", "benchmarks", *arguments]
+    return subprocess.run(command, cwd=ROOT, check=False).returncode
+
+
 def cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
@@ -258,6 +263,12 @@ COMMANDS = {
         "format, lint, types, then pytest; --full means more examples and slow tests",
     ),
     "lint": Command(lint, "dev", "[--fix]", "format, lint, types; --fix repairs what it can"),
+    "bench": Command(
+        bench,
+        "dev",
+        "[--json] [--profile] [--only NAME] [--runs N]",
+        "figures next to plain programs' in the same run; --profile draws a flame graph",
+    ),
 }
 
 

@@ -14,10 +14,12 @@ from benchmarks.figures import Figure, table
 from benchmarks.flame import FlameError, draw
 from benchmarks.model import Model
 from benchmarks.process import BenchError
-from benchmarks.programs import MINIMAL_LOOP, PROGRAMS, Arena
+from benchmarks.programs import MINIMAL_LOOP, PROGRAMS, ROOT, Arena
 from benchmarks.start_up import start_up
 from benchmarks.stream import flat, paced
 from benchmarks.turns import cancel, fsyncs, prompt, tools
+
+GRAPH = ROOT / "build" / "bench-profile.svg"
 
 
 class Group(NamedTuple):
@@ -83,10 +85,12 @@ def _measure(
 
 def _profile(arena: Arena) -> int:
     try:
-        print(draw(arena, Path.cwd()))
+        GRAPH.parent.mkdir(exist_ok=True)
+        draw(arena, GRAPH)
     except (BenchError, FlameError) as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1
+    print(f"written to {GRAPH}; open it in a browser")
     return 0
 
 

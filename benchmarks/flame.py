@@ -1,10 +1,12 @@
 """A flame graph of the sidecar during bursts, by py-spy."""
 
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks.programs import SIDECAR, Arena
+from benchmarks.process import HANG_SECONDS
+from benchmarks.programs import SIDECAR, Arena, Program
 from benchmarks.stream import FLAT_DELTAS
 
 _BURSTS = 20
@@ -12,30 +14,37 @@ _SAMPLES_PER_SECOND = 500
 
 
 class FlameError(Exception):
-    """py-spy is missing."""
+    """There is no graph; the message says why."""
 
 
-def draw(arena: Arena, folder: Path) -> Path:
-    """Profile; the graph's path.
-
-    py-spy starts the sidecar itself: a parent may look into its child without being root
-    (on Linux and Windows; macOS wants root).
-    """
+def draw(arena: Arena, graph: Path) -> None:
+    """Profile `_BURSTS` turns of 20,000 deltas, only frames that hold the GIL, into `graph`."""
     beside = str(Path(sys.executable).parent)
     py_spy = shutil.which("py-spy", path=beside) or shutil.which("py-spy")
     if py_spy is None:
         raise FlameError("py-spy is missing: python -m pip install py-spy")
-    graph = folder / "bench-profile.svg"
-    record = [py_spy, "record", "--rate", str(_SAMPLES_PER_SECOND), "--threads", "--gil"]
-    program = arena.spawn(SIDECAR, prefix=[*record, "--output", str(graph), "--"])
+    program = arena.spawn(SIDECAR, hook="let_attach")
     try:
         program.open()
         program.wait_loaded()
-        for _ in range(_BURSTS):
-            program.new_session()
-            arena.model.plan(n=FLAT_DELTAS)
-            program.turn()
-        program.process.end_input()
+        options = ["--rate", str(_SAMPLES_PER_SECOND), "--threads", "--gil", "--output", str(graph)]
+        command = [py_spy, "record", *options, "--pid", str(program.process.pid)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as spy:
+            assert spy.stdout is not None
+            first = spy.stdout.readline()
+            if b"Sampling" in first:
+                _run_bursts(arena, program)
+            said = first + spy.stdout.read()
+            code = spy.wait(HANG_SECONDS)
     finally:
         program.process.close()
-    return graph
+    if code or not graph.exists():
+        raise FlameError(f"py-spy failed: {said.decode(errors='replace').strip()}")
+
+
+def _run_bursts(arena: Arena, program: Program) -> None:
+    for _ in range(_BURSTS):
+        program.new_session()
+        arena.model.plan(n=FLAT_DELTAS)
+        program.turn()
+    program.process.close()  # py-spy writes the graph when the process has ended

@@ -6,7 +6,7 @@ import re
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from benchmarks.model import FLOOR, PROMPT, Model
 from benchmarks.process import Arrival, BenchError, Framing, Lines, LspFrames, Process
 
+HOOKS = FLOOR.parent / "hooks"
 ROOT = FLOOR.parent.parent
 SIDECAR = "kode-sidecar"
 MINIMAL_LOOP = "loop_httpx"
@@ -202,30 +203,24 @@ class Arena:
 
     def __init__(self, model: Model, folder: Path) -> None:
         self.model = model
-        self.folder = folder
-        self.python_path = str(ROOT)
+        self._folder = folder
+        self.fsync_log = folder / "fsyncs"
         self._spawned = 0
         self.workspace = folder / "workspace"
         self.workspace.mkdir()
         lines = (f"line {number} of a file like any other\n" for number in range(1, 101))
         (self.workspace / READ_ME).write_text("".join(lines), encoding="utf-8")
 
-    def spawn(
-        self,
-        name: str,
-        *,
-        prefix: Sequence[str] = (),
-        variables: Mapping[str, str] | None = None,
-    ) -> Program:
-        """Start a program; `prefix` goes before its command."""
+    def spawn(self, name: str, *, hook: str = "") -> Program:
+        """Start a program, with one of `hooks/` in it."""
         if name == SIDECAR:
-            process = self._process(name, ["-m", "kode_sidecar"], LspFrames(), prefix, variables)
+            process = self._process(name, ["-m", "kode_sidecar"], LspFrames(), hook)
             return Sidecar(process, self.workspace)
-        return Loop(self._process(name, [str(FLOOR / f"{name}.py")], Lines(), prefix, variables))
+        return Loop(self._process(name, [str(FLOOR / f"{name}.py")], Lines(), hook))
 
     def plain_python(self) -> float:
         """Seconds from the spawn of `python -c pass` to its end."""
-        process = self._process("python", ["-c", "pass"], Lines(), (), None)
+        process = self._process("python", ["-c", "pass"], Lines(), "")
         try:
             return process.lifetime_ns() / 1e9
         finally:
@@ -234,42 +229,40 @@ class Arena:
     def warm(self, name: str) -> Program:
         """A program that has loaded everything and has run one turn."""
         program = self.spawn(name)
-        program.open()
-        program.wait_loaded()
-        self.model.plan(n=1)
-        program.turn()
+        try:
+            program.open()
+            program.wait_loaded()
+            self.model.plan(n=1)
+            program.turn()
+        except BenchError:
+            program.process.close()
+            raise
         settle()
         return program
 
-    def _process(
-        self,
-        name: str,
-        arguments: Sequence[str],
-        framing: Framing,
-        prefix: Sequence[str],
-        variables: Mapping[str, str] | None,
-    ) -> Process:
+    def _process(self, name: str, arguments: Sequence[str], framing: Framing, hook: str) -> Process:
         self._spawned += 1
-        home = self.folder / f"{self._spawned}-{name}"
+        home = self._folder / f"{self._spawned}-{name}"
         home.mkdir()
         inherited = {
             key: value
             for key, value in os.environ.items()
             if not key.startswith(("KODE_", "KIMI_", "MOONSHOT_", "AGENT_LOG_"))
         }
+        path = [str(HOOKS / hook), str(ROOT)] if hook else [str(ROOT)]
         environment = {
             **inherited,
-            "PYTHONPATH": self.python_path,
+            "PYTHONPATH": os.pathsep.join(path),
+            "BENCH_FSYNC_LOG": str(self.fsync_log),
             "FAKE_URL": self.model.url,
             "KIMI_BASE_URL": f"{self.model.url}/v1",
             "KIMI_API_KEY": "x",
             "KODE_HOME": str(home / "state"),
-            **(variables or {}),
         }
         # The loops open the tool's path as it is; an editor's working directory may be any.
         cwd = home if name == SIDECAR else self.workspace
         return Process(
-            [*prefix, sys.executable, *arguments],
+            [sys.executable, *arguments],
             framing,
             environment=environment,
             cwd=cwd,

@@ -37,7 +37,7 @@ def paced(arena: Arena, runs: int) -> list[Figure]:
             lone[name] += turn.lone_bytes()
     p50 = {name: quantile(values, 0.5) for name, values in latencies.items()}
     p99 = {name: quantile(values, 0.99) for name, values in latencies.items()}
-    most = {name: float(max(values)) for name, values in lone.items()}
+    most = {name: float(max(values)) if values else None for name, values in lone.items()}
     return [
         Figure("delta latency p50, paced", "ms", p50, most_ratio=1.3),
         Figure("delta latency p99, paced", "ms", p99),

@@ -1,10 +1,7 @@
 """Single turns of warm programs: prompt, cancel, tool reads, fsyncs."""
 
-import os
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
 
 from benchmarks.figures import Figure, medians
 from benchmarks.process import BenchError
@@ -59,11 +56,8 @@ def tools(arena: Arena, runs: int) -> list[Figure]:
 
 def fsyncs(arena: Arena, runs: int) -> list[Figure]:
     """How often a plain turn asks the disk to keep what was written."""
-    log = arena.folder / "fsyncs"
-    hook = Path(__file__).resolve().parent / "count_fsyncs"
-    path = os.pathsep.join((str(hook), arena.python_path))
-    variables = {"PYTHONPATH": path, "BENCH_FSYNC_LOG": str(log)}
-    with _running(arena.spawn(SIDECAR, variables=variables)) as program:
+    program = arena.spawn(SIDECAR, hook="count_fsyncs")
+    try:
         program.open()
         program.wait_loaded()
         arena.model.plan(n=1)
@@ -71,11 +65,13 @@ def fsyncs(arena: Arena, runs: int) -> list[Figure]:
         settle()
         counts: list[float | None] = []
         for _ in range(runs):
-            before = log.stat().st_size
+            before = arena.fsync_log.stat().st_size
             arena.model.plan(n=100)
             program.turn()
             settle()
-            counts.append(float(log.stat().st_size - before))
+            counts.append(float(arena.fsync_log.stat().st_size - before))
+    finally:
+        program.process.close()
     return [Figure("fsyncs in a plain turn", "", medians({SIDECAR: counts}), most=4)]
 
 
@@ -96,11 +92,3 @@ def _alternate(arena: Arena, runs: int, measure: Callable[[Program], float]) -> 
         for program in programs.values():
             program.process.close()
     return samples
-
-
-@contextmanager
-def _running(program: Program) -> Iterator[Program]:
-    try:
-        yield program
-    finally:
-        program.process.close()

@@ -29,7 +29,10 @@ NoticeLevel = Literal["info", "warning", "error"]
 class EventBase(
     Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, tag_field="type"
 ):
-    """Fields common to all events; empty where they do not apply."""
+    """Common to all events, absent where they do not apply.
+
+    What is not stored has neither `seq` nor `ts`.
+    """
 
     seq: int = 0
     ts: str = ""
@@ -43,6 +46,15 @@ class TurnStarted(EventBase, frozen=True, kw_only=True, tag="turn.started"):
 
     agent: str = ""
     mode: str = ""
+
+
+class TurnSteered(EventBase, frozen=True, kw_only=True, tag="turn.steered"):
+    """The user said something while the turn runs; the model gets it before its next step.
+
+    It then enters the tree as a message with `meta.origin` = `steer`.
+    """
+
+    input: tuple[Block, ...]
 
 
 class TurnCompleted(EventBase, frozen=True, kw_only=True, tag="turn.completed"):
@@ -166,6 +178,7 @@ class Notice(EventBase, frozen=True, kw_only=True, tag="notice"):
 
 Event = (
     TurnStarted
+    | TurnSteered
     | TurnCompleted
     | MessageAdded
     | MessageCompleted

@@ -10,7 +10,7 @@ from kode_sidecar.errors import ERRORS, KodeError
 class ErrorInfo(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """A failure as users and plugin authors see it.
 
-    `code` is a key of `errors.ERRORS`; `message` says what is wrong and how to mend it.
+    `code` is a name of the table of errors; `message` says what is wrong and how to mend it.
     """
 
     code: str

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from kode_sidecar.domain.agent_event import BlockDelta, Event, StopReason
 from kode_sidecar.domain.error_info import ErrorInfo
-from kode_sidecar.domain.message import Message, Role, TextBlock, Usage
+from kode_sidecar.domain.message import Block, Message, Role, Usage
 from kode_sidecar.domain.model_event import ModelEvent
 
 ToolChoice = Literal["auto", "none", "required"]
@@ -151,7 +151,7 @@ class Incoming:
     """Input that joins a running turn: a reminder to the model, or the user's steering."""
 
     role: Role
-    content: tuple[TextBlock, ...]
+    content: tuple[Block, ...]
     meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 

@@ -57,16 +57,16 @@ async def run_turn(
             finally:
                 turn.usage = turn.usage.plus(step.usage)
             answer = step.assembler
-            if answer.error is not None:
-                return TurnEnd("error", turn.usage, answer.error)
-            if answer.tool_uses:
-                may_run = calls_may_run(answer.finish_reason, summing_up=summing_up)
+            may_run = calls_may_run(answer.finish_reason, summing_up=summing_up)
+            if answer.error is None and answer.tool_uses:
                 await turn.answer_calls(answer.tool_uses, tools, limits, may_run=may_run)
                 if may_run:
                     rounds += 1
                     continue
-            elif not summing_up and context.wants_another_step():
+            if context.wants_another_step():
                 continue
+            if answer.error is not None:
+                return TurnEnd("error", turn.usage, answer.error)
             return TurnEnd(stop_reason(answer.finish_reason, summing_up=summing_up), turn.usage)
     except KodeError as error:
         return TurnEnd("error", turn.usage, error_info(error))
@@ -116,7 +116,8 @@ class _Turn:
         message = self._context.open(incoming.role, incoming.meta)
         self._emit(message_added(message, self._scope.turn_id))
         blocks = tuple(
-            TextBlock(id=self._scope.new_id("block"), text=block.text) for block in incoming.content
+            msgspec.structs.replace(block, id=self._scope.new_id("block"))
+            for block in incoming.content
         )
         for block in blocks:
             for event in block_events(block, self._scope.turn_id, message.id):

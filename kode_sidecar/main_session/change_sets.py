@@ -153,7 +153,7 @@ class ChangeSets:
             text=self._text_now(document, after),
             summary=f"{summary} in {name}",
             message=message,
-            change_set_id=self._ledger.of_turn(call.turn_id).id,
+            change_set_id=self._ledger.of_turn(call.turn_id).id if hunks else "",
             hunk_ids=tuple(hunk.id for hunk in hunks),
         )
 

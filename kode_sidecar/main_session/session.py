@@ -8,7 +8,13 @@ import msgspec
 
 from kode_sidecar.context.agents import AgentProfile
 from kode_sidecar.context.builder import PromptContext, cut_window
-from kode_sidecar.domain.agent_event import SessionUpdated, TurnCompleted, TurnStarted, UsageUpdated
+from kode_sidecar.domain.agent_event import (
+    SessionUpdated,
+    TurnCompleted,
+    TurnStarted,
+    TurnSteered,
+    UsageUpdated,
+)
 from kode_sidecar.domain.conversation import Conversation
 from kode_sidecar.domain.error_info import failure
 from kode_sidecar.domain.message import Block, Message
@@ -23,7 +29,7 @@ from kode_sidecar.main_session.totals import Totals
 from kode_sidecar.main_session.turn_context import TurnContext, reminder_input
 from kode_sidecar.main_session.turn_log import log_end, log_messages
 from kode_sidecar.protocol.session import Mode
-from kode_sidecar.protocol.turn import TurnStartParams, TurnStartResult
+from kode_sidecar.protocol.turn import TurnStartParams, TurnStartResult, TurnSteerParams
 
 REMEMBERED_TURN_KEYS = 1_000
 
@@ -125,6 +131,31 @@ class Session:
         finally:
             turn.saved.set()
         return result, self.stream.release
+
+    async def steer(self, params: TurnSteerParams) -> Release:
+        """Give the running turn the user's word; saved. Call the result after replying.
+
+        Raises KodeError `NoActiveTurn`, `TurnMismatch`, `InvalidParams` or `Storage`.
+        """
+        turn = self._turn
+        if turn is None or turn.ending:
+            text = "No turn is running in this session; start one with kode/turn/start."
+            raise KodeError("NoActiveTurn", text)
+        if turn.id != params.turn_id:
+            text = f"Another turn is running: {turn.id}."
+            raise KodeError("TurnMismatch", text, details={"turnId": turn.id})
+        blocks = prompt_blocks(params.input, self._services.new_id)
+        if not blocks:
+            raise KodeError("InvalidParams", "$.input: there is nothing to say. Send text.")
+        self.stream.hold()
+        try:
+            turn.context.steer(blocks)
+            self.stream(TurnSteered(turn_id=turn.id, input=blocks))
+            await self._save()
+        except BaseException:
+            self.stream.release()
+            raise
+        return self.stream.release
 
     def cancel(self, turn_id: str | None) -> bool:
         """Stop the running turn; no model call and no tool starts after this.
@@ -230,13 +261,16 @@ class Session:
         )
         log_messages(self._services.log, turn.id, self._services.provider, messages)
         for message in messages:
-            self.stream(message_added(message, turn.id))
-            for block in message.content:
-                for event in block_events(block, turn.id, message.id):
-                    self.stream(event)
-            self.stream(message_completed(message, turn.id))
+            self._report_message(message, turn.id)
         self._name_after(blocks)
         return prompt_id
+
+    def _report_message(self, message: Message, turn_id: str) -> None:
+        self.stream(message_added(message, turn_id))
+        for block in message.content:
+            for event in block_events(block, turn_id, message.id):
+                self.stream(event)
+        self.stream(message_completed(message, turn_id))
 
     def _commit(self, turn: _RunningTurn, message: Message, content: tuple[Block, ...]) -> Message:
         content = tuple(
@@ -298,10 +332,9 @@ class Session:
         log_messages(self._services.log, turn.id, self._services.provider, answers)
         log_end(self._services.log, self.id, turn.id, end, duration_ms)
         self._totals.add(turn.context.totals)
+        self.stream.hold()
         try:
-            # A short turn ends before its start was answered; the two holds must not mix.
-            await self.stream.published()
-            self.stream.hold()
+            self._keep_unsent(turn)
             self._report_end(turn, end, duration_ms)
             await self._save()
         except KodeError as error:
@@ -309,6 +342,12 @@ class Session:
         finally:
             self._turn = None
             self.stream.release()
+
+    def _keep_unsent(self, turn: _RunningTurn) -> None:
+        """What was said to a turn that ended before its next step; the next turn has it."""
+        for incoming in turn.context.take_steering():
+            message = turn.context.open(incoming.role, incoming.meta)
+            self._report_message(self._commit(turn, message, incoming.content), turn.id)
 
     def _report_end(self, turn: _RunningTurn, end: TurnEnd, duration_ms: int) -> None:
         session, spent = self._totals, turn.context.totals

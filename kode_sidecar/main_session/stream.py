@@ -27,6 +27,7 @@ class SessionStream:
 
     A stored event gets the next `seq` and is in the journal before it is published. While
     `hold` is in force nothing is published: a reply that acknowledges a save goes first.
+    Holds nest.
     When the journal cannot be written, events go out without `seq`, after a notice that
     says so, and `flow` raises until `recover` is called.
     """
@@ -38,7 +39,8 @@ class SessionStream:
         self._log = log
         self._editor = editor
         self._clock = clock
-        self._held: list[Event | BlockDelta] | None = None
+        self._holds = 0
+        self._held: list[Event | BlockDelta] = []
         self._released = asyncio.Event()
         self._released.set()
         self._failure: KodeError | None = None
@@ -69,20 +71,22 @@ class SessionStream:
             raise asyncio.CancelledError
         if self._failure is not None:
             raise self._failure
-        if self._held is not None and len(self._held) > HELD_LIMIT:
+        if len(self._held) > HELD_LIMIT:
             await self._released.wait()
         await self._editor.flow()
 
     def hold(self) -> None:
-        """Publish nothing until `release`."""
-        if self._held is None:
-            self._held = []
-            self._released.clear()
+        """Publish nothing until as many `release`."""
+        self._holds += 1
+        self._released.clear()
 
     def release(self) -> None:
-        """Publish what was held, in order, and go on."""
-        held, self._held = self._held, None
-        for event in held or ():
+        """End one hold; with the last one publish what was held, in order."""
+        self._holds -= 1
+        if self._holds:
+            return
+        held, self._held = self._held, []
+        for event in held:
             self._publish(event)
         self._released.set()
 
@@ -101,7 +105,7 @@ class SessionStream:
         self._send(Notice(code="NotSaved", level="error", message=error.message))
 
     def _send(self, event: Event | BlockDelta) -> None:
-        if self._held is None:
+        if not self._holds:
             self._publish(event)
         else:
             self._held.append(event)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from kode_sidecar.domain.conversation import Conversation
-from kode_sidecar.domain.message import Message, Role, TextBlock
+from kode_sidecar.domain.message import Block, Message, Role, TextBlock
 from kode_sidecar.kernel.contracts import (
     Clock,
     Incoming,
@@ -94,17 +94,20 @@ class TurnContext:
         """The exact next request."""
         return self._build(self._added, tools, tool_choice)
 
-    def steer(self, incoming: Incoming) -> None:
+    def steer(self, blocks: tuple[Block, ...]) -> None:
         """Input from the user for the next step of this turn."""
-        self._steering.append(incoming)
+        self._steering.append(Incoming("user", blocks, {"origin": "steer"}))
+
+    def take_steering(self) -> Sequence[Incoming]:
+        """What the user said and no step has taken yet."""
+        taken, self._steering = self._steering, []
+        return taken
 
     def take_incoming(self) -> Sequence[Incoming]:
         """Reminders first, then what the user said meanwhile."""
-        taken, self._steering = self._steering, []
+        taken = self.take_steering()
         reminder = self._reminders()
-        if reminder is not None:
-            taken.insert(0, reminder_input(reminder))
-        return taken
+        return taken if reminder is None else [reminder_input(reminder), *taken]
 
     def wants_another_step(self) -> bool:
         """Has the user steered since the last request?"""

@@ -9,7 +9,7 @@ from kode_sidecar.domain.change_set import ChangeSetState, FileView
 DecideAction = Literal["accept", "reject", "replace"]
 
 
-class HunkDecision(Struct, frozen=True, kw_only=True, rename="camel"):
+class HunkDecision(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """`new_text` only with `replace`; `comment` reaches the model."""
 
     hunk_id: str
@@ -18,7 +18,7 @@ class HunkDecision(Struct, frozen=True, kw_only=True, rename="camel"):
     comment: str | None = None
 
 
-class DecideParams(Struct, frozen=True, kw_only=True, rename="camel"):
+class DecideParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """`rest` covers the hunks announced at or before `seen_seq` that `decisions` leaves out.
 
     Sensitive hunks are never covered by `rest: accept`. `dry_run` answers without acting.
@@ -43,6 +43,8 @@ class DecideResult(Struct, frozen=True, kw_only=True):
 
 
 class ChangeSetRef(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The id is that of `changeSet.updated`."""
+
     change_set_id: str
 
 

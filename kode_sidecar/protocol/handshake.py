@@ -23,6 +23,7 @@ METHODS = (
     "kode/session/new",
     "kode/turn/start",
     "kode/turn/cancel",
+    "kode/turn/steer",
     "kode/changeSet/get",
     "kode/changeSet/decide",
     "kode/ping",

@@ -6,7 +6,7 @@ structs are for schema, documentation and tests, and a test holds both together.
 
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from kode_sidecar.protocol.session import Mode
 
@@ -61,7 +61,7 @@ class KodeInitializeOptions(Struct, frozen=True, kw_only=True, rename="camel", o
     trusted: bool = False
     settings: EditorSettings | None = None
     delivery: dict[str, Any] | None = None
-    capabilities: ClientCapabilities = field(default_factory=ClientCapabilities)
+    capabilities: ClientCapabilities | None = None
 
 
 class ServerInfo(Struct, frozen=True, kw_only=True):
@@ -88,8 +88,8 @@ class KodeInitializeResult(Struct, frozen=True, kw_only=True, rename="camel"):
     """`capabilities.experimental.kode` of the server's answer.
 
     `schema_sha256` is the SHA-256 of the `schema.json` that this server was built with, in hex.
-    `capabilities` has one key for each part of a method's name: `{"turn": {"start": {}}}` says
-    that `kode/turn/start` is served.
+    `capabilities` is a tree of the methods served: `kode/turn/start` shows as the object `start`
+    in the object `turn`.
     """
 
     protocol_version: str

@@ -52,6 +52,13 @@ METHODS: tuple[Method, ...] = (
         ("SessionNotFound",),
     ),
     Method(
+        "kode/turn/steer",
+        "Tell the running turn something; it is saved, and the model gets it before its next step.",
+        turn.TurnSteerParams,
+        session.Empty,
+        ("SessionNotFound", "NoActiveTurn", "TurnMismatch", "Storage"),
+    ),
+    Method(
         "kode/changeSet/get",
         "A change set as it stands now, with a unified diff.",
         change_set.ChangeSetRef,

@@ -13,7 +13,7 @@ class Empty(Struct, frozen=True):
     """No params, or no result."""
 
 
-class SessionNewParams(Struct, frozen=True, kw_only=True, rename="camel"):
+class SessionNewParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """`agent` names an agent (`ide-helper`, `coder`), `model` a logical model or provider id."""
 
     title: str | None = None
@@ -30,13 +30,15 @@ class SessionNewResult(Struct, frozen=True, kw_only=True, rename="camel"):
     seq: int
 
 
-class PingParams(Struct, frozen=True, kw_only=True):
+class PingParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`echo` comes back unchanged."""
 
     echo: Any = None
 
 
 class PingResult(Struct, frozen=True, kw_only=True):
+    """The `echo` of the question."""
+
     echo: Any = None
 
 

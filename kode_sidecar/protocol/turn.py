@@ -9,7 +9,7 @@ from kode_sidecar.domain.message import Block
 from kode_sidecar.protocol.session import Mode
 
 
-class TurnStartParams(Struct, frozen=True, kw_only=True, rename="camel"):
+class TurnStartParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """Start a turn. `parent_id` absent = below the head; `null` = a new root.
 
     The same `client_turn_key` gives the same turn, with `deduplicated: true`.
@@ -34,7 +34,7 @@ class TurnStartResult(Struct, frozen=True, kw_only=True, rename="camel", omit_de
     deduplicated: bool = False
 
 
-class TurnCancelParams(Struct, frozen=True, kw_only=True, rename="camel"):
+class TurnCancelParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """Without `turn_id` whatever turn runs; with it only that one."""
 
     session_id: str
@@ -45,6 +45,14 @@ class TurnCancelResult(Struct, frozen=True):
     """`cancelled: false` when nothing ran."""
 
     cancelled: bool
+
+
+class TurnSteerParams(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Say something to the running turn; the model gets it before its next step."""
+
+    session_id: str
+    turn_id: str
+    input: tuple[Block, ...]
 
 
 class PermissionRequestParams(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -21,23 +21,24 @@ FAILURES = (
 
 # Hosts keep an idle connection for about a minute; a new one costs two or three round trips.
 _KEEP_IDLE = 45.0
-_MAX_CONNECTIONS = 64
 
 
 class PoolTransport(httpx.AsyncBaseTransport):
     """HTTP/1.1 with certificates from `tls`. `proxy` is an HTTP proxy, user and password allowed.
 
+    Makes connections with httpcore but keeps them itself: whatever happens to a request, a
+    cancellation at any point included, its connection is idle again or closed afterwards.
     Raises KodeError `ConfigInvalid` for a proxy that is none.
     """
 
     def __init__(self, tls: ssl.SSLContext, proxy: str | None) -> None:
-        self._pool = httpcore.AsyncConnectionPool(
+        self._factory = httpcore.AsyncConnectionPool(
             ssl_context=tls,
             proxy=_proxy(proxy, tls) if proxy else None,
-            max_connections=_MAX_CONNECTIONS,
             keepalive_expiry=_KEEP_IDLE,
             network_backend=StreamsBackend(),
         )
+        self._idle: list[httpcore.AsyncConnectionInterface] = []
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send; the body of the response is still to be read. Raises `FAILURES`."""
@@ -47,37 +48,65 @@ class PoolTransport(httpx.AsyncBaseTransport):
             port=request.url.port,
             target=request.url.raw_path,
         )
-        response = await self._pool.handle_async_request(
-            httpcore.Request(
-                method=request.method,
-                url=url,
-                headers=request.headers.raw,
-                content=request.stream,
-                extensions=request.extensions,
+        connection = await self._idle_connection(url.origin)
+        if connection is None:
+            connection = self._factory.create_connection(url.origin)
+        try:
+            response = await connection.handle_async_request(
+                httpcore.Request(
+                    method=request.method,
+                    url=url,
+                    headers=request.headers.raw,
+                    content=request.stream,
+                    extensions=request.extensions,
+                )
             )
-        )
-        return httpx.Response(
-            response.status,
-            headers=response.headers,
-            stream=_Body(response),
-        )
+        except BaseException:
+            await connection.aclose()
+            raise
+        body = _Body(response, connection, self._idle)
+        return httpx.Response(response.status, headers=response.headers, stream=body)
 
     async def aclose(self) -> None:
-        """Close all connections."""
-        await self._pool.aclose()
+        """Close the idle connections; a running request closes its own."""
+        while self._idle:
+            await self._idle.pop().aclose()
+
+    async def _idle_connection(
+        self, origin: httpcore.Origin
+    ) -> httpcore.AsyncConnectionInterface | None:
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.can_handle_request(origin) and not connection.has_expired():
+                return connection
+            await connection.aclose()
+        return None
 
 
 class _Body(httpx.AsyncByteStream):
-    """A response's bytes as the pool gives them."""
+    """A response's bytes. Closed after the last one, the connection is idle again."""
 
-    def __init__(self, response: httpcore.Response) -> None:
+    def __init__(
+        self,
+        response: httpcore.Response,
+        connection: httpcore.AsyncConnectionInterface,
+        idle: list[httpcore.AsyncConnectionInterface],
+    ) -> None:
         self._response = response
+        self._connection = connection
+        self._idle = idle
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self._response.aiter_stream()
 
     async def aclose(self) -> None:
-        await self._response.aclose()
+        try:
+            await self._response.aclose()
+        finally:
+            if self._connection.is_idle():
+                self._idle.append(self._connection)
+            else:
+                await self._connection.aclose()
 
 
 def _proxy(url: str, tls: ssl.SSLContext) -> httpcore.Proxy:

@@ -25,7 +25,12 @@ from kode_sidecar.protocol.session import (
     SessionNewParams,
     SessionNewResult,
 )
-from kode_sidecar.protocol.turn import TurnCancelParams, TurnCancelResult, TurnStartParams
+from kode_sidecar.protocol.turn import (
+    TurnCancelParams,
+    TurnCancelResult,
+    TurnStartParams,
+    TurnSteerParams,
+)
 from kode_sidecar.server.connection import Connection, Reply
 from kode_sidecar.workspace.documents import Documents
 
@@ -49,6 +54,7 @@ class Handlers:
             "kode/session/new": self._session_new,
             "kode/turn/start": self._turn_start,
             "kode/turn/cancel": self._turn_cancel,
+            "kode/turn/steer": self._turn_steer,
             "kode/changeSet/get": self._change_set_get,
             "kode/changeSet/decide": self._change_set_decide,
             "kode/ping": self._ping,
@@ -72,6 +78,10 @@ class Handlers:
     def _turn_cancel(self, params: TurnCancelParams) -> TurnCancelResult:
         session = self._sessions.get(params.session_id)
         return TurnCancelResult(cancelled=session.cancel(params.turn_id))
+
+    async def _turn_steer(self, params: TurnSteerParams) -> Reply:
+        release = await self._sessions.get(params.session_id).steer(params)
+        return Reply(Empty(), after=release)
 
     def _change_set_get(self, params: ChangeSetRef) -> ChangeSetView:
         return self._sessions.change_sets_of(params.change_set_id).get(params.change_set_id)

@@ -18,7 +18,7 @@ from tests.support.sidecar import HANG_SECONDS, World, only_change_set, sidecar
 def project(tmp_path: Path) -> Path:
     folder = tmp_path / "project"
     folder.mkdir()
-    (folder / "app.py").write_bytes("print('hi')\nprint('bye')\n".encode())
+    (folder / "app.py").write_bytes(b"print('hi')\nprint('bye')\n")
     (folder / "notes.txt").write_bytes("你好，世界\n".encode("gbk"))
     return folder
 
@@ -301,3 +301,46 @@ async def test_doctor_names_every_setting_and_no_key(project: Path) -> None:  # 
         command = {"command": "kode.doctor", "arguments": []}
         plain = await world.client.request("workspace/executeCommand", command, HANG_SECONDS)
         assert plain["settings"] == report["settings"]
+
+
+async def test_steering_reaches_the_model_before_its_next_step(project: Path) -> None:  # O8
+    responses = [
+        answer(text("looking"), hold("gate"), tool_call("list_files", {"directory": "."})),
+        answer(text("as you wish")),
+    ]
+    async with sidecar(responses, roots=[project]) as world:
+        session = await world.session()
+        turn_id = await world.start(session, "look")
+        async with asyncio.timeout(HANG_SECONDS):
+            await world.model.reached("gate")
+        word = {"input": [{"type": "text", "text": "only *.py"}]}
+        params = {"sessionId": session.session_id, "turnId": turn_id, **word}
+        wrong = {**params, "turnId": "another"}
+        with pytest.raises(RpcError) as caught:
+            await world.client.request("kode/turn/steer", wrong, HANG_SECONDS)
+        assert caught.value.code == -33005
+        assert await world.client.request("kode/turn/steer", params, HANG_SECONDS) == {}
+        world.model.release("gate")
+        await world.watch.turn_end(session.session_id, turn_id, HANG_SECONDS)
+        assert [m["role"] for m in world.asked()["messages"]][-2:] == ["tool", "user"]
+        assert world.asked()["messages"][-1]["content"] == "only *.py"
+        with pytest.raises(RpcError) as caught:
+            await world.client.request("kode/turn/steer", params, HANG_SECONDS)
+        assert caught.value.code == -33004
+
+
+async def test_a_cancelled_turn_keeps_what_the_user_said_to_it(project: Path) -> None:
+    responses = [answer(text("a"), hold("gate"), text("b")), answer(text("ok"))]
+    async with sidecar(responses, roots=[project]) as world:
+        session = await world.session()
+        turn_id = await world.start(session, "go")
+        async with asyncio.timeout(HANG_SECONDS):
+            await world.model.reached("gate")
+        word = {"input": [{"type": "text", "text": "stop at b"}]}
+        params = {"sessionId": session.session_id, "turnId": turn_id}
+        await world.client.request("kode/turn/steer", {**params, **word}, HANG_SECONDS)
+        await world.client.request("kode/turn/cancel", params, HANG_SECONDS)
+        await world.watch.turn_end(session.session_id, turn_id, HANG_SECONDS)
+        await world.turn(session, "go on")
+        said = [m["content"] for m in world.asked()["messages"] if m["role"] == "user"]
+        assert said == ["go", "stop at b", "go on"]

@@ -72,8 +72,7 @@ def test_any_cut_gives_the_same(parts: list[bytes], cuts: list[int]) -> None:
 def test_endless_event(pieces: list[bytes]) -> None:  # W16
     decoder = SseDecoder(max_event_bytes=1_000)
     with pytest.raises(KodeError) as caught:
-        for piece in pieces:
-            decoder.feed(piece)
+        list(map(decoder.feed, pieces))
     assert caught.value.code == "TooLarge"
 
 

@@ -22,7 +22,14 @@ class Wait:
     event: asyncio.Event
 
 
-Step = bytes | Wait
+@dataclass(frozen=True)
+class Repeat:
+    """A step of an answer: the same bytes every few milliseconds, until the client goes."""
+
+    data: bytes
+
+
+Step = bytes | Wait | Repeat
 Answer = Sequence[Step]
 
 
@@ -46,12 +53,15 @@ class RawHttpServer:
     """Plays one answer per request, in order; the last one again and again.
 
     An answer that ends with `LAST_CHUNK`, or has a content-length, leaves the connection open;
-    any other is followed by closing it. `hung_up` is set when a client goes during an answer.
+    any other is followed by closing it. `asked` is set by the first request, `hung_up` when a
+    client goes during an answer.
     """
 
-    def __init__(self, *answers: Answer, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, *answers: Answer, tls: ssl.SSLContext | None = None, port: int = 0) -> None:
+        self.port = port
         self.answers = list(answers)
         self.requests: list[RawRequest] = []
+        self.asked = asyncio.Event()
         self.hung_up = asyncio.Event()
         self._tls = tls
         self._connections = 0
@@ -59,9 +69,9 @@ class RawHttpServer:
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(
-            self._serve, "127.0.0.1", 0, ssl=self._tls, limit=1 << 24
+            self._serve, "127.0.0.1", self.port, ssl=self._tls, limit=1 << 24
         )
-        self.port: int = self._server.sockets[0].getsockname()[1]
+        self.port = self._server.sockets[0].getsockname()[1]
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -100,6 +110,7 @@ class RawHttpServer:
         headers = {name.strip().lower(): value.strip() for name, value in pairs}
         body = await reader.readexactly(int(headers.get("content-length", "0")))
         self.requests.append(RawRequest(method, target, headers, body, number))
+        self.asked.set()
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         gone = asyncio.create_task(reader.read(1))
         try:
@@ -120,6 +131,13 @@ class RawHttpServer:
             writer.write(step)
             await writer.drain()
             return
+        if isinstance(step, Repeat):
+            while not gone.done():
+                writer.write(step.data)
+                await writer.drain()
+                await asyncio.sleep(0.005)
+            self.hung_up.set()
+            raise ConnectionError
         go_on = asyncio.create_task(step.event.wait())
         await asyncio.wait({go_on, gone}, return_when=asyncio.FIRST_COMPLETED)
         go_on.cancel()

@@ -1,0 +1,233 @@
+"""The HTTP client on real sockets: addresses, TLS, proxies, bodies."""
+
+import asyncio
+import base64
+import gzip
+import socket
+import ssl
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kode_sidecar.errors import KodeError
+from kode_sidecar.providers.http_client import HttpClient
+from kode_sidecar.providers.network import describe_os_error
+from kode_sidecar.providers.provider_config import HttpTimeouts, ProviderConfig, host_of
+from tests.support import raw_http
+from tests.support.raw_http import (
+    HANG_CEILING,
+    HEAD,
+    LAST_CHUNK,
+    RawHttpServer,
+    Wait,
+    chunk,
+    response,
+)
+
+CERTIFICATE = Path(raw_http.__file__).with_name("loopback_tls.pem")
+
+
+NewHttp = Callable[..., HttpClient]
+
+
+@pytest.fixture
+async def new_http() -> AsyncIterator[NewHttp]:
+    """Builds HTTP clients; closes them in the end."""
+    built: list[HttpClient] = []
+
+    def build(url: str, tls: ssl.SSLContext | None = None, **config: Any) -> HttpClient:
+        built.append(HttpClient(ProviderConfig(url, "key", **config), tls))
+        return built[-1]
+
+    yield build
+    for http in built:
+        await http.aclose()
+
+
+def server_tls() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATE)
+    return context
+
+
+async def get(http: HttpClient) -> bytes:
+    async with (
+        asyncio.timeout(HANG_CEILING),
+        http.stream("GET", "/models", None, {}) as found,
+    ):
+        return await found.read_all(1 << 20)
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("https://api.moonshot.cn/v1", "api.moonshot.cn"),
+        ("https://llm.example:8443/v1", "llm.example:8443"),
+        ("http://localhost:1234", "localhost:1234"),
+        ("http://127.0.0.1:1234/v1", "127.0.0.1:1234"),
+        ("http://[::1]:1234/v1", "::1:1234"),
+    ],
+)
+def test_addresses_we_talk_to(url: str, host: str) -> None:
+    assert host_of(url) == host
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://api.moonshot.cn/v1",
+        "http://127.0.0.1.evil.example/v1",
+        "http://localhost.evil.example",
+        "ftp://api.moonshot.cn",
+        "api.moonshot.cn",
+        "https://",
+        "https://user:secret@api.moonshot.cn",
+        "https://api.moonshot.cn:port",
+        "",
+    ],
+)
+def test_addresses_we_do_not_talk_to(url: str) -> None:  # W9
+    with pytest.raises(KodeError) as caught:
+        HttpClient(ProviderConfig(url, "key"))
+    assert caught.value.code == "ConfigInvalid"
+    assert "KIMI_BASE_URL" in caught.value.message
+    assert "secret" not in caught.value.message
+
+
+def test_a_config_does_not_show_its_secrets() -> None:  # W14
+    shown = repr(ProviderConfig("https://x", "secret", proxy="http://u:secret@p"))
+    assert "secret" not in shown
+
+
+async def test_reads_come_merged_and_whole(new_http: NewHttp) -> None:
+    pieces = [b"x" * 50] * 2_000
+    async with RawHttpServer([HEAD, b"".join(map(chunk, pieces)), LAST_CHUNK]) as server:
+        reads: list[bytes] = []
+        async with new_http(server.url).stream("POST", "/x", b"{}", {}) as found:
+            assert (found.status, found.headers["content-type"]) == (200, "text/event-stream")
+            while data := await found.read():
+                reads.append(data)
+            assert await found.read() == b""
+        assert b"".join(reads) == b"".join(pieces)
+        assert len(reads) < 200
+
+
+async def test_a_compressed_body(new_http: NewHttp) -> None:
+    packed = gzip.compress(b"hello" * 100)
+    async with RawHttpServer(response(200, packed, "content-encoding: gzip")) as server:
+        assert await get(new_http(server.url)) == b"hello" * 100
+
+
+async def test_a_body_is_read_to_a_limit(new_http: NewHttp) -> None:  # W16
+    async with (
+        RawHttpServer(response(500, b"x" * 100_000)) as server,
+        new_http(server.url).stream("GET", "/", None, {}) as found,
+    ):
+        assert len(await found.read_all(1_000)) == 1_000
+
+
+BROKEN = [
+    [HEAD, b"5\r\nab"],
+    [HEAD, chunk(b"ab"), b"zz\r\n"],
+    [b"HTTP/1.1 200 OK\r\ncontent-le"],
+    [b"nonsense\r\n\r\n"],
+    [b""],
+]
+
+
+@pytest.mark.parametrize("answer", BROKEN)
+async def test_broken_answers(new_http: NewHttp, answer: Sequence[bytes]) -> None:
+    async with RawHttpServer(answer) as server:
+        with pytest.raises(KodeError) as caught:
+            await get(new_http(server.url))
+        assert (caught.value.code, caught.value.retryable) == ("Network", True)
+        assert f"127.0.0.1:{server.port}" in caught.value.message
+
+
+async def test_nobody_listens(new_http: NewHttp) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    with pytest.raises(KodeError, match="refused") as caught:
+        await get(new_http(f"http://127.0.0.1:{port}"))
+    assert (caught.value.code, caught.value.retryable) == ("Network", True)
+
+
+def test_failures_are_told_without_addresses() -> None:
+    told = {
+        describe_os_error(socket.gaierror(-2, "Name or service not known")),
+        describe_os_error(ConnectionResetError(104, "reset by 10.1.2.3")),
+        describe_os_error(OSError("Multiple exceptions: Connect call failed ('10.1.2.3', 443)")),
+    }
+    assert told == {
+        "its address was not found",
+        "the connection was closed",
+        "no connection could be made",
+    }
+
+
+async def test_no_handshake_in_time(new_http: NewHttp) -> None:  # W9
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"https://127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(KodeError, match="TLS handshake"):
+            await get(new_http(url, timeouts=HttpTimeouts(connect=0.05)))
+
+
+async def test_tls_with_a_known_authority(new_http: NewHttp) -> None:
+    known = ssl.create_default_context(cafile=str(CERTIFICATE))
+    async with RawHttpServer([HEAD, chunk(b"hi"), LAST_CHUNK], tls=server_tls()) as server:
+        http = new_http(server.url, known)
+        assert [await get(http), await get(http)] == [b"hi", b"hi"]
+        assert [request.connection for request in server.requests] == [1, 1]
+
+
+async def test_tls_with_an_unknown_authority(new_http: NewHttp) -> None:  # W9
+    async with RawHttpServer([HEAD, LAST_CHUNK], tls=server_tls()) as server:
+        with pytest.raises(KodeError, match="certificate") as caught:
+            await get(new_http(server.url))
+        assert not caught.value.retryable
+        assert server.requests == []
+
+
+async def test_leaving_early_closes_a_tls_connection(new_http: NewHttp) -> None:
+    known = ssl.create_default_context(cafile=str(CERTIFICATE))
+    stream = [HEAD, chunk(b"hi"), Wait(asyncio.Event())]
+    async with RawHttpServer(stream, tls=server_tls()) as server, asyncio.timeout(HANG_CEILING):
+        async with new_http(server.url, known).stream("GET", "/", None, {}) as found:
+            assert await found.read() == b"hi"
+        await server.hung_up.wait()
+
+
+async def test_a_proxy_of_the_settings(new_http: NewHttp) -> None:  # A3
+    async with RawHttpServer([HEAD, chunk(b"hi"), LAST_CHUNK]) as proxy:
+        http = new_http("http://127.0.0.1:9/v1", proxy=f"http://me:p%40ss@127.0.0.1:{proxy.port}")
+        assert await get(http) == b"hi"
+        (sent,) = proxy.requests
+        assert sent.target == "http://127.0.0.1:9/v1/models"
+        secret = base64.b64encode(b"me:p@ss").decode()
+        assert sent.headers["proxy-authorization"] == f"Basic {secret}"
+
+
+async def test_a_proxy_that_refuses(new_http: NewHttp) -> None:
+    async with RawHttpServer(response(407, b"")) as proxy:
+        http = new_http("https://llm.example/v1", proxy=f"http://me:secret@127.0.0.1:{proxy.port}")
+        with pytest.raises(KodeError, match="proxy refused") as caught:
+            await get(http)
+        assert "secret" not in caught.value.message
+        assert proxy.requests[0].method == "CONNECT"
+
+
+async def test_redirects_are_not_followed(new_http: NewHttp) -> None:  # W9
+    async with RawHttpServer(response(302, b"", "location: /elsewhere")) as server:
+        async with new_http(server.url).stream("GET", "/", None, {}) as found:
+            assert found.status == 302
+        assert len(server.requests) == 1
+
+
+async def test_a_connection_closed_while_idle_is_not_used(new_http: NewHttp) -> None:
+    async with RawHttpServer([HEAD, chunk(b"hi"), LAST_CHUNK]) as first:
+        http = new_http(first.url)
+        assert await get(http) == b"hi"
+    async with RawHttpServer([HEAD, chunk(b"again"), LAST_CHUNK], port=first.port):
+        assert await get(http) == b"again"

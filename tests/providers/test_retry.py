@@ -1,0 +1,54 @@
+"""When a failed attempt is tried again."""
+
+import pytest
+
+from kode_sidecar.domain.error_info import ErrorInfo, failure
+from kode_sidecar.providers.retry import RetryPolicy
+
+LONGEST = RetryPolicy(random=lambda: 1.0)
+
+
+def error(code: str = "Provider", **fields: object) -> ErrorInfo:
+    given: dict[str, object] = {"category": "provider", "retryable": True, **fields}
+    return ErrorInfo(code=code, message="boom", **given)  # type: ignore[arg-type]
+
+
+def test_three_retries_with_growing_delays() -> None:  # W9
+    delays = [LONGEST.next_delay(attempt, error(), 0) for attempt in range(1, 5)]
+    assert delays == [0.5, 1.0, 2.0, None]
+
+
+def test_full_jitter() -> None:
+    assert RetryPolicy(random=lambda: 0.0).next_delay(3, error(), 0) == 0.0
+    assert RetryPolicy(random=lambda: 0.5).next_delay(3, error(), 0) == 1.0
+
+
+def test_an_overloaded_host_gets_more_time() -> None:
+    overloaded = error("RateLimited", details={"overloaded": True})
+    assert [LONGEST.next_delay(n, overloaded, 0) for n in (1, 2, 3)] == [4.0, 8.0, 16.0]
+
+
+@pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 413, 422])
+def test_never_for_what_stays_wrong(status: int) -> None:  # W9
+    assert LONGEST.next_delay(1, error(http_status=status), 0) is None
+
+
+@pytest.mark.parametrize("code", ["QuotaExceeded", "ContentFiltered", "AuthRequired", "TooLarge"])
+def test_never_for_what_needs_the_user(code: str) -> None:
+    assert LONGEST.next_delay(1, failure(code, "boom"), 0) is None
+
+
+def test_the_host_says_how_long() -> None:  # W9
+    assert LONGEST.next_delay(1, error(retry_after_ms=7_000), 0) == 7.0
+    assert LONGEST.next_delay(1, error(retry_after_ms=60_000), 0) == 60.0
+    assert LONGEST.next_delay(1, error(retry_after_ms=60_001), 0) is None
+
+
+def test_one_more_attempt_once_something_was_shown() -> None:  # W9
+    assert LONGEST.next_delay(1, error(), 1) == 0.5
+    assert LONGEST.next_delay(2, error(), 2) is None
+
+
+def test_an_empty_answer_is_asked_for_once_more() -> None:
+    empty = failure("EmptyAnswer", "boom")
+    assert [LONGEST.next_delay(n, empty, 0) for n in (1, 2)] == [0.5, None]
