@@ -25,6 +25,8 @@ PROGRAMS = (SIDECAR,) if sys.platform == "win32" else (SIDECAR, MINIMAL_LOOP, RA
 READ_ME = "notes.txt"
 """The file that the tool reads are of, in the workspace."""
 
+# What a shell may hold that would change a measurement.
+_OURS = ("KODE_", "KIMI_", "MOONSHOT_", "AGENT_LOG_", "PYTHON")
 _MARKER = re.compile(rb"~(\d+):(\d+)~")
 
 
@@ -244,15 +246,12 @@ class Arena:
         self._spawned += 1
         home = self._folder / f"{self._spawned}-{name}"
         home.mkdir()
-        inherited = {
-            key: value
-            for key, value in os.environ.items()
-            if not key.startswith(("KODE_", "KIMI_", "MOONSHOT_", "AGENT_LOG_"))
-        }
         path = [str(HOOKS / hook), str(ROOT)] if hook else [str(ROOT)]
         environment = {
-            **inherited,
+            **{key: value for key, value in os.environ.items() if not key.startswith(_OURS)},
             "PYTHONPATH": os.pathsep.join(path),
+            # Installed programs are compiled ahead; here the first round does it.
+            "PYTHONPYCACHEPREFIX": str(self._folder / "compiled"),
             "BENCH_FSYNC_LOG": str(self.fsync_log),
             "FAKE_URL": self.model.url,
             "KIMI_BASE_URL": f"{self.model.url}/v1",

@@ -22,7 +22,14 @@ def serve(env_file: str | None) -> int:
         return handover
     from kode_sidecar.app import run_server
 
-    return run_server(handover, env_file)
+    return run_server(handover, env_file, load_agent)
+
+
+def load_agent():
+    """Import the agent: on the loader's thread, while the process answers already."""
+    from kode_sidecar.agent import Agent
+
+    return Agent
 
 
 if __name__ == "__main__":

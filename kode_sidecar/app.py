@@ -1,30 +1,16 @@
-"""The composition root: the one place that constructs the parts and wires them."""
+"""The composition root, first half: what answers at once. `agent` is the second.
+
+With `agent` the one place that constructs the parts and wires them.
+"""
 
 import os
-import platform
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from traceback import format_exception
-from typing import Any, NoReturn, cast
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-from kode_sidecar.context.agents import AgentProfile
-from kode_sidecar.context.prompt_files import PromptFiles, find_prompts
-from kode_sidecar.context.system_prompt import Surroundings, system_prompt
-from kode_sidecar.doctor import examine
-from kode_sidecar.domain.error_info import ErrorInfo, error_info
-from kode_sidecar.errors import KodeError
 from kode_sidecar.front_door import Handover
-from kode_sidecar.main_session import (
-    EditLocks,
-    SessionDefaults,
-    SessionRecords,
-    SessionRegistry,
-    SessionServices,
-    Toolbox,
-)
+from kode_sidecar.main_session import SessionDefaults, SessionRecords, SessionRegistry
 from kode_sidecar.protocol.handshake import (
     DOCTOR_COMMAND,
     Object,
@@ -32,17 +18,11 @@ from kode_sidecar.protocol.handshake import (
     editor_settings,
     kode_options,
 )
-from kode_sidecar.protocol.session import DoctorResult, Mode
-from kode_sidecar.providers.chat_client import ChatClient
-from kode_sidecar.providers.late_client import LateClient
-from kode_sidecar.providers.provider_config import HttpTimeouts, ProviderConfig
+from kode_sidecar.protocol.session import DoctorResult
 from kode_sidecar.records.artifacts import Artifacts
 from kode_sidecar.records.conversation_meta import ConversationMeta
 from kode_sidecar.records.conversation_store import FileConversationStore
 from kode_sidecar.records.journal import Journal
-from kode_sidecar.records.json_log import JsonLog, LogFiles
-from kode_sidecar.records.log_redaction import Redaction
-from kode_sidecar.records.retired_models import RetiredModels
 from kode_sidecar.records.saver import Saver
 from kode_sidecar.server import (
     Application,
@@ -52,126 +32,107 @@ from kode_sidecar.server import (
     Features,
     Handlers,
     Step,
-    import_http_client,
     run,
 )
-from kode_sidecar.settings import LoadedSettings, Settings, load_settings, with_editor
+from kode_sidecar.settings import LoadedSettings, load_settings, with_editor
 from kode_sidecar.system import RandomIds, SystemClock
-from kode_sidecar.workspace.ripgrep import Ripgrep, find_ripgrep
+from kode_sidecar.workspace.documents import Documents
 from kode_sidecar.workspace.uris import uri_to_path
-from kode_sidecar.workspace.workspace import Workspace
+
+if TYPE_CHECKING:  # loaded by a thread, after the process answers
+    from kode_sidecar.agent import Agent
+    from kode_sidecar.providers.chat_client import ChatClient
+
+LoadAgent = Callable[[], "type[Agent]"]
 
 
-def run_server(handover: Handover, env_file: str | None) -> NoReturn:
-    """Serve the editor behind `handover`; ends the process."""
-    run(handover, lambda connection, _: _App(connection, handover, env_file).application())
+def run_server(handover: Handover, env_file: str | None, load_agent: LoadAgent) -> NoReturn:
+    """Serve the editor behind `handover`; ends the process.
+
+    `load_agent` imports the agent; it is called on the loader's thread.
+    """
+    run(handover, lambda connection, _: _App(connection, handover, env_file, load_agent).start())
 
 
 class _App:
-    """Everything with the lifetime of the process."""
+    """What there is from the first moment on."""
 
-    def __init__(self, connection: Connection, handover: Handover, env_file: str | None) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        handover: Handover,
+        env_file: str | None,
+        load_agent: LoadAgent,
+    ) -> None:
         params = handover.params
+        self._load_agent = load_agent
         self._client = ClientProfile(params)
+        self._editor = Editor(connection, self._client)
         self._loaded = _settings(params, env_file)
-        settings = self._loaded.settings
         self._clock = SystemClock()
         self._new_id = RandomIds()
-        self._log = JsonLog(
-            LogFiles(settings.log_dir),
-            self._clock.timestamp,
-            Redaction(
-                [settings.api_key],
-                settings.log_redact_chars if settings.log_redact_content else None,
-            ),
-        )
         self._saver = Saver()
-        self._store = FileConversationStore(settings.storage_root, self._saver)
-        self._prompts = PromptFiles(find_prompts(), settings.locale)
+        self._store = FileConversationStore(self._loaded.settings.storage_root, self._saver)
         capabilities = as_object(handover.result.get("capabilities"))
-        self._workspace = Workspace(
-            _roots(params),
-            capabilities["positionEncoding"],  # type: ignore[arg-type]
-            file_encoding=settings.file_encoding,
-            own_files=[settings.storage_root],
+        self._documents = Documents(capabilities["positionEncoding"])  # type: ignore[arg-type]
+        self._roots = _roots(params)
+        self._sessions = SessionRegistry(
+            self._defaults(), partial(self._new_id, "session"), self._create_records
         )
-        self._model = LateClient(self._missing)
-        self._chat: ChatClient | None = None
-        self._sessions = SessionRegistry(self._services(connection), self._create_records)
-        Handlers(self._sessions, self._workspace.documents, self._doctor).register(connection)
+        self._agent: Agent | None = None
+        Handlers(self._sessions, self._documents, self._doctor).register(connection)
         connection.on_broken_sync = self._broken_sync
 
-    def application(self) -> Application:
+    def start(self) -> Application:
         """What the process is told about this app."""
         return Application(
             features=Features(
                 workspace_folders_changed=self._folders_changed,
                 commands={DOCTOR_COMMAND: self._doctor_command},
             ),
-            load_first=(Step("httpx", self._open_chat, self._model.attach),),
+            load_first=(
+                Step("the agent", self._build_agent, self._attach_agent),
+                Step("httpx", lambda: self._loaded_agent().open_model(), self._attach_model),
+            ),
             close=self._close,
         )
 
-    def _services(self, connection: Connection) -> SessionServices:
-        settings = self._loaded.settings
-        return SessionServices(
-            model=self._model,
-            editor=Editor(connection, self._client),
-            workspace=self._workspace,
+    def _build_agent(self) -> "Agent":
+        """On the loader's thread."""
+        self._agent = self._load_agent()(
+            self._loaded,
+            editor=self._editor,
+            editor_name=self._client.name,
+            documents=self._documents,
             clock=self._clock,
             new_id=self._new_id,
-            defaults=SessionDefaults(
-                agent=settings.agent,
-                mode=settings.mode,
-                model=settings.model,
-                temperature=settings.temperature,
-                top_p=settings.top_p,
-                max_tokens=settings.max_tokens,
-                permission_timeout=settings.permission_timeout,
-            ),
-            system_prompt=self._system_prompt,
-            limit_instruction=self._prompts.read("tool_limit"),
-            edit_locks=EditLocks(),
-            toolset=Toolbox(self._workspace, Ripgrep(find_ripgrep())).tools,
-            log=self._log,
-            provider=urlsplit(settings.base_url).hostname or "",
-            report_bug=self._report_bug,
         )
+        return self._agent
 
-    def _missing(self) -> ErrorInfo | None:
-        """What keeps the model from being asked; settings that are wrong may mean another host."""
-        try:
-            self._loaded.require_valid()
-        except KodeError as error:
-            return error_info(error)
-        return _provider_config(self._loaded.settings).missing()
+    def _attach_model(self, chat: "ChatClient") -> None:
+        self._loaded_agent().attach_model(chat)
 
-    def _open_chat(self) -> ChatClient:
-        """On the loader's thread: import the HTTP library, build the client and its TLS context."""
+    def _loaded_agent(self) -> "Agent":
+        assert self._agent is not None, "the steps run in order"
+        return self._agent
+
+    def _attach_agent(self, agent: "Agent") -> None:
+        agent.workspace.set_roots(self._roots)
+        self._sessions.attach(agent.run_session)
+
+    def _defaults(self) -> SessionDefaults:
         settings = self._loaded.settings
-        chat = self._chat = ChatClient(
-            _provider_config(settings),
-            import_http_client().HttpClient,
-            retired=RetiredModels(settings.storage_root),
+        return SessionDefaults(
+            agent=settings.agent,
+            mode=settings.mode,
+            model=settings.model,
         )
-        with suppress(KodeError):  # told again, with the reason, when a turn asks
-            chat.warm()
-        return chat
-
-    def _system_prompt(self, agent: AgentProfile, mode: Mode) -> str:
-        surroundings = Surroundings(
-            roots=[str(root.path) for root in self._workspace.roots],
-            platform=platform.system(),
-            editor=self._client.name,
-            date=self._clock.timestamp()[:10],
-        )
-        return system_prompt(self._prompts, agent, mode, surroundings)
 
     async def _create_records(
         self, session_id: str, title: str, agent: str, meta: dict[str, Any]
     ) -> SessionRecords:
         now = self._clock.timestamp()
-        roots = [root.path.as_uri() for root in self._workspace.roots]
+        roots = [path.as_uri() for path in self._roots]
         places: dict[str, Any] = {"roots": roots}
         if roots:
             places["projectRoot"] = roots[0]
@@ -194,52 +155,32 @@ class _App:
         artifacts = Artifacts(writer.folder, partial(self._new_id, "artifact"))
         return SessionRecords(writer, journal, save, artifacts.save)
 
-    def _doctor(self) -> DoctorResult:
-        return examine(
-            self._loaded,
-            position_encoding=self._workspace.position_encoding,
-            roots=[str(root.path) for root in self._workspace.roots],
-        )
+    async def _doctor(self) -> DoctorResult:
+        await self._sessions.loaded()
+        return self._loaded_agent().examine()
 
     async def _doctor_command(self, _arguments: object) -> DoctorResult:
-        return self._doctor()
+        return await self._doctor()
 
     def _broken_sync(self, uri: str | None) -> None:
         """Document sync that could not be read: whose text is unknown must not be used."""
         reason = "the editor sent a change that could not be read"
-        documents = self._workspace.documents
-        for name in [uri] if uri else [document.uri for document in documents.all_open()]:
-            documents.mark_unsynced(name, reason)
+        for name in [uri] if uri else [document.uri for document in self._documents.all_open()]:
+            self._documents.mark_unsynced(name, reason)
 
     def _folders_changed(self, added: Sequence[str], removed: Sequence[str]) -> None:
         gone = [uri_to_path(uri) for uri in removed]
-        kept = [root.path for root in self._workspace.roots if root.path not in gone]
+        kept = [path for path in self._roots if path not in gone]
         new = [path for uri in added if (path := uri_to_path(uri)) and path not in kept]
-        self._workspace.set_roots([*kept, *new])
-
-    def _report_bug(self, where: str, error: BaseException) -> None:
-        self._log.write("error", where, "bug", traceback="".join(format_exception(error)))
+        self._roots = [*kept, *new]
+        if self._agent is not None:
+            self._agent.workspace.set_roots(self._roots)
 
     async def _close(self) -> None:
         await self._sessions.close()
-        if self._chat is not None:
-            await self._chat.aclose()
+        if self._agent is not None:
+            await self._agent.close()
         self._saver.close()
-        self._log.close()
-
-
-def _provider_config(settings: Settings) -> ProviderConfig:
-    return ProviderConfig(
-        base_url=settings.base_url,
-        api_key=settings.api_key,
-        proxy=settings.proxy,
-        timeouts=HttpTimeouts(
-            connect=settings.http_timeout_connect,
-            first_byte=settings.http_timeout_first_byte,
-            idle=settings.http_timeout_idle,
-            write=settings.http_timeout_write,
-        ),
-    )
 
 
 def _settings(params: Object, env_file: str | None) -> LoadedSettings:

@@ -4,8 +4,10 @@ import os
 import time
 import uuid
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from kode_sidecar.kernel.contracts import IdKind
+if TYPE_CHECKING:  # the kernel is loaded after the process answers
+    from kode_sidecar.kernel.contracts import IdKind
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _PREFIX_LENGTH = 6
@@ -36,7 +38,7 @@ class RandomIds:
         self._prefix = _base36(number)[-_PREFIX_LENGTH:].rjust(_PREFIX_LENGTH, "0")
         self._count = 0
 
-    def __call__(self, kind: IdKind) -> str:
+    def __call__(self, kind: "IdKind") -> str:
         """A new id, `[a-z0-9-]{1,64}`."""
         if kind in ("session", "message"):
             return str(uuid.uuid4())

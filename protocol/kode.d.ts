@@ -200,8 +200,10 @@ export interface SessionNewParams {
 /**
  * Start a turn. `parentId` absent = below the head; `null` = a new root.
  *
- * The same `clientTurnKey` gives the same turn, with `deduplicated: true`. Empty `input`
- * goes on after `max_tool_rounds`.
+ * `input` holds `text`, `image` and `resource` blocks; empty, it goes on after
+ * `max_tool_rounds`. The same `clientTurnKey` gives the same turn, with `deduplicated:
+ * true`. `mode` and `model` are for this turn. `meta` and `options` are kept in the
+ * prompt's `meta`.
  */
 export interface TurnStartParams {
   sessionId: string;
@@ -243,7 +245,11 @@ export interface ImageBlock extends BlockBase {
   data: string;
 }
 
-/** A file or selection that the user attached. `text` is what the user saw when attaching. */
+/**
+ * A file or selection that the user attached. `text` is what the user saw when attaching.
+ *
+ * Lines count from 1; `endLine` is the last one.
+ */
 export interface ResourceBlock extends BlockBase {
   type: "resource";
   uri: string;
@@ -421,9 +427,10 @@ export interface FileView {
 /**
  * A hunk on the wire. Sent whole once; afterwards only `hunkId` and `state`.
  *
- * `range` and `oldText` are those of the editor's text at the file's `version`.
- * `supersededBy` names the hunk that took over. `codePoints` are the hidden characters in
- * `newText` that the flag `invisibleCharacters` is about, as `U+202E`.
+ * `range` and `oldText` are those of the editor's text at the file's `version`: whole
+ * lines, with the line ends of the file in `oldText` and `newText`. `supersededBy` names
+ * the hunk that took over. `codePoints` are the hidden characters in `newText` that the
+ * flag `invisibleCharacters` is about, as `U+202E`.
  */
 export interface HunkView {
   hunkId: string;
@@ -452,7 +459,8 @@ export interface Position {
 /**
  * The text a proposal was computed on. `version` is absent for a file read from disk.
  *
- * `sha256` is over the text in UTF-8 with LF line ends and without BOM.
+ * `sha256` is over the text in UTF-8 with LF line ends and without BOM; `eol` is the line
+ * end itself.
  */
 export interface TextBase {
   uri: string;
@@ -582,7 +590,12 @@ export interface Cost {
   currency: string;
 }
 
-/** A message takes its place in the tree. Its blocks follow, then `message.completed`. */
+/**
+ * A message takes its place in the tree. Its blocks follow, then `message.completed`.
+ *
+ * `parentId` is absent at a root. `version` counts the siblings that replace each other: an
+ * edited prompt is version 2.
+ */
 export interface MessageAdded extends EventBase {
   type: "message.added";
   role: Role;
@@ -745,4 +758,16 @@ export interface ServerLimits {
   maxBodyBytes: number;
   maxQueuedBytes: number;
   maxRequestsInFlight: number;
+}
+
+/** `error.data` of `UnsupportedVersion`, with the versions that are spoken here. */
+export interface UnsupportedVersionInfo {
+  code: string;
+  message: string;
+  category: string;
+  retryable: boolean;
+  httpStatus?: number;
+  retryAfterMs?: number;
+  details?: { [name: string]: unknown };
+  supportedVersions: string[];
 }

@@ -69,7 +69,11 @@ class TurnCompleted(EventBase, frozen=True, kw_only=True, tag="turn.completed"):
 
 
 class MessageAdded(EventBase, frozen=True, kw_only=True, tag="message.added"):
-    """A message takes its place in the tree. Its blocks follow, then `message.completed`."""
+    """A message takes its place in the tree. Its blocks follow, then `message.completed`.
+
+    `parent_id` is absent at a root. `version` counts the siblings that replace each other: an
+    edited prompt is version 2.
+    """
 
     role: Role
     parent_id: str | None = None

@@ -41,7 +41,8 @@ class Range(Struct, frozen=True, gc=False):
 class HunkView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """A hunk on the wire. Sent whole once; afterwards only `hunk_id` and `state`.
 
-    `range` and `old_text` are those of the editor's text at the file's `version`.
+    `range` and `old_text` are those of the editor's text at the file's `version`: whole lines, with
+    the line ends of the file in `old_text` and `new_text`.
     `superseded_by` names the hunk that took over. `code_points` are the hidden characters in
     `new_text` that the flag `invisibleCharacters` is about, as `U+202E`.
     """
@@ -60,7 +61,8 @@ class HunkView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
 class TextBase(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """The text a proposal was computed on. `version` is absent for a file read from disk.
 
-    `sha256` is over the text in UTF-8 with LF line ends and without BOM.
+    `sha256` is over the text in UTF-8 with LF line ends and without BOM; `eol` is the line end
+    itself.
     """
 
     uri: str

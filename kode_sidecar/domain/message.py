@@ -40,7 +40,10 @@ class ImageBlock(BlockBase, frozen=True, kw_only=True, tag="image"):
 
 
 class ResourceBlock(BlockBase, frozen=True, kw_only=True, tag="resource"):
-    """A file or selection that the user attached. `text` is what the user saw when attaching."""
+    """A file or selection that the user attached. `text` is what the user saw when attaching.
+
+    Lines count from 1; `end_line` is the last one.
+    """
 
     uri: str
     text: str | None = None

@@ -1,17 +1,10 @@
-"""The conversation with the user. See README.md; enter here only."""
+"""The conversation with the user. See README.md; enter here, or by `agent` once it is loaded."""
 
-from kode_sidecar.main_session.change_sets import ChangeSets
-from kode_sidecar.main_session.decisions import EditLocks
-from kode_sidecar.main_session.services import SessionDefaults, SessionRecords, SessionServices
+from kode_sidecar.main_session.session_records import (
+    NewSession,
+    SessionDefaults,
+    SessionRecords,
+)
 from kode_sidecar.main_session.session_registry import SessionRegistry
-from kode_sidecar.main_session.toolset import Toolbox
 
-__all__ = [
-    "ChangeSets",
-    "EditLocks",
-    "SessionDefaults",
-    "SessionRecords",
-    "SessionRegistry",
-    "SessionServices",
-    "Toolbox",
-]
+__all__ = ["NewSession", "SessionDefaults", "SessionRecords", "SessionRegistry"]

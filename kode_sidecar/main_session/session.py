@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import msgspec
 
-from kode_sidecar.context.agents import AgentProfile
 from kode_sidecar.context.builder import PromptContext, cut_window
 from kode_sidecar.domain.agent_event import (
     SessionUpdated,
@@ -23,7 +22,8 @@ from kode_sidecar.kernel import block_events, message_added, message_completed, 
 from kode_sidecar.kernel.contracts import TurnEnd, TurnLimits, TurnScope
 from kode_sidecar.main_session.change_sets import ChangeSets
 from kode_sidecar.main_session.prompt_input import prompt_blocks, title_of
-from kode_sidecar.main_session.services import SessionRecords, SessionServices
+from kode_sidecar.main_session.services import SessionServices
+from kode_sidecar.main_session.session_records import NewSession
 from kode_sidecar.main_session.stream import SessionStream
 from kode_sidecar.main_session.totals import Totals
 from kode_sidecar.main_session.turn_context import TurnContext, reminder_input
@@ -50,15 +50,6 @@ class _RunningTurn:
     ending: bool = False
 
 
-@dataclass(frozen=True)
-class SessionOptions:
-    """How a session was asked for. `model` None means the settings' model."""
-
-    agent: AgentProfile
-    mode: Mode
-    model: str
-
-
 class Session:
     """The state of one conversation; everything that changes it goes through here.
 
@@ -68,32 +59,29 @@ class Session:
 
     def __init__(
         self,
-        session_id: str,
-        options: SessionOptions,
+        new: NewSession,
         services: SessionServices,
-        records: SessionRecords,
-        title: str,
     ) -> None:
-        self.id = session_id
-        self._options = options
+        self.id = new.id
+        self._options = new
         self._services = services
-        self._records = records
-        self._title = title
+        self._records = records = new.records
+        self._title = new.title
         self._conversation = Conversation()
         self._turn: _RunningTurn | None = None
         self._turn_keys: dict[str, TurnStartResult] = {}
         self._stopped_at_limit = False
         self._totals = Totals()
         self.stream = SessionStream(
-            session_id, records.journal, services.editor, services.clock, records.journal.last_seq
+            self.id, records.journal, services.editor, services.clock, records.journal.last_seq
         )
         self.change_sets = ChangeSets(
-            session_id=session_id,
+            session_id=self.id,
             workspace=services.workspace,
             editor=services.editor,
             emit=self.stream,
             new_id=services.new_id,
-            permission_timeout=services.defaults.permission_timeout,
+            permission_timeout=services.permission_timeout,
             save=self._save,
             published=self.stream.published,
             locks=services.edit_locks,
@@ -215,9 +203,9 @@ class Session:
             model=params.model or self._options.model,
             system=services.system_prompt(self._options.agent, mode),
             window=cut_window(path, self._options.agent.window_messages),
-            temperature=services.defaults.temperature,
-            top_p=services.defaults.top_p,
-            max_tokens=services.defaults.max_tokens,
+            temperature=services.temperature,
+            top_p=services.top_p,
+            max_tokens=services.max_tokens,
         )
         self.change_sets.enter_turn(
             turn_id, mode, {str(message.meta.get("turnId", "")) for message in path}

@@ -17,7 +17,11 @@ from kode_sidecar.protocol.export_shapes import (
     WireStruct,
 )
 from kode_sidecar.protocol.export_types import WireTypes
-from kode_sidecar.protocol.initialize import KodeInitializeOptions, KodeInitializeResult
+from kode_sidecar.protocol.initialize import (
+    KodeInitializeOptions,
+    KodeInitializeResult,
+    UnsupportedVersionInfo,
+)
 from kode_sidecar.protocol.methods import METHODS, PROTOCOL_VERSION, Method
 
 Json = dict[str, Any]
@@ -40,6 +44,7 @@ def schema_file(types: WireTypes) -> bytes:
             "initialize": {
                 "options": _ref(KodeInitializeOptions.__name__),
                 "result": _ref(KodeInitializeResult.__name__),
+                "errorData": _ref(UnsupportedVersionInfo.__name__),
             },
             "methods": {method.name: _method(method) for method in METHODS},
             "event": _ref("Event"),

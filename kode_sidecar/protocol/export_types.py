@@ -27,7 +27,11 @@ from kode_sidecar.protocol.export_shapes import (
     WireStruct,
     WireUnion,
 )
-from kode_sidecar.protocol.initialize import KodeInitializeOptions, KodeInitializeResult
+from kode_sidecar.protocol.initialize import (
+    KodeInitializeOptions,
+    KodeInitializeResult,
+    UnsupportedVersionInfo,
+)
 from kode_sidecar.protocol.methods import METHODS
 from kode_sidecar.protocol.session import Mode
 
@@ -83,6 +87,9 @@ _UNIONS: dict[str, tuple[Any, str]] = {
     "HunkFlag": (change_set.HunkFlag, "What a user should look at before accepting."),
     "DecideAction": (DecideAction, "`replace` accepts with another text."),
 }
+# What no method of the table has.
+_RECEIVED_ELSEWHERE: tuple[type[Struct], ...] = (KodeInitializeOptions,)
+_SENT_ELSEWHERE = (KodeInitializeResult, UnsupportedVersionInfo, ErrorInfo)
 _BASES: tuple[type[Struct], ...] = (agent_event.EventBase, message.BlockBase)
 _SCALARS = {
     str: Scalar("string"),
@@ -124,9 +131,9 @@ def _reached(*, received: bool) -> dict[type[Struct], None]:
     for method in METHODS:
         from_client = method.direction == "client_to_server"
         _reach(method.params if from_client == received else method.result, found)
-    _reach(KodeInitializeOptions if received else KodeInitializeResult, found)
-    if not received:
-        _reach(ErrorInfo, found)
+    loose = _RECEIVED_ELSEWHERE if received else _SENT_ELSEWHERE
+    for cls in loose:
+        _reach(cls, found)
     return found
 
 

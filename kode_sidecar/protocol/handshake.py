@@ -6,6 +6,7 @@ standard part equal to what pygls would say.
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.framing import MAX_BODY_BYTES, MAX_HEADER_BYTES
+from kode_sidecar.protocol.schema_hash import SCHEMA_SHA256
 
 Object = dict[str, object]
 
@@ -83,6 +84,7 @@ def initialize_result(params: Object, server_version: str) -> Object:
         "kode": {
             "protocolVersion": version,
             "server": {"name": SERVER_NAME, "version": server_version},
+            "schemaSha256": SCHEMA_SHA256,
             "limits": LIMITS,
             "capabilities": _kode_capabilities(),
         }

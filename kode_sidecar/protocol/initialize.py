@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from kode_sidecar.domain.error_info import ErrorInfo
 from kode_sidecar.protocol.session import Mode
 
 
@@ -97,3 +98,9 @@ class KodeInitializeResult(Struct, frozen=True, kw_only=True, rename="camel"):
     schema_sha256: str
     limits: ServerLimits
     capabilities: dict[str, Any]
+
+
+class UnsupportedVersionInfo(ErrorInfo, frozen=True, kw_only=True):
+    """`error.data` of `UnsupportedVersion`, with the versions that are spoken here."""
+
+    supported_versions: tuple[str, ...]

@@ -12,8 +12,9 @@ from kode_sidecar.protocol.session import Mode
 class TurnStartParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """Start a turn. `parent_id` absent = below the head; `null` = a new root.
 
-    The same `client_turn_key` gives the same turn, with `deduplicated: true`.
-    Empty `input` goes on after `max_tool_rounds`.
+    `input` holds `text`, `image` and `resource` blocks; empty, it goes on after
+    `max_tool_rounds`. The same `client_turn_key` gives the same turn, with `deduplicated: true`.
+    `mode` and `model` are for this turn. `meta` and `options` are kept in the prompt's `meta`.
     """
 
     session_id: str

@@ -118,7 +118,7 @@ class ChatClient:
             error = attempt.error
             if error is None:
                 return
-            if error.code == "ModelNotFound":
+            if error.code == "ModelNotFound" and not attempt.started:
                 if choice.next_after_unknown(await self._offered()):
                     continue
                 error = choice.none_left(error)

@@ -32,13 +32,20 @@ class HttpResponse:
 
     def note_progress(self) -> None:
         """Something of worth came: the idle time begins anew. Keep-alives are none of that."""
-        self._deadline = asyncio.get_running_loop().time() + self._idle
+        self._patience = self._idle
 
     async def read(self) -> bytes:
-        """The next bytes as they come; nothing at the end. Raises KodeError `Network`."""
+        """The next bytes as they come; nothing at the end. Raises KodeError `Network`.
+
+        Only time spent in here counts as idle: a slow reader is not the host's fault.
+        """
+        now = asyncio.get_running_loop().time
+        started = now()
         try:
-            async with asyncio.timeout_at(self._deadline):
-                return await anext(self._chunks, b"")
+            async with asyncio.timeout(self._patience):
+                data = await anext(self._chunks, b"")
+            self._patience -= now() - started
+            return data
         except TimeoutError:
             text = f"{self._host} sent nothing new for {self._idle:g} seconds: try again."
             raise KodeError("Network", text) from None
@@ -54,7 +61,7 @@ class HttpResponse:
 
     async def drain(self, seconds: float) -> None:
         """Read the end of a body that is known to be over, so that the connection can be kept."""
-        self._deadline = min(self._deadline, asyncio.get_running_loop().time() + seconds)
+        self._patience = min(self._patience, seconds)
         try:
             while await self.read():
                 pass

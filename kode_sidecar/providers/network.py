@@ -6,6 +6,7 @@ closes at once when cancelled.
 """
 
 import asyncio
+import ipaddress
 import socket
 import ssl
 from collections.abc import Iterable
@@ -41,7 +42,7 @@ class StreamsBackend(httpcore.AsyncNetworkBackend):
                     port,
                     limit=_READ_AHEAD,
                     local_addr=(local_address, 0) if local_address else None,
-                    happy_eyeballs_delay=_HAPPY_EYEBALLS_DELAY,
+                    happy_eyeballs_delay=None if _is_address(host) else _HAPPY_EYEBALLS_DELAY,
                 )
         except TimeoutError as error:
             raise httpcore.ConnectTimeout("no connection in time") from error
@@ -116,6 +117,15 @@ class SocketStream(httpcore.AsyncNetworkStream):
             # A server says nothing unasked, so only a closed connection is readable when idle.
             return self._reader.at_eof() or self._writer.transport.is_closing()
         return self._writer.get_extra_info(info)
+
+
+def _is_address(host: str) -> bool:
+    """An address leaves nothing to race for (and a cancelled race leaves sockets behind)."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def describe_os_error(error: OSError) -> str:

@@ -141,8 +141,8 @@ class ChatDecoder:
     def _start(self, chunk: Chunk | None) -> None:
         if not self._started:
             self._started = True
-            ids = (None, None) if chunk is None else (chunk.id or None, chunk.model or None)
-            self._runs.put(ResponseStarted(*ids))
+            response_id = None if chunk is None or chunk.id in (None, "") else str(chunk.id)
+            self._runs.put(ResponseStarted(response_id, (chunk and chunk.model) or None))
 
     def _grow(self, delta: Delta) -> None:
         runs = self._runs

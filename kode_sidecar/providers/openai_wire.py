@@ -26,7 +26,7 @@ class ToolCallDelta(Struct):
     """A piece of a tool call. Hosts leave out `index`, or repeat or blank `id`."""
 
     index: int | None = None
-    id: str | None = None
+    id: str | int | None = None
     function: ToolFunction | None = None
 
 
@@ -78,7 +78,7 @@ class Choice(Struct):
 class Chunk(Struct):
     """One event. `choices` may be empty, null or absent."""
 
-    id: str | None = None
+    id: str | int | None = None
     model: str | None = None
     choices: list[Choice] | None = None
     usage: WireUsage | None = None

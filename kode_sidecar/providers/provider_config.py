@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from kode_sidecar.domain.error_info import ErrorInfo, error_info, failure
 from kode_sidecar.errors import KodeError
-from kode_sidecar.providers.profiles import LOGICAL_MODELS
+from kode_sidecar.providers.profiles import KNOWN_HOSTS, LOGICAL_MODELS
 
 _LOOPBACK = re.compile(r"localhost|127(\.\d{1,3}){3}|::1")
 
@@ -44,10 +44,12 @@ class ProviderConfig:
             return error_info(error)
         if self.api_key:
             return None
+        known = KNOWN_HOSTS.get(host)
+        source = f" Keys are made at {known.console}." if known else ""
         return failure(
             "AuthRequired",
             f"There is no API key for {host}: set KIMI_API_KEY (or MOONSHOT_API_KEY) in the "
-            "environment of the editor, or in the .env file of the state folder, and restart.",
+            f"environment, or in the .env file of the state folder, and restart.{source}",
         )
 
 

@@ -16,7 +16,7 @@ class _Call(Struct):
     wire_index: int | None
     id: str = ""
     name: str = ""
-    waiting: list[str] | None = None
+    waiting: list[str] = []
     is_open: bool = False
 
 
@@ -41,7 +41,7 @@ class ToolCallAssembly:
         for fragment in fragments:
             call = self._open_new(fragment) if whole else self._owner(fragment)
             function = fragment.function
-            call.id = call.id or fragment.id or ""
+            call.id = call.id or _id(fragment)
             arguments = ""
             if function is not None:
                 call.name = call.name or function.name or ""
@@ -73,11 +73,11 @@ class ToolCallAssembly:
     def _grow(self, call: _Call, arguments: str, out: list[ModelEvent]) -> None:
         if not call.is_open:
             if not (call.id and call.name):
-                call.waiting = [*(call.waiting or ()), arguments]
+                call.waiting.append(arguments)
                 return
             call.is_open = True
             out.append(ToolUseStarted(call.number, call.id, call.name))
-            arguments = "".join([*(call.waiting or ()), arguments])
+            arguments = "".join([*call.waiting, arguments])
         if arguments:
             out.append(ToolUseDelta(call.number, arguments))
 
@@ -87,9 +87,9 @@ class ToolCallAssembly:
         calls = self._calls
         if fragment.index is not None:
             calls = [call for call in calls if call.wire_index == fragment.index]
-        if fragment.id:
+        if call_id := _id(fragment):
             for call in calls:
-                if call.id == fragment.id:
+                if call.id == call_id:
                     return call
             if not calls or (named and calls[-1].id) or fragment.index is None:
                 return self._open_new(fragment)
@@ -99,6 +99,10 @@ class ToolCallAssembly:
         call = _Call(number=len(self._calls), wire_index=fragment.index)
         self._calls.append(call)
         return call
+
+
+def _id(fragment: ToolCallDelta) -> str:
+    return "" if fragment.id is None else str(fragment.id)
 
 
 def _json_text(arguments: object) -> str:

@@ -1,6 +1,6 @@
 """What the fast lane answers: document sync and `kode/*`, each in a line or two."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from kode_sidecar.main_session import SessionRegistry
@@ -42,7 +42,7 @@ class Handlers:
         self,
         sessions: SessionRegistry,
         documents: Documents,
-        doctor: Callable[[], DoctorResult],
+        doctor: Callable[[], Awaitable[DoctorResult]],
     ) -> None:
         self._sessions = sessions
         self._documents = documents
@@ -72,15 +72,17 @@ class Handlers:
         return await self._sessions.create(params)
 
     async def _turn_start(self, params: TurnStartParams) -> Reply:
-        result, release = await self._sessions.get(params.session_id).start_turn(params)
+        session = await self._sessions.get(params.session_id)
+        result, release = await session.start_turn(params)
         return Reply(result, after=release)
 
-    def _turn_cancel(self, params: TurnCancelParams) -> TurnCancelResult:
-        session = self._sessions.get(params.session_id)
+    async def _turn_cancel(self, params: TurnCancelParams) -> TurnCancelResult:
+        session = await self._sessions.get(params.session_id)
         return TurnCancelResult(cancelled=session.cancel(params.turn_id))
 
     async def _turn_steer(self, params: TurnSteerParams) -> Reply:
-        release = await self._sessions.get(params.session_id).steer(params)
+        session = await self._sessions.get(params.session_id)
+        release = await session.steer(params)
         return Reply(Empty(), after=release)
 
     def _change_set_get(self, params: ChangeSetRef) -> ChangeSetView:
@@ -92,8 +94,8 @@ class Handlers:
     def _ping(self, params: PingParams) -> PingResult:
         return PingResult(echo=params.echo)
 
-    def _answer_doctor(self, _params: Empty) -> DoctorResult:
-        return self._doctor()
+    async def _answer_doctor(self, _params: Empty) -> DoctorResult:
+        return await self._doctor()
 
     def _did_open(self, params: DidOpenParams) -> None:
         item = params.text_document

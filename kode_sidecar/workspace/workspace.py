@@ -42,8 +42,9 @@ def default_view(document: Document) -> TextView:
 class Workspace:
     """The open folders (`roots`), the open documents, and the one way to a file's text.
 
-    `file_encoding` is the setting of that name, for files that are not UTF-8. `own_files` are the
-    sidecar's own settings and state: edits there are sensitive. Use it from one thread.
+    `documents` are those the editor feeds. `file_encoding` is the setting of that name, for files
+    that are not UTF-8. `own_files` are the sidecar's own settings and state: edits there are
+    sensitive. Use it from one thread.
     """
 
     def __init__(
@@ -51,10 +52,11 @@ class Workspace:
         roots: Sequence[Path],
         position_encoding: PositionEncoding,
         *,
+        documents: Documents | None = None,
         file_encoding: str | None = None,
         own_files: Sequence[Path] = (),
     ) -> None:
-        self.documents = Documents(position_encoding)
+        self.documents = documents or Documents(position_encoding)
         self.position_encoding: PositionEncoding = position_encoding
         self.file_encoding = python_codec(file_encoding)
         self._own_files = tuple(Path(os.path.realpath(path)) for path in own_files)

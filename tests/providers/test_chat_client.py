@@ -492,3 +492,18 @@ async def test_scripted_model() -> None:
     assert batches == [[ResponseStarted("r", "m"), TextDelta("Hi")], [ResponseFinished("stop")]]
     assert failed([event async for batch in model.stream(request()) for event in batch])
     assert model.missing() is None
+
+
+async def test_cancelled_anywhere_no_connection_is_lost(new_client: NewClient) -> None:  # W9
+    long = sse_answer(*[delta(content="x")] * 200, delta("stop"), END)
+    async with RawHttpServer(long) as server, asyncio.timeout(HANG_CEILING):
+        client = new_client(server)
+        for steps in range(60):
+            asking = asyncio.create_task(client.ask())
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            asking.cancel()
+            await asyncio.wait([asking])
+        assert text(await client.ask()) == "x" * 200
+        await client.chat.aclose()
+        await server.all_gone()

@@ -182,6 +182,21 @@ async def test_tls_with_a_known_authority(new_http: NewHttp) -> None:
         assert [request.connection for request in server.requests] == [1, 1]
 
 
+async def test_a_large_body_over_tls_to_a_slow_reader(new_http: NewHttp) -> None:
+    known = ssl.create_default_context(cafile=str(CERTIFICATE))
+    pieces = [bytes([n]) * 40_000 for n in range(200)]
+    async with RawHttpServer([HEAD, *map(chunk, pieces), LAST_CHUNK], tls=server_tls()) as server:
+        async with (
+            asyncio.timeout(HANG_CEILING),
+            new_http(server.url, known).stream("GET", "/", None, {}) as found,
+        ):
+            body = bytearray()
+            while data := await found.read():
+                body += data
+                await asyncio.sleep(0)
+        assert body == b"".join(pieces)
+
+
 async def test_tls_with_an_unknown_authority(new_http: NewHttp) -> None:  # W9
     async with RawHttpServer([HEAD, LAST_CHUNK], tls=server_tls()) as server:
         with pytest.raises(KodeError, match="certificate") as caught:

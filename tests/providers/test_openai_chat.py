@@ -30,7 +30,7 @@ DONE = "[DONE]"
 
 def chunk(delta: Any = None, finish: Any = None, **fields: Any) -> dict[str, Any]:
     choice = {"index": 0, "delta": {} if delta is None else delta, "finish_reason": finish}
-    return {"id": "r1", "model": "m1", "choices": [choice], **fields}
+    return {"id": "r1", "model": "m1", "choices": [choice]} | fields
 
 
 def tool(index: int | None = None, call_id: Any = None, name: Any = None, args: Any = None) -> Any:
@@ -267,6 +267,16 @@ SHAPES: dict[str, tuple[list[Any], list[Any]]] = {
     "index missing in fragments": (
         [calls(tool(None, "a", "f", '{"x"')), calls(tool(args=":1}")), *END_CALLS],
         ONE_CALL,
+    ),
+    "ids as numbers": (
+        [chunk({"content": "Hi"}, id=7), calls(tool(0, 0, "f", "{}")), *END_CALLS],
+        [
+            ResponseStarted("7", "m1"),
+            TextDelta("Hi"),
+            ToolUseStarted(0, "0", "f"),
+            ToolUseDelta(0, "{}"),
+            CALLS,
+        ],
     ),
     "indexes need not start at 0": (
         [calls(tool(3, "a", "f", '{"x":1}')), *END_CALLS],
@@ -553,6 +563,27 @@ def test_errors_in_the_stream(case: tuple[Any, str, bool]) -> None:
     assert len(found) == 3
     assert isinstance(found[2], ResponseFailed)
     assert (found[2].error.code, found[2].error.retryable) == (code, retryable)
+
+
+KEYS = st.sampled_from(
+    ["id", "model", "choices", "usage", "error", "delta", "message", "content", "text", "thinking",
+     "tool_calls", "index", "function", "name", "arguments", "finish_reason", "type", "code"]
+)  # fmt: skip
+LEAVES = st.one_of(
+    st.none(), st.booleans(), st.integers(-2, 3), st.floats(), st.sampled_from(["", "a", "\ud83c"])
+)
+JSON = st.recursive(
+    LEAVES, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(KEYS, inner, max_size=4)
+)
+
+
+@given(st.lists(st.dictionaries(KEYS, JSON, max_size=5) | JSON, max_size=6))
+def test_no_chunk_whatever_breaks_the_decoder(chunks: list[Any]) -> None:
+    decoder = ChatDecoder(tool_names=frozenset({"a"}))
+    found = decoder.feed_many(json.dumps(value).encode() for value in chunks)
+    found += decoder.finish()
+    assert isinstance(found[-1], ResponseFinished | ResponseFailed)
+    assert sum(isinstance(event, ResponseFinished | ResponseFailed) for event in found) == 1
 
 
 def test_bad_events_are_counted() -> None:

@@ -21,6 +21,7 @@ from tests.support.sidecar import HANG_SECONDS, ROOT, only_change_set, sidecar
 Json = dict[str, Any]
 GOLDEN = ROOT / "protocol" / "examples" / "session.jsonl"
 
+ROOT_URI = "file:///home/lin/teahouse"
 ON_DISK = "# 茶铺 🍵\n\n\ndef greet(name):\n    return 'hello ' + name\n"
 UNSAVED = ON_DISK + "\n\ndef leave(name):\n    return 'bye ' + name\n"
 RESPONSES = (
@@ -44,7 +45,7 @@ RESPONSES = (
     ),
     answer(hold("decided"), text("Done. 请看 the two hunks.")),
 )
-DELTA_CHARS = 16
+DELTA_CHARS = 24
 
 _IDS = {
     "sessionId": "session",
@@ -71,12 +72,12 @@ def read_golden() -> list[Json]:
 
 
 async def play(project: Path) -> list[Json]:
-    """Play it in an empty folder; the frames in normal form."""
+    """Play it in an empty folder; the frames, without what differs from run to run."""
     file = project / "greetings.py"
     file.write_bytes(ON_DISK.encode())
     async with sidecar(RESPONSES, roots=[project], handshake={"locale": "zh-CN"}) as world:
         world.editor.open(file, UNSAVED, language_id="python")
-        session = await world.session(title="Greetings")
+        session = await world.session(title="Greetings", model="kimi-k2.6")
         turn_id = await world.start(session, "Use f-strings, please. 谢谢 🙏")
         await world.watch.until(lambda: len(session.messages) == 5 and all_done(session))
         await world.model.reached("decided")
@@ -96,41 +97,40 @@ async def play(project: Path) -> list[Json]:
         return list(normalised(world.client.frames, places))
 
 
-ROOT_URI = "file:///home/lin/teahouse"
-
-
 def all_done(session: Any) -> bool:
     return all(message.completed for message in session.messages.values())
 
 
 def normalised(frames: Iterable[Frame], places: Mapping[str, str]) -> Iterator[Json]:
-    """Frames without what differs from run to run; deltas are cut anew."""
+    """Frames as they go into the file; `places` are URIs of this run and what they are called."""
     cleaner = _Cleaner(places)
     for entry in _recut(frames):
         yield cleaner.clean(entry)
 
 
 def _recut(frames: Iterable[Frame]) -> Iterator[Json]:
-    """All deltas of a block together, in even pieces, right before the event that ends it."""
-    growth: dict[str, str] = {}
+    """Deltas in even pieces: how they are merged depends on how fast the client reads."""
+    growing: list[Json] = []
     for frame in frames:
         message = frame.message()
         if message.get("method") == "kode/delta":
-            for delta in message["params"]["deltas"]:
-                growth[delta["blockId"]] = growth.get(delta["blockId"], "") + delta["add"]
+            growing += message["params"]["deltas"]
             continue
         if message.get("method") == "kode/event":
-            for event in message["params"]["events"]:
-                text = growth.pop(event.get("blockId", ""), "")
-                for at in range(0, len(text), DELTA_CHARS):
-                    add = text[at : at + DELTA_CHARS]
-                    yield _delta({"blockId": event["blockId"], "at": at, "add": add})
+            yield from _pieces(growing)
+            growing = []
         yield {"from": "client" if frame.direction == "out" else "server", "message": message}
 
 
-def _delta(delta: Json) -> Json:
-    message = {"method": "kode/delta", "params": {"deltas": [delta]}, "jsonrpc": "2.0"}
-    return {"from": "server", "message": message}
+def _pieces(deltas: Iterable[Json]) -> Iterator[Json]:
+    texts: dict[str, str] = {}
+    for delta in deltas:
+        texts[delta["blockId"]] = texts.get(delta["blockId"], "") + delta["add"]
+    for block_id, text in texts.items():
+        for at in range(0, len(text), DELTA_CHARS):
+            piece = {"blockId": block_id, "at": at, "add": text[at : at + DELTA_CHARS]}
+            message = {"method": "kode/delta", "params": {"deltas": [piece]}, "jsonrpc": "2.0"}
+            yield {"from": "server", "message": message}
 
 
 class _Cleaner:

@@ -85,6 +85,11 @@ class RawHttpServer:
         """The base URL."""
         return f"{'https' if self._tls else 'http'}://127.0.0.1:{self.port}/v1"
 
+    async def all_gone(self) -> None:
+        """Wait until every client has closed its connection."""
+        while self._tasks:
+            await asyncio.wait(set(self._tasks))
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None

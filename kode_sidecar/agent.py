@@ -1,0 +1,161 @@
+"""The composition root, second half: what turns need. Loaded on a thread after the process answers.
+
+It may be built on that thread: nothing here touches the event loop before it is attached.
+"""
+
+import platform
+from contextlib import suppress
+from traceback import format_exception
+from urllib.parse import urlsplit
+
+from kode_sidecar.context.agents import AgentProfile
+from kode_sidecar.context.prompt_files import PromptFiles, find_prompts
+from kode_sidecar.context.system_prompt import Surroundings, system_prompt
+from kode_sidecar.doctor import examine
+from kode_sidecar.domain.error_info import ErrorInfo, error_info
+from kode_sidecar.errors import KodeError
+from kode_sidecar.kernel.contracts import Clock, NewId
+from kode_sidecar.main_session import NewSession
+from kode_sidecar.main_session.agent import EditLocks, Session, SessionServices, Toolbox
+from kode_sidecar.main_session.contracts import EditorPort
+from kode_sidecar.protocol.session import DoctorResult, Mode
+from kode_sidecar.providers.chat_client import ChatClient
+from kode_sidecar.providers.late_client import LateClient
+from kode_sidecar.providers.provider_config import HttpTimeouts, ProviderConfig
+from kode_sidecar.records.json_log import JsonLog, LogFiles
+from kode_sidecar.records.log_redaction import Redaction
+from kode_sidecar.records.retired_models import RetiredModels
+from kode_sidecar.server import import_http_client
+from kode_sidecar.settings import LoadedSettings, Settings
+from kode_sidecar.workspace.documents import Documents
+from kode_sidecar.workspace.ripgrep import Ripgrep, find_ripgrep
+from kode_sidecar.workspace.workspace import Workspace
+
+
+class Agent:
+    """The model, the tools and everything else a session needs to run."""
+
+    def __init__(
+        self,
+        loaded: LoadedSettings,
+        *,
+        editor: EditorPort,
+        editor_name: str,
+        documents: Documents,
+        clock: Clock,
+        new_id: NewId,
+    ) -> None:
+        settings = loaded.settings
+        self._loaded = loaded
+        self._editor_name = editor_name
+        self._clock = clock
+        self._log = JsonLog(
+            LogFiles(settings.log_dir),
+            clock.timestamp,
+            Redaction(
+                [settings.api_key],
+                settings.log_redact_chars if settings.log_redact_content else None,
+            ),
+        )
+        self._prompts = PromptFiles(find_prompts(), settings.locale)
+        self.workspace = Workspace(
+            [],
+            documents.position_encoding,
+            documents=documents,
+            file_encoding=settings.file_encoding,
+            own_files=[settings.storage_root],
+        )
+        self._model = LateClient(self._missing)
+        self._chat: ChatClient | None = None
+        self._services = self._build_services(settings, editor, new_id)
+
+    def run_session(self, new: NewSession) -> Session:
+        """Make a session that can run."""
+        return Session(new, self._services)
+
+    def open_model(self) -> ChatClient:
+        """Import the HTTP library, build the client and its TLS context. In a thread."""
+        settings = self._loaded.settings
+        chat = ChatClient(
+            _provider_config(settings),
+            import_http_client().HttpClient,
+            retired=RetiredModels(settings.storage_root),
+        )
+        with suppress(KodeError):  # told again, with the reason, when a turn asks
+            chat.warm()
+        return chat
+
+    def attach_model(self, chat: ChatClient) -> None:
+        """The model can be asked; on the loop."""
+        self._chat = chat
+        self._model.attach(chat)
+
+    def examine(self) -> DoctorResult:
+        """The doctor's report."""
+        return examine(
+            self._loaded,
+            position_encoding=self.workspace.position_encoding,
+            roots=[str(root.path) for root in self.workspace.roots],
+        )
+
+    async def close(self) -> None:
+        """Close connections and the log."""
+        if self._chat is not None:
+            await self._chat.aclose()
+        self._log.close()
+
+    def _build_services(
+        self, settings: Settings, editor: EditorPort, new_id: NewId
+    ) -> SessionServices:
+        return SessionServices(
+            model=self._model,
+            editor=editor,
+            workspace=self.workspace,
+            clock=self._clock,
+            new_id=new_id,
+            temperature=settings.temperature,
+            top_p=settings.top_p,
+            max_tokens=settings.max_tokens,
+            permission_timeout=settings.permission_timeout,
+            system_prompt=self._system_prompt,
+            limit_instruction=self._prompts.read("tool_limit"),
+            edit_locks=EditLocks(),
+            toolset=Toolbox(self.workspace, Ripgrep(find_ripgrep())).tools,
+            log=self._log,
+            provider=urlsplit(settings.base_url).hostname or "",
+            report_bug=self._report_bug,
+        )
+
+    def _missing(self) -> ErrorInfo | None:
+        """What keeps the model from being asked; settings that are wrong may mean another host."""
+        try:
+            self._loaded.require_valid()
+        except KodeError as error:
+            return error_info(error)
+        return _provider_config(self._loaded.settings).missing()
+
+    def _system_prompt(self, agent: AgentProfile, mode: Mode) -> str:
+        surroundings = Surroundings(
+            roots=[str(root.path) for root in self.workspace.roots],
+            platform=platform.system(),
+            editor=self._editor_name,
+            date=self._clock.timestamp()[:10],
+        )
+        return system_prompt(self._prompts, agent, mode, surroundings)
+
+    def _report_bug(self, where: str, error: BaseException) -> None:
+        self._log.write("error", where, "bug", traceback="".join(format_exception(error)))
+
+
+def _provider_config(settings: Settings) -> ProviderConfig:
+    return ProviderConfig(
+        base_url=settings.base_url,
+        api_key=settings.api_key,
+        proxy=settings.proxy,
+        timeouts=HttpTimeouts(
+            connect=settings.http_timeout_connect,
+            first_byte=settings.http_timeout_first_byte,
+            idle=settings.http_timeout_idle,
+            write=settings.http_timeout_write,
+        ),
+    )

@@ -1,0 +1,66 @@
+"""What a session is made of before its first turn: its files and how it was asked for."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from kode_sidecar.context.agents import AgentProfile
+from kode_sidecar.domain.agent_event import Event
+from kode_sidecar.domain.message import Message
+from kode_sidecar.protocol.session import Mode
+
+
+class MessageRecord(Protocol):
+    """The truth of what was said in one session."""
+
+    def append(self, message: Message) -> None:
+        """Write one finished message. Raises KodeError `Storage`."""
+        ...
+
+    def rename(self, title: str) -> None:
+        """Give the session a title. Raises KodeError `Storage`."""
+        ...
+
+
+class EventRecord(Protocol):
+    """The truth of what was sent in one session."""
+
+    @property
+    def last_seq(self) -> int:
+        """Number of the newest event, 0 before the first."""
+        ...
+
+    def append(self, event: Event) -> None:
+        """Write one numbered event. Raises KodeError `Storage`."""
+        ...
+
+
+@dataclass(frozen=True)
+class SessionRecords:
+    """One session's files. `save` makes all that was written durable; KodeError `Storage`."""
+
+    messages: MessageRecord
+    journal: EventRecord
+    save: Callable[[], Awaitable[None]]
+    save_artifact: Callable[[str], str]
+
+
+@dataclass(frozen=True)
+class SessionDefaults:
+    """What a session uses when nobody says otherwise; from the settings."""
+
+    agent: str
+    mode: Mode
+    model: str
+
+
+@dataclass(frozen=True)
+class NewSession:
+    """A session that exists and has not run yet."""
+
+    id: str
+    title: str
+    agent: AgentProfile
+    mode: Mode
+    model: str
+    records: SessionRecords

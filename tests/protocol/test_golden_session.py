@@ -1,0 +1,55 @@
+"""The recorded session is what the real process says, and keeps its own promises."""
+
+from pathlib import Path
+
+from kode_sidecar.client.fold import SessionFold
+from kode_sidecar.client.normal_form import Notification
+from tests.support.golden_session import GOLDEN, play, read_golden
+from tests.support.protocol_files import TABLE, canonical, recoded, recoded_initialize
+
+REFRESH = "run `python -m tests.support.golden_session` and look at what changed"
+
+
+# E1, E2
+async def test_the_process_still_says_what_is_written_down(tmp_path: Path) -> None:
+    project = tmp_path / "teahouse"
+    project.mkdir()
+    played = await play(project)
+    assert played == read_golden(), f"{GOLDEN.name} is out of date: {REFRESH}"
+
+
+def test_its_frames_are_of_the_types_of_the_table() -> None:
+    methods: dict[tuple[str, object], str] = {}
+    for entry in read_golden():
+        sender, frame = entry["from"], entry["message"]
+        if "id" in frame and "method" in frame:
+            methods[sender, frame["id"]] = frame["method"]
+        asker = "server" if sender == "client" else "client"
+        method = frame.get("method") or methods[asker, frame["id"]]
+        if method == "initialize":
+            again = recoded_initialize(frame)
+            # Our own client spells out a default of its options.
+            assert canonical(again) == canonical(frame) or "params" in frame
+        elif method in TABLE:
+            assert canonical(recoded(frame, TABLE[method].result)) == canonical(frame)
+
+
+def stream() -> list[Notification]:
+    """What the server says unasked, in order."""
+    frames = [entry["message"] for entry in read_golden() if entry["from"] == "server"]
+    return [(frame["method"], frame["params"]) for frame in frames if "id" not in frame]
+
+
+# O2 O3 O4
+def test_our_fold_finds_nothing_wrong_with_it() -> None:
+    fold = SessionFold("session-1")
+    for method, params in stream():
+        if method == "kode/event":
+            for event in params["events"]:
+                assert fold.event(event)
+        for delta in params["deltas"] if method == "kode/delta" else ():
+            assert fold.delta(delta) == delta["add"]
+    assert fold.anomalies == []
+    assert [turn.stop_reason for turn in fold.turns.values()] == ["end_turn"]
+    states = [hunk.state for hunk in fold.change_sets["changes-1"].hunks()]
+    assert states == ["applied", "rejected"]

@@ -1,0 +1,76 @@
+"""The handshake's types and the front door, which does without them, say the same."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import fields
+
+from kode_sidecar import __version__
+from kode_sidecar.client.handshake import Handshake
+from kode_sidecar.errors import KodeError
+from kode_sidecar.protocol.handshake import EDITOR_SETTINGS, LIMITS, initialize_result
+from kode_sidecar.protocol.initialize import (
+    EditorSettings,
+    KodeInitializeOptions,
+    KodeInitializeResult,
+    ServerLimits,
+    UnsupportedVersionInfo,
+)
+from kode_sidecar.protocol.schema_hash import SCHEMA_SHA256
+from tests.support.protocol_files import through
+from tests.support.stdio_process import StdioProcess, initialize
+
+
+def wire_names(kind: Any) -> list[str]:
+    return [field.encode_name for field in fields(kind)]
+
+
+# E1: nothing in the answer that the type does not know, and the other way round
+def test_the_real_answer_is_of_its_type() -> None:
+    with StdioProcess() as process:
+        kode = process.start()["capabilities"]["experimental"]["kode"]
+    assert through(kode, KodeInitializeResult) == kode
+    assert list(kode) == wire_names(KodeInitializeResult)
+    assert kode["schemaSha256"] == SCHEMA_SHA256
+    assert kode["server"]["version"] == __version__
+
+
+def test_a_refusal_is_of_its_type() -> None:
+    with StdioProcess() as process:
+        options = {"kode": {"protocolVersions": ["7.0"]}}
+        process.send(initialize(initializationOptions=options))
+        data = process.next()["error"]["data"]
+    assert through(data, UnsupportedVersionInfo) == data
+    assert data["supportedVersions"] == ["0.9"]
+
+
+def test_settings_and_limits_have_the_members_of_the_front_door() -> None:
+    assert wire_names(EditorSettings) == list(EDITOR_SETTINGS)
+    assert wire_names(ServerLimits) == list(LIMITS)
+
+
+# What each member of the options may not be; the front door looks no deeper.
+WRONG: dict[str, Any] = {
+    "protocolVersions": "0.9",
+    "client": "nvim",
+    "locale": 7,
+    "trusted": "yes",
+    "settings": [],
+    "delivery": 1,
+    "capabilities": [],
+}
+
+
+def test_every_member_of_the_options_is_checked_by_the_front_door() -> None:
+    assert wire_names(KodeInitializeOptions) == list(WRONG)
+    for member, value in WRONG.items():
+        with pytest.raises(KodeError) as refused:
+            initialize_result({"initializationOptions": {"kode": {member: value}}}, __version__)
+        assert refused.value.details == {"path": f"$.initializationOptions.kode.{member}"}
+
+
+def test_our_own_client_says_what_the_type_allows(tmp_path: Path) -> None:
+    options = Handshake(roots=[tmp_path]).params()["initializationOptions"]["kode"]
+    # Defaults may be spelled out: `trusted`, and settings without any.
+    assert through(options, KodeInitializeOptions).items() <= options.items()
