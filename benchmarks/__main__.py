@@ -35,7 +35,7 @@ GROUPS = {
     "paced": Group(paced, 3),
     "flat": Group(flat, 5),
     "cancel": Group(cancel, 15),
-    "tools": Group(tools, 15),
+    "tools": Group(tools, 7),
     "fsyncs": Group(fsyncs, 3),
 }
 

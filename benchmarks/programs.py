@@ -6,7 +6,7 @@ import re
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -227,6 +227,16 @@ class Arena:
             return process.lifetime_ns() / 1e9
         finally:
             process.close()
+
+    def rounds(self, runs: int) -> Iterator[tuple[str, Program]]:
+        """Fresh, warm programs, all of them in turn, `runs` times; each closed after its use."""
+        for _ in range(runs):
+            for name in PROGRAMS:
+                program = self.warm(name)
+                try:
+                    yield name, program
+                finally:
+                    program.process.close()
 
     def warm(self, name: str) -> Program:
         """A program that has loaded everything and has run one turn."""

@@ -21,20 +21,15 @@ def paced(arena: Arena, runs: int) -> list[Figure]:
     latencies: dict[str, list[float]] = defaultdict(list)
     cpu: Samples = defaultdict(list)
     lone: dict[str, list[int]] = defaultdict(list)
-    for _ in range(runs):
-        for name in PROGRAMS:
-            program = arena.warm(name)
-            try:
-                arena.model.plan(n=PACED_DELTAS, size=_SIZE, gap_ms=_GAP_MS)
-                before = usage.cpu_seconds(program.process.pid)
-                turn = program.turn()
-                settle()
-                after = usage.cpu_seconds(program.process.pid)
-            finally:
-                program.process.close()
-            latencies[name] += turn.latencies_ms()
-            cpu[name].append(_per_delta(before, after, PACED_DELTAS))
-            lone[name] += turn.lone_bytes()
+    for name, program in arena.rounds(runs):
+        arena.model.plan(n=PACED_DELTAS, size=_SIZE, gap_ms=_GAP_MS)
+        before = usage.cpu_seconds(program.process.pid)
+        turn = program.turn()
+        settle()
+        after = usage.cpu_seconds(program.process.pid)
+        latencies[name] += turn.latencies_ms()
+        cpu[name].append(_per_delta(before, after, PACED_DELTAS))
+        lone[name] += turn.lone_bytes()
     p50 = {name: quantile(values, 0.5) for name, values in latencies.items()}
     p99 = {name: quantile(values, 0.99) for name, values in latencies.items()}
     most = {name: float(max(values)) if values else None for name, values in lone.items()}

@@ -42,15 +42,13 @@ def cancel(arena: Arena, runs: int) -> list[Figure]:
 def tools(arena: Arena, runs: int) -> list[Figure]:
     """A turn in which the model reads a file ten times, one call a step."""
 
-    def measure(program: Program) -> float:
-        tool = {"name": "read_file", "args": {"path": READ_ME}}
+    samples: Samples = defaultdict(list)
+    tool = {"name": "read_file", "args": {"path": READ_ME}}
+    for name, program in arena.rounds(runs):  # what was read stays in the history: fresh ones
         arena.model.plan(n=1, tool=tool, tool_calls=_TOOL_CALLS)
-        seconds = program.turn().seconds
+        samples[name].append(program.turn().seconds * 1e3)
         if len(arena.model.request_times()) != _TOOL_CALLS + 1:
             raise BenchError(f"the turn did not make {_TOOL_CALLS} tool calls")
-        return seconds * 1e3
-
-    samples = _alternate(arena, runs, measure)
     return [Figure(f"{_TOOL_CALLS} tool reads", "ms", medians(samples))]
 
 

@@ -569,7 +569,7 @@ export interface TurnSteered extends EventBase {
 export interface TurnCompleted extends EventBase {
   type: "turn.completed";
   stopReason: StopReason;
-  usage?: Usage;
+  usage: Usage;
   cost?: Cost;
   costUsd?: number;
   durationMs?: number;
@@ -603,7 +603,7 @@ export interface MessageAdded extends EventBase {
   depth?: number;
   version?: number;
   createdAt?: string;
-  meta?: { [name: string]: unknown };
+  meta: { [name: string]: unknown };
 }
 
 /** The message is on disk; with what is known only at its end. */

@@ -47,9 +47,12 @@ class Emit(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ToolSpec:
-    """A tool as the model is told of it. `schema` is JSON Schema for the arguments."""
+    """A tool as the model is told of it. `schema` is JSON Schema for the arguments.
+
+    Specs are compared by identity: what a provider makes of one is worth keeping.
+    """
 
     name: str
     description: str

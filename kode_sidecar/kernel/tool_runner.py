@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import groupby
 
 import msgspec
@@ -24,13 +25,15 @@ from kode_sidecar.kernel.contracts import (
 
 def tool_specs(tools: Sequence[Tool]) -> tuple[ToolSpec, ...]:
     """What the model is told: the params struct's docstring and its JSON Schema."""
-    return tuple(
-        ToolSpec(
-            name=tool.name,
-            description=(tool.params.__doc__ or "").strip(),
-            schema=msgspec.json.schema(tool.params),
-        )
-        for tool in tools
+    return tuple(_spec(tool.name, tool.params) for tool in tools)
+
+
+@lru_cache(maxsize=256)
+def _spec(name: str, params: type[msgspec.Struct]) -> ToolSpec:
+    return ToolSpec(
+        name=name,
+        description=(params.__doc__ or "").strip(),
+        schema=msgspec.json.schema(params),
     )
 
 

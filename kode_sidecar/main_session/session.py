@@ -247,7 +247,6 @@ class Session:
                 mode=turn.mode,
             )
         )
-        log_messages(self._services.log, turn.id, self._services.provider, messages)
         for message in messages:
             self._report_message(message, turn.id)
         self._name_after(blocks)
@@ -316,8 +315,7 @@ class Session:
         """Report the end, save everything, then let the last event out."""
         turn.ending = True
         self._stopped_at_limit = end.stop_reason == "max_tool_rounds"
-        answers = [message for message in turn.context.messages if message.role != "user"]
-        log_messages(self._services.log, turn.id, self._services.provider, answers)
+        log_messages(self._services.log, turn.id, self._services.provider, turn.context.messages)
         log_end(self._services.log, self.id, turn.id, end, duration_ms)
         self._totals.add(turn.context.totals)
         self.stream.hold()

@@ -10,7 +10,7 @@ from functools import partial
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeGuard, Union, cast, get_args, get_origin
 
-from msgspec import Struct, UnsetType
+from msgspec import NODEFAULT, Struct, UnsetType
 from msgspec.structs import FieldInfo, fields
 
 from kode_sidecar.domain import agent_event, change_set, message
@@ -167,14 +167,19 @@ def _struct(cls: type[Struct], wire_names: dict[str, str], *, sent_only: bool) -
 
 
 def _field(info: FieldInfo, *, sent_only: bool, omits: bool) -> WireField:
-    """What only the server sends is always there unless it leaves out defaults, null included."""
+    """What only the server sends is always there unless it leaves out defaults, null included.
+
+    msgspec never leaves out what a factory of ours made.
+    """
     parts = get_args(info.type) if _is_union(info.type) else (info.type,)
     dropped: set[Any] = {UnsetType}
     if sent_only and omits and info.default is None:
         dropped.add(NoneType)
     kept = tuple(part for part in parts if part not in dropped)
     shape = _shape(kept[0] if len(kept) == 1 else Union[kept])  # noqa: UP007 (made at run time)
-    required = info.required or (sent_only and not omits and UnsetType not in parts)
+    made = info.default_factory not in (NODEFAULT, dict, list)
+    always = sent_only and (made or not omits) and UnsetType not in parts
+    required = info.required or always
     return WireField(info.encode_name, shape, required, None if required else _default(info))
 
 

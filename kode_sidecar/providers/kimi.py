@@ -5,6 +5,7 @@ were seen to refuse. Equal requests give equal bytes, so the host's prefix cache
 """
 
 import json
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -66,6 +67,7 @@ def new_decoder(
     return AnswerDecoder(ChatDecoder(price=profile.price, tool_names=names, errors=errors))
 
 
+@lru_cache(maxsize=256)
 def _tool(tool: ToolSpec) -> dict[str, Any]:
     function = {
         "name": tool.name,

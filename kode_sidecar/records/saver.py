@@ -76,13 +76,13 @@ class Saver:
         return request.future
 
     def later(self, key: Hashable, job: Job) -> None:
-        """Run `job` soon, before any save asked for after it; never waits and never fails.
+        """Run `job` along with the next save, after it was answered; never waits and never fails.
 
-        A job that waits under the same key is replaced: only the newest matters.
+        A job that waits under the same key is replaced: only the newest matters. It does not wake
+        the thread: what is appended is saved soon anyway, and now the model is being asked.
         """
         with self._changed:
             self._waiting.jobs[key] = job
-            self._changed.notify()
 
     def close(self, timeout_s: float = 2.0) -> None:
         """Finish what waits and stop the thread."""
@@ -94,14 +94,14 @@ class Saver:
     def _run(self) -> None:
         while True:
             with self._changed:
-                while not (self._waiting.jobs or self._waiting.requests or self._closing):
+                while not (self._waiting.requests or self._closing):
                     self._changed.wait()
                 batch, self._waiting = self._waiting, _Batch()
             if not (batch.jobs or batch.requests):
                 return
+            _answer(batch.requests)
             for job in batch.jobs.values():
                 _failure_of(job)
-            _answer(batch.requests)
 
 
 def _answer(requests: Iterable[_Request]) -> None:
