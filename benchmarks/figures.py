@@ -1,7 +1,7 @@
 """A figure of several programs, its limit, and the table of all of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from statistics import median
 from typing import Any, Literal
 
@@ -25,7 +25,6 @@ class Figure:
     most: float | None = None
     base: float | None = None
     base_name: str = ""
-    details: Mapping[str, float] = field(default_factory=dict[str, float])
 
     @property
     def ratio(self) -> float | None:
@@ -56,8 +55,8 @@ class Figure:
             "mostRatio": self.most_ratio,
             "most": self.most,
             "base": self.base,
+            "baseName": self.base_name or None,
             "verdict": self.verdict,
-            "details": dict(self.details),
         }
 
 

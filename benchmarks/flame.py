@@ -22,7 +22,7 @@ def draw(arena: Arena, graph: Path) -> None:
     beside = str(Path(sys.executable).parent)
     py_spy = shutil.which("py-spy", path=beside) or shutil.which("py-spy")
     if py_spy is None:
-        raise FlameError("py-spy is missing: python -m pip install py-spy")
+        raise FlameError(f"py-spy is missing: {sys.executable} -m pip install py-spy")
     program = arena.spawn(SIDECAR, hook="let_attach")
     try:
         program.open()

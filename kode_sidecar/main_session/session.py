@@ -315,8 +315,6 @@ class Session:
         """Report the end, save everything, then let the last event out."""
         turn.ending = True
         self._stopped_at_limit = end.stop_reason == "max_tool_rounds"
-        log_messages(self._services.log, turn.id, self._services.provider, turn.context.messages)
-        log_end(self._services.log, self.id, turn.id, end, duration_ms)
         self._totals.add(turn.context.totals)
         self.stream.hold()
         try:
@@ -328,6 +326,13 @@ class Session:
         finally:
             self._turn = None
             self.stream.release()
+            # Last, because the log's thread would compete with all of the above.
+            self._log(turn, end, duration_ms)
+
+    def _log(self, turn: _RunningTurn, end: TurnEnd, duration_ms: int) -> None:
+        log, provider = self._services.log, self._services.provider
+        log_messages(log, turn.id, provider, turn.context.messages)
+        log_end(log, self.id, turn.id, end, duration_ms)
 
     def _keep_unsent(self, turn: _RunningTurn) -> None:
         """What was said to a turn that ended before its next step; the next turn has it."""

@@ -65,17 +65,21 @@ class SessionRegistry:
         )
         return SessionNewResult(session_id=session_id, seq=records.journal.last_seq)
 
-    async def get(self, session_id: str) -> "Session":
-        """Waits for the agent, and only then for anything. Raises KodeError `SessionNotFound`."""
-        session = self._sessions.get(session_id)
-        if session is not None:
-            return session
-        if session_id not in self._new:
+    def find(self, session_id: str) -> "Session | None":
+        """The session if anything was asked of it yet. Raises KodeError `SessionNotFound`."""
+        if session_id not in self._new and session_id not in self._sessions:
             raise KodeError(
                 "SessionNotFound",
                 f"There is no session {session_id!r} in this process; create one with "
                 "kode/session/new.",
             )
+        return self._sessions.get(session_id)
+
+    async def get(self, session_id: str) -> "Session":
+        """Waits for the agent, and only then for anything. Raises KodeError `SessionNotFound`."""
+        session = self.find(session_id)
+        if session is not None:
+            return session
         await self._ready.wait()
         assert self._run is not None
         if session_id in self._new:

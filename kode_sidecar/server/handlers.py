@@ -76,9 +76,10 @@ class Handlers:
         result, release = await session.start_turn(params)
         return Reply(result, after=release)
 
-    async def _turn_cancel(self, params: TurnCancelParams) -> TurnCancelResult:
-        session = await self._sessions.get(params.session_id)
-        return TurnCancelResult(cancelled=session.cancel(params.turn_id))
+    def _turn_cancel(self, params: TurnCancelParams) -> TurnCancelResult:
+        session = self._sessions.find(params.session_id)
+        cancelled = session is not None and session.cancel(params.turn_id)
+        return TurnCancelResult(cancelled=cancelled)
 
     async def _turn_steer(self, params: TurnSteerParams) -> Reply:
         session = await self._sessions.get(params.session_id)

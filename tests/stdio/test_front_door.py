@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 
 from kode_sidecar.framing import encode_frame
+from tests.support.program import ROOT, SERVE
 from tests.support.stdio_process import (
-    ROOT,
+    ECHO_APP,
     StdioProcess,
     frame,
     initialize,
     notification,
+    ping,
     request,
 )
 
@@ -46,9 +48,10 @@ def check_error_data(response: Any) -> None:
     assert error["data"]["message"] == error["message"]
 
 
+@pytest.mark.program
 def test_bad_bodies_are_answered_and_the_rest_goes_on() -> None:
     # W1
-    with StdioProcess() as process:
+    with StdioProcess(SERVE) as process:
         for body, code in BAD_BODIES:
             process.send_raw(encode_frame(body))
             response = process.next()
@@ -79,8 +82,9 @@ def test_requests_before_initialize() -> None:
         assert process.result("test/marks") == []
 
 
+@pytest.mark.program
 def test_a_refused_initialize_may_be_followed_by_a_good_one() -> None:
-    with StdioProcess() as process:
+    with StdioProcess(SERVE) as process:
 
         def attempt(**options: Any) -> Any:
             process.send(initialize(initializationOptions={"kode": options}))
@@ -98,33 +102,35 @@ def test_a_refused_initialize_may_be_followed_by_a_good_one() -> None:
         assert process.answer(0)["error"]["code"] == -32602
         process.send(request(0, "initialize"))
         assert "capabilities" in process.answer(0)["result"]
-        assert process.result("test/echo", {"a": 1}) == {"a": 1}
+        assert process.ping({"a": 1}) == {"a": 1}
 
 
+@pytest.mark.program
 @pytest.mark.parametrize("size", [1, 3])
 def test_a_trickled_handshake(size: int) -> None:
-    with StdioProcess() as process:
-        stream = frame(initialize()) + frame(request(1, "test/echo", {"text": "字😀"}))
+    with StdioProcess(SERVE) as process:
+        stream = frame(initialize()) + frame(ping(1, "字😀"))
         for start in range(0, len(stream), size):
             process.send_raw(stream[start : start + size])
         assert "result" in process.answer(0)
-        assert process.answer(1)["result"] == {"text": "字😀"}
+        assert process.answer(1)["result"] == {"echo": "字😀"}
 
 
+@pytest.mark.program
 def test_messages_glued_to_initialize_are_not_lost() -> None:
-    with StdioProcess() as process:
-        echoes = [request(n, "test/echo", {"n": n}) for n in range(1, 50)]
-        process.send(initialize(), *echoes)
+    with StdioProcess(SERVE) as process:
+        process.send(initialize(), *(ping(n, n) for n in range(1, 50)))
         assert process.next()["id"] == 0
-        assert [process.answer(n)["result"]["n"] for n in range(1, 50)] == list(range(1, 50))
+        assert [process.answer(n)["result"]["echo"] for n in range(1, 50)] == list(range(1, 50))
 
 
 @pytest.mark.parametrize(
     "ending", [frame(notification("exit")), b"", b"Content-Length: x\r\n\r\n", b"nonsense\n"]
+@pytest.mark.program
 )
 def test_ends_with_code_1(ending: bytes) -> None:
     # W1, W4: `exit`, end of input and lost framing before `initialize`
-    with StdioProcess() as process:
+    with StdioProcess(SERVE) as process:
         process.send_raw(frame(request(1, "early")) + ending)
         if not ending:
             process.close_stdin()
@@ -135,20 +141,22 @@ def test_ends_with_code_1(ending: bytes) -> None:
             assert (said[1]["id"], said[1]["error"]["code"]) == (None, -32700)
 
 
+@pytest.mark.program
 def test_a_client_that_does_not_read_yet() -> None:
     # W2: 20,000 refusals fit no pipe; the reader goes on and all are written in the end
-    with StdioProcess(reading=False) as process:
+    with StdioProcess(SERVE, reading=False) as process:
         process.send(*(request(n, "early") for n in range(1, 20_001)))
-        process.send(initialize(), request("last", "test/echo", {}))
+        process.send(initialize(), ping("last", "x"))
         process.start_reading()
         ids = [process.next()["id"] for _ in range(20_001)]
         assert ids == [*range(1, 20_001), 0]
-        assert process.answer("last")["result"] == {}
+        assert process.answer("last")["result"] == {"echo": "x"}
 
 
+@pytest.mark.program
 def test_end_of_input_while_the_client_does_not_read() -> None:
     # W4
-    with StdioProcess(reading=False) as process:
+    with StdioProcess(SERVE, reading=False) as process:
         process.send(*(request(n, "early") for n in range(5_000)))
         process.close_stdin()
         assert process.wait() == 1
@@ -172,17 +180,22 @@ def test_nothing_heavy_is_imported_before_the_answer() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_closed_standard_streams() -> None:
-    # started with stderr or with everything closed
-    if sys.platform == "win32":
-        pytest.skip("POSIX shell")
-    app = f"{sys.executable} {ROOT}/tests/support/echo_app.py"
-    with StdioProcess(["sh", "-c", f"exec {app} 2>&-"]) as process:
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX shell")
+def test_strays_of_a_process_started_without_stderr() -> None:
+    with StdioProcess(["sh", "-c", 'exec "$@" 2>&-', "sh", *ECHO_APP]) as process:
         process.start()
         assert process.result("test/print") is None
         assert process.result("test/echo", {"a": 1}) == {"a": 1}
+
+
+@pytest.mark.program
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX shell")
+def test_a_program_started_with_closed_streams() -> None:
+    with StdioProcess(["sh", "-c", 'exec "$@" 2>&-', "sh", *SERVE]) as process:
+        process.start()
+        assert process.ping(1) == 1
     done = subprocess.run(
-        ["sh", "-c", f"exec {app} <&- >&-"],
+        ["sh", "-c", 'exec "$@" <&- >&-', "sh", *SERVE],
         cwd=ROOT,
         capture_output=True,
         env={"PYTHONPATH": str(ROOT)},

@@ -2,6 +2,10 @@
 
 from typing import Any
 
+import pytest
+
+from kode_sidecar import __version__
+from tests.support.program import SERVE
 from tests.support.stdio_process import StdioProcess, notification, request
 
 COMMAND = "workspace/executeCommand"
@@ -108,10 +112,11 @@ def test_a_running_command_is_cancelled() -> None:
         assert process.result("test/echo", {}) == {}
 
 
+@pytest.mark.program
 def test_an_unusual_initialize_does_not_break_pygls() -> None:
-    with StdioProcess() as process:
+    with StdioProcess(SERVE) as process:
         process.start(
             capabilities={"general": {"positionEncodings": 5}, "textDocument": {"hover": 7}},
             workspaceFolders="nonsense",
         )
-        assert process.result(COMMAND, {"command": "kode.doctor"})["arguments"] == []
+        assert process.result(COMMAND, {"command": "kode.doctor"})["version"] == __version__

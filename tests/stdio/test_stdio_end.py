@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.program import SERVE
 from tests.support.stdio_process import (
     HANG_SECONDS,
     StdioProcess,
@@ -74,16 +75,18 @@ def test_what_was_sent_before_the_end_of_input_is_answered() -> None:
         assert answers == list(range(500))
 
 
+@pytest.mark.program
 def test_shutdown_exit_and_end_of_input_at_once() -> None:
-    with StdioProcess() as process:
+    with StdioProcess(SERVE) as process:
         process.send(initialize(), request(1, "shutdown"), notification("exit"))
         process.close_stdin()
         assert process.wait() == 0
         assert [m["id"] for m in process.rest() if "id" in m] == [0, 1]
 
 
+@pytest.mark.program
 def test_end_of_input_after_shutdown() -> None:
-    with StdioProcess() as process:
+    with StdioProcess(SERVE) as process:
         process.send(initialize(), request(1, "shutdown"))
         process.close_stdin()
         assert process.wait() == 0
@@ -141,19 +144,21 @@ def test_the_editor_process_is_gone(blocked: bool) -> None:
         assert gone(child)
 
 
+@pytest.mark.program
 def test_an_editor_process_that_never_was() -> None:
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
-    with StdioProcess() as process:
+    with StdioProcess(SERVE) as process:
         process.start(processId=dead.pid)
         assert process.wait() == 1
 
 
+@pytest.mark.program
 @pytest.mark.parametrize("process_id", [0, -1, True, 1.5, "7", 2**40])
 def test_nonsense_process_ids_are_ignored(process_id: Any) -> None:
-    with StdioProcess() as process:
+    with StdioProcess(SERVE) as process:
         process.start(processId=process_id)
-        assert process.result("test/echo", {}) == {}
+        assert process.ping(1) == 1
         process.call("shutdown")
         process.send(notification("exit"))
         assert process.wait() == 0
@@ -170,6 +175,35 @@ def test_signals(name: str, blocked: bool) -> None:
         os.kill(process.process.pid, getattr(signal, name))
         assert process.wait() == 1
         assert gone(child)
+
+
+@pytest.mark.program
+@pytest.mark.parametrize(
+    "end",
+    [
+        *("end of input", "exit", "a dead editor"),
+        *(pytest.param(name, marks=POSIX) for name in ("SIGTERM", "SIGINT", "SIGHUP")),
+    ],
+)
+def test_the_program_ends(end: str) -> None:
+    editor = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    with StdioProcess(SERVE) as process:
+        process.start(processId=editor.pid)
+        process.result("kode/session/new", {})
+        match end:
+            case "end of input":
+                process.close_stdin()
+            case "exit":
+                process.send(notification("exit"))
+            case "a dead editor":
+                editor.kill()
+                editor.wait()
+            case _:
+                os.kill(process.process.pid, getattr(signal, end))
+        assert process.wait() == 1
+        process.rest()
+        assert process.stderr == b""
+    editor.communicate()
 
 
 @pytest.mark.parametrize("fails", ["load", "build"])

@@ -7,27 +7,30 @@ import pytest
 
 from kode_sidecar.framing import encode_frame
 from tests.stdio.test_front_door import BAD_BODIES, check_error_data
-from tests.support.stdio_process import StdioProcess, frame, notification, request
+from tests.support.program import SERVE
+from tests.support.stdio_process import StdioProcess, frame, notification, ping, request
 
 OPEN = {"uri": "file:///a.py", "languageId": "python", "version": 1, "text": "x"}
 
 
+@pytest.mark.program
 def test_bad_bodies_are_answered_and_the_rest_goes_on() -> None:
     # W1
-    with StdioProcess() as process:
+    with StdioProcess(SERVE) as process:
         process.start()
         for body, code in BAD_BODIES:
             process.send_raw(encode_frame(body))
             response = process.answer(None)
             assert response["error"]["code"] == code, body[:60]
             check_error_data(response)
-        assert process.result("test/echo", {"a": 1}) == {"a": 1}
+        assert process.ping({"a": 1}) == {"a": 1}
         assert b"Traceback" not in process.stderr
 
 
+@pytest.mark.program
 def test_header_forms() -> None:
     # W1: case, blanks, unknown headers
-    with StdioProcess() as process:
+    with StdioProcess(SERVE) as process:
         process.start()
         forms = [
             b"content-length:%d",
@@ -35,9 +38,9 @@ def test_header_forms() -> None:
             b"X-Y: z\r\nContent-length: %d\r\nQ:",
         ]
         for n, header in enumerate(forms):
-            body = json.dumps(request(n, "test/echo", {"n": n})).encode()
+            body = json.dumps(ping(n, n)).encode()
             process.send_raw(header % len(body) + b"\r\n\r\n" + body)
-            assert process.answer(n)["result"] == {"n": n}
+            assert process.answer(n)["result"] == {"echo": n}
 
 
 @pytest.mark.parametrize(
@@ -49,13 +52,14 @@ def test_header_forms() -> None:
         b"no header at all\n",
         b"X: " + b"x" * 9000,
     ],
+@pytest.mark.program
 )
 def test_lost_framing_is_answered_and_ends_the_process(garbage: bytes) -> None:
     # W1: -32700 with id null after the answers to what came before, exit 1
-    with StdioProcess() as process:
+    with StdioProcess(SERVE) as process:
         process.start()
-        process.send_raw(frame(request(1, "test/later", {})) + garbage)
-        process.answer(1)
+        process.send_raw(frame(request(1, "kode/session/new", {})) + garbage)
+        assert process.answer(1)["result"]["seq"] == 0
         assert process.answer(None)["error"]["code"] == -32700
         assert process.wait() == 1
 
@@ -82,41 +86,51 @@ def test_ids() -> None:
         assert process.answer(1)["result"] == {"again": 1}
 
 
+@pytest.mark.program
 def test_params() -> None:
-    with StdioProcess() as process:
+    with StdioProcess(SERVE) as process:
         process.start()
-        assert process.result("test/echo") == {}
-        process.send({"jsonrpc": "2.0", "id": 5, "method": "test/echo", "params": None})
-        assert process.answer(5)["result"] == {}
-        error = process.call("test/echo", [1, 2])["error"]
+        assert process.result("kode/ping") == {"echo": None}
+        process.send({"jsonrpc": "2.0", "id": 5, "method": "kode/ping", "params": None})
+        assert process.answer(5)["result"] == {"echo": None}
+        error = process.call("kode/ping", [1, 2])["error"]
         assert error["code"] == -32602
-        error = process.call("test/typed", {"sessionId": "s", "input": [{"type": "text"}]})["error"]
+        wrong = {"sessionId": "s", "input": [{"type": "text"}]}
+        error = process.call("kode/turn/start", wrong)["error"]
         assert error["code"] == -32602
         assert error["data"]["details"] == {"path": "$.input[0].text"}
         assert "$.input[0].text" in error["message"]
         # keys that trip pygls up are just data here
         tricky = {"jsonrpc": "1", "type_name": 1, "class": {"jsonrpc": "2.0", "id": 1}, "a-b": 2}
-        assert process.result("test/echo", tricky) == tricky
+        assert process.ping(tricky) == tricky
 
 
+@pytest.mark.program
 def test_lone_surrogates() -> None:
+    with StdioProcess(SERVE) as process:
+        process.start()
+        echo = rb'"\udc00\ud83d\ude00"'
+        body = rb'{"jsonrpc":"2.0","id":1,"method":"kode/ping","params":{"echo":%b}}' % echo
+        process.send_raw(encode_frame(body))
+        assert process.answer(1)["result"] == {"echo": "\ufffd😀"}
+
+
+def test_lone_surrogates_of_ours() -> None:
     with StdioProcess() as process:
         process.start()
-        body = rb'{"jsonrpc":"2.0","id":1,"method":"test/echo","params":{"t":"\udc00\ud83d\ude00"}}'
-        process.send_raw(encode_frame(body))
-        assert process.answer(1)["result"] == {"t": "\ufffd😀"}
         assert process.result("test/surrogate") == {"text": "a\ufffdb"}
 
 
+@pytest.mark.program
 def test_life_cycle() -> None:
     # W4
-    with StdioProcess() as process:
+    with StdioProcess(SERVE) as process:
         process.start()
         assert process.call("initialize", {"capabilities": {}})["error"]["code"] == -32600
-        process.send(request(1, "test/later", {}), request(2, "shutdown"))
-        assert process.answer(1)["result"] == {}
+        process.send(request(1, "kode/session/new", {}), request(2, "shutdown"))
+        assert process.answer(1)["result"]["seq"] == 0
         assert process.answer(2)["result"] is None
-        for method in ("test/echo", "shutdown", "initialize", "nope", "workspace/executeCommand"):
+        for method in ("kode/ping", "shutdown", "initialize", "nope", "workspace/executeCommand"):
             assert process.call(method, {})["error"]["code"] == -32600
         process.send(notification("exit"))
         assert process.wait() == 0
@@ -153,15 +167,17 @@ def test_handlers_that_fail() -> None:
         assert b"test/raise failed (e1)" in process.stderr
 
 
+@pytest.mark.program
 def test_unknown_methods() -> None:
-    with StdioProcess() as process:
+    with StdioProcess(SERVE) as process:
         process.start()
-        for method in ("nope", "$/nope", "textDocument/hover", "test/mark", "initialized"):
+        synced = "textDocument/didOpen"
+        for method in ("nope", "$/nope", "textDocument/hover", synced, "initialized"):
             response = process.call(method, {})
             assert response["error"]["code"] == -32601
             check_error_data(response)
-        process.send(notification("$/nope", {}), notification("nope"), notification("test/echo"))
-        assert process.result("test/echo") == {}
+        process.send(notification("$/nope", {}), notification("nope"), notification("kode/ping"))
+        assert process.ping(1) == 1
 
 
 def test_broken_document_sync_is_told() -> None:
@@ -185,12 +201,19 @@ def test_broken_document_sync_is_told() -> None:
         assert process.result("test/marks") == [["textDocument/didOpen", "file:///a.py"]]
 
 
+@pytest.mark.program
 def test_pipelined_requests_all_get_their_replies() -> None:
-    # W5: 2,000 requests, sync and async and failing, in one go
-    with StdioProcess() as process:
+    # W5: 2,000 requests, sync and async, good and bad, in one go
+    with StdioProcess(SERVE) as process:
         process.start()
-        methods = ["test/echo", "test/later", "test/raise", "nope", "test/typed"]
-        sent = [request(n, methods[n % 5], {"n": n}) for n in range(2_000)]
+        kinds: list[tuple[str, Any, int | None]] = [
+            ("kode/ping", {}, None),
+            ("kode/turn/start", {"sessionId": "nobody", "input": []}, -33001),
+            ("kode/turn/cancel", {"sessionId": "nobody"}, -33001),
+            ("nope", {}, -32601),
+            ("kode/turn/start", {"input": 5}, -32602),
+        ]
+        sent = [request(n, kinds[n % 5][0], kinds[n % 5][1] | {"echo": n}) for n in range(2_000)]
         process.send(*sent)
         got: dict[int, Any] = {}
         while len(got) < 2_000:
@@ -199,26 +222,27 @@ def test_pipelined_requests_all_get_their_replies() -> None:
                 assert message["id"] not in got
                 got[message["id"]] = message
         for n in range(2_000):
-            expected = {0: None, 1: None, 2: -32603, 3: -32601, 4: -32602}[n % 5]
-            assert got[n].get("error", {}).get("code") == expected
-            if expected is None:
-                assert got[n]["result"] == {"n": n}
+            assert got[n].get("error", {}).get("code") == kinds[n % 5][2]
+            if n % 5 == 0:
+                assert got[n]["result"] == {"echo": n}
 
 
+@pytest.mark.program
 def test_a_flood_of_unknown_notifications() -> None:
     # 20,000 of them leave the server as it was
-    with StdioProcess() as process:
+    with StdioProcess(SERVE) as process:
         process.start()
         flood = b"".join(
             frame(notification("$/unknown" if n % 2 else "unknown/thing", {"n": n}))
             for n in range(20_000)
         )
-        process.send_raw(flood + frame(request(1, "test/echo", {})))
-        assert process.answer(1)["result"] == {}
+        process.send_raw(flood + frame(ping(1, "x")))
+        assert process.answer(1)["result"] == {"echo": "x"}
 
 
+@pytest.mark.program
 def test_a_body_of_many_megabytes() -> None:
-    with StdioProcess() as process:
+    with StdioProcess(SERVE) as process:
         process.start()
         text = "x字" * 4_000_000
-        assert process.result("test/echo", {"text": text}) == {"text": text}
+        assert process.ping(text) == text

@@ -4,7 +4,15 @@ import sys
 
 import pytest
 
-from tests.support.stdio_process import StdioProcess, frame, initialize, notification, request
+from tests.support.program import SERVE
+from tests.support.stdio_process import (
+    StdioProcess,
+    frame,
+    initialize,
+    notification,
+    ping,
+    request,
+)
 
 MEGABYTE = 1 << 20
 
@@ -64,11 +72,12 @@ def test_exit_of_a_process_nobody_reads_from() -> None:
         assert process.wait() == 1
 
 
+@pytest.mark.program
 def test_a_client_that_leaves_too_much_unread() -> None:
     # beyond the hard limit the process cancels all and exits 1
-    with StdioProcess(reading=False) as process:
+    with StdioProcess(SERVE, reading=False) as process:
         process.send(initialize())
-        big = frame(request(1, "test/echo", {"x": "x" * (4 * MEGABYTE)}))
+        big = frame(ping(1, "x" * (4 * MEGABYTE)))
         try:
             for _ in range(30):
                 process.send_raw(big)

@@ -16,7 +16,8 @@ from typing import Any
 from kode_sidecar.client.connection import Frame
 from kode_sidecar.client.uris import uri_of
 from tests.support.model_script import answer, hold, text, thinking, tool_call
-from tests.support.sidecar import HANG_SECONDS, ROOT, only_change_set, sidecar
+from tests.support.program import ROOT
+from tests.support.sidecar import HANG_SECONDS, only_change_set, sidecar
 
 Json = dict[str, Any]
 GOLDEN = ROOT / "protocol" / "examples" / "session.jsonl"

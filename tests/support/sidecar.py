@@ -16,10 +16,7 @@ from kode_sidecar.client.handshake import Handshake
 from kode_sidecar.client.session_view import ChangeSetView, TurnView
 from kode_sidecar.client.watch import Watch
 from kode_sidecar.demo.model_server import ModelServer, RecordedResponse, Recording
-
-ROOT = Path(__file__).resolve().parents[2]
-FROZEN = os.environ.get("KODE_TEST_EXE")
-"""The built program to test instead of the source."""
+from tests.support.program import ROOT, SERVE
 
 HANG_SECONDS = 60.0
 """Nothing takes this long; a test that waits for it has found a hang."""
@@ -99,6 +96,7 @@ async def sidecar(
     handshake: Mapping[str, Any] | None = None,
     recording: Recording | None = None,
     initialize: bool = True,
+    command: Sequence[str] = SERVE,
 ) -> AsyncIterator[World]:
     """Spawn it. `environment` adds variables, None removes one; KODE_HOME is the test's own."""
     recorded = recording or Recording(tuple(responses))
@@ -110,7 +108,6 @@ async def sidecar(
                 env.pop(name, None)
             else:
                 env[name] = value
-        command = [FROZEN, "serve"] if FROZEN else None
         async with await Client.spawn(command, env=env, cwd=Path.home()) as client:
             editor = Editor(client)
             watch = Watch(client)

@@ -7,12 +7,11 @@ import queue
 import subprocess
 import sys
 import threading
-from pathlib import Path
 from typing import Any
 
 from kode_sidecar.framing import FrameDecoder, encode_frame
+from tests.support.program import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 ECHO_APP = [sys.executable, str(ROOT / "tests" / "support" / "echo_app.py")]
 
 HANG_SECONDS = 60.0
@@ -33,6 +32,11 @@ def request(request_id: Any, method: str, params: Any = None) -> dict[str, Any]:
 def notification(method: str, params: Any = None) -> dict[str, Any]:
     message = {"jsonrpc": "2.0", "method": method}
     return message if params is None else message | {"params": params}
+
+
+def ping(request_id: Any, echo: Any = None) -> dict[str, Any]:
+    """The question that `kode/ping` answers with the same `echo`."""
+    return request(request_id, "kode/ping", {"echo": echo})
 
 
 def initialize(**params: Any) -> dict[str, Any]:
@@ -158,6 +162,10 @@ class StdioProcess:
         response = self.call(method, params)
         assert "error" not in response, response
         return response["result"]
+
+    def ping(self, value: Any = None) -> Any:
+        """What comes back from the program itself, through `kode/ping`."""
+        return self.result("kode/ping", {"echo": value})["echo"]
 
     def start(self, **params: Any) -> Any:
         """Handshake; the result of `initialize`."""
