@@ -60,10 +60,11 @@ class Figure:
         }
 
 
-Samples = Mapping[str, Sequence[float | None]]
+Samples = dict[str, list[float | None]]
+"""By program."""
 
 
-def medians(samples: Samples) -> dict[str, float | None]:
+def medians(samples: Mapping[str, Sequence[float | None]]) -> dict[str, float | None]:
     """The median of each program's samples; None where one is missing."""
     return {name: _median(values) for name, values in samples.items()}
 

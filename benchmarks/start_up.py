@@ -2,23 +2,25 @@
 
 from collections import defaultdict
 
-from benchmarks.figures import Figure, medians
+from benchmarks.figures import Figure, Samples, medians
 from benchmarks.programs import PROGRAMS, Arena
 
 
 def start_up(arena: Arena, runs: int) -> list[Figure]:
-    """Spawn → `initialize`, against the same interpreter doing nothing; spawn → first session."""
+    """From the spawn to `initialize`, to a session, to the first prompt's request."""
     python: list[float] = []
-    initialized: dict[str, list[float | None]] = defaultdict(list)
-    opened: dict[str, list[float | None]] = defaultdict(list)
+    initialized: Samples = defaultdict(list)
+    opened: Samples = defaultdict(list)
+    asked: Samples = defaultdict(list)
     for run in range(runs + 1):
         plain_ms = arena.plain_python() * 1e3
         times = {name: _spawn(arena, name) for name in PROGRAMS}
         if run:  # the first fills the caches of the disk
             python.append(plain_ms)
-            for name, (initialize_ms, session_ms) in times.items():
-                initialized[name].append(initialize_ms)
-                opened[name].append(session_ms)
+            for name, (initialized_ms, opened_ms, asked_ms) in times.items():
+                initialized[name].append(initialized_ms)
+                opened[name].append(opened_ms)
+                asked[name].append(asked_ms)
     return [
         Figure(
             "spawn to initialize",
@@ -29,14 +31,20 @@ def start_up(arena: Arena, runs: int) -> list[Figure]:
             base_name="python -c pass",
         ),
         Figure("spawn to first session", "ms", medians(opened), most_ratio=1.5),
+        Figure("spawn to first request", "ms", medians(asked)),
     ]
 
 
-def _spawn(arena: Arena, name: str) -> tuple[float, float]:
+def _spawn(arena: Arena, name: str) -> tuple[float, float, float]:
+    arena.model.plan(n=1)
     program = arena.spawn(name)
     try:
         program.open()
+        program.turn()
     finally:
         program.process.close()
-    spawned_ns = program.process.spawned_ns
-    return (program.initialized_ns - spawned_ns) / 1e6, (program.opened_ns - spawned_ns) / 1e6
+    moments = (program.initialized_ns, program.opened_ns, arena.model.request_times()[0])
+    initialized_ms, opened_ms, asked_ms = (
+        (moment - program.process.spawned_ns) / 1e6 for moment in moments
+    )
+    return initialized_ms, opened_ms, asked_ms

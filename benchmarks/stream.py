@@ -3,7 +3,7 @@
 from collections import defaultdict
 
 from benchmarks import usage
-from benchmarks.figures import Figure, medians, quantile
+from benchmarks.figures import Figure, Samples, medians, quantile
 from benchmarks.programs import PROGRAMS, Arena, settle
 
 PACED_DELTAS = 300
@@ -12,8 +12,6 @@ FLAT_DELTAS = 20_000
 _SIZE = 40
 _GAP_MS = 10
 _IDLE_SECONDS = 0.3
-
-Samples = dict[str, list[float | None]]
 
 
 def paced(arena: Arena, runs: int) -> list[Figure]:

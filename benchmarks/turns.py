@@ -3,11 +3,9 @@
 from collections import defaultdict
 from collections.abc import Callable
 
-from benchmarks.figures import Figure, medians
+from benchmarks.figures import Figure, Samples, medians
 from benchmarks.process import BenchError
 from benchmarks.programs import PROGRAMS, READ_ME, SIDECAR, Arena, Program, settle
-
-Samples = dict[str, list[float | None]]
 
 _TOOL_CALLS = 10
 _CANCEL_AT = 20

@@ -5,11 +5,13 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from kode_sidecar import __version__
 from kode_sidecar.demo import DemoOptions, play
 from kode_sidecar.doctor import examine
 from kode_sidecar.errors import KodeError
+from kode_sidecar.protocol.export import generate
 from kode_sidecar.settings import load_settings
 
 Serve = Callable[[str | None], int]
@@ -21,6 +23,8 @@ def run_command(arguments: Sequence[str], serve: Serve) -> int:
     try:
         if options.command == "doctor":
             return _doctor(options.env_file)
+        if options.command == "protocol":
+            return _protocol(options.out)
         if options.command == "demo":
             return asyncio.run(play(_demo_options(options)))
         return serve(options.env_file)
@@ -47,13 +51,28 @@ def _parser() -> argparse.ArgumentParser:
     demo = commands.add_parser("demo", help="play a recorded turn through the real process")
     demo.add_argument("--live", action="store_true", help="ask the real service (KIMI_API_KEY)")
     demo.add_argument("--fast", action="store_true", help="no pauses")
-    demo.add_argument("--locale", choices=("zh", "en"), default="en", help="language of the demo")
+    demo.add_argument("--locale", choices=("zh", "en"), help="language; the system's by default")
+    protocol = commands.add_parser(
+        "protocol", help="write the wire contract: JSON Schema, TypeScript, method reference"
+    )
+    protocol.add_argument("--out", metavar="DIR", required=True, type=Path, help="where to")
     parser.set_defaults(env_file=None)
     return parser
 
 
 def _demo_options(options: argparse.Namespace) -> DemoOptions:
     return DemoOptions(live=options.live, fast=options.fast, locale=options.locale)
+
+
+def _protocol(folder: Path) -> int:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, data in generate().items():
+            (folder / name).write_bytes(data)
+            print(folder / name)
+    except OSError as error:
+        raise KodeError("Storage", f"Cannot write to {folder}: {error.strerror}.") from None
+    return 0
 
 
 def _doctor(env_file: str | None) -> int:

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from kode_sidecar.client.fold import SessionFold
 from kode_sidecar.client.normal_form import Notification
 from tests.support.golden_session import GOLDEN, play, read_golden
@@ -10,7 +12,8 @@ from tests.support.protocol_files import TABLE, canonical, recoded, recoded_init
 REFRESH = "run `python -m tests.support.golden_session` and look at what changed"
 
 
-# E1, E2
+# E1 E2
+@pytest.mark.program
 async def test_the_process_still_says_what_is_written_down(tmp_path: Path) -> None:
     project = tmp_path / "teahouse"
     project.mkdir()

@@ -18,6 +18,7 @@ from kode_sidecar.protocol.initialize import (
     UnsupportedVersionInfo,
 )
 from kode_sidecar.protocol.schema_hash import SCHEMA_SHA256
+from tests.support.program import SERVE
 from tests.support.protocol_files import through
 from tests.support.stdio_process import StdioProcess, initialize
 
@@ -27,8 +28,9 @@ def wire_names(kind: Any) -> list[str]:
 
 
 # E1: nothing in the answer that the type does not know, and the other way round
+@pytest.mark.program
 def test_the_real_answer_is_of_its_type() -> None:
-    with StdioProcess() as process:
+    with StdioProcess(SERVE) as process:
         kode = process.start()["capabilities"]["experimental"]["kode"]
     assert through(kode, KodeInitializeResult) == kode
     assert list(kode) == wire_names(KodeInitializeResult)
@@ -36,8 +38,9 @@ def test_the_real_answer_is_of_its_type() -> None:
     assert kode["server"]["version"] == __version__
 
 
+@pytest.mark.program
 def test_a_refusal_is_of_its_type() -> None:
-    with StdioProcess() as process:
+    with StdioProcess(SERVE) as process:
         options = {"kode": {"protocolVersions": ["7.0"]}}
         process.send(initialize(initializationOptions=options))
         data = process.next()["error"]["data"]

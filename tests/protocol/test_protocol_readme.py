@@ -18,8 +18,8 @@ from kode_sidecar.errors import ERRORS
 from kode_sidecar.protocol.methods import METHODS, PROTOCOL_VERSION
 from kode_sidecar.protocol.session import Mode
 from tests.support.golden_session import read_golden
-from tests.support.protocol_files import EVENT_TYPES, FOLDER, recoded
 from tests.support.program import PROGRAM, ROOT
+from tests.support.protocol_files import EVENT_TYPES, FOLDER, recoded
 from tests.support.sidecar import HANG_SECONDS
 
 TEXT = (FOLDER / "README.md").read_text(encoding="utf-8")
@@ -128,7 +128,8 @@ def test_the_fold_heals(rng: random.Random) -> None:
         assert folded(told) == expected
 
 
-# Issue's promise: from this page alone to a streamed turn in an own client, without a key.
+# E1: from this page alone to a streamed turn in a client of one's own, without a key
+@pytest.mark.program
 def test_the_first_client_streams_a_turn(tmp_path: Path) -> None:
     for language in ("python model.py", "python client.py"):
         (tmp_path / language.split()[1]).write_text(code(language)[0], encoding="utf-8")
@@ -161,8 +162,8 @@ def test_the_first_client_streams_a_turn(tmp_path: Path) -> None:
 
 def test_every_error_with_a_code_of_its_own_is_explained() -> None:
     rows = re.findall(r"^\| (-33\d+) \| `(\w+)` \|", TEXT, re.MULTILINE)
-    own = [(str(code), name) for name, (code, _, _) in ERRORS.items() if code <= -33001]
-    assert rows == sorted(own, reverse=True)
+    own = [(code, name) for name, (code, _, _) in ERRORS.items() if code <= -33001]
+    assert rows == [(str(code), name) for code, name in sorted(own, reverse=True)]
 
 
 @pytest.mark.parametrize(
@@ -183,7 +184,7 @@ def test_what_it_names_exists() -> None:
     methods = set(re.findall(r"kode/[a-zA-Z]+(?:/[a-zA-Z]+)?", TEXT))
     assert sorted(methods - {method.name for method in METHODS}) == []
     kinds = r"`((?:turn|message|block|tool|changeSet|permission|session|usage)\.[a-z]+)`"
-    assert sorted(set(re.findall(kinds, TEXT)) - set(EVENT_TYPES)) == []
+    assert sorted(set(re.findall(kinds, TEXT)) - {*EVENT_TYPES, "session.jsonl"}) == []
     for name in ("README.md", "CHANGELOG.md"):
         text = (FOLDER / name).read_text(encoding="utf-8")
         for target in re.findall(r"\]\(([^)#]+)\)", text):
@@ -193,3 +194,8 @@ def test_what_it_names_exists() -> None:
 def test_the_changelog_knows_this_version() -> None:
     assert f"## {PROTOCOL_VERSION}" in (FOLDER / "CHANGELOG.md").read_text(encoding="utf-8")
     assert f"version {PROTOCOL_VERSION}" in TEXT
+
+
+def test_the_changelog_names_every_method() -> None:
+    told = (FOLDER / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert [method.name for method in METHODS if f"`{method.name}`" not in told] == []

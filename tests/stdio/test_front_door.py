@@ -124,9 +124,9 @@ def test_messages_glued_to_initialize_are_not_lost() -> None:
         assert [process.answer(n)["result"]["echo"] for n in range(1, 50)] == list(range(1, 50))
 
 
+@pytest.mark.program
 @pytest.mark.parametrize(
     "ending", [frame(notification("exit")), b"", b"Content-Length: x\r\n\r\n", b"nonsense\n"]
-@pytest.mark.program
 )
 def test_ends_with_code_1(ending: bytes) -> None:
     # W1, W4: `exit`, end of input and lost framing before `initialize`

@@ -43,6 +43,7 @@ def test_header_forms() -> None:
             assert process.answer(n)["result"] == {"echo": n}
 
 
+@pytest.mark.program
 @pytest.mark.parametrize(
     "garbage",
     [
@@ -52,7 +53,6 @@ def test_header_forms() -> None:
         b"no header at all\n",
         b"X: " + b"x" * 9000,
     ],
-@pytest.mark.program
 )
 def test_lost_framing_is_answered_and_ends_the_process(garbage: bytes) -> None:
     # W1: -32700 with id null after the answers to what came before, exit 1

@@ -127,9 +127,9 @@ def _pieces(deltas: Iterable[Json]) -> Iterator[Json]:
     texts: dict[str, str] = {}
     for delta in deltas:
         texts[delta["blockId"]] = texts.get(delta["blockId"], "") + delta["add"]
-    for block_id, text in texts.items():
-        for at in range(0, len(text), DELTA_CHARS):
-            piece = {"blockId": block_id, "at": at, "add": text[at : at + DELTA_CHARS]}
+    for block_id, grown in texts.items():
+        for at in range(0, len(grown), DELTA_CHARS):
+            piece = {"blockId": block_id, "at": at, "add": grown[at : at + DELTA_CHARS]}
             message = {"method": "kode/delta", "params": {"deltas": [piece]}, "jsonrpc": "2.0"}
             yield {"from": "server", "message": message}
 
