@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Callable, NamedTuple, Sequence  # noqa: UP035  (old Pythons get a clear message)
+from typing import Callable, Mapping, NamedTuple, Sequence  # noqa: UP035  (old Pythons get a clear message)
 
 OLDEST_PYTHON = (3, 11)
 ROOT = Path(__file__).resolve().parent
@@ -28,7 +28,12 @@ INSTALLED = VENV / "installed.json"  # level -> fingerprint of what was installe
 PIP_LOG = VENV / "pip.log"
 
 # What each level needs, weakest first; a level includes those before it.
-LEVELS = {"runtime": "requirements/runtime.txt", "dev": "requirements/dev.txt"}
+LEVELS = {
+    "runtime": "requirements/runtime.txt",
+    "dev": "requirements/dev.txt",
+    "exe": "requirements/exe.txt",
+}
+BUILT = ROOT / "dist" / "kode-sidecar" / ("kode-sidecar.exe" if os.name == "nt" else "kode-sidecar")
 
 
 class SetUpError(Exception):
@@ -135,6 +140,7 @@ class Stage(NamedTuple):
 
     name: str
     arguments: Sequence[str]
+    environment: Mapping[str, str] = {}
 
 
 class Outcome(NamedTuple):
@@ -149,14 +155,14 @@ def run_stages(stages: Sequence[Stage]) -> list[Outcome]:
     for stage in stages:
         say(stage.name)
         start = time.monotonic()
-        code, last_line = run_and_listen(stage.arguments)
+        code, last_line = run_and_listen(stage.arguments, stage.environment)
         ok = code == 0
         say(f"{stage.name}: {'ok' if ok else 'FAILED'} ({time.monotonic() - start:.1f} s)")
         outcomes.append(Outcome(stage.name, ok, last_line))
     return outcomes
 
 
-def run_and_listen(arguments: Sequence[str]) -> tuple[int, str]:
+def run_and_listen(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str]:
     """Exit code and last line of a module's output, which is shown as it comes."""
     # UTF-8 for this process only: an inherited PYTHONUTF8 would hide mistakes from the tests.
     command = [str(PYTHON), "-X", "utf8", "-m", *arguments]
@@ -164,6 +170,7 @@ def run_and_listen(arguments: Sequence[str]) -> tuple[int, str]:
     with subprocess.Popen(
         command,
         cwd=ROOT,
+        env={**os.environ, **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         encoding="utf-8",
@@ -221,17 +228,67 @@ def lint_stages(*, fix: bool = False) -> list[Stage]:
 
 
 def test(arguments: list[str]) -> int:
-    pytest = ["pytest", "-n", str(cores())]
+    with_exe = "--exe" in arguments or "--full" in arguments
+    if with_exe:
+        prepare("exe")
     if "--full" in arguments:
         os.environ["KODE_TEST_FULL"] = "1"
-        pytest += ["-o", "faulthandler_timeout=900"]
-    pytest += ["--color=yes"] if sys.stdout.isatty() else []
-    pytest += [argument for argument in arguments if argument != "--full"]
+    wanted = [argument for argument in arguments if argument not in ("--exe", "--full")]
+    seed = choose_seed()
+    outcomes = run_stages([*lint_stages(), Stage("tests", [*pytest(), *wanted])])
+    counted = [outcomes[-1].last_line]
+    if with_exe:
+        outcomes += build_and_test()
+        counted.append(outcomes[-1].last_line)
+    say(" | ".join([summary(outcomes), f"seed {seed}", *counted]))
+    return 0 if all(outcome.ok for outcome in outcomes) else 1
+
+
+def pytest() -> list[str]:
+    full = ["-o", "faulthandler_timeout=900"] if os.environ.get("KODE_TEST_FULL") == "1" else []
+    color = ["--color=yes"] if sys.stdout.isatty() else []
+    return ["pytest", "-n", str(cores()), *full, *color]
+
+
+def choose_seed() -> str:
     seed = os.environ.setdefault("KODE_TEST_SEED", str(random.randrange(2**32)))
     say(f"KODE_TEST_SEED={seed} (set it to repeat this run)")
-    outcomes = run_stages([*lint_stages(), Stage("tests", pytest)])
-    say(f"{summary(outcomes)} | seed {seed} | {outcomes[-1].last_line}")
+    return seed
+
+
+def exe(arguments: list[str]) -> int:
+    if unknown := [argument for argument in arguments if argument != "--test"]:
+        say(f"exe takes only --test, not {' '.join(unknown)}")
+        return 2
+    if "--test" in arguments:
+        seed = choose_seed()
+        outcomes = build_and_test()
+        say(f"{summary(outcomes)} | seed {seed} | {outcomes[-1].last_line}")
+    else:
+        outcomes = [build()]
+        say(summary(outcomes))
     return 0 if all(outcome.ok for outcome in outcomes) else 1
+
+
+def build_and_test() -> list[Outcome]:
+    """The program built, and the tests over it; none where there is nothing to test."""
+    built = build()
+    if not built.ok:
+        return [built]
+    over_it = [*pytest(), "-m", "program"]
+    return [built, *run_stages([Stage("exe tests", over_it, {"KODE_TEST_EXE": str(BUILT)})])]
+
+
+def build() -> Outcome:
+    # Its cache belongs to this checkout, not to the user's home.
+    cache = {"PYINSTALLER_CONFIG_DIR": str(ROOT / "build")}
+    arguments = ["PyInstaller", "--noconfirm", "--log-level=ERROR", "sidecar.spec"]
+    (outcome,) = run_stages([Stage("build", arguments, cache)])
+    if outcome.ok:
+        files = [path for path in BUILT.parent.rglob("*") if path.is_file()]
+        size = sum(path.stat().st_size for path in files) / 1e6
+        say(f"{BUILT.relative_to(ROOT)} is built, its folder has {size:.1f} MB")
+    return outcome
 
 
 def protocol(arguments: list[str]) -> int:
@@ -272,12 +329,19 @@ COMMANDS = {
     "test": Command(
         test,
         "dev",
-        "[--full] [pytest arguments]",
-        "format, lint, types, then pytest; --full means more examples and slow tests",
+        "[--exe] [--full] [pytest arguments]",
+        "format, lint, types, then pytest; --exe builds the program and tests it as well, "
+        "--full means that, more examples and slow tests",
     ),
     "lint": Command(lint, "dev", "[--fix]", "format, lint, types; --fix repairs what it can"),
     "protocol": Command(
         protocol, "runtime", "", "write schema, TypeScript and method reference to protocol/"
+    ),
+    "exe": Command(
+        exe,
+        "exe",
+        "[--test]",
+        "build the program into dist/kode-sidecar; --test runs the tests over it on the result",
     ),
     "bench": Command(
         bench,

@@ -126,6 +126,7 @@ class _App:
             agent=settings.agent,
             mode=settings.mode,
             model=settings.model,
+            window_messages=settings.window_messages,
         )
 
     async def _create_records(

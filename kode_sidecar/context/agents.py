@@ -1,6 +1,6 @@
 """Agents as data (A5): which prompt, how much history, how many tool rounds, which tools."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kode_sidecar.errors import KodeError
 
@@ -41,10 +41,15 @@ BUILT_IN_AGENTS = (IDE_HELPER, CODER)
 DEFAULT_AGENT = IDE_HELPER.name
 
 
-def agent_profile(name: str) -> AgentProfile:
-    """The agent of that name. Raises KodeError `ConfigInvalid` listing the known ones."""
+def agent_profile(name: str, window_messages: int | None = None) -> AgentProfile:
+    """The agent of that name. Raises KodeError `ConfigInvalid` listing the known ones.
+
+    `window_messages` is the user's own number, for agents that have a window at all.
+    """
     for agent in BUILT_IN_AGENTS:
         if agent.name == name:
-            return agent
+            if window_messages is None or agent.window_messages is None:
+                return agent
+            return replace(agent, window_messages=window_messages)
     known = ", ".join(agent.name for agent in BUILT_IN_AGENTS)
     raise KodeError("ConfigInvalid", f"There is no agent {name!r}; known agents: {known}.")

@@ -18,7 +18,7 @@ from kode_sidecar.domain.conversation import Conversation
 from kode_sidecar.domain.error_info import failure
 from kode_sidecar.domain.message import Block, Message
 from kode_sidecar.errors import KodeError
-from kode_sidecar.kernel import block_events, message_added, message_completed, run_turn
+from kode_sidecar.kernel import run_turn
 from kode_sidecar.kernel.contracts import TurnEnd, TurnLimits, TurnScope
 from kode_sidecar.main_session.change_sets import ChangeSets
 from kode_sidecar.main_session.prompt_input import prompt_blocks, title_of
@@ -28,6 +28,7 @@ from kode_sidecar.main_session.stream import SessionStream
 from kode_sidecar.main_session.totals import Totals
 from kode_sidecar.main_session.turn_context import TurnContext, reminder_input
 from kode_sidecar.main_session.turn_log import log_end, log_messages
+from kode_sidecar.main_session.whole_message import report_message, write_message
 from kode_sidecar.protocol.session import Mode
 from kode_sidecar.protocol.turn import TurnStartParams, TurnStartResult, TurnSteerParams
 
@@ -227,17 +228,19 @@ class Session:
         self, turn: _RunningTurn, blocks: tuple[Block, ...], params: TurnStartParams
     ) -> str:
         """Write the prompt (a reminder before it), then report it; the prompt's message id."""
+        new_id = self._services.new_id
         messages: list[Message] = []
         reminder = self.change_sets.take_reminders()
         if reminder is not None and turn.context.leaf_id is not None:
             incoming = reminder_input(reminder)
             message = turn.context.open(incoming.role, incoming.meta)
-            messages.append(self._commit(turn, message, incoming.content))
+            messages.append(write_message(turn.context, message, incoming.content, new_id))
         if blocks:
             meta = dict(params.meta)
             if params.options is not None:
                 meta["options"] = params.options
-            messages.append(self._commit(turn, turn.context.open("user", meta), blocks))
+            message = turn.context.open("user", meta)
+            messages.append(write_message(turn.context, message, blocks, new_id))
         prompt_id = turn.context.leaf_id or ""
         self.stream(
             TurnStarted(
@@ -248,25 +251,9 @@ class Session:
             )
         )
         for message in messages:
-            self._report_message(message, turn.id)
+            report_message(self.stream, message, turn.id)
         self._name_after(blocks)
         return prompt_id
-
-    def _report_message(self, message: Message, turn_id: str) -> None:
-        self.stream(message_added(message, turn_id))
-        for block in message.content:
-            for event in block_events(block, turn_id, message.id):
-                self.stream(event)
-        self.stream(message_completed(message, turn_id))
-
-    def _commit(self, turn: _RunningTurn, message: Message, content: tuple[Block, ...]) -> Message:
-        content = tuple(
-            block if block.id else msgspec.structs.replace(block, id=self._services.new_id("block"))
-            for block in content
-        )
-        message = msgspec.structs.replace(message, content=content)
-        turn.context.commit(message)
-        return message
 
     def _name_after(self, blocks: Sequence[Block]) -> None:
         """A session without a title gets the first line of its first prompt."""
@@ -338,7 +325,8 @@ class Session:
         """What was said to a turn that ended before its next step; the next turn has it."""
         for incoming in turn.context.take_steering():
             message = turn.context.open(incoming.role, incoming.meta)
-            self._report_message(self._commit(turn, message, incoming.content), turn.id)
+            message = write_message(turn.context, message, incoming.content, self._services.new_id)
+            report_message(self.stream, message, turn.id)
 
     def _report_end(self, turn: _RunningTurn, end: TurnEnd, duration_ms: int) -> None:
         session, spent = self._totals, turn.context.totals

@@ -52,6 +52,7 @@ class SessionDefaults:
     agent: str
     mode: Mode
     model: str
+    window_messages: int
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ class SessionRegistry:
 
         Raises KodeError `ConfigInvalid` for an unknown agent, `Storage`.
         """
-        agent = agent_profile(params.agent or self._defaults.agent)
+        agent = agent_profile(params.agent or self._defaults.agent, self._defaults.window_messages)
         session_id = self._new_session_id()
         title = params.title or ""
         records = await self._create_records(session_id, title, agent.name, params.meta)

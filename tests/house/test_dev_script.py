@@ -119,7 +119,7 @@ def test_stages_run_on_behind_one_that_failed(
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        ([], 0, "dev.py test [--full] [pytest arguments]"),
+        ([], 0, "dev.py test [--exe] [--full] [pytest arguments]"),
         (["--help"], 0, "dev.py demo"),
         (["lint", "--help"], 0, "dev.py lint [--fix]"),
         (["tset"], 2, "dev.py has no command `tset`; it has demo"),

@@ -81,7 +81,9 @@ def test_every_imported_package_is_declared() -> None:
 def test_the_lock_holds_what_the_project_asks_for() -> None:
     groups = PROJECT["dependency-groups"]
     runtime = [*PROJECT["project"]["dependencies"], *groups["build"]]
-    for lock, wanted in {"runtime": runtime, "dev": [*runtime, *groups["dev"]]}.items():
+    dev = [*runtime, *groups["dev"]]
+    exe = [*dev, *groups["exe"]]
+    for lock, wanted in {"runtime": runtime, "dev": dev, "exe": exe}.items():
         lines = text_of(f"requirements/{lock}.txt").splitlines()
         pins = dict(re.findall(r"^([\w.-]+)==(\S+)", "\n".join(lines), re.MULTILINE))
         for requirement in map(Requirement, wanted):

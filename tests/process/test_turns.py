@@ -346,3 +346,16 @@ async def test_a_cancelled_turn_keeps_what_the_user_said_to_it(project: Path) ->
         await world.turn(session, "go on")
         said = [m["content"] for m in world.asked()["messages"] if m["role"] == "user"]
         assert said == ["go", "stop at b", "go on"]
+
+
+async def test_the_model_gets_the_newest_messages_of_the_path(project: Path) -> None:  # A5
+    responses = [answer(text(f"answer {n}")) for n in range(4)]
+    window = {"KODE_WINDOW_MESSAGES": "4"}
+    async with sidecar(responses, roots=[project], environment=window) as world:
+        session = await world.session()
+        for n in range(4):
+            await world.turn(session, f"prompt {n}")
+        said = [m["content"] for m in world.asked()["messages"][1:]]
+        assert said == ["prompt 1", "answer 1", "prompt 2", "answer 2", "prompt 3"]
+        coder = await world.session(agent="coder")
+        assert coder.session_id != session.session_id
