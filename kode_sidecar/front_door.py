@@ -72,6 +72,11 @@ def guard_stdio() -> tuple[int, int]:
     while null <= 2:  # started with a standard stream closed: it must not become one of ours
         os.set_inheritable(null, True)
         null = os.open(os.devnull, os.O_RDWR)
+    if os.isatty(0):
+        sys.stderr.write(
+            "kode-sidecar speaks LSP on stdin and stdout and waits for an editor; "
+            "try kode-sidecar --help\n"
+        )
     if sys.platform == "win32":
         msvcrt.setmode(0, os.O_BINARY)
         msvcrt.setmode(1, os.O_BINARY)
