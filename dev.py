@@ -282,7 +282,8 @@ def build_and_test() -> list[Outcome]:
 def build() -> Outcome:
     # Its cache belongs to this checkout, not to the user's home.
     cache = {"PYINSTALLER_CONFIG_DIR": str(ROOT / "build")}
-    arguments = ["PyInstaller", "--noconfirm", "--log-level=ERROR", "sidecar.spec"]
+    # Without --clean a module that could not be imported the last time stays left out.
+    arguments = ["PyInstaller", "--clean", "--noconfirm", "--log-level=ERROR", "sidecar.spec"]
     (outcome,) = run_stages([Stage("build", arguments, cache)])
     if outcome.ok:
         files = [path for path in BUILT.parent.rglob("*") if path.is_file()]

@@ -3,10 +3,12 @@
 import argparse
 import json
 import platform
+import signal
 import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import NamedTuple
 
 from benchmarks import usage
@@ -32,9 +34,9 @@ class Group(NamedTuple):
 GROUPS = {
     "start": Group(start_up, 15),
     "prompt": Group(prompt, 30),
-    "paced": Group(paced, 3),
+    "paced": Group(paced, 4),
     "flat": Group(flat, 5),
-    "cancel": Group(cancel, 15),
+    "cancel": Group(cancel, 30),
     "tools": Group(tools, 7),
     "fsyncs": Group(fsyncs, 3),
 }
@@ -43,6 +45,7 @@ GROUPS = {
 def main() -> int:
     """The exit code: 1 when something could not be measured."""
     options = _parser().parse_args()
+    signal.signal(signal.SIGTERM, _end)
     folder = tempfile.TemporaryDirectory(prefix="kode-bench-", ignore_cleanup_errors=True)
     with folder as path, Model() as model:
         arena = Arena(model, Path(path))
@@ -56,6 +59,12 @@ def main() -> int:
         for line in _remarks():
             print(line)
     return 1 if broken else 0
+
+
+def _end(number: int, _frame: FrameType | None) -> None:
+    """Leave by an exception, once, so that what was spawned ends, too."""
+    signal.signal(number, signal.SIG_IGN)
+    sys.exit(128 + number)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -4,11 +4,13 @@ It may be built on that thread: nothing here touches the event loop before it is
 """
 
 import platform
+from collections.abc import Callable
 from contextlib import suppress
 from traceback import format_exception
 from urllib.parse import urlsplit
 
 from kode_sidecar.context.agents import AgentProfile
+from kode_sidecar.context.editor_context import EditorNote, editor_note
 from kode_sidecar.context.prompt_files import PromptFiles, find_prompts
 from kode_sidecar.context.system_prompt import Surroundings, system_prompt
 from kode_sidecar.doctor import examine
@@ -18,10 +20,16 @@ from kode_sidecar.kernel.contracts import Clock, NewId
 from kode_sidecar.main_session import NewSession
 from kode_sidecar.main_session.agent import EditLocks, Session, SessionServices, Toolbox
 from kode_sidecar.main_session.contracts import EditorPort
+from kode_sidecar.protocol.editor_context import EditorContextParams
+from kode_sidecar.protocol.export import SCHEMA_FILE, generate
+from kode_sidecar.protocol.models import ModelsListResult
+from kode_sidecar.protocol.schema import SchemaGetResult
+from kode_sidecar.protocol.schema_hash import SCHEMA_SHA256
 from kode_sidecar.protocol.session import DoctorResult, Mode
 from kode_sidecar.providers.chat_client import ChatClient
 from kode_sidecar.providers.late_client import LateClient
-from kode_sidecar.providers.provider_config import HttpTimeouts, ProviderConfig
+from kode_sidecar.providers.models_report import answerable, models_report
+from kode_sidecar.providers.provider_config import HttpTimeouts, ProviderConfig, host_of
 from kode_sidecar.records.json_log import JsonLog, LogFiles
 from kode_sidecar.records.log_redaction import Redaction
 from kode_sidecar.records.retired_models import RetiredModels
@@ -42,12 +50,14 @@ class Agent:
         editor: EditorPort,
         editor_name: str,
         documents: Documents,
+        editor_context: Callable[[], EditorContextParams],
         clock: Clock,
         new_id: NewId,
     ) -> None:
         settings = loaded.settings
         self._loaded = loaded
         self._editor_name = editor_name
+        self._editor_context = editor_context
         self._clock = clock
         self._log = JsonLog(
             LogFiles(settings.log_dir),
@@ -67,6 +77,7 @@ class Agent:
         )
         self._model = LateClient(self._missing)
         self._chat: ChatClient | None = None
+        self._retired = RetiredModels(settings.storage_root)
         self._services = self._build_services(settings, editor, new_id)
 
     def run_session(self, new: NewSession) -> Session:
@@ -79,7 +90,7 @@ class Agent:
         chat = ChatClient(
             _provider_config(settings),
             import_http_client().HttpClient,
-            retired=RetiredModels(settings.storage_root),
+            retired=self._retired,
         )
         with suppress(KodeError):  # told again, with the reason, when a turn asks
             chat.warm()
@@ -97,6 +108,28 @@ class Agent:
             position_encoding=self.workspace.position_encoding,
             roots=[str(root.path) for root in self.workspace.roots],
         )
+
+    async def list_models(self) -> ModelsListResult:
+        """What may be chosen as model. Raises KodeError."""
+        missing = self._missing()
+        if missing is not None:
+            raise KodeError(missing.code, missing.message, details=missing.details)
+        await self._model.loaded()
+        assert self._chat is not None, "attached before the model is loaded"
+        config = _provider_config(self._loaded.settings)
+        try:
+            offered = await self._chat.list_models()
+        except KodeError as error:
+            raise answerable(error) from None
+        host = host_of(config.base_url)
+        retired = self._retired.ids(host)
+        default = self._loaded.settings.model
+        return models_report(host, default, offered, config.logical_models, retired)
+
+    def schema(self) -> SchemaGetResult:
+        """The wire as JSON Schema; takes tens of milliseconds."""
+        text = generate()[SCHEMA_FILE].decode("utf-8")
+        return SchemaGetResult(schema=text, sha256=SCHEMA_SHA256)
 
     async def close(self) -> None:
         """Close connections and the log."""
@@ -117,6 +150,7 @@ class Agent:
             top_p=settings.top_p,
             max_tokens=settings.max_tokens,
             permission_timeout=settings.permission_timeout,
+            editor_note=self._editor_note,
             system_prompt=self._system_prompt,
             limit_instruction=self._prompts.read("tool_limit"),
             edit_locks=EditLocks(),
@@ -142,6 +176,9 @@ class Agent:
             date=self._clock.timestamp()[:10],
         )
         return system_prompt(self._prompts, agent, mode, surroundings)
+
+    def _editor_note(self) -> EditorNote | None:
+        return editor_note(self._editor_context(), self.workspace)
 
     def _report_bug(self, where: str, error: BaseException) -> None:
         self._log.write("error", where, "bug", traceback="".join(format_exception(error)))

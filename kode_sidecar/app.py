@@ -3,14 +3,24 @@
 With `agent` the one place that constructs the parts and wires them.
 """
 
+import asyncio
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
+from msgspec import UNSET
+
 from kode_sidecar.front_door import Handover
-from kode_sidecar.main_session import SessionDefaults, SessionRecords, SessionRegistry
+from kode_sidecar.main_session import (
+    SessionCatalog,
+    SessionDefaults,
+    SessionRecords,
+    SessionRegistry,
+    StoredMessages,
+)
+from kode_sidecar.protocol.editor_context import EditorContextParams
 from kode_sidecar.protocol.handshake import (
     DOCTOR_COMMAND,
     Object,
@@ -18,10 +28,12 @@ from kode_sidecar.protocol.handshake import (
     editor_settings,
     kode_options,
 )
-from kode_sidecar.protocol.session import DoctorResult
+from kode_sidecar.protocol.models import ModelsListResult
+from kode_sidecar.protocol.schema import SchemaGetResult
+from kode_sidecar.protocol.session import DoctorResult, SessionNewParams
 from kode_sidecar.records.artifacts import Artifacts
 from kode_sidecar.records.conversation_meta import ConversationMeta
-from kode_sidecar.records.conversation_store import FileConversationStore
+from kode_sidecar.records.conversation_store import ConversationWriter, FileConversationStore
 from kode_sidecar.records.journal import Journal
 from kode_sidecar.records.saver import Saver
 from kode_sidecar.server import (
@@ -80,7 +92,14 @@ class _App:
             self._defaults(), partial(self._new_id, "session"), self._create_records
         )
         self._agent: Agent | None = None
-        Handlers(self._sessions, self._documents, self._doctor).register(connection)
+        self._editor_context = EditorContextParams()
+        Handlers(
+            sessions=self._sessions,
+            catalog=self._catalog(),
+            messages=StoredMessages(self._store, self._client.max_inline_bytes),
+            documents=self._documents,
+            services=self,
+        ).register(connection)
         connection.on_broken_sync = self._broken_sync
 
     def start(self) -> Application:
@@ -88,6 +107,7 @@ class _App:
         return Application(
             features=Features(
                 workspace_folders_changed=self._folders_changed,
+                progress_cancelled=self._progress_cancelled,
                 commands={DOCTOR_COMMAND: self._doctor_command},
             ),
             load_first=(
@@ -104,6 +124,7 @@ class _App:
             editor=self._editor,
             editor_name=self._client.name,
             documents=self._documents,
+            editor_context=lambda: self._editor_context,
             clock=self._clock,
             new_id=self._new_id,
         )
@@ -129,39 +150,82 @@ class _App:
             window_messages=settings.window_messages,
         )
 
+    def _catalog(self) -> SessionCatalog:
+        return SessionCatalog(
+            sessions=self._sessions,
+            store=self._store,
+            defaults=self._defaults(),
+            open_records=lambda session_id: self._records(self._store.open(session_id)),
+            roots=self._root_uris,
+            editor=self._editor,
+            clock=self._clock,
+        )
+
+    def _root_uris(self) -> list[str]:
+        return [path.as_uri() for path in self._roots]
+
     async def _create_records(
-        self, session_id: str, title: str, agent: str, meta: dict[str, Any]
+        self, session_id: str, agent: str, params: SessionNewParams
     ) -> SessionRecords:
         now = self._clock.timestamp()
-        roots = [path.as_uri() for path in self._roots]
+        roots = self._root_uris()
         places: dict[str, Any] = {"roots": roots}
         if roots:
             places["projectRoot"] = roots[0]
         writer = self._store.create(
             ConversationMeta(
                 id=session_id,
-                title=title,
+                title=params.title or "",
                 agent_type=agent,
                 created_at=now,
                 updated_at=now,
-                meta={**places, **meta},
+                meta={**places, **params.meta},
+                mode=params.mode or UNSET,
+                model=params.model or UNSET,
             )
         )
+        records = self._records(writer)
+        await records.save()
+        return records
+
+    def _records(self, writer: ConversationWriter) -> SessionRecords:
         journal = Journal(writer.journal_path)
+        artifacts = Artifacts(writer.folder, partial(self._new_id, "artifact"))
 
         async def save() -> None:
             await self._saver.save(writer, journal)
 
-        await save()
-        artifacts = Artifacts(writer.folder, partial(self._new_id, "artifact"))
-        return SessionRecords(writer, journal, save, artifacts.save)
+        def close() -> None:
+            writer.close()
+            journal.close()
 
-    async def _doctor(self) -> DoctorResult:
+        return SessionRecords(writer, journal, save, artifacts.save, close)
+
+    async def doctor(self) -> DoctorResult:
+        """See `server.Services`."""
         await self._sessions.loaded()
         return self._loaded_agent().examine()
 
+    async def list_models(self) -> ModelsListResult:
+        """See `server.Services`."""
+        await self._sessions.loaded()
+        return await self._loaded_agent().list_models()
+
+    async def schema(self) -> SchemaGetResult:
+        """See `server.Services`."""
+        await self._sessions.loaded()
+        return await asyncio.to_thread(self._loaded_agent().schema)
+
+    def context_changed(self, context: EditorContextParams) -> None:
+        """See `server.Services`."""
+        self._editor_context = context
+
     async def _doctor_command(self, _arguments: object) -> DoctorResult:
-        return await self._doctor()
+        return await self.doctor()
+
+    def _progress_cancelled(self, token: int | str) -> None:
+        """A turn's progress has the turn's id as its token."""
+        self._sessions.cancel_turn(str(token))
 
     def _broken_sync(self, uri: str | None) -> None:
         """Document sync that could not be read: whose text is unknown must not be used."""

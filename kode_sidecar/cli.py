@@ -6,12 +6,15 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import get_args
 
 from kode_sidecar import __version__
-from kode_sidecar.demo import DemoOptions, play
+from kode_sidecar.chat import ChatOptions, chat
+from kode_sidecar.demo import DemoOptions, play, serve_model
 from kode_sidecar.doctor import examine
 from kode_sidecar.errors import KodeError
 from kode_sidecar.protocol.export import generate
+from kode_sidecar.protocol.session import Mode
 from kode_sidecar.settings import load_settings
 
 Serve = Callable[[str | None], int]
@@ -26,7 +29,10 @@ def run_command(arguments: Sequence[str], serve: Serve) -> int:
         if options.command == "protocol":
             return _protocol(options.out)
         if options.command == "demo":
-            return asyncio.run(play(_demo_options(options)))
+            run = serve_model if options.serve_model else play
+            return asyncio.run(run(_demo_options(options)))
+        if options.command == "chat":
+            return chat(_chat_options(options))
         return serve(options.env_file)
     except KodeError as error:
         print(f"kode-sidecar: {error.message}", file=sys.stderr)
@@ -51,7 +57,27 @@ def _parser() -> argparse.ArgumentParser:
     demo = commands.add_parser("demo", help="play a recorded turn through the real process")
     demo.add_argument("--live", action="store_true", help="ask the real service (KIMI_API_KEY)")
     demo.add_argument("--fast", action="store_true", help="no pauses")
-    demo.add_argument("--locale", choices=("zh", "en"), help="language; the system's by default")
+    demo.add_argument(
+        "--serve-model",
+        action="store_true",
+        help="no play: the recorded model alone, for a client of your own",
+    )
+    talk = commands.add_parser(
+        "chat",
+        help="talk to the model in this terminal, and decide on its edits",
+        description="Talk to the model in this terminal. Every proposed hunk is put to you; what "
+        "you accept is written to the file. With piped input every line is a prompt and hunks are "
+        "rejected. /help lists the commands.",
+    )
+    talk.add_argument("--root", metavar="DIR", type=Path, help="project; here by default")
+    talk.add_argument("--model", metavar="NAME", help="a logical model or an id of the service")
+    talk.add_argument("--mode", choices=get_args(Mode), help="what becomes of proposed edits")
+    talk.add_argument("--accept", action="store_true", help="accept hunks without asking")
+    talk.add_argument("--trust", action="store_true", help="you trust this project's own files")
+    for command in (demo, talk):
+        command.add_argument(
+            "--locale", choices=("zh", "en"), help="language; the system's by default"
+        )
     protocol = commands.add_parser(
         "protocol", help="write the wire contract: JSON Schema, TypeScript, method reference"
     )
@@ -62,6 +88,17 @@ def _parser() -> argparse.ArgumentParser:
 
 def _demo_options(options: argparse.Namespace) -> DemoOptions:
     return DemoOptions(live=options.live, fast=options.fast, locale=options.locale)
+
+
+def _chat_options(options: argparse.Namespace) -> ChatOptions:
+    return ChatOptions(
+        root=options.root,
+        model=options.model,
+        mode=options.mode,
+        accept=options.accept,
+        trusted=options.trust,
+        locale=options.locale,
+    )
 
 
 def _protocol(folder: Path) -> int:

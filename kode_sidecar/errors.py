@@ -47,6 +47,7 @@ ERRORS: dict[str, tuple[int, str, bool]] = {
     "UnsupportedVersion": (-33022, "protocol", False),
     "Storage": (-33023, "storage", True),
     "ChangeSetNotFound": (-33024, "storage", False),
+    "BlobNotFound": (-33025, "storage", False),
     "Network": (INTERNAL_ERROR, "network", True),
     "ModelNotFound": (INTERNAL_ERROR, "provider", False),
     "ContentFiltered": (INTERNAL_ERROR, "provider", False),

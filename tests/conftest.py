@@ -12,6 +12,8 @@ import hypothesis
 import pytest
 from hypothesis import core
 
+from tests.support.program import PROGRAM_FOLDERS
+
 SEED_VARIABLE = "KODE_TEST_SEED"
 FULL = os.environ.get("KODE_TEST_FULL") == "1"
 
@@ -31,10 +33,19 @@ def pytest_configure(config: pytest.Config) -> None:
         "kode",
         deadline=None,
         database=None,
+        derandomize=False,  # with CI set it would be on, and the seed without effect
         max_examples=1_000 if FULL else 60,
         suppress_health_check=[hypothesis.HealthCheck.too_slow],
     )
     hypothesis.settings.load_profile("kode")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Before `-m` chooses."""
+    for item in items:
+        if item.path.parent.name in PROGRAM_FOLDERS:
+            item.add_marker(pytest.mark.program)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

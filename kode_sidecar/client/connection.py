@@ -89,9 +89,10 @@ class Client:
         env: Mapping[str, str] | None = None,
         cwd: str | PathLike[str] | None = None,
         keep_frames: int | None = None,
+        apart: bool = False,
     ) -> "Client":
         """Start the process (default: this Python's `kode_sidecar serve`) and connect."""
-        process = await SidecarProcess.spawn(command, env=env, cwd=cwd)
+        process = await SidecarProcess.spawn(command, env=env, cwd=cwd, apart=apart)
         return cls(process, keep_frames=keep_frames)
 
     async def __aenter__(self) -> "Client":

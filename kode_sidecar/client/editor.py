@@ -1,7 +1,7 @@
 """An editor without a screen: buffers, and honest or unhelpful answers to the server."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -48,10 +48,17 @@ async def dismiss(params: dict[str, Any]) -> dict[str, Any] | None:
     return None
 
 
+def read_text(path: Path) -> str:
+    """A file as an editor shows it: UTF-8, line ends kept, a BOM hidden. Raises OSError."""
+    return path.read_bytes().decode("utf-8-sig")
+
+
 @dataclass
 class Editor:
-    """Buffers over a connection. Nothing is ever written to disk.
+    """Buffers over a connection. Nothing is ever written to disk here.
 
+    `load` gives the text of a file that is edited without being open; it raises OSError or
+    ValueError. `applied` is called with the buffers an edit has changed, after the server was told.
     `edits` logs every `workspace/applyEdit` with the answer it got; `asked` every permission
     question; `deleted` the keys of files deleted by an edit.
     """
@@ -60,6 +67,8 @@ class Editor:
     manners: Manners = field(default_factory=Manners)
     answer_permission: AnswerPermission = reject
     answer_message: AnswerMessage = dismiss
+    load: Callable[[Path], str] = read_text
+    applied: Callable[[Sequence[Buffer]], None] | None = None
     configuration: dict[str, Any] = field(default_factory=dict[str, Any])
     edits: list[tuple[dict[str, Any], dict[str, Any]]] = field(
         default_factory=list[tuple[dict[str, Any], dict[str, Any]]]
@@ -90,6 +99,11 @@ class Editor:
         """The negotiated position encoding."""
         capabilities = self.client.initialize_result.get("capabilities", {})
         return capabilities.get("positionEncoding", "utf-16")
+
+    @property
+    def buffers(self) -> list[Buffer]:
+        """All buffers, in the order they came."""
+        return list(self._buffers.values())
 
     def buffer(self, uri: str) -> Buffer:
         """The buffer of a document in any spelling of its URI. Raises KeyError."""
@@ -151,6 +165,8 @@ class Editor:
             manners.after_edit(self)
         self.edits.append((params, answer))
         await self._tell_all(answer_first=manners.answer_first)
+        if self.applied and plan.changes:
+            self.applied([buffer for buffer, _ in plan.changes])
         return answer
 
     def _find(self, uri: str) -> Buffer | None:
@@ -161,7 +177,7 @@ class Editor:
         path = path_of(uri)
         if uri_key(uri) in self.deleted or not path.is_file():
             return None
-        return Buffer(uri, read_text(path), encoding=self.encoding)
+        return Buffer(uri, self.load(path), encoding=self.encoding)
 
     def _carry_out(self, plan: EditPlan) -> None:
         for old in plan.removed:
@@ -201,11 +217,6 @@ class Editor:
     async def _permission(self, params: dict[str, Any]) -> dict[str, Any]:
         self.asked.append(params)
         return {"optionId": await self.answer_permission(params)}
-
-
-def read_text(path: Path) -> str:
-    """A file as an editor shows it: UTF-8, line ends kept, a BOM hidden. Raises OSError."""
-    return path.read_bytes().decode("utf-8-sig")
 
 
 async def _nothing(params: Any) -> None:

@@ -1,5 +1,7 @@
 """The words a terminal shows around the conversation, in two languages."""
 
+import locale
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -104,6 +106,13 @@ CHINESE = Labels(
 )
 
 
-def labels_for(locale: str) -> Labels:
+def labels_for(language: str) -> Labels:
     """Chinese for `zh…`, English for anything else."""
-    return CHINESE if locale.lower().startswith("zh") else ENGLISH
+    return CHINESE if language.lower().startswith("zh") else ENGLISH
+
+
+def system_locale() -> str:
+    """`zh` on a Chinese system, else `en`."""
+    names = [os.environ.get(name, "") for name in ("LC_ALL", "LC_MESSAGES", "LANG")]
+    name = next((name for name in names if name), "") or locale.getlocale()[0] or ""
+    return "zh" if name.lower().startswith(("zh", "chinese")) else "en"

@@ -39,9 +39,11 @@ class SidecarProcess:
         *,
         env: Mapping[str, str] | None = None,
         cwd: str | PathLike[str] | None = None,
+        apart: bool = False,
     ) -> "SidecarProcess":
         """Start `command` (an argument list, never a shell line). `env` is the whole environment.
 
+        `apart`: Ctrl-C in our terminal does not reach it (on Windows it never does).
         Raises OSError when the program cannot be started.
         """
         child = await asyncio.create_subprocess_exec(
@@ -53,6 +55,7 @@ class SidecarProcess:
             cwd=cwd,
             limit=_READ_BYTES,
             creationflags=_NO_WINDOW,
+            start_new_session=apart and sys.platform != "win32",
         )
         return cls(child)
 

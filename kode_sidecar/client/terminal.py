@@ -57,11 +57,17 @@ def _enable_virtual_terminal() -> None:
 
 
 class Terminal:
-    """Writes what a `watch.Watch` tells it. Nothing shown holds control characters (W13)."""
+    """Writes what a `watch.Watch` tells it. Nothing shown holds control characters (W13).
 
-    def __init__(self, out: TextIO, labels: Labels, *, color: bool | None = None) -> None:
+    `echo=False` leaves out prompts: the user has typed them on this very terminal.
+    """
+
+    def __init__(
+        self, out: TextIO, labels: Labels, *, color: bool | None = None, echo: bool = True
+    ) -> None:
         self._out = out
         self._labels = labels
+        self._echo = echo
         self._color = wants_color(out, os.environ) if color is None else color
         self._streaming = ""
         self._at_line_start = True
@@ -71,6 +77,12 @@ class Terminal:
         """One line of the program's own, below whatever streamed."""
         self._end_stream()
         self._write(f"{without_controls(text)}\n", style)
+
+    def prompt(self, text: str) -> None:
+        """The beginning of a line on which the user will type, and end it."""
+        self._end_stream()
+        self._write(without_controls(text), "bold")
+        self._at_line_start = True
 
     def growth(self, session: SessionFold, block: BlockView, added: str) -> None:
         """A delta came."""
@@ -113,13 +125,19 @@ class Terminal:
         for number, (file, hunk) in enumerate(hunks, 1):
             title = self._labels.hunk.format(number=number, count=len(hunks), path=file.path)
             state = self._labels.hunk_states.get(hunk.state, hunk.state)
-            self.line()
-            self.line(f"{title} · {state}", "bold")
-            flags: list[str] = hunk.info.get("flags", [])
-            if flags:
-                self.line(self._labels.flags.format(flags=", ".join(flags)), "yellow")
-            groups = hunk_diff(hunk.info, texts.get(file.uri), encoding)
-            self._diff(groups, code_points="invisibleCharacters" in flags)
+            self.hunk(f"{title} · {state}", hunk.info, texts.get(file.uri), encoding)
+
+    def hunk(
+        self, title: str, hunk: Json, text: str | None, encoding: PositionEncoding = "utf-16"
+    ) -> None:
+        """One hunk as a diff; `text` is the buffer's text its range belongs to."""
+        self.line()
+        self.line(title, "bold")
+        flags: list[str] = hunk.get("flags", [])
+        if flags:
+            self.line(self._labels.flags.format(flags=", ".join(flags)), "yellow")
+        groups = hunk_diff(hunk, text, encoding)
+        self._diff(groups, code_points="invisibleCharacters" in flags)
 
     def difference(self, before: str, after: str) -> None:
         """A text before and after as a diff."""
@@ -148,7 +166,7 @@ class Terminal:
     def _user_text(self, block: BlockView, meta: Json) -> None:
         if meta.get("origin"):
             self.line(f"↳ {self._labels.reminder}: {one_line(block.text)}", "dim")
-        else:
+        elif self._echo:
             self.line()
             self.line(f"{self._labels.you} › {block.text}", "bold")
 

@@ -6,10 +6,11 @@ It speaks what Moonshot's chat API speaks: `POST /v1/chat/completions` (streamed
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http.client import responses as reason_phrases
+from itertools import takewhile
 from typing import Any, Literal
 
 from kode_sidecar.demo.recorded_model import Piece, RecordedResponse, Recording
@@ -46,16 +47,24 @@ class ModelServer:
     a recorded answer.
 
     `paced=False` leaves out the delays; `require_key=False` serves without Authorization.
+    `endless`: every turn gets the answers from the first one on; how far a turn is follows from
+    the answers with tool calls that the question brings back.
     """
 
     def __init__(
-        self, recording: Recording, *, paced: bool = True, require_key: bool = True
+        self,
+        recording: Recording,
+        *,
+        paced: bool = True,
+        require_key: bool = True,
+        endless: bool = False,
     ) -> None:
         self.requests: list[RecordedRequest] = []
         self.chats: list[RecordedRequest] = []
         self._recording = recording
         self._paced = paced
         self._require_key = require_key
+        self._endless = endless
         self._gates: dict[str, asyncio.Event] = {}
         self._arrivals: dict[str, asyncio.Event] = {}
         self._connections: set[asyncio.Task[Any]] = set()
@@ -133,6 +142,9 @@ class ModelServer:
             text = f"Not found the model {model} or Permission denied"
             return failure(404, "resource_not_found_error", text)
         recorded = self._recording.responses
+        if self._endless:
+            self.chats.append(request)
+            return recorded[min(_tool_rounds(asked["messages"]), len(recorded) - 1)]
         if len(self.chats) >= len(recorded):
             text = (
                 f"The recording holds {len(recorded)} answers and this is question "
@@ -194,6 +206,13 @@ class ModelServer:
         if self._paced and piece.delay_ms:
             await asyncio.wait({gone}, timeout=piece.delay_ms / 1000)
         return not gone.done()
+
+
+def _tool_rounds(messages: Sequence[dict[str, Any]]) -> int:
+    """How many answers with tool calls there are since the last one without."""
+    answers = [message for message in messages if message.get("role") == "assistant"]
+    calling = takewhile(lambda message: message.get("tool_calls"), reversed(answers))
+    return sum(1 for _ in calling)
 
 
 def failure(

@@ -11,7 +11,7 @@ from kode_sidecar.client.buffer import Buffer
 from kode_sidecar.client.connection import Client
 from kode_sidecar.client.editor import Editor
 from kode_sidecar.client.handshake import Handshake
-from kode_sidecar.client.labels import labels_for
+from kode_sidecar.client.labels import labels_for, system_locale
 from kode_sidecar.client.session_view import ChangeSetView
 from kode_sidecar.client.terminal import Terminal, prepare
 from kode_sidecar.client.watch import Watch
@@ -24,7 +24,6 @@ from kode_sidecar.demo.stage import (
     has_key,
     recorded_environment,
     set_stage,
-    system_locale,
 )
 
 DELTA_MS = 15.0

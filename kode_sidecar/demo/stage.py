@@ -1,6 +1,5 @@
 """Where the demo plays: a copy of the sample project, a state folder, an environment."""
 
-import os
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -50,10 +49,3 @@ def recorded_environment(environ: Mapping[str, str], base_url: str) -> dict[str,
 def has_key(environ: Mapping[str, str]) -> bool:
     """Can the real service be asked?"""
     return bool(environ.get("KIMI_API_KEY") or environ.get("MOONSHOT_API_KEY"))
-
-
-def system_locale() -> str:
-    """`zh` on a Chinese system, else `en`."""
-    names = [os.environ.get(name, "") for name in ("LC_ALL", "LC_MESSAGES", "LANG")]
-    name = next((name for name in names if name), "")
-    return "zh" if name.lower().startswith(("zh", "chinese")) else "en"

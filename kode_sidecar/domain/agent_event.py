@@ -158,10 +158,16 @@ class PermissionResolved(EventBase, frozen=True, kw_only=True, tag="permission.r
 
 
 class SessionUpdated(EventBase, frozen=True, kw_only=True, tag="session.updated"):
-    """Title or head of the session changed; absent means unchanged."""
+    """Something of the session changed; absent means unchanged.
+
+    An empty `title` means that it has none any more; `mode` and `model` are what is in force now.
+    """
 
     title: str | None = None
     head_id: str | None = None
+    mode: str | None = None
+    model: str | None = None
+    meta: dict[str, Any] | None = None
 
 
 class UsageUpdated(EventBase, frozen=True, kw_only=True, tag="usage.updated"):

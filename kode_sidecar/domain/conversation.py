@@ -75,6 +75,15 @@ class Conversation:
         self._check(parent_id)
         return tuple(self._children.get(parent_id, ()))
 
+    @property
+    def messages(self) -> Sequence[Message]:
+        """All of them, in the order written."""
+        return tuple(self._messages.values())
+
+    def leaves(self) -> Sequence[Message]:
+        """The last message of each branch, oldest first."""
+        return tuple(one for one in self._messages.values() if one.id not in self._children)
+
     def next_version(self, parent_id: str | None, role: Role) -> int:
         """The version of a new message there: 1 + the highest among siblings of that role."""
         versions = (child.version for child in self.children(parent_id) if child.role == role)

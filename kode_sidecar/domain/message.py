@@ -19,10 +19,25 @@ class BlockBase(
     id: str = ""
 
 
+class Blob(Struct, frozen=True, kw_only=True):
+    """A text too large to travel at once: `kode/blob/read` reads it by its `ref`.
+
+    `bytes` is the length of the whole text in UTF-8, `sha256` its hash in hex.
+    """
+
+    ref: str
+    bytes: int
+    sha256: str
+
+
 class TextBlock(BlockBase, frozen=True, kw_only=True, tag="text"):
-    """Plain text, Markdown where it comes from the model."""
+    """Plain text, Markdown where it comes from the model.
+
+    With `blob`, which only the server sets, `text` is no more than the head of it.
+    """
 
     text: str
+    blob: Blob | None = None
 
 
 class ThinkingBlock(BlockBase, frozen=True, kw_only=True, tag="thinking"):

@@ -1,6 +1,7 @@
 """What a user sends as a prompt."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -24,7 +25,8 @@ def prompt_blocks(blocks: Sequence[Block], new_id: NewId) -> tuple[Block, ...]:
                 f"$.input[{position}]: a prompt holds text, image and resource blocks only.",
             )
         if not isinstance(block, TextBlock) or block.text.strip():
-            kept.append(msgspec.structs.replace(block, id=new_id("block")))
+            own: dict[str, Any] = {"blob": None} if isinstance(block, TextBlock) else {}
+            kept.append(msgspec.structs.replace(block, id=new_id("block"), **own))
     return tuple(kept)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from kode_sidecar.context.agents import AgentProfile
+from kode_sidecar.context.editor_context import EditorNote
 from kode_sidecar.kernel.contracts import Clock, ModelClient, NewId, Tool
 from kode_sidecar.main_session.change_sets import ChangeSets
 from kode_sidecar.main_session.contracts import EditorPort
@@ -17,7 +18,7 @@ from kode_sidecar.workspace.workspace import Workspace
 class SessionServices:
     """Shared by all sessions.
 
-    `system_prompt` is byte-stable during a session; `edit_locks` keep edits of one document
+    `editor_note` says what the user looks at now; `system_prompt` is byte-stable during a session; `edit_locks` keep edits of one document
     apart; `toolset` gives the tools on offer to an agent in a mode; `provider` is the model's host,
     for the log; `report_bug` writes there too.
     """
@@ -31,6 +32,7 @@ class SessionServices:
     top_p: float | None
     max_tokens: int | None
     permission_timeout: float
+    editor_note: Callable[[], EditorNote | None]
     system_prompt: Callable[[AgentProfile, Mode], str]
     limit_instruction: str
     edit_locks: EditLocks

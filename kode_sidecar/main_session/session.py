@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -19,18 +19,27 @@ from kode_sidecar.domain.error_info import failure
 from kode_sidecar.domain.message import Block, Message
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel import run_turn
-from kode_sidecar.kernel.contracts import TurnEnd, TurnLimits, TurnScope
+from kode_sidecar.kernel.contracts import Incoming, TurnEnd, TurnLimits, TurnScope
 from kode_sidecar.main_session.change_sets import ChangeSets
 from kode_sidecar.main_session.prompt_input import prompt_blocks, title_of
 from kode_sidecar.main_session.services import SessionServices
+from kode_sidecar.main_session.session_meta import (
+    changes_nothing,
+    mode_of,
+    model_of,
+    update_event,
+    updated,
+)
 from kode_sidecar.main_session.session_records import NewSession
 from kode_sidecar.main_session.stream import SessionStream
 from kode_sidecar.main_session.totals import Totals
-from kode_sidecar.main_session.turn_context import TurnContext, reminder_input
+from kode_sidecar.main_session.turn_context import TurnContext, reminder_input, shown_context
 from kode_sidecar.main_session.turn_log import log_end, log_messages
 from kode_sidecar.main_session.whole_message import report_message, write_message
 from kode_sidecar.protocol.session import Mode
+from kode_sidecar.protocol.session_records import SessionUpdateParams
 from kode_sidecar.protocol.turn import TurnStartParams, TurnStartResult, TurnSteerParams
+from kode_sidecar.records.conversation_meta import ConversationMeta
 
 REMEMBERED_TURN_KEYS = 1_000
 
@@ -44,11 +53,16 @@ class _RunningTurn:
     id: str
     context: TurnContext
     mode: Mode
+    window: Sequence[Message]
     key: str | None
     saved: asyncio.Event
     task: asyncio.Task[None] | None = None
     running: bool = False
     ending: bool = False
+
+    def name(self) -> dict[str, object] | None:
+        """Its id for an error's details, once the client has got it (O1)."""
+        return {"turnId": self.id} if self.saved.is_set() else None
 
 
 class Session:
@@ -87,6 +101,17 @@ class Session:
             published=self.stream.published,
             locks=services.edit_locks,
         )
+
+    @property
+    def meta(self) -> ConversationMeta:
+        """The head of the session as last written."""
+        return self._records.messages.meta
+
+    @property
+    def active_turn_id(self) -> str | None:
+        """The turn that runs, once its client knows it."""
+        turn = self._turn
+        return turn.id if turn is not None and turn.saved.is_set() else None
 
     async def start_turn(self, params: TurnStartParams) -> tuple[TurnStartResult, Release]:
         """Accept a prompt: it is saved and its turn runs. Call the second value after replying.
@@ -131,8 +156,8 @@ class Session:
             text = "No turn is running in this session; start one with kode/turn/start."
             raise KodeError("NoActiveTurn", text)
         if turn.id != params.turn_id:
-            text = f"Another turn is running: {turn.id}."
-            raise KodeError("TurnMismatch", text, details={"turnId": turn.id})
+            text = "Another turn is running; steer that one or cancel it with kode/turn/cancel."
+            raise KodeError("TurnMismatch", text, details=turn.name())
         blocks = prompt_blocks(params.input, self._services.new_id)
         if not blocks:
             raise KodeError("InvalidParams", "$.input: there is nothing to say. Send text.")
@@ -140,6 +165,29 @@ class Session:
         try:
             turn.context.steer(blocks)
             self.stream(TurnSteered(turn_id=turn.id, input=blocks))
+            await self._save()
+        except BaseException:
+            self.stream.release()
+            raise
+        return self.stream.release
+
+    async def update(self, params: SessionUpdateParams) -> Release:
+        """Change the session's head; saved. Call the result after replying.
+
+        Raises KodeError `Storage`.
+        """
+        if changes_nothing(params):
+            return _nothing
+        defaults = self._options.defaults
+        meta = updated(self.meta, params)
+        self.stream.hold()
+        try:
+            self._records.messages.write_meta(meta)
+            self._title = meta.title
+            self._options = replace(
+                self._options, mode=mode_of(meta, defaults), model=model_of(meta, defaults)
+            )
+            self.stream(update_event(params, meta, defaults))
             await self._save()
         except BaseException:
             self.stream.release()
@@ -169,13 +217,18 @@ class Session:
             await asyncio.wait([turn.task])
         self.change_sets.close()
 
+    async def discard(self) -> None:
+        """Close it and release its files; it is never used again."""
+        await self.close()
+        self._records.close()
+
     def _check_may_start(self) -> None:
         if self._turn is not None:
             raise KodeError(
                 "TurnActive",
                 "A turn is running in this session; wait for turn.completed or cancel it with "
                 "kode/turn/cancel.",
-                details={"turnId": self._turn.id},
+                details=self._turn.name(),
             )
         missing = self._services.model.missing()
         if missing is not None:
@@ -222,7 +275,9 @@ class Session:
             build=prompt.request,
             reminders=self.change_sets.take_reminders,
         )
-        return _RunningTurn(turn_id, context, mode, params.client_turn_key, asyncio.Event())
+        return _RunningTurn(
+            turn_id, context, mode, prompt.window, params.client_turn_key, asyncio.Event()
+        )
 
     def _open_turn(
         self, turn: _RunningTurn, blocks: tuple[Block, ...], params: TurnStartParams
@@ -230,9 +285,8 @@ class Session:
         """Write the prompt (a reminder before it), then report it; the prompt's message id."""
         new_id = self._services.new_id
         messages: list[Message] = []
-        reminder = self.change_sets.take_reminders()
-        if reminder is not None and turn.context.leaf_id is not None:
-            incoming = reminder_input(reminder)
+        incoming = self._reminder(turn, with_context=bool(blocks))
+        if incoming is not None:
             message = turn.context.open(incoming.role, incoming.meta)
             messages.append(write_message(turn.context, message, incoming.content, new_id))
         if blocks:
@@ -254,6 +308,18 @@ class Session:
             report_message(self.stream, message, turn.id)
         self._name_after(blocks)
         return prompt_id
+
+    def _reminder(self, turn: _RunningTurn, *, with_context: bool) -> Incoming | None:
+        """What the model is told before a prompt: verdicts on its edits, what the user looks at.
+
+        The latter only if the messages that it gets do not end with the same.
+        """
+        decided = self.change_sets.take_reminders()
+        texts = [decided] if decided is not None and turn.context.leaf_id is not None else []
+        note = self._services.editor_note() if with_context else None
+        if note is None or note.meta == shown_context(turn.window):
+            return reminder_input(texts[0]) if texts else None
+        return reminder_input("\n\n".join([*texts, note.text]), note.meta)
 
     def _name_after(self, blocks: Sequence[Block]) -> None:
         """A session without a title gets the first line of its first prompt."""

@@ -8,10 +8,16 @@ from kode_sidecar.context.agents import AgentProfile
 from kode_sidecar.domain.agent_event import Event
 from kode_sidecar.domain.message import Message
 from kode_sidecar.protocol.session import Mode
+from kode_sidecar.records.conversation_meta import ConversationMeta
 
 
 class MessageRecord(Protocol):
     """The truth of what was said in one session."""
+
+    @property
+    def meta(self) -> ConversationMeta:
+        """The session's head as last written."""
+        ...
 
     def append(self, message: Message) -> None:
         """Write one finished message. Raises KodeError `Storage`."""
@@ -19,6 +25,10 @@ class MessageRecord(Protocol):
 
     def rename(self, title: str) -> None:
         """Give the session a title. Raises KodeError `Storage`."""
+        ...
+
+    def write_meta(self, meta: ConversationMeta) -> None:
+        """Take another head; it is durable after the next save."""
         ...
 
 
@@ -37,12 +47,16 @@ class EventRecord(Protocol):
 
 @dataclass(frozen=True)
 class SessionRecords:
-    """One session's files. `save` makes all that was written durable; KodeError `Storage`."""
+    """One session's files. `save` makes all that was written durable; KodeError `Storage`.
+
+    `close` releases them.
+    """
 
     messages: MessageRecord
     journal: EventRecord
     save: Callable[[], Awaitable[None]]
     save_artifact: Callable[[str], str]
+    close: Callable[[], None]
 
 
 @dataclass(frozen=True)
@@ -57,7 +71,7 @@ class SessionDefaults:
 
 @dataclass(frozen=True)
 class NewSession:
-    """A session that exists and has not run yet."""
+    """A session that exists and has not run yet. `defaults` are for what its head leaves open."""
 
     id: str
     title: str
@@ -65,3 +79,4 @@ class NewSession:
     mode: Mode
     model: str
     records: SessionRecords
+    defaults: SessionDefaults

@@ -1,14 +1,16 @@
 """A session's events: numbered, on disk, then sent, in one order."""
 
 import asyncio
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from kode_sidecar.domain.agent_event import BlockDelta, Event, Notice, ToolProgress
 from kode_sidecar.errors import KodeError
-from kode_sidecar.kernel.contracts import Clock
 from kode_sidecar.main_session.contracts import EditorPort
+
+if TYPE_CHECKING:  # the kernel is loaded after the process answers
+    from kode_sidecar.kernel.contracts import Clock
 
 # Events held back while a save is under way are few; more than this and producers wait.
 HELD_LIMIT = 1_000
@@ -33,7 +35,7 @@ class SessionStream:
     """
 
     def __init__(
-        self, session_id: str, log: EventLog, editor: EditorPort, clock: Clock, seq: int
+        self, session_id: str, log: EventLog, editor: EditorPort, clock: "Clock", seq: int
     ) -> None:
         self._session_id = session_id
         self._log = log

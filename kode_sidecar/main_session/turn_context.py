@@ -18,6 +18,9 @@ from kode_sidecar.main_session.totals import Totals
 BuildRequest = Callable[[Sequence[Message], Sequence[ToolSpec], ToolChoice], ModelRequest]
 
 
+_EDITOR_CONTEXT = "editorContext"
+
+
 class MessageLog(Protocol):
     """Where finished messages are kept, `records.conversation_store`."""
 
@@ -114,6 +117,18 @@ class TurnContext:
         return bool(self._steering)
 
 
-def reminder_input(text: str) -> Incoming:
-    """What the sidecar tells the model on its own account, as a persisted message."""
-    return Incoming("user", (TextBlock(text=text),), {"origin": "reminder"})
+def reminder_input(text: str, editor_context: Mapping[str, Any] | None = None) -> Incoming:
+    """What the sidecar tells the model on its own account, as a persisted message.
+
+    `editor_context` is what it says of the editor, see `shown_context`.
+    """
+    meta: dict[str, Any] = {"origin": "reminder"}
+    if editor_context is not None:
+        meta[_EDITOR_CONTEXT] = editor_context
+    return Incoming("user", (TextBlock(text=text),), meta)
+
+
+def shown_context(messages: Sequence[Message]) -> Any:
+    """What these messages last said of the editor; None if they do not."""
+    said = (message.meta.get(_EDITOR_CONTEXT) for message in reversed(messages))
+    return next((context for context in said if context is not None), None)

@@ -22,11 +22,19 @@ TEXT_SYNC_INCREMENTAL = 2  # LSP TextDocumentSyncKind
 
 METHODS = (
     "kode/session/new",
+    "kode/session/list",
+    "kode/session/get",
+    "kode/session/update",
+    "kode/session/delete",
     "kode/turn/start",
     "kode/turn/cancel",
     "kode/turn/steer",
+    "kode/message/list",
+    "kode/blob/read",
     "kode/changeSet/get",
     "kode/changeSet/decide",
+    "kode/models/list",
+    "kode/schema/get",
     "kode/ping",
     "kode/doctor",
 )

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from kode_sidecar.domain.error_info import ErrorInfo
+from kode_sidecar.protocol.blob import MAX_INLINE_BYTES
 from kode_sidecar.protocol.session import Mode
 
 
@@ -48,12 +49,21 @@ class ClientCapabilities(Struct, frozen=True, kw_only=True, rename="camel", omit
     open_document: dict[str, Any] | None = None
 
 
+class Delivery(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """How the client wants to be served.
+
+    Texts in tool results and in `kode/message/list` of more than `max_inline_bytes` (in UTF-8, at
+    least 1024) travel as their head and a `Blob`.
+    """
+
+    max_inline_bytes: int = MAX_INLINE_BYTES
+
+
 class KodeInitializeOptions(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """`initializationOptions.kode` of the client's `initialize`.
 
     `protocol_versions` are the versions it speaks; absent means the newest. `locale` is the
     language of its user interface. `trusted` says that the user trusts this workspace.
-    `delivery` is reserved.
     """
 
     protocol_versions: tuple[str, ...] | None = None
@@ -61,7 +71,7 @@ class KodeInitializeOptions(Struct, frozen=True, kw_only=True, rename="camel", o
     locale: str | None = None
     trusted: bool = False
     settings: EditorSettings | None = None
-    delivery: dict[str, Any] | None = None
+    delivery: Delivery | None = None
     capabilities: ClientCapabilities | None = None
 
 

@@ -3,7 +3,17 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from kode_sidecar.protocol import change_set, events, session, turn
+from kode_sidecar.protocol import (
+    blob,
+    change_set,
+    editor_context,
+    events,
+    models,
+    schema,
+    session,
+    session_records,
+    turn,
+)
 
 PROTOCOL_VERSION = "0.9"
 
@@ -38,6 +48,34 @@ METHODS: tuple[Method, ...] = (
         ("ConfigInvalid", "Storage"),
     ),
     Method(
+        "kode/session/list",
+        "The sessions that are kept, the one last written to first.",
+        session_records.SessionListParams,
+        session_records.SessionListResult,
+        ("Storage",),
+    ),
+    Method(
+        "kode/session/get",
+        "A session's head, its branches and its totals.",
+        session_records.SessionRef,
+        session_records.SessionGetResult,
+        ("SessionNotFound", "Storage"),
+    ),
+    Method(
+        "kode/session/update",
+        "Change title, mode, model or meta; saved before the answer, told by `session.updated`.",
+        session_records.SessionUpdateParams,
+        session.Empty,
+        ("SessionNotFound", "Storage"),
+    ),
+    Method(
+        "kode/session/delete",
+        "Remove a session and all it left on disk. A turn that runs in it is cancelled first.",
+        session_records.SessionRef,
+        session.Empty,
+        ("SessionNotFound", "Storage"),
+    ),
+    Method(
         "kode/turn/start",
         "Send a prompt. Answers at acceptance; the turn then streams.",
         turn.TurnStartParams,
@@ -59,6 +97,20 @@ METHODS: tuple[Method, ...] = (
         ("SessionNotFound", "NoActiveTurn", "TurnMismatch", "Storage"),
     ),
     Method(
+        "kode/message/list",
+        "The messages of a session as they are kept, of one branch or of all.",
+        session_records.MessageListParams,
+        session_records.MessageListResult,
+        ("SessionNotFound", "MessageNotFound", "Storage"),
+    ),
+    Method(
+        "kode/blob/read",
+        "A page of a text that was too large to travel at once.",
+        blob.BlobReadParams,
+        blob.BlobReadResult,
+        ("BlobNotFound", "Storage"),
+    ),
+    Method(
         "kode/changeSet/get",
         "A change set as it stands now, with a unified diff.",
         change_set.ChangeSetRef,
@@ -72,12 +124,31 @@ METHODS: tuple[Method, ...] = (
         change_set.DecideResult,
         ("ChangeSetNotFound", "ChangeSetClosed", "Storage"),
     ),
+    Method(
+        "kode/models/list",
+        "The models the provider offers to this key, and those behind each logical name.",
+        session.Empty,
+        models.ModelsListResult,
+        ("AuthRequired", "ConfigInvalid", "Provider", "RateLimited"),
+    ),
+    Method(
+        "kode/schema/get",
+        "The JSON Schema of everything here.",
+        session.Empty,
+        schema.SchemaGetResult,
+    ),
     Method("kode/ping", "Is anybody there?", session.PingParams, session.PingResult),
     Method(
         "kode/doctor",
         "Settings with their sources, and what is wrong with them. No secrets.",
         session.Empty,
         session.DoctorResult,
+    ),
+    Method(
+        "kode/editor/didChangeContext",
+        "The user looks at something else; the next prompt tells the model, if the file is inside"
+        " an open folder.",
+        editor_context.EditorContextParams,
     ),
     Method(
         "kode/event",

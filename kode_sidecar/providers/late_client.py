@@ -30,6 +30,10 @@ class LateClient:
         """See `ModelClient.missing`."""
         return self._missing()
 
+    async def loaded(self) -> None:
+        """Wait until the client is there."""
+        await self._ready.wait()
+
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[ModelEvent], None]:
         """See `ModelClient.stream`."""
         await self._ready.wait()

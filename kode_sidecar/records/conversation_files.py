@@ -5,6 +5,7 @@ from pathlib import Path
 import msgspec
 
 from kode_sidecar.domain.message import Message
+from kode_sidecar.errors import KodeError
 from kode_sidecar.records.conversation_meta import META_FILE, ConversationMeta
 from kode_sidecar.records.json_text import encode_json
 from kode_sidecar.records.jsonl import DiskCounter, JsonlFile
@@ -20,8 +21,9 @@ JOURNAL_FILE = "journal.jsonl"
 class ConversationFiles:
     """`records.conversation_store.ConversationWriter` over `meta.json` and `messages.jsonl`.
 
-    A `new` conversation's meta and folder become durable with the first `sync`; afterwards
-    `meta.json` is replaced without fsync, for `updated_at` can be had from the messages.
+    A `new` conversation's meta and folder become durable with the first `sync`, and so does what
+    `write_meta` wrote; otherwise `meta.json` is replaced without fsync, for `updated_at` can be
+    had from the messages.
     """
 
     def __init__(
@@ -38,7 +40,7 @@ class ConversationFiles:
         self._saver = saver
         self._counter = counter
         self._messages = JsonlFile(folder / MESSAGES_FILE, counter)
-        self._new = new
+        self._new = self._meta_due = new
         if new:
             # Its name must be in the folder before the folder is synced.
             JsonlFile(folder / JOURNAL_FILE).close()
@@ -68,13 +70,17 @@ class ConversationFiles:
         """Give the conversation a title."""
         self._write_meta(msgspec.structs.replace(self._meta, title=title))
 
+    def write_meta(self, meta: ConversationMeta) -> None:
+        """Take another meta; it is saved with the next `sync`."""
+        self._write_meta(meta)
+        self._meta_due = True
+
     def sync(self) -> None:
         """Save what was written, for `Saver.save`. Blocks; raises KodeError `Storage`."""
         self._messages.sync()
+        self._sync_meta()
         if not self._new:
             return
-        data = encode_json(self._meta)
-        replace_file(self._path, data, durable=True, counter=self._counter)
         try:
             sync_folder(self.folder.parent, self._counter)
         except OSError as error:
@@ -84,6 +90,18 @@ class ConversationFiles:
     def close(self) -> None:
         """Release the files; harmless when repeated."""
         self._messages.close()
+
+    def _sync_meta(self) -> None:
+        # Taken down before the write: the loop may ask for another one meanwhile.
+        due, self._meta_due = self._meta_due, False
+        if not due:
+            return
+        try:
+            data = encode_json(self._meta)
+            replace_file(self._path, data, durable=True, counter=self._counter)
+        except KodeError:
+            self._meta_due = True
+            raise
 
     def _write_meta(self, meta: ConversationMeta) -> None:
         self._meta = meta

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, UnsetType, field
 
 from kode_sidecar.records.json_text import DECODE_ERRORS
 from kode_sidecar.records.storage_error import not_read
@@ -16,7 +16,8 @@ class ConversationMeta(Struct, frozen=True, kw_only=True):
     """What `meta.json` says; snake_case on disk.
 
     `agent_type` names an agent; times are RFC 3339 in UTC, `updated_at` that of the newest
-    message. `meta` is the user's own and holds `projectRoot` and `roots`.
+    message. `meta` is the user's own and holds `projectRoot` and `roots`. `mode` and `model` are
+    there when the user chose them for this session.
     """
 
     id: str
@@ -25,6 +26,8 @@ class ConversationMeta(Struct, frozen=True, kw_only=True):
     created_at: str = ""
     updated_at: str = ""
     meta: dict[str, Any] = field(default_factory=dict[str, Any])
+    mode: str | UnsetType = UNSET
+    model: str | UnsetType = UNSET
 
 
 def read_meta(folder: Path) -> ConversationMeta | None:

@@ -9,15 +9,19 @@ from typing import Protocol
 
 import msgspec
 
+from kode_sidecar.domain.agent_event import Event
 from kode_sidecar.domain.message import Message
 from kode_sidecar.errors import KodeError
-from kode_sidecar.records.conversation_files import MESSAGES_FILE, ConversationFiles
+from kode_sidecar.records.conversation_files import JOURNAL_FILE, MESSAGES_FILE, ConversationFiles
 from kode_sidecar.records.conversation_meta import META_FILE, ConversationMeta, read_meta
+from kode_sidecar.records.journal import read_events
 from kode_sidecar.records.jsonl import DiskCounter, LineProblem, read_records
 from kode_sidecar.records.message_record import decode_message
 from kode_sidecar.records.saver import Saver, Syncable
 from kode_sidecar.records.storage_error import not_read, not_saved
+from kode_sidecar.records.whole_file import sync_folder
 
+_GRAVE = ".deleted-"
 # A name that Windows takes for a device is no folder there.
 _ID = re.compile(r"(?!(?:con|prn|aux|nul|com\d|lpt\d)$)[a-z0-9-]{1,64}")
 
@@ -58,6 +62,10 @@ class ConversationWriter(Syncable, Protocol):
         """Give the conversation a title."""
         ...
 
+    def write_meta(self, meta: ConversationMeta) -> None:
+        """Take another meta; it is saved with the next `sync`."""
+        ...
+
     def close(self) -> None:
         """Release what is open; harmless when repeated."""
         ...
@@ -79,6 +87,27 @@ class ConversationStore(Protocol):
 
     def load(self, conversation_id: str) -> StoredConversation:
         """Everything readable of a conversation; blocks while it reads.
+
+        Raises KodeError `SessionNotFound`.
+        """
+        ...
+
+    def load_events(self, conversation_id: str) -> Sequence[Event]:
+        """The readable events of its journal; blocks while it reads.
+
+        Raises KodeError `SessionNotFound`.
+        """
+        ...
+
+    def head(self, conversation_id: str) -> ConversationMeta:
+        """The meta alone; of the messages nothing is read unless it is missing or damaged.
+
+        Raises KodeError `SessionNotFound`.
+        """
+        ...
+
+    def delete(self, conversation_id: str) -> None:
+        """Remove a conversation and its artifacts; it must not be open. Blocks.
 
         Raises KodeError `SessionNotFound`.
         """
@@ -136,6 +165,34 @@ class FileConversationStore:
             updated_at=max(meta.updated_at, times[-1]),
         )
         return StoredConversation(meta, messages, problems)
+
+    def load_events(self, conversation_id: str) -> Sequence[Event]:
+        """As `ConversationStore.load_events` says."""
+        return read_events(self._path(conversation_id) / JOURNAL_FILE)[0]
+
+    def head(self, conversation_id: str) -> ConversationMeta:
+        """As `ConversationStore.head` says."""
+        if not self.exists(conversation_id):
+            raise _not_found(conversation_id)
+        meta = read_meta(self._path(conversation_id))
+        if meta is None or not meta.updated_at:
+            return self.load(conversation_id).meta
+        return msgspec.structs.replace(meta, id=conversation_id)
+
+    def delete(self, conversation_id: str) -> None:
+        """As `ConversationStore.delete` says; it is gone at once, whole or not at all."""
+        if not self.exists(conversation_id):
+            raise _not_found(conversation_id)
+        grave = self._root / f"{_GRAVE}{conversation_id}"
+        try:
+            shutil.rmtree(grave, ignore_errors=True)
+            self._path(conversation_id).rename(grave)
+            sync_folder(self._root, self._counter)
+        except OSError as error:
+            raise not_saved("the deletion of the session", error) from None
+        # What another program holds open is left for the next deletion.
+        for left in self._root.glob(f"{_GRAVE}*"):
+            shutil.rmtree(left, ignore_errors=True)
 
     def list_ids(self) -> list[str]:
         """As `ConversationStore.list_ids` says."""

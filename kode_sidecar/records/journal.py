@@ -43,7 +43,7 @@ class Journal:
 
     def read(self) -> tuple[Sequence[Event], Sequence[LineProblem]]:
         """All events in order, and the lines that hold none."""
-        return read_records(self._path, msgspec.json.Decoder(Event).decode)
+        return read_events(self._path)
 
     def sync(self) -> None:
         """fsync; for `Saver.save`, after the messages the events tell of."""
@@ -52,3 +52,11 @@ class Journal:
     def close(self) -> None:
         """Release the file."""
         self._file.close()
+
+
+def read_events(path: Path) -> tuple[Sequence[Event], Sequence[LineProblem]]:
+    """All events of a journal in order, and the lines that hold none.
+
+    Raises KodeError `Storage`.
+    """
+    return read_records(path, msgspec.json.Decoder(Event).decode)

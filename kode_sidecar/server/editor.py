@@ -6,9 +6,11 @@ from msgspec import Struct
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.main_session.contracts import ApplyAnswer, DocumentEdit, PermissionQuestion
+from kode_sidecar.protocol.blob import MAX_INLINE_BYTES, MIN_INLINE_BYTES
 from kode_sidecar.protocol.turn import PermissionRequestParams, PermissionRequestResult
 from kode_sidecar.server.connection import Connection
 from kode_sidecar.server.projector import Projector
+from kode_sidecar.server.turn_progress import TurnProgress
 
 
 class _ApplyResult(Struct):
@@ -31,12 +33,26 @@ class ClientProfile:
         self._capabilities = _mapping(params.get("capabilities"))
         kode = _mapping(_mapping(params.get("initializationOptions")).get("kode"))
         self._kode = _mapping(kode.get("capabilities"))
+        self._delivery = _mapping(kode.get("delivery"))
         self.name = str(_mapping(params.get("clientInfo")).get("name", ""))
 
     @property
     def permission_requests(self) -> bool:
         """Does it answer `kode/permission/request`?"""
         return "permission" in self._kode
+
+    @property
+    def work_done_progress(self) -> bool:
+        """Does it show progress that the server begins?"""
+        return _mapping(self._capabilities.get("window")).get("workDoneProgress") is True
+
+    @property
+    def max_inline_bytes(self) -> int:
+        """What a text may measure before only its head is sent."""
+        wanted: object = self._delivery.get("maxInlineBytes")
+        if not isinstance(wanted, int) or isinstance(wanted, bool):
+            return MAX_INLINE_BYTES
+        return max(wanted, MIN_INLINE_BYTES)
 
     @property
     def document_changes(self) -> bool:
@@ -51,7 +67,8 @@ class Editor(Projector):
     """`main_session.contracts.EditorPort` over one connection."""
 
     def __init__(self, connection: Connection, client: ClientProfile) -> None:
-        super().__init__(connection)
+        progress = TurnProgress(connection) if client.work_done_progress else None
+        super().__init__(connection, client.max_inline_bytes, progress)
         self._client = client
 
     async def apply_edit(self, edit: DocumentEdit) -> ApplyAnswer:

@@ -1,9 +1,10 @@
 """What the fast lane answers: document sync and `kode/*`, each in a line or two."""
 
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
-from kode_sidecar.main_session import SessionRegistry
+from kode_sidecar.main_session import SessionCatalog, SessionRegistry, StoredMessages
+from kode_sidecar.protocol.blob import BlobReadParams, BlobReadResult
 from kode_sidecar.protocol.change_set import (
     ChangeSetRef,
     ChangeSetView,
@@ -16,7 +17,10 @@ from kode_sidecar.protocol.documents import (
     DidOpenParams,
     DidSaveParams,
 )
+from kode_sidecar.protocol.editor_context import EditorContextParams
 from kode_sidecar.protocol.methods import METHODS
+from kode_sidecar.protocol.models import ModelsListResult
+from kode_sidecar.protocol.schema import SchemaGetResult
 from kode_sidecar.protocol.session import (
     DoctorResult,
     Empty,
@@ -24,6 +28,15 @@ from kode_sidecar.protocol.session import (
     PingResult,
     SessionNewParams,
     SessionNewResult,
+)
+from kode_sidecar.protocol.session_records import (
+    MessageListParams,
+    MessageListResult,
+    SessionGetResult,
+    SessionListParams,
+    SessionListResult,
+    SessionRef,
+    SessionUpdateParams,
 )
 from kode_sidecar.protocol.turn import (
     TurnCancelParams,
@@ -35,34 +48,66 @@ from kode_sidecar.server.connection import Connection, Reply
 from kode_sidecar.workspace.documents import Documents
 
 
+class Services(Protocol):
+    """What belongs to the process and to no session."""
+
+    async def doctor(self) -> DoctorResult: ...
+
+    async def list_models(self) -> ModelsListResult:
+        """Raises KodeError."""
+        ...
+
+    async def schema(self) -> SchemaGetResult: ...
+
+    def context_changed(self, context: EditorContextParams) -> None:
+        """The user looks at something else."""
+        ...
+
+
 class Handlers:
     """One method per wire method. `register` puts them all on a connection."""
 
     def __init__(
         self,
+        *,
         sessions: SessionRegistry,
+        catalog: SessionCatalog,
+        messages: StoredMessages,
         documents: Documents,
-        doctor: Callable[[], Awaitable[DoctorResult]],
+        services: Services,
     ) -> None:
         self._sessions = sessions
+        self._catalog = catalog
+        self._messages = messages
         self._documents = documents
-        self._doctor = doctor
+        self._services = services
 
     def register(self, connection: Connection) -> None:
         """Serve every client-to-server method of the table, and document sync."""
         served: dict[str, Callable[[Any], Any]] = {
             "kode/session/new": self._session_new,
+            "kode/session/list": self._session_list,
+            "kode/session/get": self._session_get,
+            "kode/session/update": self._session_update,
+            "kode/session/delete": self._session_delete,
             "kode/turn/start": self._turn_start,
             "kode/turn/cancel": self._turn_cancel,
             "kode/turn/steer": self._turn_steer,
+            "kode/message/list": self._message_list,
+            "kode/blob/read": self._blob_read,
             "kode/changeSet/get": self._change_set_get,
             "kode/changeSet/decide": self._change_set_decide,
+            "kode/models/list": self._models_list,
+            "kode/schema/get": self._schema_get,
+            "kode/editor/didChangeContext": self._services.context_changed,
             "kode/ping": self._ping,
             "kode/doctor": self._answer_doctor,
         }
         for method in METHODS:
             if method.direction == "client_to_server":
-                connection.on_request(method.name, method.params, served[method.name])
+                is_request = method.kind == "request"
+                serve = connection.on_request if is_request else connection.on_notification
+                serve(method.name, method.params, served[method.name])
         connection.on_notification("textDocument/didOpen", DidOpenParams, self._did_open)
         connection.on_notification("textDocument/didChange", DidChangeParams, self._did_change)
         connection.on_notification("textDocument/didSave", DidSaveParams, self._did_save)
@@ -71,20 +116,39 @@ class Handlers:
     async def _session_new(self, params: SessionNewParams) -> SessionNewResult:
         return await self._sessions.create(params)
 
+    async def _session_list(self, params: SessionListParams) -> SessionListResult:
+        return await self._catalog.list(params)
+
+    async def _session_get(self, params: SessionRef) -> SessionGetResult:
+        return await self._catalog.get(params.session_id)
+
+    async def _session_update(self, params: SessionUpdateParams) -> Reply:
+        release = await self._catalog.update(params)
+        return Reply(Empty(), after=release)
+
+    async def _session_delete(self, params: SessionRef) -> Empty:
+        await self._catalog.delete(params.session_id)
+        return Empty()
+
     async def _turn_start(self, params: TurnStartParams) -> Reply:
         session = await self._sessions.get(params.session_id)
         result, release = await session.start_turn(params)
         return Reply(result, after=release)
 
-    def _turn_cancel(self, params: TurnCancelParams) -> TurnCancelResult:
-        session = self._sessions.find(params.session_id)
-        cancelled = session is not None and session.cancel(params.turn_id)
-        return TurnCancelResult(cancelled=cancelled)
+    async def _turn_cancel(self, params: TurnCancelParams) -> TurnCancelResult:
+        session = await self._sessions.get(params.session_id)
+        return TurnCancelResult(cancelled=session.cancel(params.turn_id))
 
     async def _turn_steer(self, params: TurnSteerParams) -> Reply:
         session = await self._sessions.get(params.session_id)
         release = await session.steer(params)
         return Reply(Empty(), after=release)
+
+    async def _message_list(self, params: MessageListParams) -> MessageListResult:
+        return await self._messages.list(params)
+
+    async def _blob_read(self, params: BlobReadParams) -> BlobReadResult:
+        return await self._messages.read_blob(params)
 
     def _change_set_get(self, params: ChangeSetRef) -> ChangeSetView:
         return self._sessions.change_sets_of(params.change_set_id).get(params.change_set_id)
@@ -95,8 +159,14 @@ class Handlers:
     def _ping(self, params: PingParams) -> PingResult:
         return PingResult(echo=params.echo)
 
+    async def _models_list(self, _params: Empty) -> ModelsListResult:
+        return await self._services.list_models()
+
+    async def _schema_get(self, _params: Empty) -> SchemaGetResult:
+        return await self._services.schema()
+
     async def _answer_doctor(self, _params: Empty) -> DoctorResult:
-        return await self._doctor()
+        return await self._services.doctor()
 
     def _did_open(self, params: DidOpenParams) -> None:
         item = params.text_document

@@ -1,19 +1,35 @@
 """Session events on their way to the wire: `kode/event` and `kode/delta`."""
 
-from kode_sidecar.domain.agent_event import BlockDelta, Event
+import msgspec
+
+from kode_sidecar.domain.agent_event import BlockCompleted, BlockDelta, Event
+from kode_sidecar.domain.message import ToolResultBlock
+from kode_sidecar.protocol.blob import shorten
 from kode_sidecar.protocol.events import EventParams
 from kode_sidecar.server.connection import Connection
+from kode_sidecar.server.turn_progress import TurnProgress
 
 
 class Projector:
-    """Sends what sessions publish. Order is the outbox's: one FIFO for everything."""
+    """Sends what sessions publish. Order is the outbox's: one FIFO for everything.
 
-    def __init__(self, connection: Connection) -> None:
+    The journal has each tool result whole; of texts with more than `max_inline_bytes` the client
+    gets the head, and reads the rest when somebody wants to see it. `progress`, if there is one,
+    is told of every event before it is sent.
+    """
+
+    def __init__(
+        self, connection: Connection, max_inline_bytes: int, progress: TurnProgress | None
+    ) -> None:
         self._connection = connection
+        self._max_inline_bytes = max_inline_bytes
+        self._progress = progress
 
     def publish(self, session_id: str, event: Event) -> None:
         """One event, one notification."""
-        params = EventParams(session_id=session_id, events=(event,))
+        if self._progress is not None:
+            self._progress.follow(event)
+        params = EventParams(session_id=session_id, events=(self._shortened(session_id, event),))
         self._connection.notify("kode/event", params)
 
     def publish_delta(self, delta: BlockDelta) -> None:
@@ -23,3 +39,12 @@ class Projector:
     async def flow(self) -> None:
         """Wait until the outbox has room."""
         await self._connection.flow()
+
+    def _shortened(self, session_id: str, event: Event) -> Event:
+        # What is not stored could not be read later.
+        if not (isinstance(event, BlockCompleted) and event.seq):
+            return event
+        if not isinstance(event.block, ToolResultBlock):
+            return event
+        block = shorten(event.block, session_id, self._max_inline_bytes)
+        return event if block is event.block else msgspec.structs.replace(event, block=block)

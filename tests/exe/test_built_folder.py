@@ -16,21 +16,19 @@ from tests.support.model_script import answer, text, tool_call
 from tests.support.program import BUILT, ROOT
 from tests.support.sidecar import HANG_SECONDS, sidecar
 
-pytestmark = [
-    pytest.mark.program,
-    pytest.mark.skipif(BUILT is None, reason="KODE_TEST_EXE names no built program"),
-]
-FOLDER = Path(BUILT or "")
-INNER = FOLDER.with_name("_internal")
+pytestmark = pytest.mark.skipif(BUILT is None, reason="KODE_TEST_EXE names no built program")
+EXE = Path(BUILT or "no program")
+INNER = EXE.with_name("_internal")
 
 
 def archive_names() -> tuple[list[str], set[str]]:
     """The scripts that run at the start, and the modules that can be imported."""
     from PyInstaller.archive.readers import CArchiveReader
 
-    archive: Any = CArchiveReader(str(FOLDER))
-    scripts = [name for name, entry in archive.toc.items() if entry[4] == "s"]
-    return scripts, set(archive.open_embedded_archive("PYZ-00.pyz").toc)
+    archive: Any = CArchiveReader(str(EXE))
+    scripts = [name for name, (*_, kind) in archive.toc.items() if kind == "s"]
+    (modules,) = (name for name, (*_, kind) in archive.toc.items() if kind == "z")
+    return scripts, set(archive.open_embedded_archive(modules).toc)
 
 
 def test_late_imports_are_in_it_and_the_unused_is_not() -> None:
@@ -60,8 +58,8 @@ def test_files_that_are_opened_by_name_are_those_of_the_project() -> None:
 
 def copied(folder: Path) -> Path:
     """The program in another folder."""
-    shutil.copytree(FOLDER.parent, folder, copy_function=os.link)
-    return folder / FOLDER.name
+    shutil.copytree(EXE.parent, folder)
+    return folder / EXE.name
 
 
 def run(command: Sequence[str | Path], **more: Any) -> "subprocess.CompletedProcess[bytes]":
@@ -82,7 +80,7 @@ def test_it_stands_anywhere_and_needs_no_environment(tmp_path: Path) -> None:
 def test_its_output_is_utf_8_whatever_the_locale(tmp_path: Path) -> None:
     home = tmp_path / "日志 🍵"
     environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "KODE_HOME": str(home)}
-    done = run([FOLDER, "doctor"], env=environment, check=False)
+    done = run([EXE, "doctor"], env=environment, check=False)
     assert str(home) in done.stdout.decode("utf-8")
 
 

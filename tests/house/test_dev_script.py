@@ -116,6 +116,20 @@ def test_stages_run_on_behind_one_that_failed(
     assert "\n1 failed in 0.1s\n" in capfd.readouterr().out
 
 
+def test_what_was_built_is_tested_and_nothing_else(
+    dev: ModuleType, capfd: pytest.CaptureFixture[str]
+) -> None:
+    venv.create(dev.VENV)
+    assert [(o.stage, o.ok) for o in dev.build_and_test()] == [("build", False)]
+    (dev.ROOT / "PyInstaller.py").write_text("", encoding="utf-8")
+    over_it = "import os, sys\nprint(sys.argv[-1], os.environ['KODE_TEST_EXE'])\n"
+    (dev.ROOT / "pytest.py").write_text(over_it, encoding="utf-8")
+    outcomes = dev.build_and_test()
+    assert [(o.stage, o.ok) for o in outcomes] == [("build", True), ("exe tests", True)]
+    assert outcomes[1].last_line == f"program {dev.BUILT}"
+    assert "dist" in capfd.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [

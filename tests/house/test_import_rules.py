@@ -9,7 +9,7 @@ from tests.support.package_source import PACKAGE, imports, modules
 ROWS = (
     ("__main__",),
     ("cli",),
-    ("demo",),
+    ("demo", "chat"),
     ("app",),
     ("agent",),
     ("doctor",),
@@ -26,12 +26,13 @@ ROWS = (
 # These see even less than their row allows.
 SEES_ONLY = {
     "front_door": {"framing", "protocol", "errors"},
+    "chat": {"client", "protocol", "errors"},
     "client": {"framing", "protocol", "domain", "errors"},
 }
 # Who may see these at all; everybody above where nothing is said.
 SEEN_ONLY_BY = {
     "settings": {"agent", "app", "cli", "doctor"},
-    "client": {"demo"},
+    "client": {"demo", "chat"},
     "front_door": {"__main__", "app", "server"},
 }
 # Entered through their `__init__` only; a contracts module is open to all, and `agent` is the

@@ -11,8 +11,6 @@ from kode_sidecar import __version__
 from tests.support.program import PROGRAM, ROOT
 from tests.support.sidecar import HANG_SECONDS
 
-pytestmark = pytest.mark.program
-
 
 def run(
     *arguments: str, cwd: Path = ROOT, **environment: str | None

@@ -10,8 +10,6 @@ from kode_sidecar.client.editor import Manners
 from tests.support.model_script import answer, hold, text, tool_call
 from tests.support.sidecar import HANG_SECONDS, World, only_change_set, sidecar
 
-pytestmark = pytest.mark.program
-
 ORIGINAL = "// 配置 😀 first\r\nlet 名字 = '旧 𠮷';\r\n\r\nkeep();\r\nkeep();\r\nlet end = 1;\r\n"
 OPEN = "// 未保存 😀😀\r\n" + ORIGINAL
 

@@ -13,8 +13,6 @@ from kode_sidecar.demo.model_server import Recording
 from tests.support.model_script import answer, failure, hold, text, thinking, tool_call
 from tests.support.sidecar import HANG_SECONDS, World, only_change_set, sidecar
 
-pytestmark = pytest.mark.program
-
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:

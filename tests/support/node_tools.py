@@ -28,7 +28,7 @@ def run_node(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedPr
     """Run Node with the pinned packages in reach of `require`; output is captured."""
     modules = node_modules()
     return subprocess.run(
-        [*_node(), *arguments],
+        [*node(), *arguments],
         cwd=cwd,
         env={**os.environ, "NODE_PATH": str(modules)},
         capture_output=True,
@@ -77,7 +77,8 @@ def not_run(reason: str) -> NoReturn:
     pytest.skip(f"NOT RUN: {reason}")
 
 
-def _node() -> list[str]:
+def node() -> list[str]:
+    """Node as a command."""
     bundled = _bundled()
     if bundled is not None:
         return [str(bundled / ("node.exe" if os.name == "nt" else "bin/node"))]
@@ -89,7 +90,7 @@ def _npm() -> list[str]:
     bundled = _bundled()
     if bundled is not None:
         library = bundled if os.name == "nt" else bundled / "lib"
-        return [*_node(), str(library / "node_modules" / "npm" / "bin" / "npm-cli.js")]
+        return [*node(), str(library / "node_modules" / "npm" / "bin" / "npm-cli.js")]
     found = shutil.which("npm")
     return [found] if found else not_run("there is no npm; `dev.py test` installs one")
 

@@ -1,6 +1,7 @@
 """The program under test: the source, or the built one that `KODE_TEST_EXE` names.
 
-Tests over it carry the mark `program`; `dev.py exe --test` runs those on the built one.
+Tests over it carry the mark `program`, all of `PROGRAM_FOLDERS` by themselves; `dev.py exe --test`
+runs those on the built one.
 """
 
 import os
@@ -9,8 +10,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-BUILT = os.environ.get("KODE_TEST_EXE")
-"""The path of the built program, if that is to be tested."""
+_named = os.environ.get("KODE_TEST_EXE")
+BUILT = os.path.abspath(_named) if _named else None
+"""The built program, if that is to be tested."""
 
 PROGRAM = [BUILT] if BUILT else [sys.executable, "-m", "kode_sidecar"]
 SERVE = [*PROGRAM, "serve"]
+
+PROGRAM_FOLDERS = frozenset({"process", "exe"})
+"""Folders below `tests` where every test is over the program."""

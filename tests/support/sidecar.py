@@ -95,12 +95,16 @@ async def sidecar(
     environment: Mapping[str, str | None] | None = None,
     handshake: Mapping[str, Any] | None = None,
     recording: Recording | None = None,
+    model: ModelServer | None = None,
     initialize: bool = True,
     command: Sequence[str] = SERVE,
 ) -> AsyncIterator[World]:
-    """Spawn it. `environment` adds variables, None removes one; KODE_HOME is the test's own."""
-    recorded = recording or Recording(tuple(responses))
-    async with ModelServer(recorded, paced=False) as model:
+    """Spawn it. `environment` adds variables, None removes one; KODE_HOME is the test's own.
+
+    The model plays `responses` or `recording`, or it is a `model` of the test's making.
+    """
+    server = model or ModelServer(recording or Recording(tuple(responses)), paced=False)
+    async with server as model:
         env = {**os.environ, "KIMI_BASE_URL": model.base_url, "KIMI_API_KEY": "sk-test-key-000"}
         env["PYTHONPATH"] = str(ROOT)
         for name, value in (environment or {}).items():

@@ -1,0 +1,130 @@
+"""Files as buffers of an editor that saves each accepted edit at once, byte for byte."""
+
+import codecs
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kode_sidecar.chat.words import Words
+from kode_sidecar.client.buffer import Buffer
+from kode_sidecar.client.editor import Editor
+from kode_sidecar.client.session_view import Json
+from kode_sidecar.client.terminal import Terminal
+from kode_sidecar.client.uris import path_of, uri_key, uri_of
+
+_BOMS = {
+    "utf-8": codecs.BOM_UTF8,
+    "utf-16-le": codecs.BOM_UTF16_LE,
+    "utf-16-be": codecs.BOM_UTF16_BE,
+    "utf-32-le": codecs.BOM_UTF32_LE,
+    "utf-32-be": codecs.BOM_UTF32_BE,
+}
+
+
+@dataclass(frozen=True)
+class FileFormat:
+    """How a file's text is bytes; `base` of a change set tells it. Line ends are in the text."""
+
+    encoding: str = "utf-8"
+    bom: bool = False
+
+    def decode(self, data: bytes) -> str:
+        """The text. Raises ValueError when it could not be written back as it was."""
+        mark = self._mark()
+        if not data.startswith(mark):
+            raise ValueError(f"it no longer begins with the mark of {self.encoding}")
+        text = data[len(mark) :].decode(self.encoding)
+        if self.encode(text) != data:
+            raise ValueError(f"it is not plain {self.encoding}")
+        return text
+
+    def encode(self, text: str) -> bytes:
+        """The bytes. Raises UnicodeEncodeError."""
+        return self._mark() + text.encode(self.encoding)
+
+    def _mark(self) -> bytes:
+        return _BOMS.get(self.encoding, b"") if self.bom else b""
+
+
+@dataclass
+class Files:
+    """The editor's buffers are files that have proposed hunks; nothing in them is unsaved.
+
+    Between a proposal and its decision the user may change a file with another program: `refresh`
+    takes that over, as an editor does that finds a file changed on disk.
+    """
+
+    editor: Editor
+    terminal: Terminal
+    words: Words
+    _formats: dict[str, FileFormat] = field(default_factory=dict[str, FileFormat])
+    _data: dict[str, bytes] = field(default_factory=dict[str, bytes])
+
+    def __post_init__(self) -> None:
+        self.editor.manners.open_touched = True
+        self.editor.load = self._load
+        self.editor.applied = self._save
+
+    def learn(self, file: Json) -> None:
+        """Note the format of a file of `changeSet.updated`."""
+        base = file.get("base")
+        if base:
+            file_format = FileFormat(base["encoding"], base.get("bom", False))
+            self._formats.setdefault(uri_key(file["uri"]), file_format)
+
+    def open(self, uri: str) -> None:
+        """Open a file, or refresh its buffer, so that edits of it are verified."""
+        if self.editor.text(uri) is not None:
+            self.refresh()
+            return
+        path = path_of(uri)
+        try:
+            self.editor.open(path, self._load(path))
+        except (OSError, ValueError) as error:
+            self._report(self.words.not_read, path, error)
+
+    def refresh(self) -> None:
+        """Take over what other programs wrote meanwhile; close what cannot be read any more."""
+        for buffer in self.editor.buffers:
+            path, known = path_of(buffer.uri), self._data.get(uri_key(buffer.uri))
+            try:
+                text = self._load(path)
+            except (OSError, ValueError) as error:
+                self._report(self.words.not_read, path, error)
+                self.editor.close(buffer)
+                continue
+            if self._data[uri_key(buffer.uri)] != known:
+                buffer.set_text(text)
+                self.editor.tell(buffer)
+
+    def close_all(self, *, but: set[str]) -> None:
+        """Close the buffers; those of the URIs `but` have hunks that wait."""
+        kept = {uri_key(uri) for uri in but}
+        for buffer in self.editor.buffers:
+            if uri_key(buffer.uri) not in kept:
+                self.editor.close(buffer)
+                self._formats.pop(uri_key(buffer.uri), None)
+
+    def _load(self, path: Path) -> str:
+        key = uri_key(uri_of(path))
+        data = path.read_bytes()
+        text = self._formats.get(key, FileFormat()).decode(data)
+        self._data[key] = data
+        return text
+
+    def _save(self, buffers: Sequence[Buffer]) -> None:
+        for buffer in buffers:
+            path, key = path_of(buffer.uri), uri_key(buffer.uri)
+            try:
+                data = self._formats.get(key, FileFormat()).encode(buffer.text)
+                path.write_bytes(data)
+            except (OSError, ValueError) as error:
+                self._report(self.words.not_written, path, error)
+                continue
+            self._data[key] = data
+            self.terminal.line(f"✓ {self.words.written.format(path=path)}", "green")
+            self.editor.client.notify("textDocument/didSave", {"textDocument": {"uri": buffer.uri}})
+
+    def _report(self, sentence: str, path: Path, error: Exception) -> None:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        self.terminal.line(f"⚠ {sentence.format(path=path, error=reason)}", "red")

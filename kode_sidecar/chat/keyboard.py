@@ -1,0 +1,168 @@
+"""Lines and Ctrl-C from whoever sits at the terminal, or lines from a pipe."""
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from types import FrameType
+from typing import Any, TextIO, TypeVar
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import termios
+
+LEAVE_SECONDS = 2.0
+"""A second Ctrl-C within this time leaves."""
+
+T = TypeVar("T")
+
+
+class Interrupted(Exception):
+    """Ctrl-C: stop what is going on."""
+
+
+class Leaving(Exception):
+    """A second Ctrl-C: leave at once."""
+
+
+class Interrupts:
+    """Ctrl-C as an event of the loop, while it is entered with `with`; on the main thread."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._waiting: set[asyncio.Future[None]] = set()
+        self._last = float("-inf")
+        self._leave = False
+        self._before: Any = None
+
+    def __enter__(self) -> "Interrupts":
+        self._before = signal.signal(signal.SIGINT, self._signalled)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        signal.signal(signal.SIGINT, self._before)
+
+    async def wait(self) -> None:
+        """Until the next Ctrl-C. Raises Leaving when it follows another one closely."""
+        if self._leave:
+            raise Leaving
+        future = self._loop.create_future()
+        self._waiting.add(future)
+        try:
+            await future
+        finally:
+            self._waiting.discard(future)
+
+    async def unless(self, work: Awaitable[T]) -> T:
+        """The result of `work`. Ctrl-C cancels it and raises Interrupted or Leaving."""
+        working = asyncio.ensure_future(work)
+        interrupt = asyncio.create_task(self.wait())
+        try:
+            await asyncio.wait({working, interrupt}, return_when=asyncio.FIRST_COMPLETED)
+            if interrupt.done():
+                interrupt.result()
+                raise Interrupted
+            return working.result()
+        finally:
+            interrupt.cancel()
+            working.cancel()
+
+    def _signalled(self, number: int, frame: FrameType | None) -> None:
+        del number, frame
+        self._loop.call_soon_threadsafe(self._arrived)
+
+    def _arrived(self) -> None:
+        now = self._loop.time()
+        self._leave = self._leave or now - self._last < LEAVE_SECONDS
+        self._last = now
+        for future in self._waiting:
+            if not future.done():
+                future.set_exception(Leaving()) if self._leave else future.set_result(None)
+
+
+class Keyboard:
+    """Lines of standard input, read by a thread that ends with the process.
+
+    A read that nobody waits for any more is taken over by the next one: no line gets lost.
+    """
+
+    def __init__(self, interrupts: Interrupts, source: TextIO, *, interactive: bool) -> None:
+        self.interactive = interactive
+        self._interrupts = interrupts
+        self._source = source
+        self._pending: asyncio.Future[str | None] | None = None
+        self._ended = False
+        reconfigure: Callable[..., None] | None = getattr(source, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="replace")
+
+    @property
+    def reads(self) -> bool:
+        """Whether the thread waits for a line."""
+        return self._pending is not None and not self._pending.done()
+
+    async def line(self) -> str | None:
+        """The next line without its end; None at the end of input.
+
+        Raises Interrupted and Leaving.
+        """
+        while not self._ended:
+            if self._pending is None:
+                self._pending = self._start()
+            text = await self._interrupts.unless(asyncio.shield(self._pending))
+            self._pending = None
+            if text is None:
+                self._ended = True
+            elif text.endswith("\n"):
+                return text.rstrip("\r\n").removeprefix("\ufeff")
+        return None
+
+    def forget_typed_ahead(self) -> None:
+        """Drop what was typed before a question was asked: it is no answer."""
+        if not self.interactive:
+            return
+        if sys.platform == "win32":
+            while msvcrt.kbhit():
+                msvcrt.getwch()
+        else:
+            with suppress(termios.error, OSError, ValueError):
+                termios.tcflush(self._source.fileno(), termios.TCIFLUSH)
+
+    def _start(self) -> asyncio.Future[str | None]:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[str | None] = loop.create_future()
+
+        def deliver(text: str | None) -> None:
+            if not future.done():
+                future.set_result(text)
+
+        def read() -> None:
+            text = self._read()
+            with suppress(RuntimeError):  # the loop is closed: we have left
+                loop.call_soon_threadsafe(deliver, text)
+
+        threading.Thread(target=read, name="keyboard", daemon=True).start()
+        return future
+
+    def _read(self) -> str | None:
+        """A line with its end, None at the end of input, empty when Ctrl-C broke it off."""
+        try:
+            if self.interactive:
+                return input() + "\n"
+            line = self._source.readline()
+            return line if not line or line.endswith("\n") else line + "\n"
+        except KeyboardInterrupt:  # only Windows consoles tell it to this thread
+            return ""
+        except (EOFError, OSError, ValueError):
+            return None
+
+
+def end_process(code: int) -> None:
+    """End now, although a thread still reads standard input: C libraries may wait for it."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

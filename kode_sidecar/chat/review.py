@@ -1,0 +1,158 @@
+"""Proposed hunks and permission questions, put to the user one by one."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kode_sidecar.chat.files import Files
+from kode_sidecar.chat.keyboard import Interrupted, Keyboard, Leaving
+from kode_sidecar.chat.words import Words
+from kode_sidecar.client.connection import Client, RpcError
+from kode_sidecar.client.fold import SessionFold
+from kode_sidecar.client.plain_text import one_line
+from kode_sidecar.client.session_view import ChangeSetView, Json
+from kode_sidecar.client.terminal import Terminal
+from kode_sidecar.client.watch import Watch
+
+Decisions = list[dict[str, Any]]
+
+
+@dataclass
+class Review:
+    """Asks, or with `accept` or without a person at the keyboard does not need to."""
+
+    client: Client
+    watch: Watch
+    files: Files
+    keyboard: Keyboard
+    terminal: Terminal
+    words: Words
+    accept: bool
+
+    async def decide(self, session: SessionFold, *, later: bool = True) -> None:
+        """Decide all that waits in a session; accepted text is then in the files.
+
+        Without `later` what the user leaves undecided is rejected. Raises Interrupted when they
+        press Ctrl-C; what they said before is carried out. Raises RpcError and ConnectionLost.
+        """
+        for change_set in list(session.change_sets.values()):
+            if change_set.hunks("proposed"):
+                await self._decide(session, change_set, later=later)
+        self.files.close_all(but=waiting_uris(session))
+
+    async def permit(self, params: Json) -> str | None:
+        """Answer `kode/permission/request`; the id of an option, None and silence mean no."""
+        options = {option["kind"]: option["optionId"] for option in params["options"]}
+        no: str | None = options.get("reject")
+        if not self.keyboard.interactive:
+            return no
+        session = self.watch.session(params["sessionId"])
+        self.keyboard.forget_typed_ahead()
+        self.terminal.prompt(self.words.allow)
+        asking = asyncio.create_task(self.keyboard.line())
+        # It may be closed without us: by its timeout, or with its turn.
+        closed = asyncio.create_task(
+            self.watch.until(lambda: params["requestId"] not in session.questions)
+        )
+        try:
+            await asyncio.wait({asking, closed}, return_when=asyncio.FIRST_COMPLETED)
+            if not asking.done():
+                self.terminal.line()
+                return no
+            answer = (asking.result() or "").strip().lower()
+        except (Interrupted, Leaving):
+            return no
+        finally:
+            asking.cancel()
+            closed.cancel()
+        kinds = {"y": "allow_once", "s": "allow_session"}
+        return options.get(kinds.get(answer, ""), no)
+
+    async def _decide(
+        self, session: SessionFold, change_set: ChangeSetView, *, later: bool
+    ) -> None:
+        for file in change_set.files.values():
+            if any(hunk.state == "proposed" for hunk in file.hunks.values()):
+                self.files.open(file.uri)
+        now = await self.client.request("kode/changeSet/get", {"changeSetId": change_set.id})
+        pairs = [(file, hunk) for file in now["files"] for hunk in file["hunks"]]
+        waiting = [(file, hunk) for file, hunk in pairs if hunk["state"] == "proposed"]
+        decisions: Decisions = []
+        try:
+            if self.accept or not self.keyboard.interactive:
+                decisions += [self._unasked(hunk) for _, hunk in waiting]
+            else:
+                await self._ask(waiting, decisions)
+        finally:
+            if not later:
+                decisions += [_decision(hunk, "reject") for _, hunk in waiting[len(decisions) :]]
+            if decisions:
+                await self._send(session, change_set, decisions)
+
+    def _unasked(self, hunk: Json) -> dict[str, Any]:
+        sensitive = "sensitive" in hunk.get("flags", ())
+        return _decision(hunk, "accept" if self.accept and not sensitive else "reject")
+
+    async def _ask(self, waiting: Sequence[tuple[Json, Json]], decisions: Decisions) -> None:
+        """Ask for one hunk after the other, adding to `decisions`. Raises Interrupted."""
+        rest = ""
+        for number, (file, hunk) in enumerate(waiting, 1):
+            sensitive = "sensitive" in hunk.get("flags", ())
+            if rest == "r" or (rest == "a" and not sensitive):
+                decisions.append(_decision(hunk, "accept" if rest == "a" else "reject"))
+                continue
+            title = self.words.hunk.format(number=number, count=len(waiting), path=file["path"])
+            text = self.files.editor.text(file["uri"])
+            self.terminal.hunk(title, hunk, text, self.files.editor.encoding)
+            key, comment = await self._answer()
+            if key == "q":
+                return
+            decisions.append(_decision(hunk, "accept" if key in "ya" else "reject", comment))
+            rest = key if key in "ar" else rest
+
+    async def _answer(self) -> tuple[str, str]:
+        """One of y, n, a, r and q, and a comment."""
+        self.keyboard.forget_typed_ahead()
+        while True:
+            self.terminal.prompt(self.words.decide)
+            line = await self.keyboard.line()
+            if line is None:
+                return "q", ""
+            key, _, comment = line.strip().partition(" ")
+            if key.lower() in ("y", "n", "a", "r", "q"):
+                return key.lower(), comment.strip()
+            self.terminal.line(self.words.decide_help, "dim")
+
+    async def _send(
+        self, session: SessionFold, change_set: ChangeSetView, decisions: Decisions
+    ) -> None:
+        self.files.refresh()
+        params = {"changeSetId": change_set.id, "seenSeq": session.seq, "decisions": decisions}
+        try:
+            result = await self.client.request("kode/changeSet/decide", params)
+        except RpcError as error:
+            self.terminal.line(f"⚠ {one_line(error.message)}", "red")
+            return
+        lost = len(result.get("stale", ())) + len(result.get("conflicts", ()))
+        text = self.words.outcome.format(
+            applied=len(result.get("applied", ())),
+            rejected=len(result.get("rejected", ())),
+            lost=lost,
+        )
+        self.terminal.line(text, "yellow" if lost else "")
+
+
+def waiting_uris(session: SessionFold) -> set[str]:
+    """The files of a session that have hunks to decide."""
+    return {
+        file.uri
+        for change_set in session.change_sets.values()
+        for file in change_set.files.values()
+        if any(hunk.state == "proposed" for hunk in file.hunks.values())
+    }
+
+
+def _decision(hunk: Json, action: str, comment: str = "") -> dict[str, Any]:
+    decision = {"hunkId": hunk["hunkId"], "action": action}
+    return decision | ({"comment": comment} if comment else {})

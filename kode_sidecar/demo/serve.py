@@ -1,0 +1,41 @@
+"""The recorded model for somebody else's client: `kode-sidecar demo --serve-model`."""
+
+import asyncio
+import sys
+from typing import TextIO
+
+from kode_sidecar.client.labels import system_locale
+from kode_sidecar.client.terminal import prepare
+from kode_sidecar.demo.model_server import ModelServer
+from kode_sidecar.demo.play import DELTA_MS, DemoOptions
+from kode_sidecar.demo.recorded_model import load_recording
+from kode_sidecar.demo.stage import HERE, set_stage
+
+
+async def serve_model(options: DemoOptions, out: TextIO | None = None) -> int:
+    """Serve the recording on the loopback until cancelled.
+
+    Prints what to set for the sidecar as lines of an `.env` file, whose comments name the project
+    that the recording is about. Each turn gets the recorded answers again. Raises OSError.
+    """
+    screen: TextIO = sys.stdout if out is None else out
+    prepare(screen)
+    language = "zh" if (options.locale or system_locale()).startswith("zh") else "en"
+    recording = load_recording(HERE / "recording" / language, DELTA_MS)
+    stage = set_stage()
+    # A client may open the file from disk: the recorded edits fit the text that the demo's editor
+    # holds ahead of it.
+    stage.file.write_bytes(stage.unsaved_text.encode("utf-8"))
+    async with ModelServer(recording, paced=not options.fast, endless=True) as model:
+        lines = (
+            "# A recorded model answers here until you press Ctrl-C. Open this folder as root:",
+            f"# {stage.project}",
+            "# and give the sidecar this environment, or these lines by `serve --env-file`:",
+            f"KIMI_BASE_URL={model.base_url}",
+            "KIMI_API_KEY=recorded",
+            f"KODE_HOME={stage.home}",
+        )
+        screen.write("\n".join(lines) + "\n")
+        screen.flush()
+        await asyncio.get_running_loop().create_future()
+    return 0

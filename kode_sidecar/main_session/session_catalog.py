@@ -1,0 +1,184 @@
+"""All sessions in the state folder, whether they are open in this process or not."""
+
+import asyncio
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+from kode_sidecar.domain.conversation import Conversation
+from kode_sidecar.errors import KodeError
+from kode_sidecar.main_session.contracts import EditorPort
+from kode_sidecar.main_session.session_meta import (
+    changes_nothing,
+    update_event,
+    updated,
+    view_of,
+)
+from kode_sidecar.main_session.session_records import SessionDefaults, SessionRecords
+from kode_sidecar.main_session.session_registry import SessionRegistry
+from kode_sidecar.main_session.stream import SessionStream
+from kode_sidecar.main_session.totals import Totals
+from kode_sidecar.protocol.session_records import (
+    SessionGetResult,
+    SessionListParams,
+    SessionListResult,
+    SessionUpdateParams,
+    SessionView,
+)
+from kode_sidecar.records.conversation_meta import ConversationMeta
+from kode_sidecar.records.conversation_store import ConversationStore
+from kode_sidecar.workspace.uris import canonical_key
+
+if TYPE_CHECKING:  # the kernel is loaded after the process answers
+    from kode_sidecar.kernel.contracts import Clock
+
+MAX_LISTED = 500
+
+Release = Callable[[], None]
+
+
+@dataclass(frozen=True)
+class SessionCatalog:
+    """Reads and changes sessions. Reading happens on threads: there may be thousands.
+
+    `open_records` opens the files of a session that is not open here; it blocks. `roots` are the
+    URIs of the open folders. Two processes do not know of each other's sessions.
+    """
+
+    sessions: SessionRegistry
+    store: ConversationStore
+    defaults: SessionDefaults
+    open_records: Callable[[str], SessionRecords]
+    roots: Callable[[], Sequence[str]]
+    editor: EditorPort
+    clock: "Clock"
+    writing: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def list(self, params: SessionListParams) -> SessionListResult:
+        """A page of sessions. Raises KodeError `InvalidParams`, `Storage`."""
+        limit = page_limit(params.limit, MAX_LISTED)
+        after = _position(params.cursor)
+        metas = await asyncio.to_thread(self._all_metas)
+        metas = [self.sessions.meta_of(meta.id) or meta for meta in metas]
+        roots = {_folder(uri) for uri in self.roots()}
+        query = (params.query or "").casefold()
+        found = [
+            meta
+            for meta in metas
+            if (params.all or _belongs(meta, roots)) and query in meta.title.casefold()
+        ]
+        found.sort(key=_newness, reverse=True)
+        rest = [meta for meta in found if after is None or _newness(meta) < after]
+        page = rest[:limit]
+        return SessionListResult(
+            sessions=tuple(self._view(meta) for meta in page),
+            next_cursor="/".join(_newness(page[-1])) if len(rest) > limit else None,
+        )
+
+    async def get(self, session_id: str) -> SessionGetResult:
+        """Raises KodeError `SessionNotFound`, `Storage`."""
+        meta, conversation, totals = await asyncio.to_thread(self._examine, session_id)
+        return SessionGetResult(
+            session=self._view(self.sessions.meta_of(session_id) or meta),
+            head_id=conversation.head,
+            heads=tuple(leaf.id for leaf in conversation.leaves()),
+            messages=len(conversation),
+            usage=totals.usage,
+            cost=totals.cost,
+            cost_usd=totals.cost_usd,
+        )
+
+    async def update(self, params: SessionUpdateParams) -> Release:
+        """Change a session's head; saved. Call the result after replying.
+
+        Raises KodeError `SessionNotFound`, `Storage`.
+        """
+        if self.sessions.meta_of(params.session_id) is not None:
+            session = await self.sessions.get(params.session_id)
+            return await session.update(params)
+        async with self.writing:
+            records = await asyncio.to_thread(self.open_records, params.session_id)
+            try:
+                return await self._update_closed(records, params)
+            finally:
+                records.close()
+
+    async def delete(self, session_id: str) -> None:
+        """Remove a session; a turn that runs in it is cancelled, and over, before.
+
+        Raises KodeError `SessionNotFound`, `Storage`.
+        """
+        await self.sessions.remove(session_id)
+        async with self.writing:
+            await asyncio.to_thread(self.store.delete, session_id)
+
+    async def _update_closed(self, records: SessionRecords, params: SessionUpdateParams) -> Release:
+        last_seq = records.journal.last_seq
+        stream = SessionStream(
+            params.session_id, records.journal, self.editor, self.clock, last_seq
+        )
+        if changes_nothing(params):
+            return stream.recover
+        meta = updated(records.messages.meta, params)
+        stream.hold()
+        records.messages.write_meta(meta)
+        stream(update_event(params, meta, self.defaults))
+        await records.save()
+        return stream.release
+
+    def _all_metas(self) -> Sequence[ConversationMeta]:
+        """On a thread. A session that cannot be read does not hide the others."""
+        found: list[ConversationMeta] = []
+        for session_id in self.store.list_ids():
+            try:
+                found.append(self.store.head(session_id))
+            except KodeError:
+                continue
+        return found
+
+    def _examine(self, session_id: str) -> tuple[ConversationMeta, Conversation, Totals]:
+        """On a thread."""
+        stored = self.store.load(session_id)
+        conversation = Conversation(stored.messages)
+        totals = Totals()
+        for message in conversation.messages:
+            totals.add_message(message)
+        return stored.meta, conversation, totals
+
+    def _view(self, meta: ConversationMeta) -> SessionView:
+        return view_of(meta, self.defaults, self.sessions.active_turn(meta.id))
+
+
+def page_limit(limit: int, most: int) -> int:
+    """How much goes on a page. Raises KodeError `InvalidParams`."""
+    if limit < 1:
+        text = f"Expected a number from 1 to {most} at `$.limit`"
+        raise KodeError("InvalidParams", text, details={"path": "$.limit"})
+    return min(limit, most)
+
+
+def _newness(meta: ConversationMeta) -> tuple[str, str]:
+    """By what sessions are sorted; no two are equal."""
+    return meta.updated_at, meta.id
+
+
+def _position(cursor: str | None) -> tuple[str, str] | None:
+    if cursor is None:
+        return None
+    when, slash, session_id = cursor.rpartition("/")
+    if not slash:
+        text = "Expected a `nextCursor` of this method at `$.cursor`"
+        raise KodeError("InvalidParams", text, details={"path": "$.cursor"})
+    return when, session_id
+
+
+def _belongs(meta: ConversationMeta, roots: Collection[str]) -> bool:
+    """Whether a session was held in one of these folders; without any, in none."""
+    listed: object = meta.meta.get("roots")
+    names = cast(list[Any], listed) if isinstance(listed, list) else [meta.meta.get("projectRoot")]
+    own = {_folder(name) for name in names if isinstance(name, str)}
+    return not own.isdisjoint(roots) if roots else not own
+
+
+def _folder(uri: str) -> str:
+    return canonical_key(uri).rstrip("/")

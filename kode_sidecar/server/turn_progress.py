@@ -1,0 +1,56 @@
+"""Turns as work-done progress (LSP 3.17 "Work Done Progress"), for clients that show it."""
+
+import asyncio
+from typing import Any
+
+from kode_sidecar.domain.agent_event import BlockCompleted, Event, TurnCompleted, TurnStarted
+from kode_sidecar.domain.message import ToolResultBlock
+from kode_sidecar.errors import KodeError
+from kode_sidecar.server.connection import Connection
+from kode_sidecar.workspace.shown_text import cut_line, without_controls
+
+TITLE = "kode"
+MAX_MESSAGE_CHARS = 120
+
+
+class TurnProgress:
+    """One progress for each turn; its token is the turn's id.
+
+    The client is asked for it first, and it begins when the client has agreed, unless the turn is
+    over by then. Its end comes before `turn.completed` (O2).
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._begun: dict[str, bool] = {}
+        self._asking: set[asyncio.Task[None]] = set()
+
+    def follow(self, event: Event) -> None:
+        """Say what an event means for the progress of its turn."""
+        if isinstance(event, TurnStarted):
+            self._begun[event.turn_id] = False
+            task = asyncio.create_task(self._begin(event.turn_id))
+            self._asking.add(task)
+            task.add_done_callback(self._asking.discard)
+        elif isinstance(event, TurnCompleted):
+            if self._begun.pop(event.turn_id, False):
+                self._tell(event.turn_id, {"kind": "end"})
+        elif not self._begun.get(event.turn_id, False):
+            return
+        elif isinstance(event, BlockCompleted) and isinstance(event.block, ToolResultBlock):
+            message = cut_line(without_controls(event.block.summary), MAX_MESSAGE_CHARS)
+            self._tell(event.turn_id, {"kind": "report", "message": message})
+
+    async def _begin(self, turn_id: str) -> None:
+        token = {"token": turn_id}
+        try:
+            await self._connection.request("window/workDoneProgress/create", token, Any)
+        except KodeError:
+            self._begun.pop(turn_id, None)
+            return
+        if turn_id in self._begun:
+            self._begun[turn_id] = True
+            self._tell(turn_id, {"kind": "begin", "title": TITLE, "cancellable": True})
+
+    def _tell(self, turn_id: str, value: dict[str, Any]) -> None:
+        self._connection.notify("$/progress", {"token": turn_id, "value": value})

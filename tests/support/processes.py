@@ -1,0 +1,47 @@
+"""Looking at processes from outside: do they run, what did they start, how much do they hold."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+LINUX = sys.platform.startswith("linux")
+
+
+def runs(pid: int) -> bool:
+    """Is it there, and more than a zombie?"""
+    if sys.platform == "win32":
+        listed = subprocess.run(["tasklist", "/FI", f"PID eq {pid}"], capture_output=True)
+        return str(pid).encode() in listed.stdout
+    listed = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True)
+    return listed.stdout.strip()[:1] not in (b"", b"Z")
+
+
+def gone(pid: int, seconds: float) -> bool:
+    """Does it end? A kill takes effect a moment after it was sent."""
+    deadline = time.monotonic() + seconds
+    while runs(pid):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def children(pid: int) -> list[int]:
+    """The processes it started that still run. POSIX only."""
+    listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,stat="], capture_output=True, text=True)
+    rows = [line.split() for line in listed.stdout.splitlines()]
+    return [int(row[0]) for row in rows if int(row[1]) == pid and row[2][0] != "Z"]
+
+
+def memory(pid: int, name: str = "VmRSS") -> int:
+    """Bytes, by the name in /proc/PID/status. Linux only."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    line = next(line for line in status.splitlines() if line.startswith(f"{name}:"))
+    return int(line.split()[1]) * 1024
+
+
+def cpu_ticks(pid: int) -> int:
+    """Clock ticks it has used. Linux only."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
