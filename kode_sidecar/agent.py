@@ -21,7 +21,6 @@ from kode_sidecar.main_session import NewSession
 from kode_sidecar.main_session.agent import EditLocks, Session, SessionServices, Toolbox
 from kode_sidecar.main_session.contracts import EditorPort
 from kode_sidecar.protocol.editor_context import EditorContextParams
-from kode_sidecar.protocol.export import SCHEMA_FILE, generate
 from kode_sidecar.protocol.models import ModelsListResult
 from kode_sidecar.protocol.schema import SchemaGetResult
 from kode_sidecar.protocol.schema_hash import SCHEMA_SHA256
@@ -127,7 +126,9 @@ class Agent:
         return models_report(host, default, offered, config.logical_models, retired)
 
     def schema(self) -> SchemaGetResult:
-        """The wire as JSON Schema; takes tens of milliseconds."""
+        """The wire as JSON Schema; takes tens of milliseconds, so ask on a thread."""
+        from kode_sidecar.protocol.export import SCHEMA_FILE, generate  # noqa: PLC0415
+
         text = generate()[SCHEMA_FILE].decode("utf-8")
         return SchemaGetResult(schema=text, sha256=SCHEMA_SHA256)
 

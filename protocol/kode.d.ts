@@ -5,6 +5,20 @@
 export interface KodeRequests {
   /** Create a session; it is on disk before the answer. Errors: ConfigInvalid, Storage. */
   "kode/session/new": [SessionNewParams, SessionNewResult];
+  /** The sessions that are kept, the one last written to first. Errors: Storage. */
+  "kode/session/list": [SessionListParams, SessionListResult];
+  /** A session's head, its branches and its totals. Errors: SessionNotFound, Storage. */
+  "kode/session/get": [SessionRef, SessionGetResult];
+  /**
+   * Change title, mode, model or meta; saved before the answer, told by `session.updated`.
+   * Errors: SessionNotFound, Storage.
+   */
+  "kode/session/update": [SessionUpdateParams, Empty];
+  /**
+   * Remove a session and all it left on disk. A turn that runs in it is cancelled first.
+   * Errors: SessionNotFound, Storage.
+   */
+  "kode/session/delete": [SessionRef, Empty];
   /**
    * Send a prompt. Answers at acceptance; the turn then streams. Errors: SessionNotFound,
    * MessageNotFound, TurnActive, AuthRequired, Storage.
@@ -20,6 +34,13 @@ export interface KodeRequests {
    * step. Errors: SessionNotFound, NoActiveTurn, TurnMismatch, Storage.
    */
   "kode/turn/steer": [TurnSteerParams, Empty];
+  /**
+   * The messages of a session as they are kept, of one branch or of all. Errors:
+   * SessionNotFound, MessageNotFound, Storage.
+   */
+  "kode/message/list": [MessageListParams, MessageListResult];
+  /** A page of a text that was too large to travel at once. Errors: BlobNotFound, Storage. */
+  "kode/blob/read": [BlobReadParams, BlobReadResult];
   /** A change set as it stands now, with a unified diff. Errors: ChangeSetNotFound. */
   "kode/changeSet/get": [ChangeSetRef, ChangeSetView];
   /**
@@ -27,6 +48,13 @@ export interface KodeRequests {
    * ChangeSetNotFound, ChangeSetClosed, Storage.
    */
   "kode/changeSet/decide": [DecideParams, DecideResult];
+  /**
+   * The models the provider offers to this key, and those behind each logical name. Errors:
+   * AuthRequired, ConfigInvalid, Provider, RateLimited.
+   */
+  "kode/models/list": [Empty, ModelsListResult];
+  /** The JSON Schema of everything here. */
+  "kode/schema/get": [Empty, SchemaGetResult];
   /** Is anybody there? */
   "kode/ping": [PingParams, PingResult];
   /** Settings with their sources, and what is wrong with them. No secrets. */
@@ -45,6 +73,15 @@ export interface KodeNotifications {
   "kode/event": [EventParams];
   /** Growth of open blocks. */
   "kode/delta": [DeltaParams];
+}
+
+/** Notifications from the editor: method → [params]. */
+export interface KodeClientNotifications {
+  /**
+   * The user looks at something else; the next prompt tells the model, if the file is
+   * inside an open folder.
+   */
+  "kode/editor/didChangeContext": [EditorContextParams];
 }
 
 /**
@@ -83,6 +120,7 @@ export interface KodeErrors {
   UnsupportedVersion: -33022;
   Storage: -33023;
   ChangeSetNotFound: -33024;
+  BlobNotFound: -33025;
   Network: -32603;
   ModelNotFound: -32603;
   ContentFiltered: -32603;
@@ -198,6 +236,38 @@ export interface SessionNewParams {
 }
 
 /**
+ * By default the sessions whose `meta.roots` name one of the folders that are open now.
+ *
+ * `all` gives those of other folders too; `query` is looked for in titles, whatever the
+ * case. `limit` is at most 500; `cursor` is the `nextCursor` of the page before.
+ */
+export interface SessionListParams {
+  cursor?: string | null;
+  limit?: number;
+  query?: string | null;
+  all?: boolean;
+}
+
+/** The id is that of `kode/session/new` or `kode/session/list`. */
+export interface SessionRef {
+  sessionId: string;
+}
+
+/**
+ * Absent means unchanged. `null` clears: no title, the settings' mode or model, no `meta`.
+ *
+ * `meta` is replaced whole, but the session's `roots` and `projectRoot` stay unless it
+ * names them. A running turn keeps its mode and model.
+ */
+export interface SessionUpdateParams {
+  sessionId: string;
+  title?: string | null;
+  mode?: Mode | null;
+  model?: string | null;
+  meta?: { [name: string]: unknown } | null;
+}
+
+/**
  * Start a turn. `parentId` absent = below the head; `null` = a new root.
  *
  * `input` holds `text`, `image` and `resource` blocks; empty, it goes on after
@@ -225,10 +295,26 @@ export interface BlockBase {
   id?: string;
 }
 
-/** Plain text, Markdown where it comes from the model. */
+/**
+ * Plain text, Markdown where it comes from the model.
+ *
+ * With `blob`, which only the server sets, `text` is no more than the head of it.
+ */
 export interface TextBlock extends BlockBase {
   type: "text";
   text: string;
+  blob?: Blob | null;
+}
+
+/**
+ * A text too large to travel at once: `kode/blob/read` reads it by its `ref`.
+ *
+ * `bytes` is the length of the whole text in UTF-8, `sha256` its hash in hex.
+ */
+export interface Blob {
+  ref: string;
+  bytes: number;
+  sha256: string;
 }
 
 /** The model's reasoning. An empty text is a thinking block too: some hosts demand it back. */
@@ -296,6 +382,26 @@ export interface TurnSteerParams {
   input: Block[];
 }
 
+/**
+ * The messages from the root to `leafId` (absent: the head), or `all` branches.
+ *
+ * `limit` is at most 1000; `cursor` is the `nextCursor` of the page before.
+ */
+export interface MessageListParams {
+  sessionId: string;
+  leafId?: string | null;
+  all?: boolean;
+  cursor?: string | null;
+  limit?: number;
+}
+
+/** `offset` and `length` count bytes of the text in UTF-8; a page is at most 1 MiB. */
+export interface BlobReadParams {
+  ref: string;
+  offset?: number;
+  length?: number;
+}
+
 /** The id is that of `changeSet.updated`. */
 export interface ChangeSetRef {
   changeSetId: string;
@@ -322,13 +428,37 @@ export interface HunkDecision {
   comment?: string | null;
 }
 
+/** No params, or no result. */
+export interface Empty {}
+
 /** `echo` comes back unchanged. */
 export interface PingParams {
   echo?: unknown;
 }
 
-/** No params, or no result. */
-export interface Empty {}
+/**
+ * What the user looks at; it replaces what was said before.
+ *
+ * `uri` is the active document, absent when there is none. Of an empty `selection`, a mere
+ * cursor, the model is not told; `visibleRange` is kept for later.
+ */
+export interface EditorContextParams {
+  uri?: string | null;
+  selection?: Range | null;
+  visibleRange?: Range | null;
+}
+
+/** LSP range, end exclusive. */
+export interface Range {
+  start: Position;
+  end: Position;
+}
+
+/** LSP position: zero-based line, `character` in the negotiated position encoding. */
+export interface Position {
+  line: number;
+  character: number;
+}
 
 /** The chosen option. */
 export interface PermissionRequestResult {
@@ -340,7 +470,6 @@ export interface PermissionRequestResult {
  *
  * `protocolVersions` are the versions it speaks; absent means the newest. `locale` is the
  * language of its user interface. `trusted` says that the user trusts this workspace.
- * `delivery` is reserved.
  */
 export interface KodeInitializeOptions {
   protocolVersions?: string[] | null;
@@ -348,7 +477,7 @@ export interface KodeInitializeOptions {
   locale?: string | null;
   trusted?: boolean;
   settings?: EditorSettings | null;
-  delivery?: { [name: string]: unknown } | null;
+  delivery?: Delivery | null;
   capabilities?: ClientCapabilities | null;
 }
 
@@ -375,6 +504,16 @@ export interface EditorSettings {
 }
 
 /**
+ * How the client wants to be served.
+ *
+ * Texts in tool results and in `kode/message/list` of more than `maxInlineBytes` (in UTF-8,
+ * at least 1024) travel as their head and a `Blob`.
+ */
+export interface Delivery {
+  maxInlineBytes?: number;
+}
+
+/**
  * What the client can do beyond LSP; an object, even an empty one, means yes.
  *
  * `permission`: it answers `kode/permission/request`; otherwise the user is asked by
@@ -393,6 +532,59 @@ export interface SessionNewResult {
   seq: number;
 }
 
+/** The one last written to comes first. Without `nextCursor` there is no more. */
+export interface SessionListResult {
+  sessions: SessionView[];
+  nextCursor?: string;
+}
+
+/**
+ * The head of a session. `meta` holds its `roots`; `activeTurnId` is there while one runs.
+ *
+ * `mode` and `model` are what its next turn uses, `updatedAt` is when it was last written
+ * to.
+ */
+export interface SessionView {
+  sessionId: string;
+  title: string;
+  agent: string;
+  mode: Mode;
+  model: string;
+  createdAt: string;
+  updatedAt: string;
+  meta: { [name: string]: unknown };
+  activeTurnId?: string;
+}
+
+/**
+ * `headId` is the message the next turn starts below, `heads` the last of each branch.
+ *
+ * Totals are over all branches; `cost` is absent when amounts have different currencies.
+ */
+export interface SessionGetResult {
+  session: SessionView;
+  heads: string[];
+  messages: number;
+  headId?: string;
+  usage: Usage;
+  cost?: Cost;
+  costUsd?: number;
+}
+
+/** Token counts. `cachedTokens` is part of `inputTokens`. */
+export interface Usage {
+  inputTokens?: number;
+  outputTokens?: number;
+  totalTokens?: number;
+  cachedTokens?: number;
+}
+
+/** An amount in the provider's currency (ISO 4217). */
+export interface Cost {
+  amount: number;
+  currency: string;
+}
+
 /** Sent at acceptance: the prompt is saved. `messageId` is the prompt's. */
 export interface TurnStartResult {
   turnId: string;
@@ -403,6 +595,48 @@ export interface TurnStartResult {
 /** `cancelled: false` when nothing ran. */
 export interface TurnCancelResult {
   cancelled: boolean;
+}
+
+/** Oldest first. Without `nextCursor` there is no more. */
+export interface MessageListResult {
+  messages: Message[];
+  nextCursor?: string;
+}
+
+/**
+ * One node of a conversation tree.
+ *
+ * `parentId` is None at a root. `version` counts the siblings that replace each other (an
+ * edited prompt is version 2). `createdAt` is RFC 3339 in UTC, `durationMs` wall time.
+ */
+export interface Message {
+  id: string;
+  sessionId: string;
+  role: Role;
+  content?: Block[];
+  parentId?: string;
+  depth?: number;
+  version?: number;
+  createdAt?: string;
+  meta: { [name: string]: unknown };
+  usage?: Usage;
+  cost?: Cost;
+  costUsd?: number;
+  durationMs?: number;
+  responseId?: string;
+  model?: string;
+  isApiErrorMessage?: boolean;
+}
+
+/**
+ * `text` ends with a whole character; `nextOffset` is where to go on, absent at the end.
+ *
+ * `bytes` is the length of the whole text.
+ */
+export interface BlobReadResult {
+  text: string;
+  bytes: number;
+  nextOffset?: number;
 }
 
 /** A change set as it stands now; ranges are today's, `diff` is unified per file. */
@@ -444,18 +678,6 @@ export interface HunkView {
   supersededBy?: string;
 }
 
-/** LSP range, end exclusive. */
-export interface Range {
-  start: Position;
-  end: Position;
-}
-
-/** LSP position: zero-based line, `character` in the negotiated position encoding. */
-export interface Position {
-  line: number;
-  character: number;
-}
-
 /**
  * The text a proposal was computed on. `version` is absent for a file read from disk.
  *
@@ -479,6 +701,54 @@ export interface DecideResult {
   stale: string[];
   conflicts: string[];
   verified: boolean | null;
+}
+
+/**
+ * What may be said as `model`: a logical name, or the id of a model.
+ *
+ * `default` is what a session uses that names none, `host` the provider's.
+ */
+export interface ModelsListResult {
+  host: string;
+  default: string;
+  logical: LogicalModel[];
+  models: OfferedModel[];
+}
+
+/** A name for whatever of `candidates` is served first. */
+export interface LogicalModel {
+  name: string;
+  candidates: ModelCandidate[];
+}
+
+/**
+ * A model behind a logical name.
+ *
+ * `retired`: the provider has said that it is gone. `offered`: it is in the list of today.
+ */
+export interface ModelCandidate {
+  id: string;
+  retired: boolean;
+  offered: boolean;
+}
+
+/**
+ * A model that the provider offers to this key; what it does not tell is absent.
+ *
+ * `contextWindow` is in tokens, `images` says that it takes them, `reasoning` that it
+ * thinks.
+ */
+export interface OfferedModel {
+  id: string;
+  contextWindow?: number;
+  images?: boolean;
+  reasoning?: boolean;
+}
+
+/** `schema` is the text of `schema.json`, byte for byte; `sha256` is that of the handshake. */
+export interface SchemaGetResult {
+  schema: string;
+  sha256: string;
 }
 
 /** The `echo` of the question. */
@@ -576,20 +846,6 @@ export interface TurnCompleted extends EventBase {
   error?: ErrorInfo;
 }
 
-/** Token counts. `cachedTokens` is part of `inputTokens`. */
-export interface Usage {
-  inputTokens?: number;
-  outputTokens?: number;
-  totalTokens?: number;
-  cachedTokens?: number;
-}
-
-/** An amount in the provider's currency (ISO 4217). */
-export interface Cost {
-  amount: number;
-  currency: string;
-}
-
 /**
  * A message takes its place in the tree. Its blocks follow, then `message.completed`.
  *
@@ -679,11 +935,19 @@ export interface PermissionResolved extends EventBase {
   optionId?: string;
 }
 
-/** Title or head of the session changed; absent means unchanged. */
+/**
+ * Something of the session changed; absent means unchanged.
+ *
+ * An empty `title` means that it has none any more; `mode` and `model` are what is in force
+ * now.
+ */
 export interface SessionUpdated extends EventBase {
   type: "session.updated";
   title?: string;
   headId?: string;
+  mode?: string;
+  model?: string;
+  meta?: { [name: string]: unknown };
 }
 
 /** Running totals of the session. */

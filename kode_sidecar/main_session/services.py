@@ -18,9 +18,9 @@ from kode_sidecar.workspace.workspace import Workspace
 class SessionServices:
     """Shared by all sessions.
 
-    `editor_note` says what the user looks at now; `system_prompt` is byte-stable during a session; `edit_locks` keep edits of one document
-    apart; `toolset` gives the tools on offer to an agent in a mode; `provider` is the model's host,
-    for the log; `report_bug` writes there too.
+    `editor_note` says what the user looks at now; `system_prompt` is byte-stable during a session;
+    `edit_locks` keep edits of one document apart; `toolset` gives the tools on offer to an agent
+    in a mode; `provider` is the model's host, for the log; `report_bug` writes there too.
     """
 
     model: ModelClient

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -22,18 +21,18 @@ from kode_sidecar.kernel import run_turn
 from kode_sidecar.kernel.contracts import Incoming, TurnEnd, TurnLimits, TurnScope
 from kode_sidecar.main_session.change_sets import ChangeSets
 from kode_sidecar.main_session.prompt_input import prompt_blocks, title_of
+from kode_sidecar.main_session.running_turn import RunningTurn, TurnKeys
 from kode_sidecar.main_session.services import SessionServices
 from kode_sidecar.main_session.session_meta import (
     changes_nothing,
-    mode_of,
-    model_of,
     update_event,
     updated,
+    with_meta,
 )
 from kode_sidecar.main_session.session_records import NewSession
 from kode_sidecar.main_session.stream import SessionStream
 from kode_sidecar.main_session.totals import Totals
-from kode_sidecar.main_session.turn_context import TurnContext, reminder_input, shown_context
+from kode_sidecar.main_session.turn_context import TurnContext, prompt_reminder
 from kode_sidecar.main_session.turn_log import log_end, log_messages
 from kode_sidecar.main_session.whole_message import report_message, write_message
 from kode_sidecar.protocol.session import Mode
@@ -41,28 +40,7 @@ from kode_sidecar.protocol.session_records import SessionUpdateParams
 from kode_sidecar.protocol.turn import TurnStartParams, TurnStartResult, TurnSteerParams
 from kode_sidecar.records.conversation_meta import ConversationMeta
 
-REMEMBERED_TURN_KEYS = 1_000
-
 Release = Callable[[], None]
-
-
-@dataclass
-class _RunningTurn:
-    """The turn that occupies the session until its last event is out."""
-
-    id: str
-    context: TurnContext
-    mode: Mode
-    window: Sequence[Message]
-    key: str | None
-    saved: asyncio.Event
-    task: asyncio.Task[None] | None = None
-    running: bool = False
-    ending: bool = False
-
-    def name(self) -> dict[str, object] | None:
-        """Its id for an error's details, once the client has got it (O1)."""
-        return {"turnId": self.id} if self.saved.is_set() else None
 
 
 class Session:
@@ -83,8 +61,8 @@ class Session:
         self._records = records = new.records
         self._title = new.title
         self._conversation = Conversation()
-        self._turn: _RunningTurn | None = None
-        self._turn_keys: dict[str, TurnStartResult] = {}
+        self._turn: RunningTurn | None = None
+        self._turn_keys = TurnKeys()
         self._stopped_at_limit = False
         self._totals = Totals()
         self.stream = SessionStream(
@@ -135,10 +113,10 @@ class Session:
             self._turn = turn
             turn.task = asyncio.create_task(self._run(turn), name=f"turn {turn.id}")
             result = TurnStartResult(turn_id=turn.id, message_id=prompt_id)
-            self._remember(turn.key, result)
+            self._turn_keys.remember(turn.key, result)
             await self._save()
         except BaseException:
-            self._turn_keys.pop(turn.key or "", None)
+            self._turn_keys.forget(turn.key)
             self.cancel(turn.id)
             self.stream.release()
             raise
@@ -178,16 +156,13 @@ class Session:
         """
         if changes_nothing(params):
             return _nothing
-        defaults = self._options.defaults
         meta = updated(self.meta, params)
         self.stream.hold()
         try:
             self._records.messages.write_meta(meta)
             self._title = meta.title
-            self._options = replace(
-                self._options, mode=mode_of(meta, defaults), model=model_of(meta, defaults)
-            )
-            self.stream(update_event(params, meta, defaults))
+            self._options = with_meta(self._options, meta)
+            self.stream(update_event(params, meta, self._options.defaults))
             await self._save()
         except BaseException:
             self.stream.release()
@@ -247,7 +222,7 @@ class Session:
                 "turn that stopped with max_tool_rounds.",
             )
 
-    def _new_turn(self, params: TurnStartParams, parent_id: str | None) -> _RunningTurn:
+    def _new_turn(self, params: TurnStartParams, parent_id: str | None) -> RunningTurn:
         services = self._services
         turn_id = services.new_id("turn")
         mode = params.mode or self._options.mode
@@ -275,12 +250,12 @@ class Session:
             build=prompt.request,
             reminders=self.change_sets.take_reminders,
         )
-        return _RunningTurn(
+        return RunningTurn(
             turn_id, context, mode, prompt.window, params.client_turn_key, asyncio.Event()
         )
 
     def _open_turn(
-        self, turn: _RunningTurn, blocks: tuple[Block, ...], params: TurnStartParams
+        self, turn: RunningTurn, blocks: tuple[Block, ...], params: TurnStartParams
     ) -> str:
         """Write the prompt (a reminder before it), then report it; the prompt's message id."""
         new_id = self._services.new_id
@@ -309,17 +284,13 @@ class Session:
         self._name_after(blocks)
         return prompt_id
 
-    def _reminder(self, turn: _RunningTurn, *, with_context: bool) -> Incoming | None:
-        """What the model is told before a prompt: verdicts on its edits, what the user looks at.
-
-        The latter only if the messages that it gets do not end with the same.
-        """
+    def _reminder(self, turn: RunningTurn, *, with_context: bool) -> Incoming | None:
+        """What the model is told before a prompt."""
         decided = self.change_sets.take_reminders()
-        texts = [decided] if decided is not None and turn.context.leaf_id is not None else []
+        if turn.context.leaf_id is None:
+            decided = None
         note = self._services.editor_note() if with_context else None
-        if note is None or note.meta == shown_context(turn.window):
-            return reminder_input(texts[0]) if texts else None
-        return reminder_input("\n\n".join([*texts, note.text]), note.meta)
+        return prompt_reminder(decided, note, turn.window)
 
     def _name_after(self, blocks: Sequence[Block]) -> None:
         """A session without a title gets the first line of its first prompt."""
@@ -330,7 +301,7 @@ class Session:
         self._records.messages.rename(title)
         self.stream(SessionUpdated(title=title))
 
-    async def _run(self, turn: _RunningTurn) -> None:
+    async def _run(self, turn: RunningTurn) -> None:
         services = self._services
         started = services.clock.monotonic()
         try:
@@ -364,7 +335,7 @@ class Session:
             end = TurnEnd("error", turn.context.totals.usage, failure("InternalError", text))
         await self._end_turn(turn, end, round((services.clock.monotonic() - started) * 1000))
 
-    async def _end_turn(self, turn: _RunningTurn, end: TurnEnd, duration_ms: int) -> None:
+    async def _end_turn(self, turn: RunningTurn, end: TurnEnd, duration_ms: int) -> None:
         """Report the end, save everything, then let the last event out."""
         turn.ending = True
         self._stopped_at_limit = end.stop_reason == "max_tool_rounds"
@@ -382,19 +353,19 @@ class Session:
             # Last, because the log's thread would compete with all of the above.
             self._log(turn, end, duration_ms)
 
-    def _log(self, turn: _RunningTurn, end: TurnEnd, duration_ms: int) -> None:
+    def _log(self, turn: RunningTurn, end: TurnEnd, duration_ms: int) -> None:
         log, provider = self._services.log, self._services.provider
         log_messages(log, turn.id, provider, turn.context.messages)
         log_end(log, self.id, turn.id, end, duration_ms)
 
-    def _keep_unsent(self, turn: _RunningTurn) -> None:
+    def _keep_unsent(self, turn: RunningTurn) -> None:
         """What was said to a turn that ended before its next step; the next turn has it."""
         for incoming in turn.context.take_steering():
             message = turn.context.open(incoming.role, incoming.meta)
             message = write_message(turn.context, message, incoming.content, self._services.new_id)
             report_message(self.stream, message, turn.id)
 
-    def _report_end(self, turn: _RunningTurn, end: TurnEnd, duration_ms: int) -> None:
+    def _report_end(self, turn: RunningTurn, end: TurnEnd, duration_ms: int) -> None:
         session, spent = self._totals, turn.context.totals
         self.stream(UsageUpdated(usage=session.usage, cost=session.cost, cost_usd=session.cost_usd))
         self.stream(
@@ -416,13 +387,6 @@ class Session:
         if self._turn is not None and self._turn.key == key:
             await self._turn.saved.wait()
         return self._turn_keys.get(key)
-
-    def _remember(self, key: str | None, result: TurnStartResult) -> None:
-        if key is None:
-            return
-        self._turn_keys[key] = result
-        if len(self._turn_keys) > REMEMBERED_TURN_KEYS:
-            del self._turn_keys[next(iter(self._turn_keys))]
 
     async def _save(self) -> None:
         """Make everything written so far durable. Raises KodeError `Storage`."""

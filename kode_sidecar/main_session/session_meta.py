@@ -1,12 +1,13 @@
 """The head of a session: what it leaves open, how it is changed, how it is shown."""
 
+from dataclasses import replace
 from typing import Any, cast, get_args
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from kode_sidecar.domain.agent_event import SessionUpdated
-from kode_sidecar.main_session.session_records import SessionDefaults
+from kode_sidecar.main_session.session_records import NewSession, SessionDefaults
 from kode_sidecar.protocol.session import Mode
 from kode_sidecar.protocol.session_records import SessionUpdateParams, SessionView
 from kode_sidecar.records.conversation_meta import ConversationMeta
@@ -17,7 +18,8 @@ _MODES = cast(tuple[Mode, ...], get_args(Mode))
 
 def mode_of(meta: ConversationMeta, defaults: SessionDefaults) -> Mode:
     """The mode that a session's next turn has."""
-    return next((mode for mode in _MODES if mode == meta.mode), defaults.mode)
+    known: dict[object, Mode] = {mode: mode for mode in _MODES}
+    return known.get(meta.mode, defaults.mode)
 
 
 def model_of(meta: ConversationMeta, defaults: SessionDefaults) -> str:
@@ -38,6 +40,12 @@ def updated(meta: ConversationMeta, params: SessionUpdateParams) -> Conversation
         places = {name: meta.meta[name] for name in _PLACES if name in meta.meta}
         changes["meta"] = {**places, **(params.meta or {})}
     return msgspec.structs.replace(meta, **changes)
+
+
+def with_meta(session: NewSession, meta: ConversationMeta) -> NewSession:
+    """A session's options after its head was changed."""
+    mode, model = mode_of(meta, session.defaults), model_of(meta, session.defaults)
+    return replace(session, title=meta.title, mode=mode, model=model)
 
 
 def update_event(

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from kode_sidecar.context.editor_context import EditorNote
 from kode_sidecar.domain.conversation import Conversation
 from kode_sidecar.domain.message import Block, Message, Role, TextBlock
 from kode_sidecar.kernel.contracts import (
@@ -120,7 +121,7 @@ class TurnContext:
 def reminder_input(text: str, editor_context: Mapping[str, Any] | None = None) -> Incoming:
     """What the sidecar tells the model on its own account, as a persisted message.
 
-    `editor_context` is what it says of the editor, see `shown_context`.
+    `editor_context` is what it says of the editor.
     """
     meta: dict[str, Any] = {"origin": "reminder"}
     if editor_context is not None:
@@ -128,7 +129,16 @@ def reminder_input(text: str, editor_context: Mapping[str, Any] | None = None) -
     return Incoming("user", (TextBlock(text=text),), meta)
 
 
-def shown_context(messages: Sequence[Message]) -> Any:
-    """What these messages last said of the editor; None if they do not."""
-    said = (message.meta.get(_EDITOR_CONTEXT) for message in reversed(messages))
-    return next((context for context in said if context is not None), None)
+def prompt_reminder(
+    decided: str | None, note: EditorNote | None, window: Sequence[Message]
+) -> Incoming | None:
+    """What goes before a prompt: what was decided about edits, and what the user looks at.
+
+    The latter only if the messages that the model gets do not say so already.
+    """
+    said = (message.meta.get(_EDITOR_CONTEXT) for message in reversed(window))
+    told = next((context for context in said if context is not None), None)
+    if note is None or note.meta == told:
+        return None if decided is None else reminder_input(decided)
+    text = note.text if decided is None else f"{decided}\n\n{note.text}"
+    return reminder_input(text, note.meta)

@@ -17,6 +17,8 @@ Level = Literal["debug", "info", "warning", "error"]
 _LEVELS: tuple[Level, ...] = ("debug", "info", "warning", "error")
 _NOTHING: Mapping[str, str] = {}
 
+_BURST_SECONDS = 0.1
+
 
 @dataclass(frozen=True)
 class LogScope:
@@ -120,7 +122,8 @@ class JsonLog:
                 return
             self._lines.append(line)
             self._waiting_chars += line.weight
-            self._changed.notify()
+            if len(self._lines) == 1:
+                self._changed.notify()
 
     def close(self, timeout_s: float = 2.0) -> None:
         """Write what waits and stop the thread."""
@@ -134,6 +137,9 @@ class JsonLog:
             with self._changed:
                 while not (self._lines or self._closing):
                     self._changed.wait()
+                if not self._closing:
+                    # Lines come in bursts, and just then the loop has better things to do.
+                    self._changed.wait(_BURST_SECONDS)
                 lines, self._lines = self._lines, deque()
                 self._waiting_chars = 0
                 dropped, self._dropped = self._dropped, 0

@@ -7,12 +7,14 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from kode_sidecar.errors import KodeError
 
 Job = Callable[[], None]
+
+_PAUSE_SECONDS = 0.1
 
 
 class Syncable(Protocol):
@@ -21,12 +23,6 @@ class Syncable(Protocol):
     def sync(self) -> None:
         """Make everything written so far survive a power cut. Blocks; raises KodeError."""
         ...
-
-
-@dataclass
-class _Batch:
-    jobs: dict[Hashable, Job] = field(default_factory=dict[Hashable, Job])
-    requests: list["_Request"] = field(default_factory=list["_Request"])
 
 
 @dataclass(frozen=True)
@@ -54,7 +50,8 @@ class Saver:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._waiting = _Batch()
+        self._requests: list[_Request] = []
+        self._jobs: dict[Hashable, Job] = {}
         self._closing = False
         self._thread = threading.Thread(target=self._run, name="saver", daemon=True)
         self._thread.start()
@@ -68,7 +65,7 @@ class Saver:
         request = _Request(files, loop.create_future(), loop)
         with self._changed:
             if not self._closing:
-                self._waiting.requests.append(request)
+                self._requests.append(request)
                 self._changed.notify()
                 return request.future
         text = "not saved: the sidecar is shutting down; start it again"
@@ -76,13 +73,13 @@ class Saver:
         return request.future
 
     def later(self, key: Hashable, job: Job) -> None:
-        """Run `job` along with the next save, after it was answered; never waits and never fails.
+        """Run `job` soon after the next save was answered; never waits and never fails.
 
         A job that waits under the same key is replaced: only the newest matters. It does not wake
         the thread: what is appended is saved soon anyway, and now the model is being asked.
         """
         with self._changed:
-            self._waiting.jobs[key] = job
+            self._jobs[key] = job
 
     def close(self, timeout_s: float = 2.0) -> None:
         """Finish what waits and stop the thread."""
@@ -92,16 +89,29 @@ class Saver:
         self._thread.join(timeout_s)
 
     def _run(self) -> None:
-        while True:
-            with self._changed:
-                while not (self._waiting.requests or self._closing):
-                    self._changed.wait()
-                batch, self._waiting = self._waiting, _Batch()
-            if not (batch.jobs or batch.requests):
-                return
-            _answer(batch.requests)
-            for job in batch.jobs.values():
+        while not self._done():
+            requests, jobs = self._next()
+            _answer(requests)
+            for job in jobs:
                 _failure_of(job)
+
+    def _done(self) -> bool:
+        with self._changed:
+            return self._closing and not (self._requests or self._jobs)
+
+    def _next(self) -> tuple[list["_Request"], list[Job]]:
+        """Requests as soon as there are any; jobs once none came for a moment."""
+        with self._changed:
+            while not (self._requests or self._closing):
+                # Right after a save the loop answers and the editor asks on: jobs can wait.
+                came = self._changed.wait(_PAUSE_SECONDS if self._jobs else None)
+                if not came and self._jobs:
+                    break
+            requests, self._requests = self._requests, []
+            jobs: list[Job] = []
+            if not requests:
+                jobs, self._jobs = list(self._jobs.values()), {}
+            return requests, jobs
 
 
 def _answer(requests: Iterable[_Request]) -> None:

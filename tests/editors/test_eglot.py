@@ -1,5 +1,6 @@
 """A turn in Emacs with eglot: it tells LF for a file with CRLF, and its changes late."""
 
+import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.foreign import KODE, not_available, play, require
+from tests.support.foreign import KODE, not_available, play
 
 TURN = Path(__file__).with_name("eglot_turn.el")
 HAS_EGLOT = "(progn (package-initialize) (kill-emacs (if (require 'eglot nil t) 0 1)))"
@@ -15,7 +16,8 @@ HAS_EGLOT = "(progn (package-initialize) (kill-emacs (if (require 'eglot nil t) 
 
 def emacs() -> list[str]:
     """An Emacs that has eglot: of its own since 29, before as a package."""
-    command = [require("emacs", where_available=True), "--batch"]
+    found = shutil.which("emacs") or not_available("emacs is missing")
+    command = [found, "--batch"]
     if subprocess.run([*command, "--eval", HAS_EGLOT], capture_output=True).returncode != 0:
         not_available("this Emacs has no eglot; on Debian 12 that is elpa-eglot")
     return command
@@ -31,6 +33,6 @@ async def test_a_turn_in_eglot(  # E1 E3
         tmp_path,
         kode=kode,
         final_newline=final_newline,
-        environment={"HOME": str(tmp_path), "LC_ALL": "C.UTF-8"},
+        environment={"HOME": str(tmp_path / "home"), "LC_ALL": "C.UTF-8"},
     )
     assert result["modified"]

@@ -17,7 +17,9 @@ async def test_a_turn_in_neovim(  # E1 E3
     tmp_path: Path, kode: Mapping[str, Any] | None, final_newline: bool
 ) -> None:
     command = [require("nvim"), "--headless", "-u", "NONE", "-i", "NONE", "-n"]
-    own = {f"XDG_{name}_HOME": str(tmp_path / name) for name in ("CONFIG", "DATA", "STATE", "CACHE")}
+    own = {
+        f"XDG_{name}_HOME": str(tmp_path / name) for name in ("CONFIG", "DATA", "STATE", "CACHE")
+    }
     result = await play(
         [*command, "-c", f"luafile {TURN}"],
         tmp_path,

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +21,6 @@ from tests.support.foreign import (
 from tests.support.program import SERVE
 from tests.support.sidecar import HANG_SECONDS
 
-if find_spec("pytest_lsp"):
-    from pytest_lsp import LspSpecificationWarning, make_test_lsp_client
-
 
 def plain(value: Any) -> Any:
     """What pygls makes of JSON without a declared type, as JSON again."""
@@ -43,7 +39,9 @@ class Buffer:
 
     def replace(self, edits: Sequence[types.TextEdit]) -> None:
         """All ranges are those of the present text; told as the whole new text."""
-        ordered = sorted(edits, key=lambda edit: (edit.range.start.line, edit.range.start.character))
+        ordered = sorted(
+            edits, key=lambda edit: (edit.range.start.line, edit.range.start.character)
+        )
         for edit in reversed(ordered):
             start, end = self.offset(edit.range.start), self.offset(edit.range.end)
             units = self.text.encode("utf-16-le")
@@ -162,6 +160,8 @@ async def test_a_turn_in_pytest_lsp(  # E1 E3
     final_newline: bool,
 ) -> None:
     require_package("pytest_lsp")
+    from pytest_lsp import LspSpecificationWarning, make_test_lsp_client
+
     async with asyncio.timeout(HANG_SECONDS), model() as server:
         there = stage(tmp_path, server.base_url, kode=kode, final_newline=final_newline)
         client = make_test_lsp_client()

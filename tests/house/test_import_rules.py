@@ -77,6 +77,7 @@ LATE_IMPORTS = {
     ("__main__", "kode_sidecar.front_door"): "commands need no front door",
     ("__main__", "kode_sidecar.app"): "only after `initialize` is answered",
     ("__main__", "kode_sidecar.agent"): "the loader thread: turns can wait, sessions not",
+    ("agent", "kode_sidecar.protocol.export"): "9 ms that only who asks for the schema pays",
     ("server.loader", "kode_sidecar.providers.http_client"): "the loader thread: httpx first",
     ("server.loader", "kode_sidecar.server.language_server"): "the loader thread: pygls second",
     ("settings.load", "platformdirs"): "4 ms that nobody with KODE_HOME pays",

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
@@ -12,9 +11,7 @@ from typing import Any
 import pytest
 
 from kode_sidecar.client.connection import Call, RpcError
-from kode_sidecar.client.editor import Manners
 from kode_sidecar.client.fold import SessionFold
-from kode_sidecar.client.session_view import TurnView
 from kode_sidecar.demo.model_server import RecordedResponse
 from tests.support.answering_model import AnsweringModel, user_texts
 from tests.support.fsync_gate import FsyncGate
@@ -90,7 +87,11 @@ class Case:
     items: int = 0
     grown: int = 0
     turn_id: str = ""
-    after_end: list[str] = field(default_factory=list[str])
+    over: bool = False
+
+    @property
+    def was_cancelled(self) -> bool:
+        return self.session.turns[self.turn_id].stop_reason == "cancelled"
 
     def holds(self, step: int) -> RecordedResponse:
         """The recorded answer; `stepped`, each piece waits to be let go."""
@@ -115,6 +116,10 @@ class Cases:
         self._by_name: dict[str, Case] = {}
         self._by_block: dict[str, Case] = {}
         world.client.subscribe(self._received)
+
+    @property
+    def every(self) -> list[Case]:
+        return list(self._by_name.values())
 
     def respond(self, body: dict[str, Any]) -> RecordedResponse:
         """The next answer of the case that asks."""
@@ -155,6 +160,7 @@ class Cases:
                 if event["type"] == "block.started":
                     self._by_block[event["blockId"]] = case
                 self._item(case)
+                case.over = case.over or event["type"] == "turn.completed"
         elif method == "kode/delta":
             for delta in params["deltas"]:
                 case = self._by_block[delta["blockId"]]
@@ -162,25 +168,234 @@ class Cases:
                 self._item(case)
 
     def _item(self, case: Case) -> None:
-        case.items += 1
-        if case.items == case.index:
+        case.items += not case.over
+        if not case.over and case.items == case.index:
             params = {"sessionId": case.session.session_id}
             for _ in range(self._random.choice((1, 1, 2, 3))):
                 case.cancels.append(self._world.client.start("kode/turn/cancel", params))
 
 
-async def assert_cancelled_well(world: World, model: AnsweringModel, case: Case) -> None:
+async def assert_cancelled_well(world: World, case: Case) -> None:
     """The turn ended once, as cancelled if it still ran, and the next request is valid."""
     turn = case.session.turns[case.turn_id]
     async with asyncio.timeout(HANG_SECONDS):
         cancelled = [(await call.answer)["cancelled"] for call in case.cancels]
-    assert sorted(cancelled, reverse=True) == cancelled  # never again after "not running"
+    assert cancelled == sorted(cancelled, reverse=True)  # never again after "nothing runs"
     assert turn.stop_reason == ("cancelled" if any(cancelled) else "end_turn")
     shown = [m.text for m in case.session.messages.values() if m.role == "assistant" and m.text]
     assert (await world.turn(case.session, "go on")).stop_reason == "end_turn"
-    (asked,) = [c.body for c in model.chats if user_texts(c.body)[:: max(1, len(user_texts(c.body)) - 1)] == [case.name, "go on"]]
-    assert refusals(asked) == []
+    bodies = [chat.body for chat in world.model.chats if user_texts(chat.body)[0] == case.name]
+    asked = bodies[-1]
+    assert user_texts(asked) == [case.name, "go on"]
+    assert [refusals(body) for body in bodies] == [[] for _ in bodies]
     told = [m["content"] for m in asked["messages"] if m["role"] == "assistant" and "content" in m]
     assert told == shown
-    assert case.session.questions == {}
     assert case.session.anomalies == []
+    async with asyncio.timeout(HANG_SECONDS):
+        for chat in world.model.chats:
+            if user_texts(chat.body)[0] == case.name:
+                await chat.finished.wait()  # the socket was closed
+
+
+@pytest.mark.parametrize("stepped", [True, False], ids=["step by step", "flat out"])
+async def test_cancel_at_every_event(project: Path, rng: Random, stepped: bool) -> None:  # O2 O8
+    model = AnsweringModel(lambda body: cases.respond(body))
+    async with sidecar(model=model, roots=[project]) as world:
+        world.editor.open(project / "app.py")
+        cases = Cases(world, model, rng)
+        whole = await cases.run(0, stepped=stepped)
+        assert whole.session.turns[whole.turn_id].stop_reason == "end_turn"
+        assert whole.items > (50 if stepped else 30)
+        lanes = asyncio.Semaphore(AT_ONCE)
+
+        async def run(index: int) -> None:
+            async with lanes:
+                await assert_cancelled_well(world, await cases.run(index, stepped=stepped))
+
+        await asyncio.gather(*(run(index) for index in range(1, whole.items + 1)))
+        assert breaches(world.client.frames) == []
+        cancelled = sum(case.was_cancelled for case in cases.every)
+        assert cancelled > whole.items // (2 if stepped else 10)
+
+
+async def cancel(world: World, session: SessionFold, turn_id: str) -> None:
+    """Cancel the turn and see it end; its session stays in order and can go on."""
+    params = {"sessionId": session.session_id}
+    answered = await world.client.request("kode/turn/cancel", params, HANG_SECONDS)
+    assert answered == {"cancelled": True}
+    turn = await world.watch.turn_end(session.session_id, turn_id, HANG_SECONDS)
+    assert turn.stop_reason == "cancelled"
+
+
+async def assert_goes_on(world: World, session: SessionFold) -> None:
+    """The next turn runs to its end, its request is valid and nothing was out of order."""
+    assert (await world.turn(session, "go on")).stop_reason == "end_turn"
+    assert refusals(world.asked()) == []
+    assert breaches(world.client.frames) == []
+    assert session.anomalies == []
+
+
+def last_result(session: SessionFold) -> dict[str, Any]:
+    """The newest tool result."""
+    return [b.block for b in session.blocks.values() if b.type == "tool_result"][-1]
+
+
+async def test_cancel_while_a_question_is_open(project: Path) -> None:  # O5 O8
+    responses = [answer(propose(".vscode/tasks.json", "[]", "[1]")), answer(text("ok"))]
+    async with sidecar(responses, roots=[project]) as world:
+        asked, withdrawn = asyncio.Event(), asyncio.Event()
+        late = asyncio.Event()
+
+        async def answer_late(params: dict[str, Any]) -> str:
+            asked.set()
+            await late.wait()
+            return next(o["optionId"] for o in params["options"] if o["kind"] == "allow_session")
+
+        world.editor.answer_permission = answer_late
+        world.client.subscribe(lambda method, _: method == "$/cancelRequest" and withdrawn.set())
+        session = await world.session()
+        turn_id = await world.start(session, "edit")
+        async with asyncio.timeout(HANG_SECONDS):
+            await asked.wait()
+            await cancel(world, session, turn_id)
+            await withdrawn.wait()
+        late.set()  # an answer that nobody waits for any more
+        resolved = [e for e in world.journal(session) if e["type"] == "permission.resolved"]
+        assert [e["by"] for e in resolved] == ["cancel"]
+        assert last_result(session)["status"] == "cancelled"
+        assert session.change_sets == {}
+        await assert_goes_on(world, session)
+
+
+async def test_cancel_while_an_edit_is_unanswered(project: Path) -> None:  # O6 O8
+    responses = [answer(propose("app.py", "b = 2", "b = 20")), answer(text("ok"))]
+    async with sidecar(responses, roots=[project]) as world:
+        world.editor.manners.hold_changes = told = asyncio.Event()
+        buffer = world.editor.open(project / "app.py")
+        session = await world.session(mode="auto")
+        turn_id = await world.start(session, "edit")
+        async with asyncio.timeout(HANG_SECONDS):
+            while "b = 20" not in buffer.text:  # the editor has applied it and says nothing
+                await world.client.request("kode/ping")
+        await cancel(world, session, turn_id)
+        assert last_result(session)["status"] == "cancelled"
+        (hunk,) = only_change_set(session).hunks()
+        assert hunk.state == "proposed"
+        told.set()
+        await world.watch.until(lambda: hunk.state != "proposed", HANG_SECONDS)
+        assert (hunk.state, len(world.editor.edits)) == ("applied", 1)
+        await assert_goes_on(world, session)
+        assert "applied" in json.dumps(world.asked()["messages"])  # the model is told after all
+
+
+@needs_posix
+async def test_cancel_while_a_search_runs(project: Path) -> None:  # O8
+    make_stuck(project)
+    search = tool_call("search_code", {"query": "found"})
+    responses = [answer(search, search, tool_call("list_files", {"directory": "."}))]
+    async with sidecar([*responses, answer(text("ok"))], roots=[project]) as world:
+        session = await world.session()
+        turn_id = await world.start(session, "search")
+        pid = world.client.process.pid
+        async with asyncio.timeout(HANG_SECONDS):
+            while len(started := children(pid)) < 2:
+                await world.client.request("kode/ping")
+        await cancel(world, session, turn_id)
+        assert children(pid) == []
+        for child in started:
+            assert await asyncio.to_thread(gone, child, HANG_SECONDS)
+        await assert_goes_on(world, session)
+
+
+async def cancelled_request(world: World, call: Call) -> None:
+    """`$/cancelRequest` answers a request that waits."""
+    world.client.notify("$/cancelRequest", {"id": call.id})
+    with pytest.raises(RpcError) as caught:
+        async with asyncio.timeout(HANG_SECONDS):
+            await call.answer
+    assert (caught.value.code, caught.value.data["code"]) == (-32800, "RequestCancelled")
+
+
+@needs_faults
+async def test_cancel_request_for_a_turn_that_is_not_accepted_yet(project: Path) -> None:
+    # The turn that began behind it is cancelled; the same key is then another turn.
+    responses = [answer(text("one "), hold("gate")), answer(text("two")), answer(text("three"))]
+    async with (
+        FsyncGate() as gate,
+        sidecar(responses, roots=[project], environment=gate.environment) as world,
+    ):
+        session = await world.session()
+        gate.shut()
+        prompt = {
+            "sessionId": session.session_id,
+            "input": [{"type": "text", "text": "go"}],
+            "clientTurnKey": "k",
+        }
+        start = world.client.start("kode/turn/start", prompt)
+        async with asyncio.timeout(HANG_SECONDS):
+            await world.model.reached("gate")
+        await cancelled_request(world, start)
+        gate.open()
+        turn = await world.watch.until(
+            lambda: next((t for t in session.turns.values() if t.stop_reason), None), HANG_SECONDS
+        )
+        assert turn.stop_reason == "cancelled"
+        again = await world.client.request("kode/turn/start", prompt, HANG_SECONDS)
+        assert again["turnId"] != turn.id
+        assert "deduplicated" not in again
+        await world.watch.turn_end(session.session_id, again["turnId"], HANG_SECONDS)
+        assert user_texts(world.asked()) == ["go", "go"]
+        await assert_goes_on(world, session)
+
+
+@needs_faults
+async def test_cancel_request_for_a_steer_and_for_a_session(project: Path) -> None:
+    # Neither disturbs the turn that runs, nor the session that is used.
+    responses = [answer(text("one "), hold("gate")), answer(text("two")), answer(text("three"))]
+    async with (
+        FsyncGate() as gate,
+        sidecar(responses, roots=[project], environment=gate.environment) as world,
+    ):
+        session = await world.session()
+        turn_id = await world.start(session, "go")
+        async with asyncio.timeout(HANG_SECONDS):
+            await world.model.reached("gate")
+        gate.shut()
+        params = {
+            "sessionId": session.session_id,
+            "turnId": turn_id,
+            "input": [{"type": "text", "text": "more"}],
+        }
+        for method, wanted in (("kode/turn/steer", params), ("kode/session/new", {})):
+            call = world.client.start(method, wanted)
+            await gate.held()
+            await cancelled_request(world, call)
+        gate.open()
+        world.model.release("gate")
+        turn = await world.watch.turn_end(session.session_id, turn_id, HANG_SECONDS)
+        assert turn.stop_reason == "end_turn"
+        await assert_goes_on(world, session)
+
+
+async def test_cancel_request_for_a_decision(project: Path) -> None:
+    # The edit may be on its way to the editor already: what becomes of it is told by events.
+    responses = [answer(propose("app.py", "b = 2", "b = 20")), answer(text("ok"))]
+    async with sidecar([*responses, answer(text("fine"))], roots=[project]) as world:
+        world.editor.manners.hold_changes = told = asyncio.Event()
+        buffer = world.editor.open(project / "app.py")
+        session = await world.session()
+        await world.turn(session, "edit")
+        change_set = only_change_set(session)
+        params = {"changeSetId": change_set.id, "rest": "accept", "seenSeq": session.seq}
+        decide = world.client.start("kode/changeSet/decide", params)
+        async with asyncio.timeout(HANG_SECONDS):
+            while "b = 20" not in buffer.text:
+                await world.client.request("kode/ping")
+        await cancelled_request(world, decide)
+        told.set()
+        await world.watch.until(lambda: change_set.state == "decided", HANG_SECONDS)
+        assert [hunk.state for hunk in change_set.hunks()] == ["applied"]
+        with pytest.raises(RpcError) as caught:
+            await world.decide(change_set)
+        assert caught.value.code == -33007
+        await assert_goes_on(world, session)

@@ -11,9 +11,13 @@ The editor is a process of its own and spawns the sidecar itself. `EDITOR_SCENE`
     result    where to write what came of it, as JSON
 
 The editor runs the turn, types, accepts everything, and shuts the sidecar down. The result has
-`texts` (the assistant's text blocks as they grew), `completed` (the same from `block.completed`), `stopReason`,
-`decided` (the answer to `kode/changeSet/decide`), `edits` (how many `workspace/applyEdit` came) and
-`buffer` (the text as the editor would save it).
+
+    texts       the assistant's text blocks as they grew
+    completed   the same from `block.completed`
+    stopReason
+    decided     the answer to `kode/changeSet/decide`
+    edits       how many `workspace/applyEdit` came
+    buffer      the text as the editor would save it
 """
 
 import asyncio
@@ -40,7 +44,9 @@ KODE = {
     "client": {"name": "foreign editor", "version": "1"},
     "trusted": True,
 }
-SAVED = '// 配置 first\r\nlet 问候 = "👋🏽 你好 𠮷 " + name; // 旧\r\n\r\nkeep();\r\nlet end = 1;\r\n'
+SAVED = (
+    '// 配置 first\r\nlet 问候 = "👋🏽 你好 𠮷 " + name; // 旧\r\n\r\nkeep();\r\nlet end = 1;\r\n'
+)
 LINES = ["// 未保存 😀😀", *SAVED.split("\r\n")[:-2], "let end = 2; // 🍵 没有存盘"]
 TYPED = "// 你在打字 🎹"
 EDITS = [
@@ -57,6 +63,7 @@ WANTED = [
     "keep();",
     "let end = 3; // 🫖🍵 没有存盘",
 ]
+INSTALL = "as root on Debian `.ci/run` installs it"
 SAID = ("我先改这两处 🙂, one moment: 👩‍👩‍👧", "Done. 好了 🎉 𠮷")
 
 
@@ -71,16 +78,9 @@ class Stage:
     environment: Mapping[str, str]
 
 
-def require(program: str, *, where_available: bool = False) -> str:
-    """The program's path. Where it is missing the test says NOT RUN; on a CI it fails, unless the
-    program is one that only some systems have (`where_available`)."""
-    found = shutil.which(program)
-    if found is not None:
-        return found
-    reason = f"{program} is missing; on Debian `.ci/run` installs it when it runs as root"
-    if where_available:
-        not_available(reason)
-    not_run(reason)
+def require(program: str) -> str:
+    """The program's path. Where it is missing the test says NOT RUN; on a CI it fails."""
+    return shutil.which(program) or not_run(f"{program} is missing; {INSTALL}")
 
 
 def require_package(name: str) -> None:
@@ -90,8 +90,8 @@ def require_package(name: str) -> None:
 
 
 def not_available(reason: str) -> NoReturn:
-    """Skip visibly, on a CI too."""
-    warnings.warn(pytest.PytestWarning(f"NOT RUN: {reason}"), stacklevel=3)
+    """Skip visibly, on a CI too: for what only some systems have."""
+    warnings.warn(pytest.PytestWarning(f"NOT RUN: {reason}"), stacklevel=2)
     pytest.skip(f"NOT RUN: {reason}")
 
 
@@ -152,25 +152,26 @@ async def play(
     """Run the editor's process over the scene; its result, already compared."""
     async with model() as server:
         there = stage(folder, server.base_url, kode=kode, final_newline=final_newline)
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            cwd=folder,
-            env={**there.environment, **(environment or {})},
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-        )
-        try:
-            async with asyncio.timeout(HANG_SECONDS):
-                output, _ = await process.communicate()
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
-    said = output.decode("utf-8", errors="replace")
-    assert there.result.exists(), said
+        with (folder / "editor.log").open("w+b") as log:
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                cwd=folder,
+                env={**there.environment, **(environment or {})},
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+            try:
+                await asyncio.wait({asyncio.create_task(process.wait())}, timeout=HANG_SECONDS)
+            finally:
+                hung = process.returncode is None
+                if hung:
+                    process.kill()
+                    await process.wait()
+            log.seek(0)
+            said = log.read().decode("utf-8", errors="replace")
+    assert (hung, process.returncode) == (False, 0), said
     result = json.loads(there.result.read_bytes())
-    assert process.returncode == 0, said
     check(result, there, final_newline=final_newline)
     return result
 

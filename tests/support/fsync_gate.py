@@ -65,4 +65,3 @@ class FsyncGate:
         async with self._changed:
             self.waiting += step
             self._changed.notify_all()
-

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kode_sidecar.client.connection import Frame
+from kode_sidecar.client.handshake import client_capabilities
 from kode_sidecar.client.uris import uri_of
 from tests.support.model_script import answer, hold, text, thinking, tool_call
 from tests.support.program import ROOT
@@ -76,7 +77,10 @@ async def play(project: Path) -> list[Json]:
     """Play it in an empty folder; the frames, without what differs from run to run."""
     file = project / "greetings.py"
     file.write_bytes(ON_DISK.encode())
-    async with sidecar(RESPONSES, roots=[project], handshake={"locale": "zh-CN"}) as world:
+    capabilities = client_capabilities(("utf-16",))
+    del capabilities["window"]  # a progress would begin whenever the client has agreed to it
+    handshake = {"locale": "zh-CN", "capabilities": capabilities}
+    async with sidecar(RESPONSES, roots=[project], handshake=handshake) as world:
         world.editor.open(file, UNSAVED, language_id="python")
         session = await world.session(title="Greetings", model="kimi-k2.6")
         turn_id = await world.start(session, "Use f-strings, please. 谢谢 🙏")

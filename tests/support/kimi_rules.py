@@ -1,4 +1,4 @@
-"""What Moonshot's chat API answers with 400, checked independently of the code that builds requests.
+"""What Moonshot's chat API answers with 400, checked apart from the code that builds requests.
 
 Source: the request rules of Kimi's chat completions (roles, tool calls, reasoning, sampling).
 """

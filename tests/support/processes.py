@@ -1,5 +1,8 @@
 """Looking at processes from outside: do they run, what did they start, how much do they hold."""
 
+import asyncio
+import contextlib
+import os
 import subprocess
 import sys
 import time
@@ -45,3 +48,21 @@ def cpu_ticks(pid: int) -> int:
     """Clock ticks it has used. Linux only."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return int(fields[11]) + int(fields[12])
+
+
+async def at_rest(pid: int) -> None:
+    """Wait until it has used no processor time for a while. Linux only."""
+    quiet, ticks = 0, -1
+    while quiet < 10:
+        now = cpu_ticks(pid)
+        quiet, ticks = (quiet + 1 if now == ticks else 0), now
+        await asyncio.sleep(0.02)
+
+
+def open_files(pid: int) -> dict[int, str]:
+    """What its descriptors lead to. Linux only."""
+    found: dict[int, str] = {}
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            found[int(name)] = os.readlink(f"/proc/{pid}/fd/{name}")
+    return found

@@ -2,6 +2,7 @@
 
 KODE_TEST_FSYNC_PORT: every fsync first asks the test, which lets it happen when it likes.
 KODE_TEST_BROKEN_UUID: making a UUID fails with that text.
+KODE_TEST_STRAY: making a UUID prints that text, and writes it to descriptor 1.
 """
 
 import os
@@ -9,6 +10,7 @@ import socket
 import uuid
 
 _fsync = os.fsync
+_uuid4 = uuid.uuid4
 
 
 def _asking_fsync(fd: int) -> None:
@@ -22,7 +24,16 @@ def _no_uuid() -> uuid.UUID:
     raise ValueError(os.environ["KODE_TEST_BROKEN_UUID"])
 
 
+def _chatty_uuid() -> uuid.UUID:
+    stray = os.environ["KODE_TEST_STRAY"]
+    print(f"{stray} print", flush=True)  # noqa: T201
+    os.write(1, f"{stray} write\n".encode())
+    return _uuid4()
+
+
 if "KODE_TEST_FSYNC_PORT" in os.environ:
     os.fsync = _asking_fsync
 if "KODE_TEST_BROKEN_UUID" in os.environ:
     uuid.uuid4 = _no_uuid
+if "KODE_TEST_STRAY" in os.environ:
+    uuid.uuid4 = _chatty_uuid

@@ -1,0 +1,57 @@
+"""The turn that occupies a session, and the keys under which clients started turns."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kode_sidecar.domain.message import Message
+from kode_sidecar.main_session.turn_context import TurnContext
+from kode_sidecar.protocol.session import Mode
+from kode_sidecar.protocol.turn import TurnStartResult
+
+REMEMBERED_TURN_KEYS = 1_000
+
+
+@dataclass
+class RunningTurn:
+    """The turn that occupies the session until its last event is out.
+
+    `window` is what the model gets of the messages before it.
+    """
+
+    id: str
+    context: TurnContext
+    mode: Mode
+    window: Sequence[Message]
+    key: str | None
+    saved: asyncio.Event
+    task: asyncio.Task[None] | None = None
+    running: bool = False
+    ending: bool = False
+
+    def name(self) -> dict[str, object] | None:
+        """Its id for an error's details, once the client has got it (O1)."""
+        return {"turnId": self.id} if self.saved.is_set() else None
+
+
+class TurnKeys:
+    """What became of the newest turns that were started with a key of the client's own."""
+
+    def __init__(self) -> None:
+        self._results: dict[str, TurnStartResult] = {}
+
+    def get(self, key: str) -> TurnStartResult | None:
+        """The turn that was started with this key."""
+        return self._results.get(key)
+
+    def remember(self, key: str | None, result: TurnStartResult) -> None:
+        """A turn was started."""
+        if key is None:
+            return
+        self._results[key] = result
+        if len(self._results) > REMEMBERED_TURN_KEYS:
+            del self._results[next(iter(self._results))]
+
+    def forget(self, key: str | None) -> None:
+        """It did not start after all."""
+        self._results.pop(key or "", None)
