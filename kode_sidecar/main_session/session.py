@@ -35,7 +35,6 @@ from kode_sidecar.main_session.totals import Totals
 from kode_sidecar.main_session.turn_context import TurnContext, prompt_reminder
 from kode_sidecar.main_session.turn_log import log_end, log_messages
 from kode_sidecar.main_session.whole_message import report_message, write_message
-from kode_sidecar.protocol.session import Mode
 from kode_sidecar.protocol.session_records import SessionUpdateParams
 from kode_sidecar.protocol.turn import TurnStartParams, TurnStartResult, TurnSteerParams
 from kode_sidecar.records.conversation_meta import ConversationMeta

@@ -1,0 +1,176 @@
+"""Steering, cancelling and starting at any moment around a turn's end (O8, O11)."""
+
+import asyncio
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from kode_sidecar.client.connection import Call, RpcError
+from kode_sidecar.client.fold import SessionFold
+from kode_sidecar.demo.model_server import RecordedResponse
+from tests.conftest import FULL
+from tests.support.answering_model import AnsweringModel, user_texts
+from tests.support.kimi_rules import refusals
+from tests.support.model_script import answer, failure, hold, text, tool_call
+from tests.support.sidecar import HANG_SECONDS, World, sidecar
+from tests.support.stream_rules import breaches
+
+pytestmark = pytest.mark.program
+
+SESSIONS = 8
+TURNS = 60 if FULL else 8
+MOMENTS = (2, 5, 9, 13, 20, 30)
+
+
+@dataclass
+class Talk:
+    """A session in which the user interrupts at random; every turn starts at the last one's end.
+
+    `steers` holds what was said, in order: the words, the turn and the answer to it.
+    """
+
+    world: World
+    session: SessionFold
+    random: Random
+    starts: list[Call] = field(default_factory=list[Call])
+    steers: list[tuple[str, str, Call]] = field(default_factory=list[tuple[str, str, Call]])
+    cancels: list[Call] = field(default_factory=list[Call])
+    done: asyncio.Event = field(default_factory=asyncio.Event)
+    due: list[int] = field(default_factory=list[int])
+    events: int = 0
+
+    def start(self) -> None:
+        """Start the next turn, with moments to interrupt it."""
+        self.events = 0
+        self.due = self.random.choices(MOMENTS, k=self.random.randint(1, 4))
+        words = f"turn {len(self.starts)}"
+        self.starts.append(self._send("kode/turn/start", words))
+
+    def received(self, event: dict[str, Any]) -> None:
+        """One event of a turn."""
+        if self.done.is_set():
+            return
+        self.events += 1
+        for _ in range(self.due.count(self.events)):
+            self.interrupt(event["turnId"])
+        if event["type"] == "turn.completed":
+            if self.random.random() < 0.5:
+                self.interrupt(event["turnId"])
+            if len(self.starts) < TURNS:
+                self.start()
+            else:
+                self.done.set()
+
+    def interrupt_what_runs(self) -> None:
+        """Interrupt the turn that runs, if one does."""
+        turn = self.session.active_turn
+        if turn is not None and not self.done.is_set():
+            self.interrupt(turn.id)
+
+    def interrupt(self, turn_id: str) -> None:
+        """Steer the turn, or sometimes cancel it."""
+        if self.random.random() < 0.15:
+            where = {"sessionId": self.session.session_id, "turnId": turn_id}
+            self.cancels.append(self.world.client.start("kode/turn/cancel", where))
+            return
+        words = f"word {len(self.steers)} of {self.session.session_id}"
+        self.steers.append((words, turn_id, self._send("kode/turn/steer", words, turnId=turn_id)))
+
+    def _send(self, method: str, words: str, **more: Any) -> Call:
+        said = [{"type": "text", "text": words}]
+        params = {"sessionId": self.session.session_id, "input": said, **more}
+        return self.world.client.start(method, params)
+
+
+class Talks:
+    """All sessions, and the model behind them."""
+
+    def __init__(self, random: Random) -> None:
+        self.by_session: dict[str, Talk] = {}
+        self.model = AnsweringModel(self._respond)
+        self._random = random
+        self._waiting: list[asyncio.Task[None]] = []
+
+    @property
+    def every(self) -> list[Talk]:
+        return list(self.by_session.values())
+
+    def received(self, method: str, params: Any) -> None:
+        """A notification."""
+        if method == "kode/event":
+            for event in params["events"]:
+                if "turnId" in event:
+                    self.by_session[params["sessionId"]].received(event)
+
+    def _respond(self, body: dict[str, Any]) -> RecordedResponse:
+        random = self._random
+        if random.random() < 0.05:
+            return failure(400, "invalid_request_error", "not today")
+        gate = f"gate {len(self.model.chats)}"
+        talk = self.by_session[body["prompt_cache_key"]]
+        self._waiting.append(asyncio.create_task(self._near_the_end(gate, talk)))
+        words = text("some words more", size=random.choice((3, 5, 20)))
+        if random.random() < 0.2:
+            return answer(words, hold(gate), tool_call("list_files", {"directory": "."}))
+        return answer(words, hold(gate), text("the end"))
+
+    async def _near_the_end(self, gate: str, talk: Talk) -> None:
+        """The last piece of an answer goes out, and about then the user says something."""
+        await self.model.reached(gate)
+        steps = [lambda: self.model.release(gate), talk.interrupt_what_runs]
+        for step in self._random.sample(steps, k=2):
+            for _ in range(self._random.randrange(6)):
+                await asyncio.sleep(0)
+            step()
+
+
+async def test_no_word_is_lost_around_the_end_of_a_turn(tmp_path: Path, rng: Random) -> None:
+    talks = Talks(rng)
+    environment = {"KODE_WINDOW_MESSAGES": "10000"}
+    async with sidecar(model=talks.model, roots=[tmp_path], environment=environment) as world:
+        world.client.subscribe(talks.received)
+        for _ in range(SESSIONS):
+            session = await world.session()
+            talks.by_session[session.session_id] = Talk(world, session, Random(rng.random()))
+        for talk in talks.every:
+            talk.start()
+        async with asyncio.timeout(HANG_SECONDS):
+            for talk in talks.every:
+                await talk.done.wait()
+        for talk in talks.every:
+            await assert_nothing_lost(world, talk)
+        steers = [call.answer for talk in talks.every for _, _, call in talk.steers]
+        taken = sum(answered.exception() is None for answered in steers)
+        assert 0 < taken < len(steers)
+        assert breaches(world.client.frames) == []
+        assert all(refusals(chat.body) == [] for chat in world.model.chats)
+
+
+async def assert_nothing_lost(world: World, talk: Talk) -> None:
+    """Each word was taken and reached the model in its turn, or it was refused as too late."""
+    session = talk.session
+    turns = [(await call.answer)["turnId"] for call in talk.starts]  # each start was accepted
+    assert turns == list(session.turns)
+    ends = {turn.id: turn.stop_reason for turn in session.turns.values()}
+    cancelled = [(await call.answer)["cancelled"] for call in talk.cancels]
+    assert list(ends.values()).count("cancelled") <= cancelled.count(True)
+    await world.turn(session, "the last")
+    said = {message.text: message.info["turnId"] for message in session.messages.values()}
+    told = user_texts(world.asked())
+    for words, turn_id, call in talk.steers:
+        await asyncio.wait([call.answer])
+        refused = call.answer.exception()
+        if refused is not None:
+            assert isinstance(refused, RpcError)
+            assert refused.code in (-33004, -33005)
+            assert words not in told
+            continue
+        assert told.count(words) == 1
+        assert said[words] == turn_id
+        asked = [user_texts(c.body) for c in world.model.chats if words in user_texts(c.body)]
+        in_its_turn = f"turn {turns.index(turn_id) + 1}" not in asked[0]
+        assert in_its_turn or ends[turn_id] == "cancelled"
+    assert session.anomalies == []
