@@ -154,7 +154,7 @@ class Keyboard:
             if self.interactive:
                 return input() + "\n"
             line = self._source.readline()
-            return line if not line or line.endswith("\n") else line + "\n"
+            return line.rstrip("\n") + "\n" if line else None
         except KeyboardInterrupt:  # only Windows consoles tell it to this thread
             return ""
         except (EOFError, OSError, ValueError):

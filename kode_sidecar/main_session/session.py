@@ -342,6 +342,9 @@ class Session:
         self.stream.hold()
         try:
             self._keep_unsent(turn)
+        except KodeError as error:
+            self.stream.not_saved(error)
+        try:
             self._report_end(turn, end, duration_ms)
             await self._save()
         except KodeError as error:

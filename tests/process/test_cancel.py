@@ -20,7 +20,7 @@ from tests.support.model_script import answer, hold, text, thinking, tool_call
 from tests.support.processes import children, gone
 from tests.support.program import BUILT
 from tests.support.sidecar import HANG_SECONDS, World, only_change_set, sidecar
-from tests.support.stream_rules import breaches
+from tests.support.stream_rules import breaches, starts_after_cancel
 from tests.support.stuck_search import make_stuck
 
 pytestmark = pytest.mark.program
@@ -214,6 +214,7 @@ async def test_cancel_at_every_event(project: Path, rng: Random, stepped: bool) 
 
         await asyncio.gather(*(run(index) for index in range(1, whole.items + 1)))
         assert breaches(world.client.frames) == []
+        assert starts_after_cancel(world.client.frames) == []
         cancelled = sum(case.was_cancelled for case in cases.every)
         assert cancelled > whole.items // (2 if stepped else 10)
 

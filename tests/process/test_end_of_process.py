@@ -70,7 +70,8 @@ async def everything_under_way(
             await model.reached("gate")
             while len(asked) < 2 or (POSIX and not children(pid)):
                 await world.client.request("kode/ping", {})
-        assert all(session.active_turn for session in world.watch.sessions.values())
+            every = world.watch.sessions.values()
+            await world.watch.until(lambda: all(session.active_turn for session in every))
         yield world, children(pid) if POSIX else []
 
 

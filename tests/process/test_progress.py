@@ -26,14 +26,15 @@ def told(world: World) -> list[Any]:
     """What the editor was told of progress, between the start and the end of turns."""
     found: list[Any] = []
     for frame in world.client.frames:
-        message = frame.message() if frame.direction == "in" else {}
-        match message:
-            case {"method": "$/progress", "params": {"token": token, "value": value}}:
-                found.append((token, value["kind"]))
-            case {"method": "window/workDoneProgress/create", "params": {"token": token}}:
-                found.append((token, "create"))
-            case {"method": "kode/event", "params": {"events": events}}:
-                found += [(e["turnId"], e["type"]) for e in events if e["type"][:5] == "turn."]
+        message: Any = frame.message() if frame.direction == "in" else {}
+        params: Any = message.get("params")
+        if message.get("method") == "$/progress":
+            found.append((params["token"], params["value"]["kind"]))
+        elif message.get("method") == CREATE:
+            found.append((params["token"], "create"))
+        elif message.get("method") == "kode/event":
+            events = params["events"]
+            found += [(e["turnId"], e["type"]) for e in events if e["type"][:5] == "turn."]
     return found
 
 
@@ -97,7 +98,7 @@ async def test_a_client_that_refuses_or_never_answers_hears_nothing(project: Pat
 
 
 async def test_a_client_without_progress_is_not_asked(project: Path) -> None:
-    capabilities = {"capabilities": {"window": {}}}
+    capabilities: dict[str, Any] = {"capabilities": {"window": {}}}
     async with sidecar([answer(text("x"))], roots=[project], handshake=capabilities) as world:
         session = await world.session()
         turn = await world.turn(session, "go")

@@ -181,6 +181,7 @@ async def test_updates_of_sessions_here_and_of_earlier_processes(project: Path) 
         shown = (await ask(world, "session/get", sessionId=session.session_id))["session"]
         assert (shown["title"], shown["mode"]) == ("named anew", "plan")
         await ask(world, "session/update", sessionId=session.session_id, mode=None)
+        await world.watch.until(lambda: session.seq == len(world.journal(session)), HANG_SECONDS)
         seq = session.seq
     async with sidecar(roots=[project]) as world:
         assert seq == len(world.journal(session))

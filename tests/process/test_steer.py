@@ -13,8 +13,10 @@ from kode_sidecar.client.fold import SessionFold
 from kode_sidecar.demo.model_server import RecordedResponse
 from tests.conftest import FULL
 from tests.support.answering_model import AnsweringModel, user_texts
+from tests.support.fsync_gate import with_faults
 from tests.support.kimi_rules import refusals
 from tests.support.model_script import answer, failure, hold, text, tool_call
+from tests.support.program import BUILT
 from tests.support.sidecar import HANG_SECONDS, World, sidecar
 from tests.support.stream_rules import breaches
 
@@ -174,3 +176,28 @@ async def assert_nothing_lost(world: World, talk: Talk) -> None:
         in_its_turn = f"turn {turns.index(turn_id) + 1}" not in asked[0]
         assert in_its_turn or ends[turn_id] == "cancelled"
     assert session.anomalies == []
+
+
+@pytest.mark.skipif(BUILT is not None, reason="a built program takes no faults")
+async def test_a_full_disk_never_hides_the_end_of_a_turn(tmp_path: Path) -> None:  # O2
+    # The user's word was taken, then the turn is cancelled and the word cannot be kept.
+    disk_is_full = tmp_path / "full"
+    environment = with_faults(KODE_TEST_FULL_DISK=str(disk_is_full))
+    responses = [answer(text("one "), hold("gate")), answer(text("two"))]
+    async with sidecar(responses, roots=[tmp_path], environment=environment) as world:
+        session = await world.session()
+        turn_id = await world.start(session, "go")
+        where = {"sessionId": session.session_id, "turnId": turn_id}
+        said = [{"type": "text", "text": "more"}]
+        async with asyncio.timeout(HANG_SECONDS):
+            await world.model.reached("gate")
+        await world.client.request("kode/turn/steer", {**where, "input": said}, HANG_SECONDS)
+        disk_is_full.touch()
+        await world.client.request("kode/turn/cancel", where, HANG_SECONDS)
+        turn = await world.watch.turn_end(session.session_id, turn_id, HANG_SECONDS)
+        assert turn.stop_reason in ("cancelled", "error")
+        assert "NotSaved" in [notice["code"] for notice in session.notices]
+        disk_is_full.unlink()
+        assert (await world.turn(session, "go on")).stop_reason == "end_turn"
+        assert refusals(world.asked()) == []
+        assert session.anomalies == []

@@ -4,14 +4,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from typing import Any
 
 import pytest
 
+from tests.support.processes import gone
 from tests.support.program import SERVE
 from tests.support.stdio_process import (
-    HANG_SECONDS,
     StdioProcess,
     frame,
     initialize,
@@ -20,24 +19,6 @@ from tests.support.stdio_process import (
 )
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
-
-
-def gone(pid: int) -> bool:
-    """Does it end? A kill takes effect a moment after it was sent."""
-    deadline = time.monotonic() + HANG_SECONDS
-    while runs(pid):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.01)
-    return True
-
-
-def runs(pid: int) -> bool:
-    if sys.platform == "win32":
-        listed = subprocess.run(["tasklist", "/FI", f"PID eq {pid}"], capture_output=True)
-        return str(pid).encode() in listed.stdout
-    listed = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True)
-    return listed.stdout.strip()[:1] not in (b"", b"Z")
 
 
 def started(process: StdioProcess, **params: Any) -> int:

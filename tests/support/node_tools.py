@@ -38,22 +38,22 @@ def run_node(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedPr
 
 
 @cache
-def node_modules() -> Path:
-    """The folder of the installed packages; the first use installs them."""
-    pins = (PINS / "package-lock.json").read_bytes()
-    folder = CACHE / hashlib.sha256(pins).hexdigest()[:16]
+def node_modules(pins: Path = PINS) -> Path:
+    """The folder of the packages that `pins` names; the first use installs them."""
+    lock = (pins / "package-lock.json").read_bytes()
+    folder = CACHE / hashlib.sha256(lock).hexdigest()[:16]
     if not folder.exists():
-        _install(folder)
+        _install(folder, pins)
     return folder / "node_modules"
 
 
-def _install(folder: Path) -> None:
+def _install(folder: Path, pins: Path) -> None:
     """Into a folder of our own first: tests that run side by side may all try."""
     command = [*_npm(), "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
     CACHE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=CACHE, ignore_cleanup_errors=True) as fresh:
         for name in ("package.json", "package-lock.json"):
-            shutil.copy(PINS / name, fresh)
+            shutil.copy(pins / name, fresh)
         try:
             done = subprocess.run(
                 command, cwd=fresh, capture_output=True, check=False, timeout=INSTALL_SECONDS

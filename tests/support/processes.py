@@ -20,7 +20,7 @@ def runs(pid: int) -> bool:
     return listed.stdout.strip()[:1] not in (b"", b"Z")
 
 
-def gone(pid: int, seconds: float) -> bool:
+def gone(pid: int, seconds: float = 60.0) -> bool:
     """Does it end? A kill takes effect a moment after it was sent."""
     deadline = time.monotonic() + seconds
     while runs(pid):

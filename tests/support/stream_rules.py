@@ -26,6 +26,39 @@ def breaches(frames: Iterable[Frame]) -> list[str]:
     return [*log.breaches, *log.unfinished()]
 
 
+def starts_after_cancel(frames: Iterable[Frame]) -> list[str]:
+    """What a session began after it had answered a cancel (O8), for sessions that never steer.
+
+    A call that was not run any more has its result, which says so.
+    """
+    asked: dict[Any, str] = {}
+    stopped: set[str] = set()
+    begun: dict[str, str] = {}
+    for frame in frames:
+        message = frame.message() if frame.direction != "raw" else {}
+        method, params = message.get("method"), message.get("params")
+        if method == "kode/turn/cancel":
+            asked[message["id"]] = params["sessionId"]
+        elif method is None and message.get("result") == {"cancelled": True}:
+            stopped.add(asked[message["id"]])
+        elif method == "kode/event" and params["sessionId"] in stopped:
+            for event in params["events"]:
+                _begin(event, params["sessionId"], stopped, begun)
+    return list(begun.values())
+
+
+def _begin(event: Json, session_id: str, stopped: set[str], begun: dict[str, str]) -> None:
+    kind, block = event["type"], event.get("block", {})
+    if kind == "turn.completed":
+        stopped.discard(session_id)
+    elif kind == "message.added" and event["role"] == "assistant":
+        begun[event["messageId"]] = f"O8: an answer of the model began in {session_id}"
+    elif kind == "block.started" and block["type"] == "tool_result":
+        begun[event["blockId"]] = f"O8: {block['toolUseId']} began in {session_id}"
+    elif kind == "block.completed" and block.get("status") == "cancelled":
+        begun.pop(event["blockId"], None)
+
+
 @dataclass
 class _Block:
     turn_id: str

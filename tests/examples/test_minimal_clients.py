@@ -1,0 +1,101 @@
+"""The minimal clients, run as their README says: the recorded model, an unsaved buffer."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from kode_sidecar.demo.stage import HERE
+from tests.support.node_tools import node, node_modules
+from tests.support.program import PROGRAM, ROOT
+from tests.support.sidecar import HANG_SECONDS
+
+pytestmark = pytest.mark.program
+
+EXAMPLE = ROOT / "examples" / "minimal-client"
+ACCEPTED = [
+    "// 未保存 🍵 unsaved",
+    "    /* 🧮 小计 */ sum += priceOf(name) * count;",
+    "  return Math.round(total(items) * memberRate);",
+]
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[tuple[Path, dict[str, str]]]:
+    """`demo --serve-model`: the project it offers and the environment it asks for."""
+    folders = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(tmp_path))
+    environment = {**os.environ, **folders, "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1"}
+    command = [*PROGRAM, "demo", "--serve-model", "--fast", "--locale", "en"]
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, encoding="utf-8"
+    ) as model:
+        assert model.stdout is not None
+        try:
+            lines = [model.stdout.readline().rstrip("\n") for _ in range(6)]
+            told = dict(line.split("=", 1) for line in lines if not line.startswith("#"))
+            yield Path(lines[1].removeprefix("# ")), {**environment, **told}
+        finally:
+            model.kill()
+
+
+def run(
+    command: Sequence[str], served: tuple[Path, Mapping[str, str]], **environment: str
+) -> list[str]:
+    """Run a client twice, for the recorded model answers for ever; the lines of both."""
+    project, told = served
+    lines: list[str] = []
+    for _ in range(2):
+        done = subprocess.run(
+            [*command, str(project), *PROGRAM],
+            env={**told, **environment},
+            capture_output=True,
+            encoding="utf-8",
+            timeout=HANG_SECONDS,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        lines += done.stdout.splitlines()
+    return lines
+
+
+def assert_a_whole_turn(lines: list[str], served: tuple[Path, Mapping[str, str]]) -> None:
+    text = "\n".join(lines)
+    assert text.count("Found it: `total` adds each price once") == 2
+    assert '"path"' not in text, "arguments of tools are no text of the answer"
+    for line in ACCEPTED:
+        assert lines.count(line) == 2, line
+    on_disk = (HERE / "unsaved" / "receipt.js").read_bytes()
+    assert (served[0] / "src" / "receipt.js").read_bytes() == on_disk
+
+
+def test_the_python_client(served: tuple[Path, dict[str, str]]) -> None:  # E1
+    assert_a_whole_turn(run([sys.executable, str(EXAMPLE / "client.py")], served), served)
+
+
+def test_the_node_client(served: tuple[Path, dict[str, str]]) -> None:  # E1
+    modules = node_modules(EXAMPLE)
+    command = [*node(), str(EXAMPLE / "client.mjs")]
+    assert_a_whole_turn(run(command, served, NODE_PATH=str(modules)), served)
+
+
+def test_they_are_minimal_and_need_what_is_pinned() -> None:
+    for name in ("client.py", "client.mjs"):
+        assert len((EXAMPLE / name).read_text(encoding="utf-8").splitlines()) < 80
+    imported = re.findall(
+        r"^(?:import|from) (\w+)", (EXAMPLE / "client.py").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert set(imported) <= sys.stdlib_module_names
+    package = (EXAMPLE / "package.json").read_text(encoding="utf-8")
+    assert re.search(r'"vscode-jsonrpc": "\d+\.\d+\.\d+"', package)
+
+
+def test_the_readmes_commands_name_what_there_is() -> None:
+    text = (EXAMPLE / "README.md").read_text(encoding="utf-8")
+    for path in re.findall(r"examples[/\\]minimal-client[/\\](\S+)", text):
+        assert (EXAMPLE / path).is_file(), path
+    for target in re.findall(r"\]\(([^)]+)\)", text):
+        assert (EXAMPLE / target).exists(), target
