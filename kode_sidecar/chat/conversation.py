@@ -9,7 +9,7 @@ from typing import Any, TextIO, get_args
 
 from kode_sidecar.chat.files import Files
 from kode_sidecar.chat.keyboard import Interrupted, Interrupts, Keyboard, Leaving, end_process
-from kode_sidecar.chat.review import Review, waiting_uris
+from kode_sidecar.chat.review import Review, waiting_hunks, waiting_uris
 from kode_sidecar.chat.words import Words, words_for
 from kode_sidecar.client.connection import Client, ConnectionLost, RpcError
 from kode_sidecar.client.editor import Editor
@@ -281,14 +281,14 @@ class _Conversation:
 
     async def _until_over(self, turn_id: str) -> str:
         """Why the turn ended. In the mode `ask` it waits for decisions: they are made here."""
-        session, asked = self._session, False
+        session, asked = self._session, set[str]()
 
         def over() -> str | None:
             turn = session.turns.get(turn_id)
             return turn.stop_reason if turn else None
 
         def news() -> bool:
-            return over() is not None or (not asked and bool(waiting_uris(session)))
+            return over() is not None or not waiting_hunks(session) <= asked
 
         asks = self._now("mode") == "ask"
         while asks:
@@ -296,10 +296,10 @@ class _Conversation:
             if over() is not None:
                 break
             try:
+                asked = waiting_hunks(session)
                 await self._review.decide(session, later=False)
-                asked = bool(waiting_uris(session))
             except Interrupted:
-                asked = True  # the turn is being cancelled
+                asked = waiting_hunks(session)  # the turn is being cancelled
         return await self._watch.until(over)
 
     async def _decide(self) -> None:
@@ -311,7 +311,6 @@ class _Conversation:
             await self._review.decide(self._session)
         except Interrupted:
             self._terminal.line()
-        sets = self._session.change_sets.values()
-        count = sum(len(change_set.hunks("proposed")) for change_set in sets)
+        count = len(waiting_hunks(self._session))
         if count:
             self._terminal.line(self._words.waiting.format(count=count), "yellow")

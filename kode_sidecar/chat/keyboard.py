@@ -37,6 +37,7 @@ class Interrupts:
         self._waiting: set[asyncio.Future[None]] = set()
         self._last = float("-inf")
         self._leave = False
+        self._missed = False
         self._before: Any = None
 
     def __enter__(self) -> "Interrupts":
@@ -47,9 +48,15 @@ class Interrupts:
         signal.signal(signal.SIGINT, self._before)
 
     async def wait(self) -> None:
-        """Until the next Ctrl-C. Raises Leaving when it follows another one closely."""
+        """Until the next Ctrl-C, or at once if it came while nobody waited.
+
+        Raises Leaving when it follows another one closely.
+        """
         if self._leave:
             raise Leaving
+        if self._missed:
+            self._missed = False
+            return
         future = self._loop.create_future()
         self._waiting.add(future)
         try:
@@ -79,6 +86,7 @@ class Interrupts:
         now = self._loop.time()
         self._leave = self._leave or now - self._last < LEAVE_SECONDS
         self._last = now
+        self._missed = not self._waiting
         for future in self._waiting:
             if not future.done():
                 future.set_exception(Leaving()) if self._leave else future.set_result(None)

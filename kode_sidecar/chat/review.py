@@ -143,6 +143,12 @@ class Review:
         self.terminal.line(text, "yellow" if lost else "")
 
 
+def waiting_hunks(session: SessionFold) -> set[str]:
+    """The ids of a session's hunks that are not decided."""
+    sets = session.change_sets.values()
+    return {hunk.id for change_set in sets for hunk in change_set.hunks("proposed")}
+
+
 def waiting_uris(session: SessionFold) -> set[str]:
     """The files of a session that have hunks to decide."""
     return {

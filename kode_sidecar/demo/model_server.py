@@ -119,7 +119,10 @@ class ModelServer:
         self.requests.append(request)
         response = self._answer(request)
         request.status = response.status
-        delivered = await self._send(response, reader, writer)
+        try:
+            delivered = await self._send(response, reader, writer)
+        except ConnectionError:
+            delivered = False
         request.finish("answered" if delivered else "client_gone")
         return delivered and not response.broken
 
@@ -183,8 +186,6 @@ class ModelServer:
                     return False
                 writer.write(b"%x\r\n%b\r\n" % (len(piece.data), piece.data))
                 await writer.drain()
-        except ConnectionError:
-            return False
         finally:
             gone.cancel()
             with suppress(asyncio.CancelledError, ConnectionError):

@@ -366,7 +366,7 @@ async def test_answers_requests_and_notifications_share_one_queue(project: Path)
     # What was decided is told in the order in which it happened: the edit, its outcome, the
     # answer; and pings are answered in their order between the deltas of a running turn.
     words = text("word " * 500, size=5)
-    async with sidecar([*FULL_TURN[1:], answer(words)], roots=[project]) as world:
+    async with sidecar([*FULL_TURN[1:], answer(hold("gate"), words)], roots=[project]) as world:
         world.editor.open(project / "app.py")
         session = await world.session()
         await world.turn(session, "edit")
@@ -380,7 +380,9 @@ async def test_answers_requests_and_notifications_share_one_queue(project: Path)
         assert places == sorted(places)
         turn_id = await world.start(session, "talk")
         pings: list[Call] = []
+        await _reached(world, "gate")
         world.client.subscribe(lambda *_: pings.append(world.client.start("kode/ping", {})))
+        world.model.release("gate")
         await world.watch.turn_end(session.session_id, turn_id, HANG_SECONDS)
         async with asyncio.timeout(HANG_SECONDS):
             await asyncio.gather(*(ping.answer for ping in pings))

@@ -1,0 +1,166 @@
+"""The chat at a terminal: keys, colours, questions, Ctrl-C."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.chat_program import CTRL_C, CTRL_D, at_terminal
+from tests.support.model_script import answer, hold, text, tool_call
+
+pytestmark = [
+    pytest.mark.program,
+    pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are POSIX's"),
+]
+PROMPT = "you › "
+ASKED = "accept? [y/n/a/r/q/?] "
+TEXT = "one\r\ntwo\r\nthree\r\nfour\r\nfive 茶\r\nsix\r\nseven\r\neight\r\n"
+
+
+def propose(path: str, *edits: tuple[str, str]) -> Any:
+    return tool_call(
+        "propose_edit", {"path": path, "edits": [{"old": o, "new": n} for o, n in edits]}
+    )
+
+
+THREE = propose("a.txt", ("two", "TWO"), ("five 茶", "FIVE 🍵"), ("eight", "EIGHT"))
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "a.txt").write_bytes(TEXT.encode())
+    (tmp_path / ".vscode").mkdir()
+    (tmp_path / ".vscode" / "tasks.json").write_bytes(b'{"tasks": []}\n')
+    return tmp_path
+
+
+async def test_hunk_by_hunk_then_a_cancelled_turn(project: Path) -> None:
+    responses = [
+        answer(THREE),
+        answer(text("Done.")),
+        answer(text("thinking about it", size=99), hold("for ever"), text("never")),
+        answer(text("Good bye.")),
+    ]
+    async with at_terminal(project, responses) as screen:
+        screen.type("edit it\n")
+        first = await screen.until(ASKED)
+        assert "hunk 1 of 3" in first
+        assert "\x1b[31m" in first  # a red line goes, a green one comes
+        assert "\x1b[32m" in first
+        screen.type("?\n")
+        await screen.until("q  decide later")
+        await screen.until(ASKED)
+        screen.type("y\n")
+        await screen.until(ASKED)
+        screen.type("n keep the tea\n")
+        await screen.until(ASKED)
+        screen.type("Y\n")
+        await screen.until("applied: 2 · rejected: 1")
+        changed = TEXT.replace("two", "TWO").replace("eight", "EIGHT")
+        assert (project / "a.txt").read_bytes() == changed.encode()
+
+        await screen.until(PROMPT)
+        screen.type("go on\n")
+        await screen.until("thinking about it")
+        screen.type(CTRL_C)
+        await screen.until("turn ended: cancelled")
+        assert "keep the tea" in str(screen.model.chats[2].body["messages"])
+
+        await screen.until(PROMPT)  # it lives on
+        screen.type("and now?\n")
+        await screen.until("Good bye.")
+        await screen.until(PROMPT)
+        screen.type(CTRL_D)
+        assert await screen.left() == 0
+
+
+async def test_deciding_later_and_a_file_changed_meanwhile(project: Path) -> None:
+    responses = [answer(THREE), answer(text("Done."))]
+    async with at_terminal(project, responses, NO_COLOR="1") as screen:
+        screen.type("edit it\n")
+        await screen.until(ASKED)
+        screen.type("q\n")
+        await screen.until("3 hunk(s) wait")
+        await screen.until(PROMPT)
+        # Another program adds a line on top; the hunks stand one line further down.
+        (project / "a.txt").write_bytes(b"zero\r\n" + TEXT.encode())
+        screen.type("/review\n")
+        await screen.until(ASKED)
+        screen.type("r\n")
+        await screen.until("rejected: 3")
+        await screen.until(PROMPT)
+        assert (project / "a.txt").read_bytes() == b"zero\r\n" + TEXT.encode()
+        screen.type("/quit\n")
+        assert await screen.left() == 0
+        assert "\x1b" not in screen.all
+
+
+async def test_accepting_the_rest_lands_in_the_file_of_this_moment(project: Path) -> None:
+    async with at_terminal(project, [answer(THREE), answer(text("Done."))]) as screen:
+        screen.type("edit it\n")
+        await screen.until(ASKED)
+        (project / "a.txt").write_bytes(b"zero\r\n" + TEXT.encode())
+        screen.type("a\n")
+        await screen.until("applied: 3")
+        expected = TEXT.replace("two", "TWO").replace("five 茶", "FIVE 🍵")
+        expected = "zero\r\n" + expected.replace("eight", "EIGHT")
+        assert (project / "a.txt").read_bytes() == expected.encode()
+
+
+@pytest.mark.parametrize("key", ["y", ""])
+async def test_a_question_is_answered_at_the_terminal(project: Path, key: str) -> None:
+    edit = propose(".vscode/tasks.json", ("[]", "[1]"))
+    responses = [answer(edit), answer(text("Well."))]
+    async with at_terminal(project, responses, "--mode", "auto") as screen:
+        screen.type("edit it\n")
+        await screen.until("anything else = no: ")
+        screen.type(f"{key}\n")
+        await screen.until("turn ended: done")
+        await screen.until(PROMPT)
+        wanted = b'{"tasks": [1]}\n' if key else b'{"tasks": []}\n'
+        assert (project / ".vscode" / "tasks.json").read_bytes() == wanted
+
+
+async def test_ctrl_c_at_a_question_means_no_and_cancels(project: Path) -> None:
+    edit = propose(".vscode/tasks.json", ("[]", "[1]"))
+    async with at_terminal(project, [answer(edit), answer(text("Well."))]) as screen:
+        screen.type("edit it\n")
+        await screen.until("anything else = no: ")
+        screen.type(CTRL_C)
+        await screen.until("turn ended: cancelled")
+        await screen.until(PROMPT)
+        assert (project / ".vscode" / "tasks.json").read_bytes() == b'{"tasks": []}\n'
+
+
+async def test_the_mode_ask_decides_while_the_turn_waits(project: Path) -> None:
+    responses = [answer(THREE), answer(text("So be it."))]
+    async with at_terminal(project, responses, "--mode", "ask") as screen:
+        screen.type("edit it\n")
+        await screen.until(ASKED)
+        screen.type("y\n")
+        await screen.until(ASKED)
+        screen.type("q\n")
+        await screen.until("So be it.")
+        await screen.until(PROMPT)
+        assert "applied: 1 · rejected: 2" in screen.all  # the answer may be shown first
+        assert (project / "a.txt").read_bytes() == TEXT.replace("two", "TWO").encode()
+
+
+async def test_two_ctrl_c_leave(project: Path) -> None:
+    async with at_terminal(project, []) as screen:
+        screen.type(CTRL_C)
+        await screen.until("Ctrl-C once more")
+        screen.type(CTRL_C)
+        assert await screen.left() == 130
+
+
+async def test_two_ctrl_c_leave_a_running_turn(project: Path) -> None:
+    responses = [answer(text("wait", size=9), hold("for ever"), text("never"))]
+    async with at_terminal(project, responses) as screen:
+        screen.type("go\n")
+        await screen.until("wait")
+        screen.type(CTRL_C)
+        await screen.until("cancelling")
+        screen.type(CTRL_C)
+        assert await screen.left() == 130
