@@ -204,10 +204,7 @@ class _Conversation:
             case "/help":
                 self._terminal.line(words.help.format(modes=", ".join(MODES)))
             case "/model":
-                if argument:
-                    self._choice["model"] = argument
-                text = words.model_set if argument else words.model
-                self._terminal.line(text.format(model=self._now("model")))
+                await self._choose_model(argument)
             case "/mode":
                 self._choose_mode(argument)
             case "/session":
@@ -221,6 +218,22 @@ class _Conversation:
             case _:
                 return await self._turn(prompt)
         return True
+
+    async def _choose_model(self, model: str) -> None:
+        """Note the model of the next turns, or list what there is."""
+        if model:
+            self._choice["model"] = model
+            self._terminal.line(self._words.model_set.format(model=model))
+            return
+        self._terminal.line(self._words.model.format(model=self._now("model")))
+        try:
+            offer = await self._client.request("kode/models/list", {})
+        except RpcError as error:
+            self._terminal.line(f"⚠ {one_line(error.message)}", "yellow")
+            return
+        names = [each["name"] for each in offer["logical"]]
+        names += [each["id"] for each in offer["models"]]
+        self._terminal.line(self._words.models.format(models=", ".join(names)), "dim")
 
     def _choose_mode(self, mode: str) -> None:
         words, modes = self._words, ", ".join(MODES)

@@ -24,6 +24,7 @@ class Words:
     leave: str
     unknown_command: str
     model: str
+    models: str
     model_set: str
     mode: str
     mode_set: str
@@ -66,6 +67,7 @@ Words after y, n or r are a comment for the model: n the jiao stay""",
     leave="Ctrl-C once more, Ctrl-D or /quit leaves",
     unknown_command="there is no command {name}; /help lists them",
     model="model: {model}",
+    models="there are {models}",
     model_set="the next turns ask {model}",
     mode="mode: {mode}",
     mode_set="the next turns have the mode {mode}",
@@ -108,6 +110,7 @@ y、n、r 后面可以写给模型的意见：n 角要保留""",
     leave="再按一次 Ctrl-C、Ctrl-D 或输入 /quit 退出",
     unknown_command="没有命令 {name}；/help 列出全部命令",
     model="模型：{model}",
+    models="可选 {models}",
     model_set="之后各轮使用 {model}",
     mode="模式：{mode}",
     mode_set="之后各轮使用模式 {mode}",

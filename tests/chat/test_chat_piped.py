@@ -84,7 +84,8 @@ async def test_a_prompt_of_several_lines_and_the_commands(project: Path) -> None
     assert "propose_edit" not in tools  # the mode `plan`
     for shown in (
         "/session [new]",
-        "model: ",
+        "model: ide-chat",
+        "there are ide-chat, ",
         "there is no mode wild",
         "/nonsense",
         "nothing waits",

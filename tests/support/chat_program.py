@@ -59,8 +59,12 @@ async def piped(
             stderr=asyncio.subprocess.PIPE,
             env=environment(model, **more),
         )
-        async with asyncio.timeout(HANG_SECONDS):
-            out, err = await child.communicate(lines.encode())
+        try:
+            async with asyncio.timeout(HANG_SECONDS):
+                out, err = await child.communicate(lines.encode())
+        finally:
+            if child.returncode is None:
+                child.kill()
         return Piped(child.returncode, out.decode(), err.decode(), model)
 
 
