@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.client.connection import Call, RpcError
+from kode_sidecar.client.connection import Call, ConnectionLost, RpcError
 from kode_sidecar.client.fold import SessionFold
 from kode_sidecar.client.handshake import Handshake
 from kode_sidecar.framing import MAX_BODY_BYTES, MAX_HEADER_BYTES, encode_frame
@@ -56,6 +56,13 @@ async def running_turn(project: Path, **options: Any) -> AsyncIterator[tuple[Wor
 async def reached(world: World, gate: str) -> None:
     async with asyncio.timeout(HANG_SECONDS):
         await world.model.reached(gate)
+
+
+async def ended(world: World) -> int | None:
+    """Read all it said; the exit code."""
+    with pytest.raises(ConnectionLost):
+        await world.watch.until(lambda: None, HANG_SECONDS)
+    return await world.client.process.wait(HANG_SECONDS)
 
 
 async def answers(world: World) -> list[dict[str, Any]]:
@@ -132,8 +139,7 @@ async def test_lost_framing_ends_the_process(project: Path, garbage: bytes) -> N
         await world.start(session, "count")
         await reached(world, "gate")
         world.client.send_raw(frame(request("before", "kode/ping", {"echo": 1})) + garbage)
-        await world.watch.until(lambda: session.active_turn is None, HANG_SECONDS)
-        assert await world.client.process.wait(HANG_SECONDS) == 1
+        assert await ended(world) == 1
         said = [frame.message() for frame in world.client.frames if frame.direction == "in"]
         last = [m for m in said if "method" not in m][-2:]
         assert (last[0]["id"], last[0]["result"]) == ("before", {"echo": 1})
@@ -221,8 +227,8 @@ async def test_requests_out_of_the_life_cycle(project: Path) -> None:  # W4
         for method in (*SERVED, "shutdown", "initialize", "workspace/executeCommand", "nope"):
             assert await refusal(world, method, {}) == -32600
         world.client.notify("exit")
-        await world.watch.until(lambda: session.active_turn is None, HANG_SECONDS)
-        assert await world.client.process.wait(HANG_SECONDS) == 0
+        assert await ended(world) == 0
+        assert [turn.stop_reason for turn in session.turns.values()] == ["cancelled"]
         assert breaches(world.client.frames) == []
 
 

@@ -12,7 +12,7 @@ from kode_sidecar.client.connection import Call
 from tests.conftest import FULL
 from tests.support.fsync_gate import with_faults
 from tests.support.model_script import answer, hold, text, tool_call
-from tests.support.processes import LINUX, at_rest, children, gone, memory, open_files
+from tests.support.processes import LINUX, at_rest, children, gone, memory, open_files, program
 from tests.support.program import BUILT, SERVE
 from tests.support.sidecar import HANG_SECONDS, World, sidecar
 from tests.support.stream_rules import breaches
@@ -189,7 +189,10 @@ async def test_a_child_gets_none_of_our_streams(tmp_path: Path) -> None:  # W3
         assert ours[0] == os.devnull
         assert ours[1] == ours[2]
         await world.start(session, "search")
-        (child,) = await world.watch.until(lambda: children(pid), HANG_SECONDS)
+        async with asyncio.timeout(HANG_SECONDS):
+            while not (started := [one for one in children(pid) if program(one) == "rg"]):
+                await world.client.request("kode/ping")
+        (child,) = started
         theirs = open_files(child)
         os.kill(child, signal.SIGKILL)
         assert theirs[0] == os.devnull

@@ -66,3 +66,8 @@ def open_files(pid: int) -> dict[int, str]:
         with contextlib.suppress(FileNotFoundError):
             found[int(name)] = os.readlink(f"/proc/{pid}/fd/{name}")
     return found
+
+
+def program(pid: int) -> str:
+    """The name of the program it runs; between fork and exec still that of its parent's. Linux."""
+    return os.path.basename(os.readlink(f"/proc/{pid}/exe"))
