@@ -17,6 +17,8 @@ from tests.support.program import BUILT
 from tests.support.sidecar import HANG_SECONDS, World, only_change_set, sidecar
 from tests.support.stream_rules import breaches
 
+pytestmark = pytest.mark.program
+
 LINES = [f"line_{number} = {number}" for number in range(40)]
 
 FULL_TURN = [
