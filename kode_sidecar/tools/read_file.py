@@ -5,11 +5,11 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from kode_sidecar.domain.line_diff import split_lines
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import Tool, ToolCall, ToolOutcome
 from kode_sidecar.workspace.document import Document, text_rev
 from kode_sidecar.workspace.shown_text import cut_line, number_lines, without_controls
-from kode_sidecar.workspace.text_lines import split_lines
 from kode_sidecar.workspace.workspace import TextView, Workspace, default_view
 
 MAX_LINES = 2_000

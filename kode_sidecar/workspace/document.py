@@ -8,14 +8,14 @@ from itertools import accumulate
 from pathlib import Path
 
 from kode_sidecar.domain.change_set import Position, Range
+from kode_sidecar.domain.line_diff import split_lines
+from kode_sidecar.domain.text_edit import to_lf
 from kode_sidecar.workspace.text_lines import (
     PositionEncoding,
     code_point_column,
     dominant_eol,
     encoded_column,
     line_content,
-    split_lines,
-    to_lf,
 )
 from kode_sidecar.workspace.uris import canonical_key, uri_to_path
 

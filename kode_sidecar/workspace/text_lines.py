@@ -4,18 +4,9 @@
 on the wrong line. Source: LSP 3.17, "Text Documents" and "Position".
 """
 
-import io
 from typing import Literal
 
 PositionEncoding = Literal["utf-8", "utf-16", "utf-32"]
-
-
-def split_lines(text: str) -> list[str]:
-    """The lines of `text` with their ends; joined they are `text` again.
-
-    Like `str.splitlines(keepends=True)` there is no empty last entry after a final line end.
-    """
-    return list(io.StringIO(text, newline=""))
 
 
 def line_content(line: str) -> str:
@@ -23,11 +14,6 @@ def line_content(line: str) -> str:
     if line.endswith("\r\n"):
         return line[:-2]
     return line[:-1] if line.endswith(("\n", "\r")) else line
-
-
-def to_lf(text: str) -> str:
-    """The text with every line end turned into `\\n`."""
-    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def dominant_eol(text: str) -> str:

@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kode_sidecar.domain.line_diff import split_lines
+from kode_sidecar.domain.text_edit import to_lf
 from kode_sidecar.workspace.text_lines import (
     PositionEncoding,
     code_point_column,
     dominant_eol,
     encoded_column,
     line_content,
-    split_lines,
-    to_lf,
 )
 from tests.support import text_model
 
