@@ -29,7 +29,7 @@ from kode_sidecar.protocol.change_set import (
     HunkDecision,
 )
 from kode_sidecar.protocol.session import Mode
-from kode_sidecar.tools.propose_edit import Proposed, Rewrite
+from kode_sidecar.tools.contracts import Proposed, Rewrite
 from kode_sidecar.workspace.documents import Document
 from kode_sidecar.workspace.overlay import Overlay
 from kode_sidecar.workspace.workspace import Workspace
@@ -42,7 +42,7 @@ async def _at_once() -> None:
 
 
 class ChangeSets:
-    """One change set per turn that proposes something; `tools.propose_edit.Proposals`.
+    """One change set per turn that proposes something; `tools.contracts.Proposals`.
 
     `overlay` is what the model reads. `emit` returns the `seq` of the event, `save` makes decisions
     durable before they are answered, `published` returns once no emitted event is held back: an
@@ -133,7 +133,7 @@ class ChangeSets:
         return result(change_set, [change_set.hunks[hunk_id] for hunk_id in choices])
 
     async def propose(self, path: str, rewrite: Rewrite, call: ToolCall) -> Proposed:
-        """See `tools.propose_edit.Proposals`."""
+        """See `tools.contracts.Proposals`."""
         document = self._workspace.document(path, purpose="edit")
         rewrite(document, self.overlay.text_of(document))  # a mistake shows before anyone is asked
         sensitive = any(map(self._workspace.is_sensitive, (path, document.uri)))

@@ -1,8 +1,6 @@
 """`propose_edit`: exact replacements in one file, proposed to the user, never written."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Annotated, Protocol
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
@@ -11,6 +9,7 @@ from kode_sidecar.domain.line_diff import split_lines, unified_diff
 from kode_sidecar.domain.text_edit import to_lf
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import Tool, ToolCall, ToolOutcome
+from kode_sidecar.tools.contracts import Proposals, Proposed
 from kode_sidecar.workspace.disk import MAX_FILE_BYTES
 from kode_sidecar.workspace.document import Document, text_rev
 from kode_sidecar.workspace.shown_text import strip_line_numbers, without_controls
@@ -45,43 +44,6 @@ class ProposeEditParams(Struct, forbid_unknown_fields=True):
         Annotated[str, Meta(description="base_rev of your read_file, to notice later changes.")]
         | None
     ) = None
-
-
-Rewrite = Callable[[Document, str], str]
-"""`(document, text)` → new text, both LF; `text` has the session's pending edits in it.
-
-It may be called again on a later text. It raises KodeError where it does not fit.
-"""
-
-
-@dataclass(frozen=True)
-class Proposed:
-    """What became of a proposal. `before` and `after` are the session's text, LF line ends.
-
-    `text` is the text the session sees now. `message` tells the model what was done with the
-    hunks, `summary` says it in a few words.
-    """
-
-    path: str
-    before: str
-    after: str
-    text: str
-    summary: str
-    message: str
-    change_set_id: str = ""
-    hunk_ids: tuple[str, ...] = ()
-
-
-class Proposals(Protocol):
-    """Where proposals go: the change sets of a session."""
-
-    async def propose(self, path: str, rewrite: Rewrite, call: ToolCall) -> Proposed:
-        """Propose what `rewrite` makes of the file, as hunks.
-
-        Raises KodeError: what `rewrite` raises, `Denied` when the user refuses a sensitive
-        target, and what `Workspace.document` raises.
-        """
-        ...
 
 
 def propose_edit_tool(proposals: Proposals) -> Tool:
