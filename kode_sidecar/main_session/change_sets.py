@@ -31,6 +31,7 @@ from kode_sidecar.protocol.change_set import (
 from kode_sidecar.protocol.session import Mode
 from kode_sidecar.tools.contracts import Proposed, Rewrite
 from kode_sidecar.workspace.documents import Document
+from kode_sidecar.workspace.freshness import Freshness
 from kode_sidecar.workspace.overlay import Overlay
 from kode_sidecar.workspace.workspace import Workspace
 
@@ -44,7 +45,7 @@ async def _at_once() -> None:
 class ChangeSets:
     """One change set per turn that proposes something; `tools.contracts.Proposals`.
 
-    `overlay` is what the model reads. `emit` returns the `seq` of the event, `save` makes decisions
+    `overlay` is what the model reads, `freshness` what it has read. `emit` returns the `seq` of the event, `save` makes decisions
     durable before they are answered, `published` returns once no emitted event is held back: an
     edit never overtakes its announcement (O6). Sessions of one editor share `locks`: at most one
     unverified edit per URI.
@@ -59,6 +60,7 @@ class ChangeSets:
         emit: Callable[[Event], int],
         new_id: NewId,
         permission_timeout: float,
+        now: Callable[[], str],
         save: Callable[[], Awaitable[None]],
         published: Callable[[], Awaitable[None]] = _at_once,
         locks: EditLocks | None = None,
@@ -72,6 +74,7 @@ class ChangeSets:
         self._locks = locks or EditLocks()
         self._gate = PermissionGate(session_id, editor, emit, new_id, permission_timeout)
         self.overlay = Overlay()
+        self.freshness = Freshness(self.overlay.current, now)
         self._sender = EditSender(workspace, self.overlay, editor, settle_seconds)
         self._ledger = HunkLedger(emit, new_id)
         self._decisions = Decisions(self._ledger, self.overlay, self._sender, self._locks)
@@ -144,6 +147,7 @@ class ChangeSets:
             before = self.overlay.text_of(document)
             after = rewrite(document, before)
             hunks = self._announce(document, after, call, sensitive=sensitive)
+        self.freshness.note_edit(document.key, before, after)
         summary, message = await self._settled(hunks)
         name = self._workspace.display_path(document.key)
         return Proposed(

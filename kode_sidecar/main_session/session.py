@@ -74,6 +74,7 @@ class Session:
             emit=self.stream,
             new_id=services.new_id,
             permission_timeout=services.permission_timeout,
+            now=services.clock.timestamp,
             save=self._save,
             published=self.stream.published,
             locks=services.edit_locks,

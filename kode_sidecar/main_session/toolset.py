@@ -30,7 +30,9 @@ class Toolbox:
         All of them see the session's pending edits.
         """
         makers: dict[str, Callable[[], Tool]] = {
-            "read_file": lambda: read_file_tool(self.workspace, change_sets.overlay.view),
+            "read_file": lambda: read_file_tool(
+                self.workspace, change_sets.overlay.view, change_sets.freshness.note
+            ),
             "list_files": lambda: list_files_tool(self.workspace),
             "search_code": lambda: search_code_tool(
                 self.workspace,

@@ -111,8 +111,8 @@ class ShownLines(Protocol):
         """The whole text (LF) of a revision of which some lines were shown; None if forgotten."""
         ...
 
-    def note(self, key: str, text: str, start: int, end: int) -> None:
-        """The model was shown these lines of `text` (LF)."""
+    def note(self, document: Document, text: str, start: int, end: int) -> None:
+        """The model was shown these lines of `text` (LF), the document's with pending edits."""
         ...
 
     def note_edit(self, key: str, before: str, after: str) -> None:

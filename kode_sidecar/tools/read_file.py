@@ -1,6 +1,6 @@
 """`read_file`: numbered lines of one file, as this session sees it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -16,8 +16,8 @@ MAX_LINES = 2_000
 MAX_CHARS = 50_000
 MAX_LINE_CHARS = 2_000
 
-OnRead = Callable[[str, str, int, int], None]
-"""`(key, rev, start, end)`: which lines of which text the model was shown."""
+OnShown = Callable[[Document, str, int, int], None]
+"""`(document, text, start, end)`: which lines of a text (LF) the model was shown, from 1."""
 
 
 class ReadFileParams(Struct, forbid_unknown_fields=True):
@@ -36,9 +36,9 @@ class ReadFileParams(Struct, forbid_unknown_fields=True):
 def read_file_tool(
     workspace: Workspace,
     view: Callable[[Document], TextView] = default_view,
-    on_read: OnRead | None = None,
+    on_shown: OnShown | None = None,
 ) -> Tool:
-    """The tool. `view` adds the session's pending edits, `on_read` is told what was shown."""
+    """The tool. `view` adds the session's pending edits, `on_shown` is told what was shown."""
 
     async def run(params: ReadFileParams, call: ToolCall) -> ToolOutcome:  # noqa: ARG001
         document = workspace.document(params.path, purpose="read")
@@ -48,8 +48,9 @@ def read_file_tool(
         start, end = _range(params, len(lines), name)
         body, last = _body(lines, start, end)
         rev = text_rev(shown.text_lf)
-        if on_read is not None:
-            on_read(document.key, rev, start, last)
+        if on_shown is not None:
+            for first, final in _whole_lines(lines, start, last):
+                on_shown(document, shown.text_lf, first, final)
         header = _header(document, name, shown, lines, (start, last), rev)
         content = "\n".join(part for part in (header, body, _rest(last, end)) if part)
         summary = f"{name} {start}-{last}" if lines else f"{name} (empty)"
@@ -82,6 +83,15 @@ def _body(lines: list[str], start: int, end: int) -> tuple[str, int]:
             break
         shown.append(text)
     return number_lines(shown, start), start + len(shown) - 1
+
+
+def _whole_lines(lines: Sequence[str], start: int, last: int) -> Iterator[tuple[int, int]]:
+    """`start` to `last` without the lines that were cut; (1, 0) of an empty file."""
+    for number in range(start, last + 1):
+        if len(lines[number - 1]) > MAX_LINE_CHARS + 1:
+            yield start, number - 1
+            start = number + 1
+    yield start, last
 
 
 def _header(

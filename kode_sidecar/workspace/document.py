@@ -10,6 +10,7 @@ from pathlib import Path
 from kode_sidecar.domain.change_set import Position, Range
 from kode_sidecar.domain.line_diff import split_lines
 from kode_sidecar.domain.text_edit import to_lf
+from kode_sidecar.workspace.disk import FileStatus
 from kode_sidecar.workspace.text_lines import (
     PositionEncoding,
     code_point_column,
@@ -39,7 +40,8 @@ class Document:
 
     `uri` is as the editor wrote it (made from the path for a file read from disk), `key` its
     canonical form. `version` is None for a text read from disk. `encoding` (a codec's name) and
-    `bom` describe the bytes on disk, not the text. While `synced` is false the text must not be
+    `bom` describe the bytes on disk, not the text; `status` is the file's when its text was read
+    from there. While `synced` is false the text must not be
     used; `unsynced_reason` says why. Lines end only where LSP says so.
     """
 
@@ -54,6 +56,7 @@ class Document:
         encoding: str = "utf-8",
         bom: bool = False,
         is_open: bool = False,
+        status: FileStatus | None = None,
     ) -> None:
         self.uri = uri
         self.key = canonical_key(uri)
@@ -63,6 +66,7 @@ class Document:
         self.encoding = encoding
         self.bom = bom
         self.is_open = is_open
+        self.status = status
         self.unsynced_reason = ""
         self._set_lines(split_lines(text), text)
 

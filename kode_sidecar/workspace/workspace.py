@@ -11,7 +11,7 @@ from typing import Literal
 from kode_sidecar.errors import KodeError
 from kode_sidecar.workspace.credentials import find_secret, is_secret_path
 from kode_sidecar.workspace.decoding import decode, python_codec
-from kode_sidecar.workspace.disk import MAX_FILE_BYTES, read_regular
+from kode_sidecar.workspace.disk import MAX_FILE_BYTES, read_regular, read_with_status
 from kode_sidecar.workspace.documents import Document, Documents
 from kode_sidecar.workspace.paths import Location, Root, display_name, locate, make_roots
 from kode_sidecar.workspace.sensitive import is_refused, is_sensitive_path
@@ -171,7 +171,7 @@ class Workspace:
 
     def _from_disk(self, location: Location) -> Document:
         try:
-            data = read_regular(location, MAX_FILE_BYTES)
+            data, status = read_with_status(location)
         except KodeError as error:
             if error.code == "NotFound":
                 raise self._not_found(location) from None
@@ -183,6 +183,7 @@ class Workspace:
             path=location.path,
             encoding=decoded.encoding,
             bom=decoded.bom,
+            status=status,
         )
 
     def _learn_encoding(self, document: Document, location: Location) -> None:

@@ -134,6 +134,7 @@ class Desk:
             emit=self._emit,
             new_id=self._new_id,
             permission_timeout=0.05,
+            now=lambda: "2026-01-01T00:00:00.000Z",
             save=self._save,
             settle_seconds=0.05,
             **more,
