@@ -157,6 +157,23 @@ class PermissionResolved(EventBase, frozen=True, kw_only=True, tag="permission.r
     option_id: str | None = None
 
 
+class ChangedFile(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A file that is not as the model believes. `path` is as people read it."""
+
+    uri: str
+    path: str
+    change: Literal["changed", "deleted", "unreadable"]
+
+
+class FreshnessChanged(EventBase, frozen=True, kw_only=True, tag="freshness.changed"):
+    """Others changed files that the model has read; it is told before its next step.
+
+    Once per file until the model was told, or has read it again.
+    """
+
+    files: tuple[ChangedFile, ...]
+
+
 class SessionUpdated(EventBase, frozen=True, kw_only=True, tag="session.updated"):
     """Something of the session changed; absent means unchanged.
 
@@ -199,6 +216,7 @@ Event = (
     | ChangeSetUpdated
     | PermissionRequested
     | PermissionResolved
+    | FreshnessChanged
     | SessionUpdated
     | UsageUpdated
     | Notice

@@ -13,6 +13,7 @@ from kode_sidecar.kernel.contracts import NewId, ToolCall
 from kode_sidecar.main_session.contracts import EditorPort
 from kode_sidecar.main_session.decisions import Decisions, choose, result
 from kode_sidecar.main_session.edit_sender import EditLocks, EditSender
+from kode_sidecar.main_session.file_watch import FileWatch
 from kode_sidecar.main_session.hunk_ledger import HunkLedger
 from kode_sidecar.main_session.permission_gate import PermissionGate
 from kode_sidecar.main_session.proposed_hunk import (
@@ -45,10 +46,10 @@ async def _at_once() -> None:
 class ChangeSets:
     """One change set per turn that proposes something; `tools.contracts.Proposals`.
 
-    `overlay` is what the model reads, `freshness` what it has read. `emit` returns the `seq` of the event, `save` makes decisions
-    durable before they are answered, `published` returns once no emitted event is held back: an
-    edit never overtakes its announcement (O6). Sessions of one editor share `locks`: at most one
-    unverified edit per URI.
+    `overlay` is what the model reads, `freshness` what it has read; `files` tells of changes by
+    others. `emit` returns the `seq` of the event, `save` makes decisions durable before they are
+    answered, `published` returns once no emitted event is held back: an edit never overtakes its
+    announcement (O6). Sessions of one editor share `locks`: at most one unverified edit per URI.
     """
 
     def __init__(
@@ -75,7 +76,8 @@ class ChangeSets:
         self._gate = PermissionGate(session_id, editor, emit, new_id, permission_timeout)
         self.overlay = Overlay()
         self.freshness = Freshness(self.overlay.current, now)
-        self._sender = EditSender(workspace, self.overlay, editor, settle_seconds)
+        self.files = FileWatch(workspace, self.freshness, emit)
+        self._sender = EditSender(workspace, self.overlay, editor, settle_seconds, self.files)
         self._ledger = HunkLedger(emit, new_id)
         self._decisions = Decisions(self._ledger, self.overlay, self._sender, self._locks)
         self._branch: frozenset[str] = frozenset()
@@ -85,6 +87,7 @@ class ChangeSets:
         """Stop following the documents and give up what is on its way."""
         self._decisions.close()
         self._sender.close()
+        self.files.close()
 
     def enter_turn(self, turn_id: str, mode: Mode, path_turn_ids: Collection[str]) -> None:
         """A turn begins: its overlay is that of the turns on the path it grows from."""
@@ -119,8 +122,12 @@ class ChangeSets:
         )
 
     def take_reminders(self) -> str | None:
-        """What was decided since the last call about this branch's edits; each hunk once."""
-        return self._ledger.take_reminders(self._branch)
+        """What the model was not told yet: decisions on this branch's edits, others' changes.
+
+        Each hunk and each change once.
+        """
+        told = (self._ledger.take_reminders(self._branch), self.files.take_reminder())
+        return "\n\n".join(text for text in told if text is not None) or None
 
     async def decide(self, params: DecideParams) -> DecideResult:
         """Accept, reject or replace hunks; returns when the editor's text was checked.
@@ -146,6 +153,7 @@ class ChangeSets:
             document = self._workspace.document(path, purpose="edit")
             before = self.overlay.text_of(document)
             after = rewrite(document, before)
+            self.files.look()
             hunks = self._announce(document, after, call, sensitive=sensitive)
         self.freshness.note_edit(document.key, before, after)
         summary, message = await self._settled(hunks)
@@ -189,7 +197,14 @@ class ChangeSets:
         self.overlay.add(document, spans, call.turn_id)
         file = FileName(document.uri, document.key, self._workspace.display_path(document.key))
         hunks = [
-            new_hunk(span, call.turn_id, file, sensitive=sensitive, is_open=document.is_open)
+            new_hunk(
+                span,
+                call.turn_id,
+                file,
+                sensitive=sensitive,
+                gaps=self.freshness.gaps(current, span.start, span.end),
+                is_open=document.is_open,
+            )
             for span in spans
         ]
         ranges = [self._range(current, span) for span in spans]

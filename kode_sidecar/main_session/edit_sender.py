@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from kode_sidecar.domain.change_set import Range
-from kode_sidecar.domain.text_edit import Change, Edit, minimal_edits, to_lf, with_eol
+from kode_sidecar.domain.text_edit import Change, Edit, apply_edits, minimal_edits, to_lf, with_eol
 from kode_sidecar.errors import KodeError
 from kode_sidecar.main_session.contracts import ApplyAnswer, DocumentEdit, EditorPort, TextEdit
+from kode_sidecar.main_session.file_watch import FileWatch
 from kode_sidecar.main_session.verification import SentEdit
 from kode_sidecar.workspace.documents import Document, DocumentChange
 from kode_sidecar.workspace.overlay import Overlay
@@ -60,6 +61,7 @@ class _Flight:
 
     settled: asyncio.Event = field(default_factory=asyncio.Event)
     document: Document | None = None
+    text: str = ""
     sent: SentEdit | None = None
     edits: Mapping[str, Edit] = field(default_factory=dict[str, Edit])
     answer: ApplyAnswer | None = None
@@ -74,12 +76,18 @@ class EditSender:
     """
 
     def __init__(
-        self, workspace: Workspace, overlay: Overlay, editor: EditorPort, settle_seconds: float
+        self,
+        workspace: Workspace,
+        overlay: Overlay,
+        editor: EditorPort,
+        settle_seconds: float,
+        watch: FileWatch,
     ) -> None:
         self._workspace = workspace
         self._overlay = overlay
         self._editor = editor
         self._settle_seconds = settle_seconds
+        self._watch = watch
         self._flights: dict[str, _Flight] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._unsubscribe = workspace.documents.subscribe(self._changed)
@@ -125,7 +133,12 @@ class EditSender:
             settled.cancel()
             if flight.document is not None:
                 self._flights.pop(flight.document.key, None)
+                self._watch.landed(flight.document.key)
         self._judge(flight, outcomes)
+        if flight.document is not None:
+            done = [edit for key, edit in flight.edits.items() if _is_done(outcomes.get(key))]
+            done.sort(key=lambda edit: (edit.start, edit.end))
+            self._watch.applied(flight.document.key, flight.text, apply_edits(flight.text, done))
 
     async def _transmit(self, flight: _Flight, order: Order, outcomes: dict[str, Outcome]) -> None:
         """Build the edit on the text of this moment and send it, with no await in between (O7)."""
@@ -141,7 +154,8 @@ class EditSender:
         edits = self._edits(document, current, todo, outcomes)
         if not edits:
             return
-        flight.document, flight.edits = document, edits
+        flight.document, flight.edits, flight.text = document, edits, current.text
+        self._watch.sending(document.key)
         flight.sent = SentEdit(current.text, edits)
         self._flights[document.key] = flight
         flight.answer = await self._editor.apply_edit(self._wire(order.label, current, edits))
@@ -245,3 +259,8 @@ class EditSender:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+
+def _is_done(outcome: Outcome | None) -> bool:
+    """Whether the edit is in the editor's text, as far as anybody knows."""
+    return outcome is not None and outcome.state in ("applied", "unconfirmed")

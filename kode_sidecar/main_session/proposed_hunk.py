@@ -1,12 +1,13 @@
 """Proposed hunks from announcement to decision, and how they look on the wire and to the model."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from kode_sidecar.domain.change_set import ChangeSetState, HunkFlag, HunkState, HunkView, Range
 from kode_sidecar.domain.hunk import Hunk
 from kode_sidecar.domain.invisible import invisible_characters
+from kode_sidecar.domain.seen_lines import Gap
 
 MAX_COMMENT_CHARS = 2_000
 MAX_QUOTED_CHARS = 2_000
@@ -69,11 +70,17 @@ class ProposedHunk:
 
 
 def new_hunk(
-    span: Hunk, turn_id: str, file: FileName, *, sensitive: bool, is_open: bool
+    span: Hunk,
+    turn_id: str,
+    file: FileName,
+    *,
+    sensitive: bool,
+    gaps: Sequence[Gap],
+    is_open: bool,
 ) -> ProposedHunk:
-    """A proposed hunk, flagged for what a user should look at (W11, W13)."""
+    """A proposed hunk, flagged for what a user should look at (W11, W13, C13)."""
     hidden = invisible_characters(span.new_text)
-    flags: list[HunkFlag] = ["sensitive"] if sensitive else []
+    flags: list[HunkFlag] = [*gaps, *(["sensitive"] if sensitive else [])]
     if hidden:
         flags.append("invisibleCharacters")
     return ProposedHunk(

@@ -286,11 +286,9 @@ class Session:
 
     def _reminder(self, turn: RunningTurn, *, with_context: bool) -> Incoming | None:
         """What the model is told before a prompt."""
-        decided = self.change_sets.take_reminders()
-        if turn.context.leaf_id is None:
-            decided = None
+        told = self.change_sets.take_reminders() if turn.context.leaf_id is not None else None
         note = self._services.editor_note() if with_context else None
-        return prompt_reminder(decided, note, turn.window)
+        return prompt_reminder(told, note, turn.window)
 
     def _name_after(self, blocks: Sequence[Block]) -> None:
         """A session without a title gets the first line of its first prompt."""

@@ -39,6 +39,7 @@ class Toolbox:
                 self.ripgrep,
                 change_sets.overlay.view,
                 change_sets.pending_paths,
+                change_sets.freshness.note,
             ),
             "propose_edit": lambda: propose_edit_tool(change_sets),
         }

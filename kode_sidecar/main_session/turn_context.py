@@ -130,15 +130,15 @@ def reminder_input(text: str, editor_context: Mapping[str, Any] | None = None) -
 
 
 def prompt_reminder(
-    decided: str | None, note: EditorNote | None, window: Sequence[Message]
+    told: str | None, note: EditorNote | None, window: Sequence[Message]
 ) -> Incoming | None:
-    """What goes before a prompt: what was decided about edits, and what the user looks at.
+    """What goes before a prompt: what happened to edits and files, and what the user looks at.
 
     The latter only if the messages that the model gets do not say so already.
     """
     said = (message.meta.get(_EDITOR_CONTEXT) for message in reversed(window))
-    told = next((context for context in said if context is not None), None)
-    if note is None or note.meta == told:
-        return None if decided is None else reminder_input(decided)
-    text = note.text if decided is None else f"{decided}\n\n{note.text}"
+    known = next((context for context in said if context is not None), None)
+    if note is None or note.meta == known:
+        return None if told is None else reminder_input(told)
+    text = note.text if told is None else f"{told}\n\n{note.text}"
     return reminder_input(text, note.meta)

@@ -10,14 +10,11 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import Tool, ToolCall, ToolOutcome
 from kode_sidecar.workspace.document import Document, text_rev
 from kode_sidecar.workspace.shown_text import cut_line, number_lines, without_controls
-from kode_sidecar.workspace.workspace import TextView, Workspace, default_view
+from kode_sidecar.workspace.workspace import OnShown, TextView, Workspace, default_view
 
 MAX_LINES = 2_000
 MAX_CHARS = 50_000
 MAX_LINE_CHARS = 2_000
-
-OnShown = Callable[[Document, str, int, int], None]
-"""`(document, text, start, end)`: which lines of a text (LF) the model was shown, from 1."""
 
 
 class ReadFileParams(Struct, forbid_unknown_fields=True):

@@ -11,7 +11,7 @@ from kode_sidecar.workspace.ripgrep import Ripgrep
 from kode_sidecar.workspace.search import Search, SearchResult
 from kode_sidecar.workspace.search_query import SearchQuery
 from kode_sidecar.workspace.shown_text import without_controls
-from kode_sidecar.workspace.workspace import TextView, Workspace, default_view
+from kode_sidecar.workspace.workspace import OnShown, TextView, Workspace, default_view
 
 
 class SearchCodeParams(Struct, forbid_unknown_fields=True):
@@ -46,9 +46,13 @@ def search_code_tool(
     ripgrep: Ripgrep,
     view: Callable[[Document], TextView] = default_view,
     pending_paths: Callable[[], Iterable[str]] = tuple,
+    on_shown: OnShown | None = None,
 ) -> Tool:
-    """The tool. `view` adds the session's pending edits; `pending_paths` names files with some."""
-    search = Search(workspace, ripgrep, view, pending_paths)
+    """The tool. `view` adds the session's pending edits; `pending_paths` names files with some.
+
+    `on_shown` is told what the model gets to see.
+    """
+    search = Search(workspace, ripgrep, view, pending_paths, on_shown)
 
     async def run(params: SearchCodeParams, call: ToolCall) -> ToolOutcome:  # noqa: ARG001
         query = SearchQuery(

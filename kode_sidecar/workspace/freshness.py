@@ -9,12 +9,16 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from kode_sidecar.domain.line_diff import Run, diff_lines, split_lines
 from kode_sidecar.domain.seen_lines import Gap, SeenLines, Span, covers
 from kode_sidecar.domain.text_edit import to_lf
 from kode_sidecar.workspace.disk import FileStatus
 from kode_sidecar.workspace.document import Document, text_rev
+
+Loss = Literal["", "deleted", "unreadable"]
+"""Why the text of a file cannot be had any more; "" where it can."""
 
 MAX_FILES = 1_000
 MAX_REVISIONS = 8
@@ -43,8 +47,8 @@ class FileRecord:
     `told` is the text that it believes to be there. `status` is the file's on disk when its text
     was read from there. `read_at` and `edited_at` are the latest times, RFC 3339, "" for never.
     `changed`: by somebody else since the last read or own edit, `announced` to the user.
-    `missing`: it is gone; `lost`: and the model does not know. `earlier` are steps from one text
-    to another that it was not told of before it edited the file itself.
+    `lost`: its text cannot be had, which the model does not know while `lost_untold`. `earlier`
+    are steps from one text to another that it was not told of before it edited the file itself.
     """
 
     key: str
@@ -58,10 +62,15 @@ class FileRecord:
     edited_at: str = ""
     changed: bool = False
     announced: bool = False
-    missing: bool = False
-    lost: bool = False
+    lost: Loss = ""
+    lost_untold: bool = False
     earlier: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     revisions: list[_Revision] = field(default_factory=list[_Revision])
+
+    @property
+    def has_news(self) -> bool:
+        """Whether others did something that the model was not told."""
+        return self.lost_untold or bool(self.earlier) or self.told != self.text
 
     @property
     def size(self) -> int:
@@ -75,7 +84,7 @@ class ForeignChange:
 
     key: str
     steps: tuple[tuple[str, str], ...]
-    deleted: bool = False
+    lost: Loss = ""
 
 
 class Freshness:
@@ -145,11 +154,12 @@ class Freshness:
             record.status = document.status
         return record
 
-    def lose(self, key: str) -> None:
-        """The file is gone."""
+    def lose(self, key: str, how: Loss) -> None:
+        """The file's text cannot be had any more."""
         record = self._files[key]
-        if not record.missing:
-            record.missing = record.lost = record.changed = True
+        if record.lost != how:
+            record.lost = how
+            record.lost_untold = record.changed = True
             record.announced = False
 
     def gaps(self, document: Document, start: int, end: int) -> tuple[Gap, ...]:
@@ -174,7 +184,8 @@ class Freshness:
             record.earlier.append((record.told, record.text))
         record.lines = record.lines.write(_runs(before, after))
         record.text = record.told = after
-        record.changed = record.announced = record.missing = record.lost = False
+        record.changed = record.announced = record.lost_untold = False
+        record.lost = ""
         record.edited_at = self._now()
 
     def take_changes(self, key: str) -> ForeignChange | None:
@@ -183,10 +194,10 @@ class Freshness:
         steps, record.earlier = record.earlier, []
         if record.told != record.text:
             steps.append((record.told, record.text))
-        gone, record.lost = record.lost, False
+        lost: Loss = record.lost if record.lost_untold else ""
         record.told = record.text
-        record.announced = False
-        return ForeignChange(key, tuple(steps), deleted=gone) if steps or gone else None
+        record.lost_untold = record.announced = False
+        return ForeignChange(key, tuple(steps), lost) if steps or lost else None
 
     def _use(self, current: Document) -> FileRecord:
         """The record of a document, brought to its text of now, as the one used last."""
@@ -200,7 +211,8 @@ class Freshness:
         return record
 
     def _meet(self, record: FileRecord, current: Document) -> None:
-        record.missing = record.lost = False
+        record.lost = ""
+        record.lost_untold = False
         self._change(record, current.lf_text)
 
     def _change(self, record: FileRecord, text: str) -> None:

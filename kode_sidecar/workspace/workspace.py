@@ -1,7 +1,7 @@
 """The user's files as the editor sees them: open text first, disk second."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -18,7 +18,7 @@ from kode_sidecar.workspace.sensitive import is_refused, is_sensitive_path
 from kode_sidecar.workspace.text_lines import PositionEncoding
 from kode_sidecar.workspace.uris import path_to_uri, uri_to_path
 
-__all__ = ["Root", "TextView", "Workspace", "default_view"]
+__all__ = ["OnShown", "Root", "TextView", "Workspace", "default_view"]
 
 Purpose = Literal["read", "edit"]
 MAX_EDIT_LINES = 200_000
@@ -31,6 +31,13 @@ class TextView:
 
     text_lf: str
     note: str
+
+
+OnShown = Callable[[Document, str, int, int], None]
+"""`(document, text, start, end)`: which lines of a text (LF) the model was shown, from 1.
+
+The text is that of the document with pending edits in it.
+"""
 
 
 def default_view(document: Document) -> TextView:

@@ -402,7 +402,7 @@ async def test_rest_accept_leaves_sensitive_hunks(desk: Desk) -> None:  # W11
     desk.editor.open(desk.file("package.json", ""), '{\n  "a": 1\n}\n')
     await desk.edit("package.json", ('"a": 1', '"a": 2'))
     hunk = desk.hunks[0]
-    assert hunk.flags == ("sensitive",)
+    assert hunk.flags == ("unread", "sensitive")
     assert (await desk.decide(rest="accept", seen_seq=99)).applied == ()
     assert (await desk.accept(hunk.hunk_id)).applied == (hunk.hunk_id,)
 
@@ -684,6 +684,6 @@ async def test_hidden_characters_are_flagged_with_their_code_points(desk: Desk) 
     open_text(desk)
     await desk.edit("a.txt", ("two", "t\u202ewo\u200b"), ("six", "👩\u200d💻"))
     hidden, emoji = desk.hunks
-    assert hidden.flags == ("invisibleCharacters",)
+    assert hidden.flags == ("unread", "invisibleCharacters")
     assert hidden.code_points == ("U+202E", "U+200B")
-    assert emoji.flags == ()
+    assert emoji.flags == ("unread",)

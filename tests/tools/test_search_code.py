@@ -347,3 +347,29 @@ async def test_the_search_is_killed_when_nobody_waits(tmp_path: Path, ending: st
         assert await running == ""
     with pytest.raises(ProcessLookupError):
         os.kill(process_id, 0)
+
+
+async def test_lines_that_are_shown_whole_are_noted(tmp_path: Path) -> None:  # C13
+    long = "x" * 300 + "needle" + "x" * 300
+    write(tmp_path, {"a.py": f"one\r\nneedle 一\r\n{long}\r\nneedle\r\n", "k.pem": "needle\n"})
+    (tmp_path / "gbk.txt").write_bytes("配置 needle\n".encode("gbk"))
+    space = workspace(tmp_path)
+    buffer = tmp_path / "open.txt"
+    space.documents.open(path_to_uri(buffer), "", 1, "-\nold needle\n")
+
+    def view(document: Document) -> TextView:
+        return TextView(document.lf_text.replace("old", "more\nnew"), "with pending edits")
+
+    shown: list[tuple[str, str, int, int]] = []
+
+    def on_shown(document: Document, text: str, start: int, end: int) -> None:
+        shown.append((space.display_path(document.key), text.split("\n")[start - 1], start, end))
+
+    tool = search_code_tool(space, Ripgrep(find_ripgrep()), view, tuple, on_shown)
+    await call(tool, query="needle")
+    assert shown == [
+        ("a.py", "needle 一", 2, 2),
+        ("a.py", "needle", 4, 4),
+        ("gbk.txt", "配置 needle", 1, 1),
+        ("open.txt", "new needle", 3, 3),
+    ]

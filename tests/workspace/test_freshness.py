@@ -136,13 +136,13 @@ def test_an_empty_file_has_nothing_unread(store: Freshness) -> None:
 def test_a_file_that_is_gone_is_told_once_and_may_come_back(store: Freshness) -> None:
     a = document(TEXT)
     store.note(a, LF, 1, 5)
-    store.lose(a.key)
-    store.lose(a.key)
-    assert store.take_changes(a.key) == ForeignChange(a.key, (), deleted=True)
+    store.lose(a.key, "deleted")
+    store.lose(a.key, "deleted")
+    assert store.take_changes(a.key) == ForeignChange(a.key, (), "deleted")
     assert store.take_changes(a.key) is None
     record = store.meet(a)
     assert record is not None
-    assert not record.missing
+    assert not record.lost
 
 
 def test_what_is_kept_is_bounded(store: Freshness, tmp_path: Path) -> None:  # W16
