@@ -89,6 +89,13 @@ def refine(text: str, change: Change) -> tuple[Edit, ...]:
     )
 
 
+def whole_lines(text: str, edit: Change) -> Edit:
+    """The same edit of `text`, told as one of whole lines."""
+    start = _line_start(text, edit.start)
+    end = edit.end if between_lines(text, edit.end) else _line_end(text, edit.end)
+    return Edit(start, end, text[start : edit.start] + edit.text + text[edit.end : end])
+
+
 def between_lines(text: str, at: int) -> bool:
     """Whether `at` is the start of a line, or the end of the text."""
     if at in (0, len(text)):

@@ -1,13 +1,12 @@
 """Sends edits of one document to the editor and finds out what became of them."""
 
 import asyncio
-from collections.abc import Collection, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from kode_sidecar.domain.change_set import Range
-from kode_sidecar.domain.text_edit import Change, Edit, apply_edits, minimal_edits, to_lf, with_eol
-from kode_sidecar.errors import KodeError
+from kode_sidecar.domain.text_edit import Edit, apply_edits, minimal_edits, to_lf, with_eol
 from kode_sidecar.main_session.contracts import ApplyAnswer, DocumentEdit, EditorPort, TextEdit
 from kode_sidecar.main_session.file_watch import FileWatch
 from kode_sidecar.main_session.verification import SentEdit
@@ -17,17 +16,8 @@ from kode_sidecar.workspace.workspace import Workspace
 
 ATTEMPTS = 2
 """An edit that left no trace is rebased and sent once more."""
-
-
-class EditLocks:
-    """One lock per document, shared by all sessions of an editor."""
-
-    def __init__(self) -> None:
-        self._locks: dict[str, asyncio.Lock] = {}
-
-    def of(self, key: str) -> asyncio.Lock:
-        """The lock of the document with that canonical key."""
-        return self._locks.setdefault(key, asyncio.Lock())
+ANSWER_SECONDS = 60.0
+"""How long an editor may think about an edit (some ask their user) before others get their turn."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +38,18 @@ class Order:
 class Outcome:
     """What became of one hunk. `found` is what stands there instead (LF), if it diverged.
 
-    `unconfirmed`: sent for a file that the editor does not sync, so nobody can tell.
+    `repairs` would then make of it what was meant, as edits of whole lines. `unconfirmed`: sent for
+    a file that the editor does not sync, so nobody can tell.
     """
 
     state: Literal["applied", "unconfirmed", "conflict", "diverged", "stale"]
     found: str = ""
+    repairs: Sequence[Edit] = ()
+
+    @property
+    def is_applied(self) -> bool:
+        """Whether it counts as done."""
+        return self.state in ("applied", "unconfirmed")
 
 
 @dataclass
@@ -72,22 +69,27 @@ class EditSender:
     """Keeps the overlay in step with the open documents, and sends its hunks.
 
     At most one edit per document may be on its way: the caller holds that document's lock.
-    `settle_seconds` is how long after its answer an editor may take to report the new text.
+    `settle_seconds` is how long after a yes an editor may take to report the new text; after a no
+    it is much less. `answer_seconds` is how long it may take to answer at all.
     """
 
     def __init__(
         self,
         workspace: Workspace,
         overlay: Overlay,
+        find_document: Callable[[str], Document | None],
         editor: EditorPort,
-        settle_seconds: float,
         watch: FileWatch,
+        settle_seconds: float,
+        answer_seconds: float = ANSWER_SECONDS,
     ) -> None:
         self._workspace = workspace
         self._overlay = overlay
+        self.find_document = find_document
         self._editor = editor
-        self._settle_seconds = settle_seconds
         self._watch = watch
+        self._settle_seconds = settle_seconds
+        self._answer_seconds = answer_seconds
         self._flights: dict[str, _Flight] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._unsubscribe = workspace.documents.subscribe(self._changed)
@@ -98,47 +100,60 @@ class EditSender:
         for task in self._tasks:
             task.cancel()
 
-    def find_document(self, uri: str) -> Document | None:
-        """The document as it is now; None where it is gone, out of step or out of bounds."""
-        document = self._workspace.documents.get(uri)
-        if document is not None:
-            return document if document.synced else None
-        try:
-            return self._workspace.document(uri, purpose="edit")
-        except KodeError:
-            return None
-
     async def send(self, order: Order) -> dict[str, Outcome]:
         """Apply the order's hunks and say what became of each one."""
         outcomes: dict[str, Outcome] = {}
         for _ in range(ATTEMPTS):
-            await self._fly(order, outcomes)
-            if len(outcomes) == len(order.texts):
-                return outcomes
+            answered = await self._fly(order, outcomes)
+            if len(outcomes) == len(order.texts) or not answered:
+                break
         missing = (hunk_id for hunk_id in order.texts if hunk_id not in outcomes)
         return outcomes | dict.fromkeys(missing, Outcome("conflict"))
 
-    async def _fly(self, order: Order, outcomes: dict[str, Outcome]) -> None:
-        """One attempt. It ends when the text shows all of it, or some time after the answer."""
+    async def _fly(self, order: Order, outcomes: dict[str, Outcome]) -> bool:
+        """One attempt; whether it was answered, or needed no answer.
+
+        It ends when the text shows all of it, or some time after the answer.
+        """
         flight = _Flight()
         transmission = self._spawn(self._transmit(flight, order, outcomes))
         settled = self._spawn(flight.settled.wait())
         try:
-            await asyncio.wait({transmission, settled}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(
+                {transmission, settled},
+                return_when=asyncio.FIRST_COMPLETED,
+                timeout=self._answer_seconds,
+            )
             if transmission.done():
                 transmission.result()
             if flight.document is not None and self._live(flight.document.key):
-                await asyncio.wait({settled}, timeout=self._settle_seconds)
+                await asyncio.wait({settled}, timeout=self._patience(flight))
         finally:
             settled.cancel()
             if flight.document is not None:
                 self._flights.pop(flight.document.key, None)
                 self._watch.landed(flight.document.key)
         self._judge(flight, outcomes)
-        if flight.document is not None:
-            done = [edit for key, edit in flight.edits.items() if _is_done(outcomes.get(key))]
-            done.sort(key=lambda edit: (edit.start, edit.end))
-            self._watch.applied(flight.document.key, flight.text, apply_edits(flight.text, done))
+        self._tell_watch(flight, outcomes)
+        return transmission.done() or flight.settled.is_set()
+
+    def _tell_watch(self, flight: _Flight, outcomes: Mapping[str, Outcome]) -> None:
+        """What was done of a flight is no change by others."""
+        if flight.document is None:
+            return
+        done = [
+            edit
+            for key, edit in flight.edits.items()
+            if key in outcomes and outcomes[key].is_applied
+        ]
+        done.sort(key=lambda edit: (edit.start, edit.end))
+        self._watch.applied(flight.document.key, flight.text, apply_edits(flight.text, done))
+
+    def _patience(self, flight: _Flight) -> float:
+        """How long the text may take to show, in seconds; nobody reports much after a no."""
+        if flight.answer is None:
+            return 0.0
+        return self._settle_seconds if flight.answer.applied else self._settle_seconds / 8
 
     async def _transmit(self, flight: _Flight, order: Order, outcomes: dict[str, Outcome]) -> None:
         """Build the edit on the text of this moment and send it, with no await in between (O7)."""
@@ -176,7 +191,8 @@ class EditSender:
                 continue
             new = hunk.new_text if text is None else with_eol(text, current.eol)
             if to_lf(new) == to_lf(hunk.old_text):
-                self._overlay.remove(document.key, [hunk_id])
+                same = replace(hunk, new_text=hunk.old_text)
+                self._overlay.track(document, [same])
                 outcomes[hunk_id] = Outcome("applied")
                 continue
             edits[hunk_id] = Edit(hunk.start, hunk.end, new)
@@ -210,11 +226,19 @@ class EditSender:
         live = self._live(document.key)
         if live is not None:
             text = live.text
-            for hunk_id, verdict in sent.verdicts(text).items():
+            verdicts = sent.verdicts(text)
+            for hunk_id, verdict in verdicts.items():
                 if verdict == "applied":
                     outcomes[hunk_id] = Outcome("applied")
                 elif verdict == "diverged":
-                    outcomes[hunk_id] = Outcome("diverged", sent.found(hunk_id, text))
+                    found, repairs = sent.found(hunk_id, text), sent.repairs(hunk_id, text)
+                    outcomes[hunk_id] = Outcome("diverged", found, repairs)
+            late = [
+                key
+                for key, verdict in verdicts.items()
+                if verdict == "applied" and key not in sent.verified
+            ]
+            self._overlay.track(live, sent.inverses(late, text))
             return
         outcomes |= dict.fromkeys(sent.verified, Outcome("applied"))
         rest = [hunk_id for hunk_id in flight.edits if hunk_id not in sent.verified]
@@ -223,6 +247,8 @@ class EditSender:
         elif flight.answer is not None and flight.answer.applied:
             self._overlay.remove(document.key, rest)
             self._overlay.assume_applied(document, list(flight.edits.values()))
+            now = self._overlay.current(document).text
+            self._overlay.track(document, sent.inverses(rest, now))
             outcomes |= dict.fromkeys(rest, Outcome("unconfirmed"))
         else:
             outcomes |= dict.fromkeys(rest, Outcome("conflict"))
@@ -245,22 +271,22 @@ class EditSender:
         if before is None or before == after:
             return
         step = change.entries[0] if change.entries else Edit(0, len(before), after)
-        steps: Sequence[Change] = (step,)
-        if flight is not None and flight.sent is not None:
-            steps = flight.sent.follow(before, step)
-            self._overlay.remove(key, flight.sent.verified)
-            if flight.sent.is_settled:
-                flight.settled.set()
+        if flight is None or flight.sent is None:
+            self._overlay.follow(key, (step,))
+            self._overlay.reread(change.document)
+            return
+        known = set(flight.sent.verified)
+        steps = flight.sent.follow(before, step)
+        fresh = flight.sent.verified - known
+        self._overlay.remove(key, fresh)
         self._overlay.follow(key, steps)
         self._overlay.reread(change.document)
+        self._overlay.track(change.document, flight.sent.inverses(fresh, after))
+        if flight.sent.is_settled:
+            flight.settled.set()
 
     def _spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
-
-
-def _is_done(outcome: Outcome | None) -> bool:
-    """Whether the edit is in the editor's text, as far as anybody knows."""
-    return outcome is not None and outcome.state in ("applied", "unconfirmed")

@@ -8,7 +8,7 @@ from kode_sidecar.context.editor_context import EditorNote
 from kode_sidecar.kernel.contracts import Clock, ModelClient, NewId, Tool
 from kode_sidecar.main_session.change_sets import ChangeSets
 from kode_sidecar.main_session.contracts import EditorPort
-from kode_sidecar.main_session.decisions import EditLocks
+from kode_sidecar.main_session.edit_locks import EditLocks
 from kode_sidecar.protocol.session import Mode
 from kode_sidecar.records.json_log import JsonLog
 from kode_sidecar.workspace.workspace import Workspace

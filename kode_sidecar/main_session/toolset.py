@@ -29,19 +29,22 @@ class Toolbox:
 
         All of them see the session's pending edits.
         """
+        files = change_sets.session_files
         makers: dict[str, Callable[[], Tool]] = {
             "read_file": lambda: read_file_tool(
-                self.workspace, change_sets.overlay.view, change_sets.freshness.note
+                self.workspace, files.view, change_sets.freshness.note, files.load
             ),
-            "list_files": lambda: list_files_tool(self.workspace),
+            "list_files": lambda: list_files_tool(self.workspace, files.added, files.removed),
             "search_code": lambda: search_code_tool(
                 self.workspace,
                 self.ripgrep,
-                change_sets.overlay.view,
-                change_sets.pending_paths,
+                files.view,
+                files.pending_paths,
                 change_sets.freshness.note,
+                files.document,
+                files.removed,
             ),
-            "propose_edit": lambda: propose_edit_tool(change_sets),
+            "propose_edit": lambda: propose_edit_tool(change_sets.proposals),
         }
         offered = (name for name in agent.tools if mode != "plan" or name not in EDIT_TOOLS)
         return tuple(makers[name]() for name in offered)

@@ -5,10 +5,12 @@ keys, told in any order and any size. So the regions of an edit that was sent ar
 through every change, and each is compared with what it should become, whatever the line ends.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Literal
 
+from kode_sidecar.domain.hunk import Hunk, follow, follow_all
 from kode_sidecar.domain.line_diff import diff_lines, split_lines
 from kode_sidecar.domain.text_edit import (
     Change,
@@ -18,18 +20,23 @@ from kode_sidecar.domain.text_edit import (
     refine,
     shift,
     to_lf,
+    whole_lines,
 )
+
+TELLING_CHARS = 8
+"""A text this long does not come up in another place by chance."""
 
 Verdict = Literal["applied", "unchanged", "diverged"]
 
 
-@dataclass
+@dataclass(eq=False)
 class _Part:
     """One whole-line edit that was sent, and the region of the text in which it shows.
 
     `[start, end)` held `old` (LF) before and will hold `new` (LF). `head` and `tail` are what of
     the region lies outside the edit: at the end of a file the editor is told of one line earlier.
-    `first` is the edit in the text it was made for.
+    `first` is the edit in the text it was made for, `told` what the editor was asked to do for it.
+    `strays` undo changes elsewhere that look as if the editor had done it in the wrong place.
     """
 
     ids: tuple[str, ...]
@@ -41,10 +48,17 @@ class _Part:
     old: str
     new: str
     first: Edit
+    told: Sequence[tuple[str, str]]
+    strays: list[Hunk]
 
     @property
     def edit(self) -> Edit:
         return Edit(self.start + self.head, self.end - self.tail, self.text)
+
+    @property
+    def head_lf(self) -> int:
+        """The length of the head with LF line ends."""
+        return len(self.new) - len(to_lf(self.text)) - self.tail
 
     @property
     def inserts(self) -> bool:
@@ -54,6 +68,16 @@ class _Part:
     def move(self, change: Change) -> None:
         self.start, self.end, _ = shift(self.start, self.end, change)
 
+    def resembles(self, before: str, change: Change) -> bool:
+        """Whether a change of `before` may be what was asked for, done in some other place."""
+        return any(_resembles(before, change, gone, text) for gone, text in self.told)
+
+    def settle(self, moved_by: int) -> int:
+        """It was done together with those before it; returns by how much those after it move."""
+        grown = moved_by + len(self.text) - (self.edit.end - self.edit.start)
+        self.start, self.end = self.start + moved_by, self.end + grown
+        return grown
+
     def held_in(self, text: str) -> str:
         return to_lf(text[self.start : self.end])
 
@@ -61,11 +85,13 @@ class _Part:
 class SentEdit:
     """An edit of one document that was sent to the editor and is not verified yet.
 
-    `edits` are whole-line edits of `text` by hunk id. What `verified` names is known to be done.
+    `edits` are whole-line edits of `text` by hunk id. What `verified` names is known to be done;
+    its place is followed on, so that it can be taken back.
     """
 
     def __init__(self, text: str, edits: Mapping[str, Edit]) -> None:
         self._before = text
+        self._by_id = dict(edits)
         self._edits = sorted(edits.values(), key=lambda edit: (edit.start, edit.end))
         self._parts = _parts(text, edits)
         self._done: list[_Part] = []
@@ -82,18 +108,27 @@ class SentEdit:
         Where it does just what was asked, these are our own edits: an editor may tell an
         inserted line as one that begins in the middle of its neighbour.
         """
-        for parts in (self._parts, *([part] for part in self._parts)):
+        done_at_once: Sequence[_Part] = ()
+        for parts in (list(self._parts), *([part] for part in self._parts)):
             if parts and _does(before, change, parts):
                 steps: Sequence[Change] = [part.edit for part in reversed(parts)]
+                done_at_once = parts
                 self._settle(parts)
                 break
         else:
             steps = self._steps(before, change)
+        if not done_at_once:
+            self._watch(before, change)
         for step in steps:
             before = apply_edits(before, (step,))
-            for part in self._parts:
-                part.move(step)
+            for part in (*self._parts, *self._done):
+                if part not in done_at_once:
+                    part.move(step)
+                part.strays = [follow(stray, step, before) for stray in part.strays]
             self._settle([part for part in self._parts if part.held_in(before) == part.new])
+        moved_by = 0
+        for part in done_at_once:
+            moved_by = part.settle(moved_by)
         return steps
 
     def verdicts(self, text: str) -> dict[str, Verdict]:
@@ -108,7 +143,80 @@ class SentEdit:
         part = next((part for part in self._parts if hunk_id in part.ids), None)
         return part.held_in(text) if part else ""
 
+    def inverses(self, hunk_ids: Collection[str], text: str) -> list[Hunk]:
+        """What takes these hunks back, which show in the present text; with the same ids."""
+        found: dict[str, Hunk] = {}
+        for part in self._done:
+            found |= self._inverses_of(part, text)
+        missed = [hunk_id for hunk_id in hunk_ids if hunk_id not in found]
+        if missed:
+            found |= self._inverses_by_lines(missed, self.verified.union(hunk_ids), text)
+        return [found[hunk_id] for hunk_id in hunk_ids]
+
+    def repairs(self, hunk_id: str, text: str) -> list[Edit]:
+        """Whole-line edits of `text` that make of a diverged hunk what was meant; may be none."""
+        part = next((part for part in self._parts if hunk_id in part.ids), None)
+        if part is None or part.ids[0] != hunk_id:
+            return []
+        head = text[part.start : part.start + part.head]
+        tail = text[part.end - part.tail : part.end]
+        wanted = [Edit(part.start, part.end, head + part.text + tail)]
+        wanted += [stray.edit for stray in part.strays if not stray.touched]
+        whole = [whole_lines(text, edit) for edit in sorted(wanted, key=lambda edit: edit.start)]
+        disjoint = all(one.end < other.start for one, other in pairwise(whole))
+        return [e for e in whole if text[e.start : e.end] != e.text] if disjoint else []
+
+    def _watch(self, before: str, change: Change) -> None:
+        """Note a change that may be ours in the wrong place, or ours a second time."""
+        for part in [*self._parts, *self._done]:
+            meets = shift(part.start, part.end, change)[2]
+            if not part.resembles(before, change) or (meets and part in self._parts):
+                continue
+            gone = before[change.start : change.end]
+            end = change.start + len(change.text)
+            stray = Hunk("", change.start, change.start, gone, gone)
+            part.strays.append(replace(stray, end=end, old_text=change.text))
+            if part in self._done and meets:
+                self._done.remove(part)
+                self._parts.append(part)
+                self.verified.difference_update(part.ids)
+
+    def _inverses_of(self, part: _Part, text: str) -> dict[str, Hunk]:
+        """Those of a part whose place is known; touched where the user has typed since."""
+        held = text[part.start : part.end]
+        touched = to_lf(held) != part.new
+        at = part.start + _raw_length(held, part.head_lf)
+        result: dict[str, Hunk] = {}
+        for hunk_id in part.ids:
+            edit = self._by_id[hunk_id]
+            end = at + _raw_length(text[at : part.end], len(to_lf(edit.text)))
+            old = self._before[edit.start : edit.end]
+            if touched:
+                result[hunk_id] = Hunk(hunk_id, part.start, part.end, edit.text, old, touched=True)
+            else:
+                result[hunk_id] = Hunk(hunk_id, at, end, text[at:end], old)
+            at = end
+        return result
+
+    def _inverses_by_lines(
+        self, wanted: Sequence[str], seen: Collection[str], text: str
+    ) -> dict[str, Hunk]:
+        """The same where no region could be followed: `text` compared with what it should be."""
+        done = sorted((self._by_id[key] for key in seen), key=lambda edit: (edit.start, edit.end))
+        expected = apply_edits(self._before, done)
+        hunks: list[Hunk] = []
+        for hunk_id in wanted:
+            edit = self._by_id[hunk_id]
+            above = done[: done.index(edit)]
+            at = edit.start + sum(len(e.text) - (e.end - e.start) for e in above)
+            old = self._before[edit.start : edit.end]
+            hunks.append(Hunk(hunk_id, at, at + len(edit.text), edit.text, old))
+        moved = follow_all(hunks, Edit(0, len(expected), text), expected, text)
+        return {hunk.id: hunk for hunk in moved}
+
     def _verdict(self, part: _Part, text: str) -> Verdict:
+        if part.strays and part.held_in(text) == part.old:
+            return "diverged"
         if part.held_in(text) != part.old:
             return "applied" if self._shows(part, text) else "diverged"
         return "applied" if part.inserts and self._appeared(part, text) else "unchanged"
@@ -172,7 +280,35 @@ def _part(text: str, ids: tuple[str, ...], run: Sequence[Edit]) -> _Part:
     head, tail = whole.start - start, end - whole.end
     region = text[start:end]
     new = region[:head] + whole.text + region[len(region) - tail :]
-    return _Part(ids, start, end, head, tail, whole.text, to_lf(region), to_lf(new), whole)
+    asked = [(to_lf(text[edit.start : edit.end]), to_lf(edit.text)) for edit in told]
+    return _Part(
+        ids, start, end, head, tail, whole.text, to_lf(region), to_lf(new), whole, asked, []
+    )
+
+
+def _raw_length(raw: str, lf_length: int) -> int:
+    """How much of `raw` makes `lf_length` characters with LF line ends."""
+    if "\r" not in raw:
+        return min(lf_length, len(raw))
+    at = 0
+    for _ in range(lf_length):
+        at += 2 if raw.startswith("\r\n", at) else 1
+    return min(at, len(raw))
+
+
+def _resembles(before: str, change: Change, gone: str, text: str) -> bool:
+    """Whether a change takes as much as `gone` and brings `text`, as far as can be told.
+
+    Editors leave out what both sides share, so the changed lines are compared.
+    """
+    told_gone, told = to_lf(before[change.start : change.end]), to_lf(change.text)
+    same_growth = len(told) - len(told_gone) == len(text) - len(gone)
+    if not text.strip():
+        same_lines = "\n" in gone and gone.count("\n") == told_gone.count("\n")
+        return bool(gone or text) and told.strip() == "" and (same_growth or same_lines)
+    lines = whole_lines(before, Edit(change.start, change.end, change.text))
+    gains = to_lf(lines.text).count(text) > to_lf(before[lines.start : lines.end]).count(text)
+    return gains and (same_growth or len(text) >= TELLING_CHARS)
 
 
 def _does(before: str, change: Change, parts: Sequence[_Part]) -> bool:

@@ -6,6 +6,7 @@ from typing import Any, Literal
 from kode_sidecar.protocol import (
     blob,
     change_set,
+    documents,
     editor_context,
     events,
     models,
@@ -111,6 +112,13 @@ METHODS: tuple[Method, ...] = (
         ("BlobNotFound", "Storage"),
     ),
     Method(
+        "kode/changeSet/list",
+        "The change sets of a session of this process, oldest first, without texts.",
+        change_set.ChangeSetListParams,
+        change_set.ChangeSetListResult,
+        ("SessionNotFound",),
+    ),
+    Method(
         "kode/changeSet/get",
         "A change set as it stands now, with a unified diff.",
         change_set.ChangeSetRef,
@@ -123,6 +131,14 @@ METHODS: tuple[Method, ...] = (
         change_set.DecideParams,
         change_set.DecideResult,
         ("ChangeSetNotFound", "ChangeSetClosed", "Storage"),
+    ),
+    Method(
+        "kode/changeSet/undo",
+        "Take applied hunks back where they stand now; the user's later edits stay. Undoing that"
+        " puts them there again.",
+        change_set.UndoParams,
+        change_set.UndoResult,
+        ("ChangeSetNotFound", "Storage"),
     ),
     Method(
         "kode/models/list",
@@ -167,6 +183,14 @@ METHODS: tuple[Method, ...] = (
         "Ask the user to allow a tool call.",
         turn.PermissionRequestParams,
         turn.PermissionRequestResult,
+        direction="server_to_client",
+    ),
+    Method(
+        "kode/openDocument",
+        "Open a file whose encoding only the editor knows; its `didOpen` brings the text. Only sent"
+        " to clients with the capability `openDocument`.",
+        documents.OpenDocumentParams,
+        documents.OpenDocumentResult,
         direction="server_to_client",
     ),
 )

@@ -6,10 +6,15 @@ from typing import Any, Protocol
 from kode_sidecar.main_session import SessionCatalog, SessionRegistry, StoredMessages
 from kode_sidecar.protocol.blob import BlobReadParams, BlobReadResult
 from kode_sidecar.protocol.change_set import (
+    ChangeSetListParams,
+    ChangeSetListResult,
     ChangeSetRef,
     ChangeSetView,
     DecideParams,
     DecideResult,
+    UndoParams,
+    UndoResult,
+    undo_scope,
 )
 from kode_sidecar.protocol.documents import (
     DidChangeParams,
@@ -95,8 +100,10 @@ class Handlers:
             "kode/turn/steer": self._turn_steer,
             "kode/message/list": self._message_list,
             "kode/blob/read": self._blob_read,
+            "kode/changeSet/list": self._change_set_list,
             "kode/changeSet/get": self._change_set_get,
             "kode/changeSet/decide": self._change_set_decide,
+            "kode/changeSet/undo": self._change_set_undo,
             "kode/models/list": self._models_list,
             "kode/schema/get": self._schema_get,
             "kode/editor/didChangeContext": self._services.context_changed,
@@ -150,11 +157,19 @@ class Handlers:
     async def _blob_read(self, params: BlobReadParams) -> BlobReadResult:
         return await self._messages.read_blob(params)
 
+    async def _change_set_list(self, params: ChangeSetListParams) -> ChangeSetListResult:
+        session = await self._sessions.get(params.session_id)
+        return session.change_sets.list()
+
     def _change_set_get(self, params: ChangeSetRef) -> ChangeSetView:
         return self._sessions.change_sets_of(params.change_set_id).get(params.change_set_id)
 
     async def _change_set_decide(self, params: DecideParams) -> DecideResult:
         return await self._sessions.change_sets_of(params.change_set_id).decide(params)
+
+    async def _change_set_undo(self, params: UndoParams) -> UndoResult:
+        named = undo_scope(params)
+        return await self._sessions.change_sets_of(named).undo(named, params)
 
     def _ping(self, params: PingParams) -> PingResult:
         return PingResult(echo=params.echo)

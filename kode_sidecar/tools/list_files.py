@@ -3,7 +3,8 @@
 import asyncio
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
+from pathlib import Path
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -16,6 +17,7 @@ from kode_sidecar.workspace.paths import Location, display_name
 from kode_sidecar.workspace.shown_text import without_controls
 from kode_sidecar.workspace.workspace import Workspace
 
+Places = Callable[[], Iterable[Location]]
 MAX_FILES = 500
 
 
@@ -42,8 +44,11 @@ class ListFilesParams(Struct, forbid_unknown_fields=True):
     ) = None
 
 
-def list_files_tool(workspace: Workspace) -> Tool:
-    """The tool. The walk runs in a thread and ends when the call is cancelled."""
+def list_files_tool(workspace: Workspace, added: Places = tuple, removed: Places = tuple) -> Tool:
+    """The tool. The walk runs in a thread and ends when the call is cancelled.
+
+    `added` and `removed` are the places that the session has proposed to change.
+    """
 
     async def run(params: ListFilesParams, call: ToolCall) -> ToolOutcome:  # noqa: ARG001
         matches = compile_glob(params.pattern or "**")
@@ -55,11 +60,14 @@ def list_files_tool(workspace: Workspace) -> Tool:
                 )
         shown: list[tuple[list[str], str]] = []
         cut = ""
+        gone = {place.real for place in removed()}
         for start in starts:
             listing = await _list(start, matches)
-            shown += _on_disk(workspace, start, listing)
+            shown += _on_disk(workspace, start, listing, gone)
             cut = cut or listing.cut
-        shown += _only_open(workspace, starts, matches)
+        opened = [place for _, place in workspace.open_files()]
+        shown += _unsaved(starts, opened, matches, "open in the editor, not on disk")
+        shown += _unsaved(starts, added(), matches, "proposed by you, not on disk")
         return _outcome(params, [text for _, text in sorted(shown)], cut)
 
     return Tool("list_files", ListFilesParams, run, read_only=True)
@@ -74,26 +82,30 @@ async def _list(start: Location, matches: Callable[[str], bool]) -> Listing:
 
 
 def _on_disk(
-    workspace: Workspace, start: Location, listing: Listing
+    workspace: Workspace, start: Location, listing: Listing, gone: Collection[Path]
 ) -> list[tuple[list[str], str]]:
     names = [
         (display_name(start.root, file.parts, workspace.roots), file.is_link)
         for file in listing.files
+        if start.root.real.joinpath(*file.parts) not in gone
     ]
     return [(name.split("/"), name + (" (link, not followed)" * link)) for name, link in names]
 
 
-def _only_open(
-    workspace: Workspace, starts: tuple[Location, ...], matches: Callable[[str], bool]
+def _unsaved(
+    starts: Iterable[Location],
+    places: Iterable[Location],
+    matches: Callable[[str], bool],
+    note: str,
 ) -> list[tuple[list[str], str]]:
-    """Files that are open in the editor and not on disk."""
+    """Files that are not on disk."""
     return [
-        (location.display.split("/"), f"{location.display} (open in the editor, not on disk)")
-        for _, location in workspace.open_files()
+        (place.display.split("/"), f"{place.display} ({note})")
+        for place in places
         for start in starts
-        if location.real.is_relative_to(start.real)
-        and not os.path.lexists(location.real)
-        and matches(location.real.relative_to(start.real).as_posix())
+        if place.real.is_relative_to(start.real)
+        and not os.path.lexists(place.real)
+        and matches(place.real.relative_to(start.real).as_posix())
     ]
 
 

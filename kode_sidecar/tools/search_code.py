@@ -7,8 +7,9 @@ from msgspec import Meta, Struct
 
 from kode_sidecar.kernel.contracts import Tool, ToolCall, ToolOutcome
 from kode_sidecar.workspace.document import Document
+from kode_sidecar.workspace.paths import Location
 from kode_sidecar.workspace.ripgrep import Ripgrep
-from kode_sidecar.workspace.search import Search, SearchResult
+from kode_sidecar.workspace.search import Find, Search, SearchResult
 from kode_sidecar.workspace.search_query import SearchQuery
 from kode_sidecar.workspace.shown_text import without_controls
 from kode_sidecar.workspace.workspace import OnShown, TextView, Workspace, default_view
@@ -47,12 +48,15 @@ def search_code_tool(
     view: Callable[[Document], TextView] = default_view,
     pending_paths: Callable[[], Iterable[str]] = tuple,
     on_shown: OnShown | None = None,
+    find: Find | None = None,
+    removed: Callable[[], Iterable[Location]] = tuple,
 ) -> Tool:
     """The tool. `view` adds the session's pending edits; `pending_paths` names files with some.
 
-    `on_shown` is told what the model gets to see.
+    `on_shown` is told what the model gets to see. `find` finds a file, also one that is only
+    proposed; `removed` are places whose file is proposed to go.
     """
-    search = Search(workspace, ripgrep, view, pending_paths, on_shown)
+    search = Search(workspace, ripgrep, view, pending_paths, on_shown, find, removed)
 
     async def run(params: SearchCodeParams, call: ToolCall) -> ToolOutcome:  # noqa: ARG001
         query = SearchQuery(

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import accumulate, groupby
 from pathlib import Path
+from typing import Protocol
 
 from kode_sidecar.domain.line_diff import split_lines
 from kode_sidecar.errors import KodeError
@@ -30,7 +31,20 @@ from kode_sidecar.workspace.search_query import (
 )
 from kode_sidecar.workspace.shown_text import cut_line, without_controls
 from kode_sidecar.workspace.uris import path_to_uri
-from kode_sidecar.workspace.workspace import OnShown, TextView, Workspace, is_secret_place
+from kode_sidecar.workspace.workspace import (
+    OnShown,
+    Purpose,
+    TextView,
+    Workspace,
+    is_secret_place,
+)
+
+
+class Find(Protocol):
+    """`Workspace.document`, or what a session has instead."""
+
+    def __call__(self, path: str, *, purpose: Purpose) -> Document: ...
+
 
 MAX_LINE_CHARS = 400
 _FALLBACK_ENCODING = "gb18030"
@@ -77,7 +91,8 @@ class Search:
     """Searches one workspace as one session sees it.
 
     `view` adds the session's pending edits to a document; `pending_paths` names the files that
-    have any, open or not; `on_shown` is told which lines the model gets to see.
+    have any, open or not; `on_shown` is told which lines the model gets to see. `find` finds those
+    files, also ones that are only proposed; `removed` are places whose file is proposed to go.
     """
 
     def __init__(
@@ -87,12 +102,16 @@ class Search:
         view: Callable[[Document], TextView],
         pending_paths: Callable[[], Iterable[str]],
         on_shown: OnShown | None = None,
+        find: "Find | None" = None,
+        removed: Callable[[], Iterable[Location]] = tuple,
     ) -> None:
         self._workspace = workspace
         self._ripgrep = ripgrep
         self._view = view
         self._pending_paths = pending_paths
         self._on_shown = on_shown
+        self._find: Find = find or workspace.document
+        self._removed = removed
 
     async def run(self, query: SearchQuery) -> SearchResult:
         """At most `max_results` matches, the first in the order of paths.
@@ -103,7 +122,7 @@ class Search:
         targets = self._workspace.targets(query.path)
         buffers = self._buffers(query, targets, result)
         await self._search_buffers(query, buffers, result)
-        replaced = {buffer.real for buffer in buffers}
+        replaced = {buffer.real for buffer in buffers} | self._gone()
         files: list[_File] = []
         for target in targets:
             files += await self._search_disk(query, target, replaced, None, result)
@@ -159,16 +178,20 @@ class Search:
 
     def _overlaid(self) -> list[tuple[Document, Location]]:
         """Open documents, and closed ones that have pending edits."""
-        found = self._workspace.open_files()
+        gone = self._gone()
+        found = [one for one in self._workspace.open_files() if one[1].real not in gone]
         known = {location.real for _, location in found}
         for path in self._pending_paths():
             with suppress(KodeError):
                 location = self._workspace.locate(path)
                 if location.real not in known:
-                    document = self._workspace.document_at(location, purpose="read")
+                    document = self._find(path, purpose="read")
                     found.append((document, location))
                     known.add(location.real)
         return found
+
+    def _gone(self) -> set[Path | None]:
+        return {place.real for place in self._removed()}
 
     def _buffer(self, document: Document, name: str, real: Path | None, secret: bool) -> _Buffer:
         view = self._view(document)

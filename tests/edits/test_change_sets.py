@@ -9,7 +9,7 @@ from kode_sidecar.client.buffer import Buffer, ChangeStyle
 from kode_sidecar.domain.agent_event import ChangeSetUpdated
 from kode_sidecar.errors import KodeError
 from kode_sidecar.main_session.contracts import ApplyAnswer, DocumentEdit
-from kode_sidecar.main_session.edit_sender import EditLocks
+from kode_sidecar.main_session.edit_locks import EditLocks
 from kode_sidecar.protocol.change_set import DecideParams, HunkDecision
 from kode_sidecar.workspace.text_lines import PositionEncoding
 from tests.support.edit_editor import HANG, Desk
@@ -244,7 +244,7 @@ async def test_another_text_in_the_place_is_diverged_and_told(desk: Desk) -> Non
     hunk = desk.hunks[0].hunk_id
     result = await desk.accept(hunk)
     assert (result.conflicts, result.verified) == ((hunk,), False)
-    assert desk.states == {hunk: "diverged"}
+    assert desk.states[hunk] == "diverged"
     assert "```\nTwo\n```" in str(desk.sets.take_reminders())
     assert len(desk.editor.edits) == 1
 

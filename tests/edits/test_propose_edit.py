@@ -29,7 +29,7 @@ async def fails(desk: Desk, path: str, *pairs: tuple[str, str]) -> KodeError:
 
 
 def test_the_model_reads_a_description_and_a_schema(desk: Desk) -> None:
-    tool = propose_edit_tool(desk.sets)
+    tool = propose_edit_tool(desk.sets.proposals)
     assert "Propose changes" in str(tool.params.__doc__)
     assert not tool.read_only
     schema = msgspec.json.schema(tool.params)["$defs"]["ProposeEditParams"]
@@ -61,7 +61,7 @@ async def test_an_ambiguous_edit_is_never_guessed(desk: Desk) -> None:
     error = await fails(desk, "a.py", ("return 1", "return 2"))
     assert "lines 2, 6" in error.message
     call_all = ProposeEditParams("a.py", [Replacement("return 1", "return 2", replace_all=True)])
-    await propose_edit_tool(desk.sets).run(call_all, CALL)
+    await propose_edit_tool(desk.sets.proposals).run(call_all, CALL)
     assert desk.text("a.py") == CODE.replace("1", "2")
 
 
@@ -143,7 +143,7 @@ async def test_a_missing_file_and_one_outside_are_refused(desk: Desk) -> None:
 
 async def test_an_old_base_rev_is_mentioned_not_refused(desk: Desk) -> None:
     desk.file("a.py", CODE)
-    tool = propose_edit_tool(desk.sets)
+    tool = propose_edit_tool(desk.sets.proposals)
     known = text_rev(CODE)[:12]
     params = ProposeEditParams("a.py", [Replacement("def f", "def e")], base_rev=known)
     assert "had changed" not in (await tool.run(params, CALL)).content
@@ -154,6 +154,6 @@ async def test_an_old_base_rev_is_mentioned_not_refused(desk: Desk) -> None:
 async def test_reads_say_that_pending_edits_are_in_them(desk: Desk) -> None:
     desk.editor.open(desk.file("a.py", "disk\n"), CODE)
     await desk.edit("a.py", ("def g", "def h"))
-    view = desk.sets.overlay.view(desk.workspace.document("a.py", purpose="read"))
+    view = desk.sets.session_files.view(desk.workspace.document("a.py", purpose="read"))
     assert view.note == "from the editor's open buffer, with your pending edits (1 not yet applied)"
     assert list(desk.sets.pending_paths()) == [canonical_key(path_to_uri(desk.root / "a.py"))]

@@ -11,11 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from kode_sidecar.client.buffer import Buffer, ChangeStyle, StaleVersion
+from kode_sidecar.client.uris import path_of
 from kode_sidecar.domain.agent_event import BlockDelta, ChangeSetUpdated, Event
 from kode_sidecar.domain.change_set import HunkView
 from kode_sidecar.kernel.contracts import IdKind, ToolCall, ToolOutcome
 from kode_sidecar.main_session.change_sets import ChangeSets
-from kode_sidecar.main_session.contracts import ApplyAnswer, DocumentEdit, PermissionQuestion
+from kode_sidecar.main_session.contracts import (
+    ApplyAnswer,
+    DocumentEdit,
+    FileEdit,
+    PermissionQuestion,
+)
 from kode_sidecar.protocol.change_set import DecideParams, DecideResult, HunkDecision
 from kode_sidecar.tools.propose_edit import ProposeEditParams, Replacement, propose_edit_tool
 from kode_sidecar.workspace.text_lines import PositionEncoding
@@ -23,11 +29,15 @@ from kode_sidecar.workspace.uris import path_to_uri
 from kode_sidecar.workspace.workspace import Workspace
 
 Apply = Callable[[DocumentEdit], Awaitable[ApplyAnswer]]
+ApplyFile = Callable[[FileEdit], Awaitable[ApplyAnswer]]
 HANG = 20.0
 
 
 class Editor:
-    """`EditorPort` over buffers. `on_apply` may replace how an edit is handled."""
+    """`EditorPort` over buffers. `on_apply` may replace how an edit is handled.
+
+    `reads_as` is the encoding in which it opens a file it is asked to open; None: it will not.
+    """
 
     def __init__(self, workspace: Workspace, style: ChangeStyle = "minimal") -> None:
         self.documents = workspace.documents
@@ -38,6 +48,12 @@ class Editor:
         self.questions: list[PermissionQuestion] = []
         self.answer: str | None = None
         self.on_apply: Apply = self.obey
+        self.file_edits: list[FileEdit] = []
+        self.file_operations = {"create", "rename", "delete"}
+        self.on_file_edit: ApplyFile = self.do_file_edit
+        self.syncs_new_files = True
+        self.asked_to_open: list[str] = []
+        self.reads_as: str | None = None
 
     def publish(self, session_id: str, event: Event) -> None: ...
 
@@ -86,9 +102,44 @@ class Editor:
             self.report(self.buffers[edit.uri])
         return ApplyAnswer(applied)
 
-    async def apply_edit(self, edit: DocumentEdit) -> ApplyAnswer:
+    async def apply_edit(self, edit: DocumentEdit | FileEdit) -> ApplyAnswer:
+        if isinstance(edit, FileEdit):
+            self.file_edits.append(edit)
+            return await self.on_file_edit(edit)
         self.edits.append(edit)
         return await self.on_apply(edit)
+
+    def can_change_files(self, kind: str) -> bool:
+        return kind in self.file_operations
+
+    async def open_document(self, uri: str) -> bool:
+        self.asked_to_open.append(uri)
+        if self.reads_as is None:
+            return False
+        path = path_of(uri)
+        self.open(path, path.read_bytes().decode(self.reads_as))
+        return True
+
+    async def do_file_edit(self, edit: FileEdit) -> ApplyAnswer:
+        """As VS Code does: files on disk at once, the text of a new one in an unsaved buffer."""
+        path = path_of(edit.uri)
+        buffer = self.buffers.get(edit.uri)
+        match edit.kind:
+            case "create":
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.touch()
+                if self.syncs_new_files:
+                    self.open(path, edit.text)
+            case "rename":
+                path.rename(path_of(edit.new_uri))
+                if buffer is not None:
+                    self.close(buffer)
+                    self.open(path_of(edit.new_uri), buffer.text)
+            case "delete":
+                path.unlink()
+                if buffer is not None:
+                    self.close(buffer)
+        return ApplyAnswer(True)
 
     async def ask_permission(self, question: PermissionQuestion) -> str | None:
         self.questions.append(question)
@@ -155,7 +206,7 @@ class Desk:
         """Call the tool as the model does. Raises KodeError where the model gets a failure."""
         edits = [Replacement(old=old, new=new) for old, new in pairs]
         call = ToolCall("tool-1", "propose_edit", "s-1", self.turn_id, "m-1")
-        tool = propose_edit_tool(self.sets)
+        tool = propose_edit_tool(self.sets.proposals)
         return await asyncio.wait_for(tool.run(ProposeEditParams(path, edits), call), HANG)
 
     async def decide(self, *decisions: HunkDecision, **more: Any) -> DecideResult:
@@ -194,7 +245,8 @@ class Desk:
 
     def text(self, path: str) -> str:
         """What the model reads."""
-        return self.sets.overlay.text_of(self.workspace.document(path, purpose="read"))
+        files = self.sets.session_files
+        return files.view(files.document(path, purpose="read")).text_lf
 
     def _emit(self, event: Event) -> int:
         self.events.append(event)
