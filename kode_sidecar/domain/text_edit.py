@@ -110,11 +110,11 @@ def minimal_edits(text: str, edits: Sequence[Edit]) -> list[Edit]:
     `\\r` and `\\n`, and none lies past the last line as Neovim counts lines (it knows no empty
     line after a final line end), except where a text cannot be reached without.
     """
-    small = [_off_the_end(text, _trim(text, edit)) for edit in _joined(edits)]
-    return _joined(edit for edit in small if edit.start < edit.end or edit.text)
+    small = [_off_the_end(text, _trim(text, edit)) for edit in joined_edits(edits)]
+    return joined_edits(edit for edit in small if edit.start < edit.end or edit.text)
 
 
-def _joined(edits: Iterable[Edit]) -> list[Edit]:
+def joined_edits(edits: Iterable[Edit]) -> list[Edit]:
     """`edits` with those that touch made one."""
     result: list[Edit] = []
     for edit in edits:

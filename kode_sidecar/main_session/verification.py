@@ -6,7 +6,7 @@ through every change, and each is compared with what it should become, whatever 
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
@@ -16,6 +16,7 @@ from kode_sidecar.domain.text_edit import (
     Change,
     Edit,
     apply_edits,
+    joined_edits,
     minimal_edits,
     refine,
     shift,
@@ -117,8 +118,7 @@ class SentEdit:
                 break
         else:
             steps = self._steps(before, change)
-        if not done_at_once:
-            self._watch(before, change)
+        strayed = [] if done_at_once else self._strayed(before, change)
         for step in steps:
             before = apply_edits(before, (step,))
             for part in (*self._parts, *self._done):
@@ -126,6 +126,8 @@ class SentEdit:
                     part.move(step)
                 part.strays = [follow(stray, step, before) for stray in part.strays]
             self._settle([part for part in self._parts if part.held_in(before) == part.new])
+        for part, stray in strayed:
+            part.strays.append(stray)
         moved_by = 0
         for part in done_at_once:
             moved_by = part.settle(moved_by)
@@ -163,23 +165,28 @@ class SentEdit:
         wanted = [Edit(part.start, part.end, head + part.text + tail)]
         wanted += [stray.edit for stray in part.strays if not stray.touched]
         whole = [whole_lines(text, edit) for edit in sorted(wanted, key=lambda edit: edit.start)]
-        disjoint = all(one.end < other.start for one, other in pairwise(whole))
-        return [e for e in whole if text[e.start : e.end] != e.text] if disjoint else []
+        if any(one.end > other.start for one, other in pairwise(whole)):
+            return []
+        return [e for e in joined_edits(whole) if text[e.start : e.end] != e.text]
 
-    def _watch(self, before: str, change: Change) -> None:
-        """Note a change that may be ours in the wrong place, or ours a second time."""
+    def _strayed(self, before: str, change: Change) -> list[tuple[_Part, Hunk]]:
+        """The parts that a change may have done in the wrong place or a second time, and its undo.
+
+        A part that was done already is no longer taken for done then.
+        """
+        found: list[tuple[_Part, Hunk]] = []
         for part in [*self._parts, *self._done]:
             meets = shift(part.start, part.end, change)[2]
             if not part.resembles(before, change) or (meets and part in self._parts):
                 continue
-            gone = before[change.start : change.end]
             end = change.start + len(change.text)
-            stray = Hunk("", change.start, change.start, gone, gone)
-            part.strays.append(replace(stray, end=end, old_text=change.text))
+            gone = before[change.start : change.end]
+            found.append((part, Hunk("", change.start, end, change.text, gone)))
             if part in self._done and meets:
                 self._done.remove(part)
                 self._parts.append(part)
                 self.verified.difference_update(part.ids)
+        return found
 
     def _inverses_of(self, part: _Part, text: str) -> dict[str, Hunk]:
         """Those of a part whose place is known; touched where the user has typed since."""

@@ -187,8 +187,7 @@ class Desk:
             permission_timeout=0.05,
             now=lambda: "2026-01-01T00:00:00.000Z",
             save=self._save,
-            settle_seconds=0.05,
-            **more,
+            **{"settle_seconds": 0.05, **more},
         )
         self.enter("t-1")
 
