@@ -41,6 +41,11 @@ export interface KodeRequests {
   "kode/message/list": [MessageListParams, MessageListResult];
   /** A page of a text that was too large to travel at once. Errors: BlobNotFound, Storage. */
   "kode/blob/read": [BlobReadParams, BlobReadResult];
+  /**
+   * The change sets of a session of this process, oldest first, without texts. Errors:
+   * SessionNotFound.
+   */
+  "kode/changeSet/list": [ChangeSetListParams, ChangeSetListResult];
   /** A change set as it stands now, with a unified diff. Errors: ChangeSetNotFound. */
   "kode/changeSet/get": [ChangeSetRef, ChangeSetView];
   /**
@@ -48,6 +53,11 @@ export interface KodeRequests {
    * ChangeSetNotFound, ChangeSetClosed, Storage.
    */
   "kode/changeSet/decide": [DecideParams, DecideResult];
+  /**
+   * Take applied hunks back where they stand now; the user's later edits stay. Undoing that
+   * puts them there again. Errors: ChangeSetNotFound, Storage.
+   */
+  "kode/changeSet/undo": [UndoParams, UndoResult];
   /**
    * The models the provider offers to this key, and those behind each logical name. Errors:
    * AuthRequired, ConfigInvalid, Provider, RateLimited.
@@ -65,6 +75,11 @@ export interface KodeRequests {
 export interface KodeServerRequests {
   /** Ask the user to allow a tool call. */
   "kode/permission/request": [PermissionRequestParams, PermissionRequestResult];
+  /**
+   * Open a file whose encoding only the editor knows; its `didOpen` brings the text. Only
+   * sent to clients with the capability `openDocument`.
+   */
+  "kode/openDocument": [OpenDocumentParams, OpenDocumentResult];
 }
 
 /** Notifications to the editor: method → [params]. */
@@ -175,6 +190,7 @@ export type Event =
   | ChangeSetUpdated
   | PermissionRequested
   | PermissionResolved
+  | FreshnessChanged
   | SessionUpdated
   | UsageUpdated
   | Notice;
@@ -402,6 +418,11 @@ export interface BlobReadParams {
   length?: number;
 }
 
+/** The change sets of one session. */
+export interface ChangeSetListParams {
+  sessionId: string;
+}
+
 /** The id is that of `changeSet.updated`. */
 export interface ChangeSetRef {
   changeSetId: string;
@@ -426,6 +447,20 @@ export interface HunkDecision {
   action: DecideAction;
   newText?: string | null;
   comment?: string | null;
+}
+
+/**
+ * Exactly one of the three ids says what to take back.
+ *
+ * `skipConflicts` takes back what can be taken back; without it one conflict stops
+ * everything. `dryRun` answers without acting.
+ */
+export interface UndoParams {
+  changeSetId?: string | null;
+  turnId?: string | null;
+  hunkId?: string | null;
+  skipConflicts?: boolean;
+  dryRun?: boolean;
 }
 
 /** No params, or no result. */
@@ -463,6 +498,11 @@ export interface Position {
 /** The chosen option. */
 export interface PermissionRequestResult {
   optionId: string;
+}
+
+/** `opened` is false where the editor cannot or will not. */
+export interface OpenDocumentResult {
+  opened: boolean;
 }
 
 /**
@@ -517,8 +557,8 @@ export interface Delivery {
  * What the client can do beyond LSP; an object, even an empty one, means yes.
  *
  * `permission`: it answers `kode/permission/request`; otherwise the user is asked by
- * `window/showMessageRequest`. `changeSetReview` and `openDocument` are reserved: say them
- * if they are true, nothing depends on them yet.
+ * `window/showMessageRequest`. `openDocument`: it answers `kode/openDocument`.
+ * `changeSetReview` is reserved: say it if it is true, nothing depends on it yet.
  */
 export interface ClientCapabilities {
   permission?: { [name: string]: unknown } | null;
@@ -639,6 +679,33 @@ export interface BlobReadResult {
   nextOffset?: number;
 }
 
+/** Oldest first. */
+export interface ChangeSetListResult {
+  changeSets: ChangeSetSummary[];
+}
+
+/** A change set without texts. `onHead`: its turn is on the path the newest turn grew on. */
+export interface ChangeSetSummary {
+  changeSetId: string;
+  turnId: string;
+  state: ChangeSetState;
+  onHead: boolean;
+  files: FileSummary[];
+}
+
+/** A file of a change set without texts. */
+export interface FileSummary {
+  uri: string;
+  path: string;
+  hunks: HunkCount[];
+}
+
+/** How many hunks are in one state. */
+export interface HunkCount {
+  state: HunkState;
+  count: number;
+}
+
 /** A change set as it stands now; ranges are today's, `diff` is unified per file. */
 export interface ChangeSetView {
   changeSetId: string;
@@ -662,9 +729,12 @@ export interface FileView {
  * A hunk on the wire. Sent whole once; afterwards only `hunkId` and `state`.
  *
  * `range` and `oldText` are those of the editor's text at the file's `version`: whole
- * lines, with the line ends of the file in `oldText` and `newText`. `supersededBy` names
- * the hunk that took over. `codePoints` are the hidden characters in `newText` that the
- * flag `invisibleCharacters` is about, as `U+202E`.
+ * lines, with the line ends of the file in `oldText` and `newText`. A `create` has all of
+ * the new file as `newText`, a `delete` all of the old one as `oldText`, a `rename`
+ * `newUri` and `newPath`; none of them has a range. `supersededBy` names the hunk that took
+ * over, `repairs` the diverged one whose text this one puts right. `diff`, of a diverged
+ * hunk, leads from what was sent to what is there. `codePoints` are the hidden characters
+ * in `newText` that the flag `invisibleCharacters` is about, as `U+202E`.
  */
 export interface HunkView {
   hunkId: string;
@@ -676,6 +746,10 @@ export interface HunkView {
   flags?: HunkFlag[];
   codePoints?: string[];
   supersededBy?: string;
+  newUri?: string;
+  newPath?: string;
+  repairs?: string;
+  diff?: string;
 }
 
 /**
@@ -701,6 +775,29 @@ export interface DecideResult {
   stale: string[];
   conflicts: string[];
   verified: boolean | null;
+}
+
+/**
+ * What was taken back, hunk ids each.
+ *
+ * Where nothing of the scope was applied, the newest undo in it is taken back instead:
+ * `restored`. With `conflicts` and without `skipConflicts` nothing was sent. `diff` is what
+ * was, or with `dryRun` would be, sent. `verified` as in `DecideResult`.
+ */
+export interface UndoResult {
+  changeSetId: string;
+  state: ChangeSetState;
+  undone: string[];
+  restored: string[];
+  conflicts: UndoConflict[];
+  diff: string;
+  verified: boolean | null;
+}
+
+/** A hunk that cannot be taken back; `diff` leads from the text there now to the one before. */
+export interface UndoConflict {
+  hunkId: string;
+  diff: string;
 }
 
 /**
@@ -936,6 +1033,23 @@ export interface PermissionResolved extends EventBase {
 }
 
 /**
+ * Others changed files that the model has read; it is told before its next step.
+ *
+ * Once per file until the model was told, or has read it again.
+ */
+export interface FreshnessChanged extends EventBase {
+  type: "freshness.changed";
+  files: ChangedFile[];
+}
+
+/** A file that is not as the model believes. `path` is as people read it. */
+export interface ChangedFile {
+  uri: string;
+  path: string;
+  change: "changed" | "deleted" | "unreadable";
+}
+
+/**
  * Something of the session changed; absent means unchanged.
  *
  * An empty `title` means that it has none any more; `mode` and `model` are what is in force
@@ -987,6 +1101,11 @@ export interface PermissionRequestParams {
   title: string;
   subject: string;
   options: PermissionOption[];
+}
+
+/** A file inside an open folder. */
+export interface OpenDocumentParams {
+  uri: string;
 }
 
 /**

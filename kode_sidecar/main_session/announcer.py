@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from kode_sidecar.domain.change_set import Range, TextBase
 from kode_sidecar.domain.hunk import Hunk, compose
-from kode_sidecar.domain.text_edit import Edit, shift
+from kode_sidecar.domain.text_edit import shift
 from kode_sidecar.kernel.contracts import NewId
 from kode_sidecar.main_session.hunk_ledger import HunkLedger
 from kode_sidecar.main_session.proposed_hunk import (
@@ -65,17 +65,14 @@ class Announcer:
         self._ledger.supersede(heirs)
         return hunks
 
-    def repair(self, document: Document, broken: ProposedHunk, edits: Sequence[Edit]) -> None:
-        """Offer the user to make of a diverged hunk what was meant, unless others wait there."""
-        current = self._overlay.current(document)
+    def repair(self, document: Document, broken: ProposedHunk, hunk_ids: Sequence[str]) -> None:
+        """Offer the user tracked hunks that mend a diverged one, unless others wait there."""
+        found = [self._overlay.find(document, hunk_id) for hunk_id in hunk_ids]
+        spans = [span for span in found if span is not None and not span.touched]
         waiting = self._overlay.pending(document)
-        if any(shift(one.start, one.end, edit)[2] for one in waiting for edit in edits):
+        if any(shift(one.start, one.end, span.edit)[2] for one in waiting for span in spans):
+            self._overlay.remove(document.key, hunk_ids)
             return
-        spans = [
-            Hunk(self.new_id("hunk"), e.start, e.end, current.text[e.start : e.end], e.text)
-            for e in edits
-        ]
-        self._overlay.track(document, spans)
         sensitive = "sensitive" in broken.flags
         self._announce(document, spans, broken.turn_id, sensitive=sensitive, repairs=broken.id)
 

@@ -10,7 +10,12 @@ from kode_sidecar.domain.text_edit import to_lf
 from kode_sidecar.main_session.announcer import Announcer
 from kode_sidecar.main_session.proposed_hunk import ChangeSet, FileName, ProposedHunk, by_file
 from kode_sidecar.main_session.session_files import SessionFiles
-from kode_sidecar.protocol.change_set import ChangedFile, ChangeSetSummary, ChangeSetView
+from kode_sidecar.protocol.change_set import (
+    ChangeSetSummary,
+    ChangeSetView,
+    FileSummary,
+    HunkCount,
+)
 from kode_sidecar.workspace.overlay import Overlay
 
 
@@ -42,9 +47,7 @@ class ChangeSetViews:
     def summary(self, change_set: ChangeSet, turns_on_head: Collection[str]) -> ChangeSetSummary:
         """Without texts."""
         files = (
-            ChangedFile(
-                uri=file.uri, path=file.path, hunks=dict(Counter(hunk.state for hunk in hunks))
-            )
+            FileSummary(uri=file.uri, path=file.path, hunks=_counts(hunks))
             for file, hunks in by_file(change_set.hunks.values()).items()
         )
         return ChangeSetSummary(
@@ -78,6 +81,11 @@ class ChangeSetViews:
         diff = unified_diff(split_lines(current.lf_text), split_lines(after), file.path)
         view = FileView(uri=file.uri, path=file.path, hunks=views, version=current.version)
         return view, diff + whole
+
+
+def _counts(hunks: Sequence[ProposedHunk]) -> tuple[HunkCount, ...]:
+    counts = Counter(hunk.state for hunk in hunks)
+    return tuple(HunkCount(state=state, count=count) for state, count in counts.items())
 
 
 def _file_diff(hunk: ProposedHunk) -> str:

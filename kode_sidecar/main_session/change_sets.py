@@ -77,7 +77,7 @@ class ChangeSets:
         self._ledger = ledger = HunkLedger(emit, new_id)
         announcer = Announcer(workspace, overlay, changes, ledger, freshness, new_id)
         self._sender = sender = EditSender(
-            workspace, overlay, files.find, editor, watch, settle_seconds, answer_seconds
+            workspace, overlay, files.find, editor, watch, new_id, settle_seconds, answer_seconds
         )
         file_sender = FileSender(workspace, files, changes, editor, settle_seconds, answer_seconds)
         self._decisions = Decisions(

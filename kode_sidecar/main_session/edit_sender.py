@@ -6,7 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from kode_sidecar.domain.change_set import Range
+from kode_sidecar.domain.hunk import Hunk
 from kode_sidecar.domain.text_edit import Edit, apply_edits, minimal_edits, to_lf, with_eol
+from kode_sidecar.kernel.contracts import NewId
 from kode_sidecar.main_session.contracts import ApplyAnswer, DocumentEdit, EditorPort, TextEdit
 from kode_sidecar.main_session.file_watch import FileWatch
 from kode_sidecar.main_session.verification import SentEdit
@@ -38,13 +40,13 @@ class Order:
 class Outcome:
     """What became of one hunk. `found` is what stands there instead (LF), if it diverged.
 
-    `repairs` would then make of it what was meant, as edits of whole lines. `unconfirmed`: sent for
-    a file that the editor does not sync, so nobody can tell.
+    `repairs` are ids of tracked hunks that would then make of it what was meant. `unconfirmed`:
+    sent for a file that the editor does not sync, so nobody can tell.
     """
 
     state: Literal["applied", "unconfirmed", "conflict", "diverged", "stale"]
     found: str = ""
-    repairs: Sequence[Edit] = ()
+    repairs: Sequence[str] = ()
 
     @property
     def is_applied(self) -> bool:
@@ -80,6 +82,7 @@ class EditSender:
         find_document: Callable[[str], Document | None],
         editor: EditorPort,
         watch: FileWatch,
+        new_id: NewId,
         settle_seconds: float,
         answer_seconds: float = ANSWER_SECONDS,
     ) -> None:
@@ -88,6 +91,7 @@ class EditSender:
         self.find_document = find_document
         self._editor = editor
         self._watch = watch
+        self._new_id = new_id
         self._settle_seconds = settle_seconds
         self._answer_seconds = answer_seconds
         self._flights: dict[str, _Flight] = {}
@@ -182,11 +186,17 @@ class EditSender:
         todo: Mapping[str, str | None],
         outcomes: dict[str, Outcome],
     ) -> dict[str, Edit]:
-        """The hunks where they stand now. One that the user touched is a conflict."""
+        """The hunks where they stand now. One that the user touched is a conflict.
+
+        So is one that overlaps another of them, as a repair and a later proposal may.
+        """
         edits: dict[str, Edit] = {}
         for hunk_id, text in todo.items():
             hunk = self._overlay.find(document, hunk_id)
-            if hunk is None or hunk.touched:
+            taken = hunk is not None and any(
+                edit.start < hunk.end and hunk.start < edit.end for edit in edits.values()
+            )
+            if hunk is None or hunk.touched or taken:
                 outcomes[hunk_id] = Outcome("conflict")
                 continue
             new = hunk.new_text if text is None else with_eol(text, current.eol)
@@ -226,13 +236,14 @@ class EditSender:
         live = self._live(document.key)
         if live is not None:
             text = live.text
-            verdicts = sent.verdicts(text)
+            refused = flight.answer is not None and not flight.answer.applied
+            verdicts = sent.verdicts(text, refused=refused)
             for hunk_id, verdict in verdicts.items():
                 if verdict == "applied":
                     outcomes[hunk_id] = Outcome("applied")
                 elif verdict == "diverged":
-                    found, repairs = sent.found(hunk_id, text), sent.repairs(hunk_id, text)
-                    outcomes[hunk_id] = Outcome("diverged", found, repairs)
+                    repairs = self._track_repairs(live, sent.repairs(hunk_id, text))
+                    outcomes[hunk_id] = Outcome("diverged", sent.found(hunk_id, text), repairs)
             late = [
                 key
                 for key, verdict in verdicts.items()
@@ -252,6 +263,14 @@ class EditSender:
             outcomes |= dict.fromkeys(rest, Outcome("unconfirmed"))
         else:
             outcomes |= dict.fromkeys(rest, Outcome("conflict"))
+
+    def _track_repairs(self, document: Document, edits: Sequence[Edit]) -> list[str]:
+        hunks = [
+            Hunk(self._new_id("hunk"), e.start, e.end, document.text[e.start : e.end], e.text)
+            for e in edits
+        ]
+        self._overlay.track(document, hunks)
+        return [hunk.id for hunk in hunks]
 
     def _live(self, key: str) -> Document | None:
         """The document, if the editor syncs it."""

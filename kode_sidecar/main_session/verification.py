@@ -25,7 +25,7 @@ from kode_sidecar.domain.text_edit import (
 )
 
 TELLING_CHARS = 8
-"""A text this long does not come up in another place by chance."""
+"""A text this long does not come up elsewhere by chance."""
 
 Verdict = Literal["applied", "unchanged", "diverged"]
 
@@ -37,7 +37,8 @@ class _Part:
     `[start, end)` held `old` (LF) before and will hold `new` (LF). `head` and `tail` are what of
     the region lies outside the edit: at the end of a file the editor is told of one line earlier.
     `first` is the edit in the text it was made for, `told` what the editor was asked to do for it.
-    `strays` undo changes elsewhere that look as if the editor had done it in the wrong place.
+    `swallowed`: a change took more than the region, so that nothing of it could be followed.
+    `strays` undo changes that look as if the editor had done it in the wrong place, or again.
     """
 
     ids: tuple[str, ...]
@@ -51,6 +52,7 @@ class _Part:
     first: Edit
     told: Sequence[tuple[str, str]]
     strays: list[Hunk]
+    swallowed: bool = False
 
     @property
     def edit(self) -> Edit:
@@ -67,11 +69,34 @@ class _Part:
         return self.start + self.head == self.end - self.tail
 
     def move(self, change: Change) -> None:
+        around = change.start <= self.start and change.end >= self.end
+        if around and change.end - change.start > self.end - self.start:
+            self.swallowed = True
         self.start, self.end, _ = shift(self.start, self.end, change)
 
     def resembles(self, before: str, change: Change) -> bool:
         """Whether a change of `before` may be what was asked for, done in some other place."""
         return any(_resembles(before, change, gone, text) for gone, text in self.told)
+
+    def overlaps(self, change: Change) -> bool:
+        """Whether a change takes part of the region, or comes up in it."""
+        if self.start == self.end:
+            return change.start <= self.start <= change.end
+        return change.start < self.end and change.end > self.start
+
+    def adjoins(self, change: Change) -> bool:
+        """Whether a change overlaps the region or lies right beside it."""
+        return change.start <= self.end and change.end >= self.start
+
+    def has_strayed(self, *, refused: bool) -> bool:
+        """Whether it came up elsewhere; of a refused one only what cannot be chance counts."""
+        return any(not refused or len(one.old_text) >= TELLING_CHARS for one in self.strays)
+
+    def stands_in(self, text: str) -> bool:
+        """Whether it is still as it was done; text of others may have come up right beside it."""
+        held = self.held_in(text)
+        beside = bool(self.new) and (held.startswith(self.new) or held.endswith(self.new))
+        return not self.strays and (held == self.new or beside)
 
     def settle(self, moved_by: int) -> int:
         """It was done together with those before it; returns by how much those after it move."""
@@ -126,24 +151,33 @@ class SentEdit:
                     part.move(step)
                 part.strays = [follow(stray, step, before) for stray in part.strays]
             self._settle([part for part in self._parts if part.held_in(before) == part.new])
-        for part, stray in strayed:
-            part.strays.append(stray)
+        for part, stray, was_done in strayed:
+            if was_done or part in self._parts:
+                part.strays.append(stray)
         moved_by = 0
         for part in done_at_once:
             moved_by = part.settle(moved_by)
         return steps
 
-    def verdicts(self, text: str) -> dict[str, Verdict]:
-        """What became of each hunk, seen in the present text."""
-        result: dict[str, Verdict] = dict.fromkeys(self.verified, "applied")
+    def verdicts(self, text: str, *, refused: bool = False) -> dict[str, Verdict]:
+        """What became of each hunk, seen in the present text.
+
+        `refused`: the editor says that it did nothing, so a short text that came up elsewhere is
+        nothing of ours.
+        """
+        result: dict[str, Verdict] = {}
+        for part in self._done:
+            result |= dict.fromkeys(part.ids, "applied" if part.stands_in(text) else "diverged")
         for part in self._parts:
-            result |= dict.fromkeys(part.ids, self._verdict(part, text))
+            result |= dict.fromkeys(part.ids, self._verdict(part, text, refused=refused))
         return result
 
     def found(self, hunk_id: str, text: str) -> str:
         """What stands in `text` where the hunk should be, LF line ends."""
-        part = next((part for part in self._parts if hunk_id in part.ids), None)
-        return part.held_in(text) if part else ""
+        return self._part_of(hunk_id).held_in(text)
+
+    def _part_of(self, hunk_id: str) -> _Part:
+        return next(part for part in (*self._parts, *self._done) if hunk_id in part.ids)
 
     def inverses(self, hunk_ids: Collection[str], text: str) -> list[Hunk]:
         """What takes these hunks back, which show in the present text; with the same ids."""
@@ -157,8 +191,8 @@ class SentEdit:
 
     def repairs(self, hunk_id: str, text: str) -> list[Edit]:
         """Whole-line edits of `text` that make of a diverged hunk what was meant; may be none."""
-        part = next((part for part in self._parts if hunk_id in part.ids), None)
-        if part is None or part.ids[0] != hunk_id:
+        part = self._part_of(hunk_id)
+        if part.ids[0] != hunk_id:
             return []
         head = text[part.start : part.start + part.head]
         tail = text[part.end - part.tail : part.end]
@@ -169,23 +203,21 @@ class SentEdit:
             return []
         return [e for e in joined_edits(whole) if text[e.start : e.end] != e.text]
 
-    def _strayed(self, before: str, change: Change) -> list[tuple[_Part, Hunk]]:
-        """The parts that a change may have done in the wrong place or a second time, and its undo.
+    def _strayed(self, before: str, change: Change) -> list[tuple[_Part, Hunk, bool]]:
+        """The parts that a change may have done in the wrong place or again, and its undo.
 
-        A part that was done already is no longer taken for done then.
+        With each part whether it was done before.
         """
-        found: list[tuple[_Part, Hunk]] = []
+        found: list[tuple[_Part, Hunk, bool]] = []
         for part in [*self._parts, *self._done]:
-            meets = shift(part.start, part.end, change)[2]
-            if not part.resembles(before, change) or (meets and part in self._parts):
+            where_asked = part in self._parts and part.overlaps(change)
+            apart = part in self._done and bool(part.new) and not part.adjoins(change)
+            if where_asked or apart or not part.resembles(before, change):
                 continue
             end = change.start + len(change.text)
             gone = before[change.start : change.end]
-            found.append((part, Hunk("", change.start, end, change.text, gone)))
-            if part in self._done and meets:
-                self._done.remove(part)
-                self._parts.append(part)
-                self.verified.difference_update(part.ids)
+            stray = Hunk("", change.start, end, change.text, gone)
+            found.append((part, stray, part in self._done))
         return found
 
     def _inverses_of(self, part: _Part, text: str) -> dict[str, Hunk]:
@@ -221,11 +253,12 @@ class SentEdit:
         moved = follow_all(hunks, Edit(0, len(expected), text), expected, text)
         return {hunk.id: hunk for hunk in moved}
 
-    def _verdict(self, part: _Part, text: str) -> Verdict:
-        if part.strays and part.held_in(text) == part.old:
+    def _verdict(self, part: _Part, text: str, *, refused: bool) -> Verdict:
+        if part.held_in(text) == part.old and part.has_strayed(refused=refused):
             return "diverged"
         if part.held_in(text) != part.old:
-            return "applied" if self._shows(part, text) else "diverged"
+            shows = part.swallowed and self._shows(part, text)
+            return "applied" if shows else "diverged"
         return "applied" if part.inserts and self._appeared(part, text) else "unchanged"
 
     def _shows(self, part: _Part, text: str) -> bool:
@@ -252,8 +285,10 @@ class SentEdit:
         return gained > sum(done.text == part.text for done in self._done)
 
     def _steps(self, before: str, change: Change) -> Sequence[Change]:
-        """Line by line where the change meets a region, so that neighbours stay apart."""
-        if any(shift(part.start, part.end, change)[2] for part in self._parts):
+        """Line by line where a change of several meets a region, so that neighbours stay apart."""
+        several = "\n" in change.text or "\n" in before[change.start : change.end]
+        lines = whole_lines(before, Edit(change.start, change.end, change.text))
+        if several and any(part.adjoins(lines) for part in self._parts):
             return refine(before, change)[::-1]
         return (change,)
 
@@ -310,12 +345,12 @@ def _resembles(before: str, change: Change, gone: str, text: str) -> bool:
     """
     told_gone, told = to_lf(before[change.start : change.end]), to_lf(change.text)
     same_growth = len(told) - len(told_gone) == len(text) - len(gone)
+    same_lines = len(split_lines(told_gone)) == len(split_lines(gone))
     if not text.strip():
-        same_lines = "\n" in gone and gone.count("\n") == told_gone.count("\n")
-        return bool(gone or text) and told.strip() == "" and (same_growth or same_lines)
+        return bool(gone or text) and not told.strip() and (same_growth or same_lines)
     lines = whole_lines(before, Edit(change.start, change.end, change.text))
-    gains = to_lf(lines.text).count(text) > to_lf(before[lines.start : lines.end]).count(text)
-    return gains and (same_growth or len(text) >= TELLING_CHARS)
+    wanted = text.strip("\n")
+    return to_lf(lines.text).count(wanted) > to_lf(before[lines.start : lines.end]).count(wanted)
 
 
 def _does(before: str, change: Change, parts: Sequence[_Part]) -> bool:

@@ -71,12 +71,19 @@ class ChangeSetListParams(Struct, frozen=True, kw_only=True, rename="camel"):
     session_id: str
 
 
-class ChangedFile(Struct, frozen=True, kw_only=True):
-    """A file of a change set, and how many of its hunks are in each state."""
+class HunkCount(Struct, frozen=True, kw_only=True):
+    """How many hunks are in one state."""
+
+    state: HunkState
+    count: int
+
+
+class FileSummary(Struct, frozen=True, kw_only=True):
+    """A file of a change set without texts."""
 
     uri: str
     path: str
-    hunks: dict[HunkState, int]
+    hunks: tuple[HunkCount, ...]
 
 
 class ChangeSetSummary(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -86,7 +93,7 @@ class ChangeSetSummary(Struct, frozen=True, kw_only=True, rename="camel"):
     turn_id: str
     state: ChangeSetState
     on_head: bool
-    files: tuple[ChangedFile, ...]
+    files: tuple[FileSummary, ...]
 
 
 class ChangeSetListResult(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -45,7 +45,11 @@ export async function converse(kode: KodeInitializeResult): Promise<string> {
     rest: "keep",
   });
   const verified: boolean | null = decided.verified;
-  return `${turn.turnId} ${decided.applied.length} ${verified}`;
+  const undone = await request("kode/changeSet/undo", { turnId: turn.turnId, dryRun: true });
+  const diffs: string[] = undone.conflicts.map((conflict) => conflict.diff);
+  const { changeSets } = await request("kode/changeSet/list", { sessionId: session.sessionId });
+  const open = changeSets.filter((one) => one.onHead && one.state !== "decided");
+  return `${turn.turnId} ${decided.applied.length} ${verified} ${diffs.length} ${open.length}`;
 }
 
 // Tagged unions narrow, and every member can be named.
