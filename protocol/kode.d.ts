@@ -1007,7 +1007,7 @@ export interface ChangeSetUpdated extends EventBase {
   files?: FileView[];
 }
 
-/** The user is asked; the tool call waits. Resolved exactly once. */
+/** The user is asked; the tool call waits. Resolved exactly once. `reason` says why. */
 export interface PermissionRequested extends EventBase {
   type: "permission.requested";
   requestId: string;
@@ -1015,6 +1015,7 @@ export interface PermissionRequested extends EventBase {
   title: string;
   subject: string;
   options: PermissionOption[];
+  reason?: string;
 }
 
 /** One answer the user can give. */
@@ -1092,7 +1093,12 @@ export interface BlockDelta {
   add: string;
 }
 
-/** Ask the user. No answer in time counts as reject. */
+/**
+ * Ask the user. No answer in time counts as reject.
+ *
+ * `reason` says why the user is asked, `diff` what exactly a yes is for (unified, may be
+ * cut): if the call would do anything else by then, it is refused.
+ */
 export interface PermissionRequestParams {
   requestId: string;
   sessionId: string;
@@ -1101,6 +1107,8 @@ export interface PermissionRequestParams {
   title: string;
   subject: string;
   options: PermissionOption[];
+  reason?: string;
+  diff?: string;
 }
 
 /** A file inside an open folder. */

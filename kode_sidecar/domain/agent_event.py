@@ -140,13 +140,14 @@ class PermissionOption(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class PermissionRequested(EventBase, frozen=True, kw_only=True, tag="permission.requested"):
-    """The user is asked; the tool call waits. Resolved exactly once."""
+    """The user is asked; the tool call waits. Resolved exactly once. `reason` says why."""
 
     request_id: str
     tool_use_id: str
     title: str
     subject: str
     options: tuple[PermissionOption, ...]
+    reason: str = ""
 
 
 class PermissionResolved(EventBase, frozen=True, kw_only=True, tag="permission.resolved"):

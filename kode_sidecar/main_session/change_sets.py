@@ -99,6 +99,7 @@ class ChangeSets:
             locks=locks,
         )
         self._views = ChangeSetViews(overlay, files, announcer)
+        self.permissions = PermissionGate(session_id, editor, emit, new_id, permission_timeout, now)
         self.proposals = Proposer(
             workspace=workspace,
             overlay=overlay,
@@ -108,7 +109,7 @@ class ChangeSets:
             announcer=announcer,
             ledger=ledger,
             decisions=self._decisions,
-            gate=PermissionGate(session_id, editor, emit, new_id, permission_timeout),
+            gate=self.permissions,
             editor=editor,
             locks=locks,
             published=published,

@@ -55,7 +55,10 @@ class ApplyAnswer:
 
 @dataclass(frozen=True)
 class PermissionQuestion:
-    """A question that only the user may answer. No answer in time means no."""
+    """A question that only the user may answer. No answer in time means no.
+
+    `reason` says why the user is asked, `diff` what would change (unified); each may be empty.
+    """
 
     request_id: str
     session_id: str
@@ -64,6 +67,8 @@ class PermissionQuestion:
     title: str
     subject: str
     options: Sequence[PermissionOption]
+    reason: str = ""
+    diff: str = ""
 
 
 class EditorPort(Protocol):

@@ -1,14 +1,28 @@
 """Notices when others change files that a session's model has read, and tells user and model."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from itertools import islice
 
 from kode_sidecar.context.file_changes import FileChange, file_changes_note
 from kode_sidecar.domain.agent_event import ChangedFile, Event, FreshnessChanged
+from kode_sidecar.domain.seen_lines import Spans
 from kode_sidecar.errors import KodeError
+from kode_sidecar.main_session.session_catalog import page_limit
+from kode_sidecar.protocol.freshness import (
+    FileFreshness,
+    FreshnessGetResult,
+    ImportantFile,
+    LineRange,
+)
+from kode_sidecar.workspace.document import text_rev
 from kode_sidecar.workspace.documents import DocumentChange
-from kode_sidecar.workspace.freshness import FileRecord, Freshness
+from kode_sidecar.workspace.freshness import FileRecord, ForeignChange, Freshness
+from kode_sidecar.workspace.globs import is_dependency
 from kode_sidecar.workspace.workspace import Workspace
+
+MAX_IMPORTANT = 100
 
 
 class FileWatch:
@@ -59,15 +73,61 @@ class FileWatch:
     def take_reminder(self) -> str | None:
         """What changed since the model read it; each change once."""
         self.look()
-        changes: list[FileChange] = []
-        for record in self._freshness:
-            change = None
-            if record.key not in self._in_flight:
-                change = self._freshness.take_changes(record.key)
-            if change is not None:
-                path = self._workspace.display_path(record.key)
-                changes.append(FileChange(path, change.steps, change.lost))
-        return file_changes_note(changes) if changes else None
+        changes = self._untold()
+        for change in changes:
+            self._freshness.tell(change.key)
+        return self._note(changes)
+
+    def reminder(self) -> str | None:
+        """What `take_reminder` would say now; nothing is taken."""
+        self.look()
+        return self._note(self._untold())
+
+    def report(self, limit: int) -> FreshnessGetResult:
+        """Every file that was used, and the `limit` most important ones, the latest first.
+
+        Raises KodeError `InvalidParams` for a limit out of bounds.
+        """
+        limit = page_limit(limit, MAX_IMPORTANT)
+        self.look()
+        records = list(self._freshness)[::-1]
+        important = (
+            ImportantFile(uri=record.uri, path=path, used_at=max(record.read_at, record.edited_at))
+            for record in records
+            for path in [self._workspace.display_path(record.key)]
+            if not record.lost and not is_dependency(path)
+        )
+        return FreshnessGetResult(
+            files=tuple(map(self._view, records)), important=tuple(islice(important, limit))
+        )
+
+    def _view(self, record: FileRecord) -> FileFreshness:
+        status = record.status
+        return FileFreshness(
+            uri=record.uri,
+            path=self._workspace.display_path(record.key),
+            sha256=text_rev(record.text),
+            lines=_ranges(record.lines.seen),
+            stale_lines=_ranges(record.lines.stale),
+            read_at=record.read_at or None,
+            edited_at=record.edited_at or None,
+            mtime=_timestamp(status.mtime_ns) if status else None,
+            size=status.size if status else None,
+            changed=record.changed,
+            lost=record.lost or None,
+        )
+
+    def _untold(self) -> list[ForeignChange]:
+        keys = (record.key for record in self._freshness)
+        found = (self._freshness.untold(key) for key in keys if key not in self._in_flight)
+        return [change for change in found if change is not None]
+
+    def _note(self, changes: Sequence[ForeignChange]) -> str | None:
+        told = [
+            FileChange(self._workspace.display_path(change.key), change.steps, change.lost)
+            for change in changes
+        ]
+        return file_changes_note(told) if told else None
 
     def _changed(self, change: DocumentChange) -> None:
         record = self._freshness.find(change.document.key)
@@ -111,3 +171,13 @@ class FileWatch:
         except KodeError as error:
             gone = error.code == "NotFound"
             self._freshness.lose(record.key, "deleted" if gone else "unreadable")
+
+
+def _ranges(spans: Spans) -> tuple[LineRange, ...]:
+    return tuple(LineRange(start + 1, end) for start, end in spans)
+
+
+def _timestamp(nanoseconds: int) -> str:
+    """RFC 3339 in UTC with milliseconds."""
+    when = datetime.fromtimestamp(nanoseconds // 1_000_000 / 1000, UTC)
+    return f"{when:%Y-%m-%dT%H:%M:%S}.{when.microsecond // 1000:03d}Z"

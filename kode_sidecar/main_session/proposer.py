@@ -1,7 +1,8 @@
 """From what the model proposes to hunks that the editor knows; `tools.contracts.FileProposals`."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from kode_sidecar.domain.text_edit import to_lf
 from kode_sidecar.errors import KodeError
@@ -12,7 +13,7 @@ from kode_sidecar.main_session.decisions import Decisions
 from kode_sidecar.main_session.edit_locks import EditLocks
 from kode_sidecar.main_session.file_watch import FileWatch
 from kode_sidecar.main_session.hunk_ledger import HunkLedger
-from kode_sidecar.main_session.permission_gate import PermissionGate
+from kode_sidecar.main_session.permission_gate import PermissionGate, preview
 from kode_sidecar.main_session.proposed_hunk import ProposedHunk, verdict_line
 from kode_sidecar.main_session.session_files import SessionFiles
 from kode_sidecar.protocol.change_set import HunkDecision
@@ -25,6 +26,23 @@ from kode_sidecar.workspace.overlay import Overlay
 from kode_sidecar.workspace.paths import Location
 from kode_sidecar.workspace.uris import canonical_key, path_to_uri
 from kode_sidecar.workspace.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class _Question:
+    """What the user may be asked: `places` are the targets by name, each as it was spelled.
+
+    `texts` are the file's before and after.
+    """
+
+    verb: str
+    subject: str
+    places: Mapping[str, Sequence[str]]
+    texts: tuple[str, str] = ("", "")
+
+    @property
+    def title(self) -> str:
+        return f"{self.verb} {self.subject}"
 
 
 class Proposer:
@@ -63,14 +81,18 @@ class Proposer:
     async def propose(self, path: str, rewrite: Rewrite, call: ToolCall) -> Proposed:
         """See `tools.contracts.Proposals`."""
         document = await self._files.load(path, "edit")
-        rewrite(document, self._files.view(document).text_lf)  # before anyone is asked
+        shown = self._files.view(document).text_lf
+        wanted = to_lf(rewrite(document, shown))  # a mistake shows before anyone is asked
         name = self._workspace.display_path(document.key)
-        sensitive = await self._permit(f"Edit {name}", call, path, document.uri)
+        question = _Question("Edit", name, {name: (path, document.uri)}, (shown, wanted))
+        sensitive = await self._permit(question, call)
         target, _ = self._files.edited(path)
         async with self._locks.of(target.key):
             document, created = self._files.edited(path)
             before = created.text if created else self._overlay.text_of(document)
             after = to_lf(rewrite(document, before))
+            if sensitive and after != wanted:
+                raise _other_than_allowed(name)
             self._watch.look()
             if created is not None:
                 change = self._new("create", created.uri, created.place, text=after)
@@ -88,7 +110,8 @@ class Proposer:
         if deleted is None:
             self._check_can("create")
         place = deleted.place if deleted else self._files.new_place(path)
-        sensitive = await self._permit(f"Create {place.display}", call, path)
+        question = _Question("Create", place.display, {place.display: (path,)}, ("", after))
+        sensitive = await self._permit(question, call)
         key = canonical_key(path_to_uri(place.path))
         async with self._locks.of(key):
             deleted = self._files.deleted(path)
@@ -107,8 +130,10 @@ class Proposer:
         self._check_can("rename")
         document = await self._files.load(source, "edit")
         place = self._files.new_place(target, leaving=source)
-        title = f"Move {self._workspace.display_path(document.key)} to {place.display}"
-        sensitive = await self._permit(title, call, source, target)
+        name = self._workspace.display_path(document.key)
+        places = {name: (source, document.uri), place.display: (target,)}
+        question = _Question("Move", f"{name} to {place.display}", places)
+        sensitive = await self._permit(question, call)
         keys = (document.key, canonical_key(path_to_uri(place.path)))
         async with self._locks.of_all(keys):
             document = self._files.document(source, purpose="edit")
@@ -124,10 +149,14 @@ class Proposer:
         if adding is None or adding.kind != "create":
             self._check_can("delete")
         name = self._workspace.display_path(document.key)
-        sensitive = await self._permit(f"Delete {name}", call, path, document.uri)
+        shown = self._files.view(document).text_lf
+        question = _Question("Delete", name, {name: (path, document.uri)}, (shown, ""))
+        sensitive = await self._permit(question, call)
         async with self._locks.of(document.key):
             document = self._files.document(path, purpose="edit")
             before = self._files.view(document).text_lf
+            if sensitive and before != shown:
+                raise _other_than_allowed(name)
             hunks = self._delete(document, call, sensitive=sensitive)
         return await self._proposed(hunks, name, before, "", path, call)
 
@@ -184,18 +213,29 @@ class Proposer:
                 "the user what to do by hand.",
             )
 
-    async def _permit(self, title: str, call: ToolCall, *places: str) -> bool:
-        """Ask the user about sensitive targets; whether there is one. Raises KodeError `Denied`."""
-        if not any(map(self._workspace.is_sensitive, places)):
-            return False
-        subject = title.partition(" ")[2]
-        if not await self._gate.ask(call, title, subject):
+    async def _permit(self, question: "_Question", call: ToolCall) -> bool:
+        """Ask the user where that is needed; whether a target is sensitive.
+
+        Raises KodeError `Denied`.
+        """
+        spelled = (place for places in question.places.values() for place in places)
+        reason = next(filter(None, map(self._workspace.why_sensitive, spelled)), None)
+        if not await self._gate.ask(
+            call,
+            question.title,
+            question.subject,
+            operation="" if question.verb == "Edit" else question.verb.lower(),
+            paths=tuple(question.places),
+            sensitive=reason is not None,
+            reason=reason or "",
+            diff=lambda: preview(*question.texts, question.subject),
+        ):
             raise KodeError(
                 "Denied",
-                f"The user does not allow you to {title[0].lower()}{title[1:]}. Do not try again; "
-                "go on without it, or say what you would change there.",
+                f"The user does not allow you to {question.verb.lower()} {question.subject}. "
+                "Do not try again; go on without it, or say what you would change there.",
             )
-        return True
+        return reason is not None
 
     async def _proposed(
         self,
@@ -250,3 +290,12 @@ class Proposer:
         except KodeError:
             return otherwise
         return self._files.view(document).text_lf
+
+
+def _other_than_allowed(name: str) -> KodeError:
+    """A yes is for what the user was shown, and for nothing else (W12)."""
+    return KodeError(
+        "StaleBase",
+        f"{name} changed while the user was asked, so your call would do something else there than "
+        "what was allowed. Read it and call again.",
+    )

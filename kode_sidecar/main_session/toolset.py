@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from kode_sidecar.context.agents import AgentProfile
 from kode_sidecar.kernel.contracts import Tool
 from kode_sidecar.main_session.change_sets import ChangeSets
+from kode_sidecar.main_session.permission_rules import EDIT_TOOLS
 from kode_sidecar.protocol.session import Mode
 from kode_sidecar.tools.list_files import list_files_tool
 from kode_sidecar.tools.propose_edit import propose_edit_tool
@@ -13,8 +14,6 @@ from kode_sidecar.tools.read_file import read_file_tool
 from kode_sidecar.tools.search_code import search_code_tool
 from kode_sidecar.workspace.ripgrep import Ripgrep
 from kode_sidecar.workspace.workspace import Workspace
-
-EDIT_TOOLS = frozenset({"propose_edit"})
 
 
 @dataclass(frozen=True)

@@ -140,6 +140,8 @@ class Editor(Projector):
             title=question.title,
             subject=question.subject,
             options=tuple(question.options),
+            reason=question.reason,
+            diff=question.diff,
         )
         result = await self._connection.request(
             "kode/permission/request", params, PermissionRequestResult
@@ -149,7 +151,7 @@ class Editor(Projector):
     async def _ask_plain(self, question: PermissionQuestion) -> str | None:
         params = {
             "type": 2,  # MessageType.Warning
-            "message": f"{question.title}: {question.subject}",
+            "message": " ".join(filter(None, (f"{question.title}?", question.reason))),
             "actions": [{"title": option.name} for option in question.options],
         }
         answer = await self._connection.request(

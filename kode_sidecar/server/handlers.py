@@ -23,8 +23,14 @@ from kode_sidecar.protocol.documents import (
     DidSaveParams,
 )
 from kode_sidecar.protocol.editor_context import EditorContextParams
+from kode_sidecar.protocol.freshness import FreshnessGetParams, FreshnessGetResult
 from kode_sidecar.protocol.methods import METHODS
 from kode_sidecar.protocol.models import ModelsListResult
+from kode_sidecar.protocol.permission import (
+    PermissionListParams,
+    PermissionListResult,
+    PermissionSetParams,
+)
 from kode_sidecar.protocol.schema import SchemaGetResult
 from kode_sidecar.protocol.session import (
     DoctorResult,
@@ -104,6 +110,9 @@ class Handlers:
             "kode/changeSet/get": self._change_set_get,
             "kode/changeSet/decide": self._change_set_decide,
             "kode/changeSet/undo": self._change_set_undo,
+            "kode/freshness/get": self._freshness_get,
+            "kode/permission/list": self._permission_list,
+            "kode/permission/set": self._permission_set,
             "kode/models/list": self._models_list,
             "kode/schema/get": self._schema_get,
             "kode/editor/didChangeContext": self._services.context_changed,
@@ -170,6 +179,20 @@ class Handlers:
     async def _change_set_undo(self, params: UndoParams) -> UndoResult:
         named = undo_scope(params)
         return await self._sessions.change_sets_of(named).undo(named, params)
+
+    async def _freshness_get(self, params: FreshnessGetParams) -> FreshnessGetResult:
+        session = await self._sessions.get(params.session_id)
+        return session.change_sets.files.report(params.limit)
+
+    async def _permission_list(self, params: PermissionListParams) -> PermissionListResult:
+        session = await self._sessions.get(params.session_id)
+        return PermissionListResult(rules=session.change_sets.permissions.rules())
+
+    async def _permission_set(self, params: PermissionSetParams) -> Empty:
+        session = await self._sessions.get(params.session_id)
+        permissions = session.change_sets.permissions
+        permissions.set_rule(params.tool, params.pattern, params.effect)
+        return Empty()
 
     def _ping(self, params: PingParams) -> PingResult:
         return PingResult(echo=params.echo)

@@ -188,16 +188,20 @@ class Freshness:
         record.lost = ""
         record.edited_at = self._now()
 
-    def take_changes(self, key: str) -> ForeignChange | None:
-        """What others did to a file that the model was not told yet; each step once."""
+    def untold(self, key: str) -> ForeignChange | None:
+        """What others did to a file that the model was not told yet."""
         record = self._files[key]
-        steps, record.earlier = record.earlier, []
-        if record.told != record.text:
-            steps.append((record.told, record.text))
+        last = [(record.told, record.text)] if record.told != record.text else []
         lost: Loss = record.lost if record.lost_untold else ""
+        steps = (*record.earlier, *last)
+        return ForeignChange(key, steps, lost) if steps or lost else None
+
+    def tell(self, key: str) -> None:
+        """The model was told all of `untold`."""
+        record = self._files[key]
+        record.earlier.clear()
         record.told = record.text
         record.lost_untold = record.announced = False
-        return ForeignChange(key, tuple(steps), lost) if steps or lost else None
 
     def _use(self, current: Document) -> FileRecord:
         """The record of a document, brought to its text of now, as the one used last."""

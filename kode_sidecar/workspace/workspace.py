@@ -14,7 +14,7 @@ from kode_sidecar.workspace.decoding import decode, python_codec
 from kode_sidecar.workspace.disk import MAX_FILE_BYTES, read_regular, read_with_status
 from kode_sidecar.workspace.documents import Document, Documents
 from kode_sidecar.workspace.paths import Location, Root, display_name, locate, make_roots
-from kode_sidecar.workspace.sensitive import is_refused, is_sensitive_path
+from kode_sidecar.workspace.sensitive import is_refused, sensitive_pattern
 from kode_sidecar.workspace.text_lines import PositionEncoding
 from kode_sidecar.workspace.uris import path_to_uri, uri_to_path
 
@@ -157,16 +157,25 @@ class Workspace:
         return Path(name).name if Path(name).is_absolute() else name.replace("\\", "/")
 
     def is_sensitive(self, path: str | os.PathLike[str]) -> bool:
-        """Whether an edit there always needs an explicit yes. Any spelling of a path or URI.
+        """Whether an edit there always needs an explicit yes. Any spelling of a path or URI."""
+        return self.why_sensitive(path) is not None
+
+    def why_sensitive(self, path: str | os.PathLike[str]) -> str | None:
+        """Why an edit there always needs an explicit yes, for the user; None if it does not.
 
         A path that the guard refuses is sensitive.
         """
         try:
             location = self.locate(os.fspath(path))
         except KodeError:
-            return not os.fspath(path).startswith("untitled:")
-        owned = any(location.real == own or own in location.real.parents for own in self._own_files)
-        return owned or is_sensitive_path(location.named) or is_sensitive_path(location.below)
+            untitled = os.fspath(path).startswith("untitled:")
+            return None if untitled else "The path leads out of the open folders."
+        if any(location.real == own or own in location.real.parents for own in self._own_files):
+            return "It belongs to the sidecar's own settings and records."
+        pattern = sensitive_pattern(location.named) or sensitive_pattern(location.below)
+        if pattern is None:
+            return None
+        return f"Files like {pattern} can run code or steer an agent."
 
     def _is_inside(self, document: Document) -> bool:
         """Whether an open file is itself inside the roots, and not merely linked from there."""

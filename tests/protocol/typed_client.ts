@@ -75,6 +75,8 @@ export function words(event: Event): string {
       return event.message ?? event.toolUseId;
     case "changeSet.updated":
       return (event.files ?? []).flatMap((file) => file.hunks.map((hunk) => hunk.state)).join();
+    case "freshness.changed":
+      return event.files.map((file) => `${file.path} ${file.change}`).join();
     case "notice":
       return event.code;
     default:

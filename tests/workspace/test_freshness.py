@@ -51,6 +51,14 @@ def test_the_model_knows_what_it_wrote(store: Freshness) -> None:
     assert not store.was_shown(a.key, text_rev(after), 4, 4)
 
 
+def take(store: Freshness, key: str) -> ForeignChange | None:
+    """What the model was not told; from now on it was."""
+    change = store.untold(key)
+    assert store.untold(key) == change
+    store.tell(key)
+    return change
+
+
 def gaps(store: Freshness, a: Document, line: int, end: int | None = None) -> tuple[str, ...]:
     """Of lines from 1, inclusive."""
     starts = [*a.line_starts, len(a.text)]
@@ -71,8 +79,8 @@ def test_a_change_by_others_makes_known_lines_stale_and_is_told_once(store: Fres
     assert record is not None
     assert record.changed
     lf = changed.replace("\r\n", "\n")
-    assert store.take_changes(a.key) == ForeignChange(a.key, ((LF, lf),))
-    assert store.take_changes(a.key) is None
+    assert take(store, a.key) == ForeignChange(a.key, ((LF, lf),))
+    assert take(store, a.key) is None
     assert record.changed  # until it is read again
     assert gaps(store, b, 3) == ("staleRead",)
     store.note(b, lf, 1, 6)
@@ -85,12 +93,12 @@ def test_what_was_read_as_it_is_now_need_not_be_told(store: Freshness) -> None:
     changed = LF.replace("two", "2")
     b = document(changed)
     store.note(b, changed, 4, 5)
-    change = store.take_changes(b.key)
+    change = take(store, b.key)
     assert change is not None
     assert change.steps == ((LF, changed),)
     again = changed.replace("four", "4")
     store.note(document(again), again, 1, 5)
-    assert store.take_changes(b.key) is None
+    assert take(store, b.key) is None
 
 
 def test_line_ends_alone_are_no_change(store: Freshness) -> None:
@@ -112,7 +120,7 @@ def test_own_edits_are_no_change_and_clear_one(store: Freshness) -> None:
     assert gaps(store, document(ours), 1, 5) == ()
     assert gaps(store, document(ours), 6) == ("staleRead",)
     # Theirs is still told, ours is not.
-    change = store.take_changes(record.key)
+    change = take(store, record.key)
     assert change is not None
     assert change.steps == ((LF, theirs.replace("\r\n", "\n")),)
 
@@ -138,8 +146,8 @@ def test_a_file_that_is_gone_is_told_once_and_may_come_back(store: Freshness) ->
     store.note(a, LF, 1, 5)
     store.lose(a.key, "deleted")
     store.lose(a.key, "deleted")
-    assert store.take_changes(a.key) == ForeignChange(a.key, (), "deleted")
-    assert store.take_changes(a.key) is None
+    assert take(store, a.key) == ForeignChange(a.key, (), "deleted")
+    assert take(store, a.key) is None
     record = store.meet(a)
     assert record is not None
     assert not record.lost
