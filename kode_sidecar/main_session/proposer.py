@@ -100,7 +100,7 @@ class Proposer:
                 hunks = [self._announcer.file(change, call.turn_id, heirs, sensitive=sensitive)]
             else:
                 hunks = self._announcer.text(document, after, call.turn_id, sensitive=sensitive)
-        self._freshness.note_edit(document.key, before, after)
+        self._freshness.note_edit(document, before, after)
         return await self._proposed(hunks, name, before, after, path, call)
 
     async def propose_create(self, path: str, text: str, call: ToolCall) -> Proposed:

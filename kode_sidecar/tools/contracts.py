@@ -115,6 +115,6 @@ class ShownLines(Protocol):
         """The model was shown these lines of `text` (LF), the document's with pending edits."""
         ...
 
-    def note_edit(self, key: str, before: str, after: str) -> None:
+    def note_edit(self, document: Document, before: str, after: str) -> None:
         """The model turned `before` into `after`: it knows its own lines, and those it knew."""
         ...

@@ -124,14 +124,17 @@ class Freshness:
             record.changed = record.announced = False
         self._forget()
 
-    def note_edit(self, key: str, before: str, after: str) -> None:
-        """The model turned `before` into `after`: it knows its own lines, and those it knew."""
-        record = self._files.get(key)
-        if record is None:
-            return
+    def note_edit(self, document: Document, before: str, after: str) -> None:
+        """The model turned `before` into `after`: it knows its own lines, and those it knew.
+
+        Both are LF, the document's text with the session's pending edits in it.
+        """
+        record = self._use(self._current(document))
+        record.status = document.status
         known = next((one.lines for one in record.revisions if one.text == before), SeenLines())
         self._revision(record, after).lines = known.write(_runs(before, after))
         record.edited_at = self._now()
+        self._forget()
 
     def was_shown(self, key: str, rev: str, start: int, end: int) -> bool:
         """Whether every line from `start` to `end` was shown in a revision; an empty range was.

@@ -46,7 +46,7 @@ def test_the_model_knows_what_it_wrote(store: Freshness) -> None:
     a = document(TEXT)
     store.note(a, LF, 1, 2)
     after = LF.replace("two 😀\n", "2\n2½\n")
-    store.note_edit(a.key, LF, after)
+    store.note_edit(a, LF, after)
     assert store.was_shown(a.key, text_rev(after), 1, 3)
     assert not store.was_shown(a.key, text_rev(after), 4, 4)
 
