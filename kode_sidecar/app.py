@@ -107,6 +107,7 @@ class _App:
         return Application(
             features=Features(
                 workspace_folders_changed=self._folders_changed,
+                watched_files_changed=self._files_changed,
                 progress_cancelled=self._progress_cancelled,
                 commands={DOCTOR_COMMAND: self._doctor_command},
             ),
@@ -240,6 +241,10 @@ class _App:
         self._roots = [*kept, *new]
         if self._agent is not None:
             self._agent.workspace.set_roots(self._roots)
+
+    def _files_changed(self, changes: Sequence[tuple[str, int]]) -> None:
+        """For clients that watch files; nobody else needs to."""
+        self._sessions.files_changed([uri for uri, _ in changes])
 
     async def _close(self) -> None:
         await self._sessions.close()

@@ -15,7 +15,9 @@ from kode_sidecar.client.fold import SessionFold
 from tests.support.model_script import answer, hold, text, tool_call
 from tests.support.sidecar import HANG_SECONDS, World, only_change_set, sidecar
 
-LINES = "// 配置 😀 first\r\nlet 名字 = '旧 𠮷';\r\n\r\nkeep();\r\nlet end = 1;\r\n中();\r\nlast();\r\n"
+LINES = (
+    "// 配置 😀 first\r\nlet 名字 = '旧 𠮷';\r\n\r\nkeep();\r\nlet end = 1;\r\n中();\r\nlast();\r\n"
+)
 LF = LINES.replace("\r\n", "\n")
 OTHER = "a = 1\nb = 2\nc = 3\n"
 TOKEN = "sk-" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6"
@@ -151,6 +153,7 @@ async def test_hunks_over_unknown_lines_are_flagged(project: Path) -> None:
         async with asyncio.timeout(HANG_SECONDS):
             await world.model.reached("gate")
         world.editor.type(buffer, LINES.index("end = 1") + 6, "2", delete=1)
+        await world.client.request("kode/ping", {}, HANG_SECONDS)
         world.model.release("gate")
         await world.watch.turn_end(session.session_id, turn_id, HANG_SECONDS)
         flags = [hunk.info.get("flags", []) for hunk in only_change_set(session).hunks("proposed")]
@@ -286,6 +289,19 @@ async def test_a_large_change_is_told_by_its_lines(project: Path) -> None:
         (note,) = told(world)
         assert "plain.py: changed, as it is now, at lines 2-901." in note
         assert len(note) < 1_000
+
+
+async def test_a_client_that_watches_files_hears_at_once(project: Path) -> None:
+    async with sidecar([answer(read("plain.py")), answer(text("ok"))], roots=[project]) as world:
+        session = await world.session()
+        await world.turn(session, "read")
+        (project / "plain.py").write_bytes(b"a = 2\n")
+        other = {"uri": (project / "配置.js").as_uri(), "type": 2}
+        change = {"uri": (project / "plain.py").as_uri(), "type": 2}
+        params = {"changes": [other, change, change]}
+        world.client.notify("workspace/didChangeWatchedFiles", params)
+        await world.watch.until(lambda: changes(world, session), HANG_SECONDS)
+        assert changes(world, session) == [[("plain.py", "changed")]]
 
 
 async def test_freshness_get(project: Path) -> None:
