@@ -81,7 +81,9 @@ class Announcer:
     ) -> ProposedHunk:
         """One hunk for a file as a whole; it takes over `heirs`."""
         new_file = self.name_at(change.target) if change.target else None
-        hunk = new_file_hunk(change, turn_id, self._name(change), new_file, sensitive=sensitive)
+        name = self._name(change)
+        gaps = self._freshness.gaps_in_all(change.key) if change.kind == "delete" else ()
+        hunk = new_file_hunk(change, turn_id, name, new_file, sensitive=sensitive, gaps=gaps)
         self.forget(change.key, heirs)
         self._changes.add(change, turn_id)
         self._ledger.announce([hunk], [None])

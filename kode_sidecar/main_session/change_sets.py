@@ -72,14 +72,16 @@ class ChangeSets:
         self.overlay = overlay = Overlay()
         self._changes = changes = FileChanges()
         self.freshness = freshness = Freshness(overlay.current, now)
-        self.files = watch = FileWatch(workspace, freshness, emit)
         self.session_files = files = SessionFiles(workspace, overlay, changes, editor.open_document)
+        self.files = watch = FileWatch(workspace, files.known, freshness, emit)
         self._ledger = ledger = HunkLedger(emit, new_id)
         announcer = Announcer(workspace, overlay, changes, ledger, freshness, new_id)
         self._sender = sender = EditSender(
             workspace, overlay, files.find, editor, watch, new_id, settle_seconds, answer_seconds
         )
-        file_sender = FileSender(workspace, files, changes, editor, settle_seconds, answer_seconds)
+        file_sender = FileSender(
+            workspace, files, changes, editor, watch, settle_seconds, answer_seconds
+        )
         self._decisions = Decisions(
             ledger=ledger,
             overlay=overlay,

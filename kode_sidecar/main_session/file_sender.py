@@ -5,9 +5,11 @@ import os
 
 from kode_sidecar.main_session.contracts import ApplyAnswer, EditorPort, FileEdit
 from kode_sidecar.main_session.edit_sender import Outcome
+from kode_sidecar.main_session.file_watch import FileWatch
 from kode_sidecar.main_session.session_files import SessionFiles
 from kode_sidecar.workspace.file_changes import FileChange, FileChanges
 from kode_sidecar.workspace.paths import Location
+from kode_sidecar.workspace.uris import canonical_key, path_to_uri
 from kode_sidecar.workspace.workspace import Workspace
 
 LOOKS = 20
@@ -23,6 +25,7 @@ class FileSender:
         files: SessionFiles,
         changes: FileChanges,
         editor: EditorPort,
+        watch: FileWatch,
         settle_seconds: float,
         answer_seconds: float,
     ) -> None:
@@ -30,6 +33,7 @@ class FileSender:
         self._files = files
         self._changes = changes
         self._editor = editor
+        self._watch = watch
         self._settle_seconds = settle_seconds
         self._answer_seconds = answer_seconds
 
@@ -52,6 +56,30 @@ class FileSender:
 
     async def send(self, change: FileChange, label: str, *, ask: bool) -> Outcome:
         """Have it done; what became of it."""
+        places = [place for place in (change.removes, change.adds) if place is not None]
+        keys = [canonical_key(path_to_uri(place.path)) for place in places]
+        for key in keys:
+            self._watch.sending(key)
+        try:
+            outcome = await self._send(change, label, ask=ask)
+        finally:
+            for key in keys:
+                self._watch.landed(key)
+        if outcome.state in ("applied", "unconfirmed"):
+            self._tell_watch(change)
+        return outcome
+
+    def _tell_watch(self, change: FileChange) -> None:
+        """It was the session's own doing."""
+        if change.target is not None:
+            uri = path_to_uri(change.target.path)
+            self._watch.moved(change.key, uri, change.target.path)
+        elif change.kind == "delete":
+            self._watch.removed(change.key)
+        else:
+            self._watch.created(change.uri, change.place.path, change.text)
+
+    async def _send(self, change: FileChange, label: str, *, ask: bool) -> Outcome:
         if not self._editor.can_change_files(change.kind) or not self.fits(change):
             return Outcome("conflict")
         edit = FileEdit(

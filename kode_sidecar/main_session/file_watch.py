@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import islice
+from pathlib import Path
 
 from kode_sidecar.context.file_changes import FileChange, file_changes_note
 from kode_sidecar.domain.agent_event import ChangedFile, Event, FreshnessChanged
@@ -16,7 +17,7 @@ from kode_sidecar.protocol.freshness import (
     ImportantFile,
     LineRange,
 )
-from kode_sidecar.workspace.document import text_rev
+from kode_sidecar.workspace.document import Document, text_rev
 from kode_sidecar.workspace.documents import DocumentChange
 from kode_sidecar.workspace.freshness import FileRecord, ForeignChange, Freshness
 from kode_sidecar.workspace.globs import is_dependency
@@ -28,14 +29,20 @@ MAX_IMPORTANT = 100
 class FileWatch:
     """Open files are followed as the editor reports them; closed ones are looked at by `look`.
 
-    Nothing polls: `look` runs before each step of the model and whenever somebody asks. An edit of
-    the session's own is announced by `sending`, `landed` and `applied`: nobody else's change.
+    `known` gives the document at a path (`SessionFiles.known`). Nothing polls: `look` runs before
+    each step of the model and whenever somebody asks. An edit of the session's own is announced by
+    `sending` and `landed`, then by what it did: that is nobody else's change.
     """
 
     def __init__(
-        self, workspace: Workspace, freshness: Freshness, emit: Callable[[Event], int]
+        self,
+        workspace: Workspace,
+        known: Callable[[str], Document],
+        freshness: Freshness,
+        emit: Callable[[Event], int],
     ) -> None:
         self._workspace = workspace
+        self._known = known
         self._freshness = freshness
         self._emit = emit
         self._in_flight: set[str] = set()
@@ -60,6 +67,18 @@ class FileWatch:
         record = self._freshness.find(key)
         if record is not None:
             self._look_at([record])
+
+    def moved(self, key: str, uri: str, path: Path) -> None:
+        """The session had a file renamed."""
+        self._freshness.moved(key, uri, path)
+
+    def removed(self, key: str) -> None:
+        """The session had a file deleted."""
+        self._freshness.removed(key)
+
+    def created(self, uri: str, path: Path, text: str) -> None:
+        """The session had a file created with a text (LF)."""
+        self._freshness.created(uri, path, text)
 
     def look(self) -> None:
         """Compare every file that was used with the editor's text, or with the disk."""
@@ -167,7 +186,7 @@ class FileWatch:
     def _reread(self, record: FileRecord, path: str) -> None:
         """Through the guard, as if the model read it again."""
         try:
-            self._freshness.meet(self._workspace.document(path, purpose="read"))
+            self._freshness.meet(self._known(path))
         except KodeError as error:
             gone = error.code == "NotFound"
             self._freshness.lose(record.key, "deleted" if gone else "unreadable")

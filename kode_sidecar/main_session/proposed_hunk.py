@@ -122,11 +122,21 @@ def new_hunk(
 
 
 def new_file_hunk(
-    change: FileChange, turn_id: str, file: FileName, new_file: FileName | None, *, sensitive: bool
+    change: FileChange,
+    turn_id: str,
+    file: FileName,
+    new_file: FileName | None,
+    *,
+    sensitive: bool,
+    gaps: Sequence[Gap] = (),
 ) -> ProposedHunk:
-    """The same for a file that is created, renamed to `new_file`, or deleted."""
+    """The same for a file that is created, renamed to `new_file`, or deleted.
+
+    A new name may hide something as well as a new text.
+    """
     created = change.kind == "create"
-    flags, hidden = _flags(change.text if created else "", sensitive=sensitive)
+    name = (new_file or file).path if change.adds is not None else ""
+    flags, hidden = _flags(name + (change.text if created else ""), sensitive=sensitive)
     return ProposedHunk(
         id=change.id,
         turn_id=turn_id,
@@ -136,7 +146,7 @@ def new_file_hunk(
         kind=change.kind,
         change=change,
         new_file=new_file,
-        flags=flags,
+        flags=(*gaps, *flags),
         code_points=hidden,
         was_open=False,
     )

@@ -47,6 +47,18 @@ class SessionFiles:
         self._check_there(location)
         return self._existing(location, purpose)
 
+    def known(self, path: str) -> Document:
+        """What there is, whatever is pending; where there is nothing, what is proposed to be there.
+
+        Raises KodeError as `document`.
+        """
+        try:
+            return self._existing(self._workspace.locate(path), "read")
+        except KodeError as error:
+            if error.code != "NotFound":
+                raise
+            return self.document(path, purpose="read")
+
     def find(self, uri: str) -> Document | None:
         """The document as it is now, whatever is pending.
 

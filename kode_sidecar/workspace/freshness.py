@@ -16,6 +16,7 @@ from kode_sidecar.domain.seen_lines import Gap, SeenLines, Span, covers
 from kode_sidecar.domain.text_edit import to_lf
 from kode_sidecar.workspace.disk import FileStatus
 from kode_sidecar.workspace.document import Document, text_rev
+from kode_sidecar.workspace.uris import canonical_key
 
 Loss = Literal["", "deleted", "unreadable"]
 """Why the text of a file cannot be had any more; "" where it can."""
@@ -176,6 +177,14 @@ class Freshness:
         starts = document.line_starts
         return record.lines.gaps(bisect_left(starts, start), bisect_left(starts, end))
 
+    def gaps_in_all(self, key: str) -> tuple[Gap, ...]:
+        """The same for all of a file, as it was last met."""
+        record = self._files.get(key)
+        if record is None:
+            return ("unread",)
+        lines = len(split_lines(record.text))
+        return record.lines.gaps(0, lines) if lines else ()
+
     def applied(self, key: str, before: str, after: str) -> None:
         """The session's own edits turned the editor's text `before` into `after` (raw)."""
         record = self._files.get(key)
@@ -190,6 +199,33 @@ class Freshness:
         record.changed = record.announced = record.lost_untold = False
         record.lost = ""
         record.edited_at = self._now()
+
+    def moved(self, key: str, uri: str, path: Path) -> None:
+        """The session itself had the file renamed; what is known of it goes with it."""
+        record = self._files.pop(key, None)
+        if record is not None:
+            record.key, record.uri, record.path = canonical_key(uri), uri, path
+            record.status, record.edited_at = None, self._now()
+            self._files[record.key] = record
+
+    def removed(self, key: str) -> None:
+        """The session itself had the file deleted."""
+        record = self._files.get(key)
+        if record is not None:
+            self.lose(key, "deleted")
+            record.changed = record.lost_untold = False
+            record.edited_at = self._now()
+
+    def created(self, uri: str, path: Path, text: str) -> None:
+        """The session itself had the file created with this text (LF)."""
+        key = canonical_key(uri)
+        record = self._files.pop(key, None)
+        if record is None:
+            lines = SeenLines().show(0, len(split_lines(text)))
+            record = FileRecord(key, uri, path, text, text, lines)
+        record.edited_at = self._now()
+        self._files[key] = record
+        self._forget()
 
     def untold(self, key: str) -> ForeignChange | None:
         """What others did to a file that the model was not told yet."""

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.kernel.contracts import Tool, ToolOutcome
+from kode_sidecar.kernel.contracts import Tool, ToolCall, ToolOutcome
+from kode_sidecar.tools.contracts import Proposed
 from kode_sidecar.tools.list_files import list_files_tool
 from kode_sidecar.tools.propose_edit import propose_edit_tool
 from kode_sidecar.tools.read_file import read_file_tool
@@ -27,7 +28,7 @@ URIS = (
     "FILE:///etc/passwd",
     "file:",
 )
-Call = Callable[[str], Awaitable[ToolOutcome]]
+Call = Callable[[str], Awaitable[ToolOutcome | Proposed]]
 
 
 @pytest.fixture
@@ -52,21 +53,31 @@ def calls(desk: Desk) -> dict[str, Call]:
         "read": (read_file_tool(space), "path", {}),
         "list": (list_files_tool(space), "directory", {}),
         "search": (search_code_tool(space, ripgrep), "path", {"query": WORD}),
-        "edit": (propose_edit_tool(desk.sets), "path", {"edits": edits}),
+        "edit": (propose_edit_tool(desk.sets.proposals), "path", {"edits": edits}),
     }
-    return {
+    by_tool: dict[str, Call] = {
         name: lambda path, tool=tool, field=field, more=more: call(tool, **{field: path}, **more)
         for name, (tool, field, more) in made.items()
     }
+    use = ToolCall("use", "propose_file", "s-1", "t-1", "m-1")
+    proposals = desk.sets.proposals
+    return by_tool | {
+        "create": lambda path: proposals.propose_create(path, "x\n", use),
+        "move away": lambda path: proposals.propose_move(path, "new.py", use),
+        "move there": lambda path: proposals.propose_move("src/main.py", path, use),
+        "delete": lambda path: proposals.propose_delete(path, use),
+    }
 
 
-TOOLS = ("read", "list", "search", "edit")
+TOOLS = ("read", "list", "search", "edit", "create", "move away", "move there", "delete")
 
 
-async def outcome(run: Call, path: str) -> str:
+async def result(run: Call, path: str) -> str:
     """The error's code, or what the model got to see."""
     try:
-        shown, code = (await run(path)).content, ""
+        outcome = await run(path)
+        shown = outcome.content if isinstance(outcome, ToolOutcome) else repr(outcome)
+        code = ""
     except KodeError as error:
         shown, code = error.message, error.code
     assert SECRET not in shown
@@ -78,7 +89,7 @@ async def test_hostile_strings(desk: Desk, tool: str) -> None:
     run = calls(desk)[tool]
     assert len(HOSTILE) + len(ESCAPES) > 61
     for path in (*HOSTILE, *URIS):
-        assert await outcome(run, path) == "PathOutsideRoots", path
+        assert await result(run, path) == "PathOutsideRoots", path
     assert desk.events == []
 
 
@@ -86,8 +97,8 @@ async def test_hostile_strings(desk: Desk, tool: str) -> None:
 @pytest.mark.parametrize("tool", TOOLS)
 async def test_escapes(desk: Desk, tool: str, make: Callable[[Path], str]) -> None:
     path = make(desk.root)
-    assert await outcome(calls(desk)[tool], path) == "PathOutsideRoots"
-    assert await outcome(calls(desk)["search"], ".")
+    assert await result(calls(desk)[tool], path) == "PathOutsideRoots"
+    assert await result(calls(desk)["search"], ".")
     assert desk.events == []
 
 
@@ -95,7 +106,7 @@ async def test_escapes(desk: Desk, tool: str, make: Callable[[Path], str]) -> No
 async def test_a_hard_link_to_a_file_outside(desk: Desk, tool: str) -> None:
     os.link(desk.root.parent / "outside.txt", desk.root / "hard.txt")
     for path in ("hard.txt", "."):
-        assert "matching line" not in await outcome(calls(desk)[tool], path)
+        assert "matching line" not in await result(calls(desk)[tool], path)
     assert desk.events == []
 
 
@@ -118,8 +129,8 @@ async def test_credentials_are_denied_and_masked(desk: Desk, name: str) -> None:
     link(desk.root / "harmless.txt", desk.root / name)
     run = calls(desk)
     for path in (name, name.upper() if os.name == "nt" else name, "harmless.txt"):
-        assert await outcome(run["read"], path) == "Denied"
-        assert await outcome(run["edit"], path) == "Denied"
+        assert await result(run["read"], path) == "Denied"
+        assert await result(run["edit"], path) == "Denied"
         for place in (path, "."):
-            assert "matching line" not in await outcome(run["search"], place)
+            assert "matching line" not in await result(run["search"], place)
     assert desk.events == []
