@@ -10,7 +10,7 @@ from kode_sidecar.protocol.permission import RuleMatch, RuleView
 from kode_sidecar.workspace.credentials import SECRET_PATTERNS
 from kode_sidecar.workspace.sensitive import REFUSED_PATTERNS, SENSITIVE_PATTERNS
 
-EDIT_TOOLS = frozenset({"propose_edit"})
+EDIT_TOOLS = frozenset({"propose_edit", "propose_file"})
 """What `plan` mode does not offer, and what permission is asked for."""
 
 MAX_RULES = 1_000

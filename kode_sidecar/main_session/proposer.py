@@ -101,6 +101,8 @@ class Proposer:
             else:
                 hunks = self._announcer.text(document, after, call.turn_id, sensitive=sensitive)
         self._freshness.note_edit(document, before, after)
+        if created is not None:
+            self._freshness.applied(document.key, before, after)
         return await self._proposed(hunks, name, before, after, path, call)
 
     async def propose_create(self, path: str, text: str, call: ToolCall) -> Proposed:
@@ -157,6 +159,7 @@ class Proposer:
             before = self._files.view(document).text_lf
             if sensitive and before != shown:
                 raise _other_than_allowed(name)
+            self._watch.look()
             hunks = self._delete(document, call, sensitive=sensitive)
         return await self._proposed(hunks, name, before, "", path, call)
 
