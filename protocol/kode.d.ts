@@ -59,6 +59,18 @@ export interface KodeRequests {
    */
   "kode/changeSet/undo": [UndoParams, UndoResult];
   /**
+   * The files that a session's model has read and edited, and which of them others changed.
+   * Errors: SessionNotFound.
+   */
+  "kode/freshness/get": [FreshnessGetParams, FreshnessGetResult];
+  /**
+   * The permission rules in force in a session, and what each one decided. Errors:
+   * SessionNotFound.
+   */
+  "kode/permission/list": [PermissionListParams, PermissionListResult];
+  /** Make, change or take back one of a session's own rules. Errors: SessionNotFound. */
+  "kode/permission/set": [PermissionSetParams, Empty];
+  /**
    * The models the provider offers to this key, and those behind each logical name. Errors:
    * AuthRequired, ConfigInvalid, Provider, RateLimited.
    */
@@ -463,6 +475,32 @@ export interface UndoParams {
   dryRun?: boolean;
 }
 
+/** `limit` is how many important files to name, 1 to 100. */
+export interface FreshnessGetParams {
+  sessionId: string;
+  limit?: number;
+}
+
+/** The rules of one session. */
+export interface PermissionListParams {
+  sessionId: string;
+}
+
+/**
+ * Make, change or take back the rule of one tool and one pattern; `effect: null` takes
+ * back.
+ *
+ * `pattern` is a path as in `permission.requested.subject`, one with `/**` at its end, or
+ * `**`. An `allow` for a pattern never covers a sensitive file: name that file itself.
+ * Rules are forgotten with the process.
+ */
+export interface PermissionSetParams {
+  sessionId: string;
+  tool: string;
+  pattern: string;
+  effect: "allow" | "ask" | "deny" | null;
+}
+
 /** No params, or no result. */
 export interface Empty {}
 
@@ -798,6 +836,87 @@ export interface UndoResult {
 export interface UndoConflict {
   hunkId: string;
   diff: string;
+}
+
+/**
+ * Both lists have the file that was used last first.
+ *
+ * `important` leaves out dependency folders and files that are gone.
+ */
+export interface FreshnessGetResult {
+  files: FileFreshness[];
+  important: ImportantFile[];
+}
+
+/**
+ * A file that the model has read or edited. Times are those of the latest read and edit.
+ *
+ * `sha256` is over the text the editor, or else the disk, had when it was last looked at
+ * (LF, UTF-8, no BOM); `lines` of that text the model has seen as they are, `staleLines`
+ * are others than it has seen. `mtime` and `size` are the file's, where the text is from
+ * the disk. `changed`: by somebody else since the last read or own edit. `lost`: there is
+ * no text any more.
+ */
+export interface FileFreshness {
+  uri: string;
+  path: string;
+  sha256: string;
+  lines?: LineRange[];
+  staleLines?: LineRange[];
+  readAt?: string;
+  editedAt?: string;
+  mtime?: string;
+  size?: number;
+  changed?: boolean;
+  lost?: "deleted" | "unreadable";
+}
+
+/** Lines from 1 on, `end` inclusive. */
+export interface LineRange {
+  start: number;
+  end: number;
+}
+
+/** A file of the project that was used lately. */
+export interface ImportantFile {
+  uri: string;
+  path: string;
+  usedAt: string;
+}
+
+/**
+ * A denial wins over a permission, a permission over a wish to be asked.
+ *
+ * What no rule covers needs no permission.
+ */
+export interface PermissionListResult {
+  rules: RuleView[];
+}
+
+/**
+ * A rule in force; `reason` says in words where it comes from.
+ *
+ * `source`: `builtIn` rules cannot be changed, `answer` was given to a question, `client`
+ * set by `kode/permission/set`. `tool` is `*` for all tools, `pattern` a path, `…/**` for
+ * all below one, or a name at any depth for `builtIn`. `matches` are the latest questions
+ * it answered, out of `matched`.
+ */
+export interface RuleView {
+  tool: string;
+  pattern: string;
+  effect: "allow" | "ask" | "deny";
+  source: "builtIn" | "answer" | "client";
+  reason: string;
+  setAt?: string;
+  matched?: number;
+  matches?: RuleMatch[];
+}
+
+/** A question that a rule answered; `requestId` is that of `permission.requested`. */
+export interface RuleMatch {
+  subject: string;
+  requestId: string;
+  at: string;
 }
 
 /**
