@@ -1,13 +1,23 @@
 """Files that are not open: only bytes that are understood are edited, the editor is asked first."""
 
+import asyncio
+import codecs
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from kode_sidecar.domain.line_diff import split_lines
+from kode_sidecar.domain.text_edit import Edit, apply_edits, to_lf
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import ToolCall
+from kode_sidecar.main_session.contracts import ApplyAnswer, DocumentEdit
+from kode_sidecar.protocol.change_set import UndoParams
 from kode_sidecar.tools.read_file import ReadFileParams, read_file_tool
 from tests.support.edit_editor import Desk
+from tests.support.edit_texts import lf_edit, texts
 
 TEXT = "第一行\r\n第二行\r\n"
 
@@ -69,3 +79,74 @@ async def test_a_binary_file_stays_one_with_every_setting(tmp_path: Path) -> Non
     with pytest.raises(KodeError) as refused:
         await desk.edit("a.bin", ("a", "b"))
     assert refused.value.code == "NotEditable"
+
+
+# (setting, codec, BOM) of the bytes on disk
+FILES = [
+    (None, "utf-8", b""),
+    (None, "utf-8", codecs.BOM_UTF8),
+    (None, "utf-16-le", codecs.BOM_UTF16_LE),
+    (None, "utf-16-be", codecs.BOM_UTF16_BE),
+    ("gbk", "gbk", b""),
+    ("gb18030", "gb18030", b""),
+    ("utf-16-le", "utf-16-le", b""),
+    ("utf-16-be", "utf-16-be", b""),
+]
+
+
+@given(st.data(), st.sampled_from(FILES), texts(), st.booleans())
+def test_bytes_outside_of_hunks_stay_as_they_are(  # E3
+    data: st.DataObject, file: tuple[str | None, str, bytes], text: str, back: bool
+) -> None:
+    _, codec, _ = file
+    text = text.encode(codec, "ignore").decode(codec)
+    target = data.draw(lf_edit(to_lf(text))).encode(codec, "ignore").decode(codec)
+    # Without a BOM such a file is UTF-8, or binary, to everybody who looks at the bytes.
+    if target != to_lf(text) and (codec != "gbk" or not _is_utf8(text.encode(codec))):
+        with tempfile.TemporaryDirectory() as root:
+            asyncio.run(_edit_on_disk(Path(root).resolve(), file, text, target, back))
+
+
+async def _edit_on_disk(
+    root: Path, file: tuple[str | None, str, bytes], text: str, target: str, back: bool
+) -> None:
+    """Accept every hunk of a closed file; the editor reads, edits and saves it in its encoding."""
+    setting, codec, bom = file
+    desk = Desk(root, file_encoding=setting)
+    path = root / "a.txt"
+    before = bom + text.encode(codec)
+    path.write_bytes(before)
+
+    async def load_edit_and_save(edit: DocumentEdit) -> ApplyAnswer:
+        buffer = desk.editor.open(path, path.read_bytes()[len(bom) :].decode(codec))
+        answer = await desk.editor.obey(edit)
+        path.write_bytes(bom + buffer.text.encode(codec))
+        desk.editor.close(buffer)
+        return answer
+
+    desk.editor.on_apply = load_edit_and_save
+    call = ToolCall("tool-1", "propose_edit", "s-1", "t-1", "m-1")
+    await desk.sets.proposals.propose("a.txt", lambda _document, _text: target, call)
+    base = desk.updates[0].files[0].base
+    assert base is not None
+    assert base.bom is bool(bom)
+    edits: list[Edit] = []
+    for hunk in desk.hunks:
+        assert hunk.range is not None
+        start = sum(map(len, split_lines(text)[: hunk.range.start.line]))
+        edits.append(Edit(start, start + len(hunk.old_text or ""), hunk.new_text or ""))
+    await desk.accept(*(hunk.hunk_id for hunk in desk.hunks))
+    assert path.read_bytes() == bom + apply_edits(text, edits).encode(codec)
+    assert to_lf(path.read_bytes()[len(bom) :].decode(codec)) == target
+    if back:
+        params = UndoParams(change_set_id=desk.change_set_id)
+        assert (await desk.sets.undo(desk.change_set_id, params)).conflicts == ()
+        assert path.read_bytes() == before
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
