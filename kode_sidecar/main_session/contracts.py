@@ -53,8 +53,8 @@ class PermissionQuestion:
 class EditorPort(Protocol):
     """The editor as a session sees it: one ordered stream out, three questions."""
 
-    def publish(self, session_id: str, event: Event) -> None:
-        """Send one event. In order with everything else; never blocks."""
+    def publish(self, session_id: str, events: Sequence[Event]) -> None:
+        """Send events together. In order with everything else; never blocks."""
         ...
 
     def publish_delta(self, delta: BlockDelta) -> None:

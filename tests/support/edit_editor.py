@@ -6,7 +6,7 @@ makes the edits.
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,7 @@ class Editor:
         self.answer: str | None = None
         self.on_apply: Apply = self.obey
 
-    def publish(self, session_id: str, event: Event) -> None: ...
+    def publish(self, session_id: str, events: Sequence[Event]) -> None: ...
 
     def publish_delta(self, delta: BlockDelta) -> None: ...
 
