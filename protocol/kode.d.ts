@@ -410,7 +410,8 @@ export interface ChangeSetRef {
 /**
  * `rest` covers the hunks announced at or before `seenSeq` that `decisions` leaves out.
  *
- * Sensitive hunks are never covered by `rest: accept`. `dryRun` answers without acting.
+ * `rest` needs `seenSeq` unless it is `keep`. Sensitive hunks are never covered by `rest:
+ * accept`. `dryRun` answers without acting.
  */
 export interface DecideParams {
   changeSetId: string;
@@ -693,7 +694,12 @@ export interface TextBase {
   version?: number;
 }
 
-/** Hunk ids by outcome. `verified` is null where the target is not synced by the editor. */
+/**
+ * Hunk ids by outcome; `conflicts` are those in conflict, diverged or superseded.
+ *
+ * `verified` is false where the editor's text shows something else (`diverged`), null where
+ * the editor does not sync the file.
+ */
 export interface DecideResult {
   state: ChangeSetState;
   applied: string[];

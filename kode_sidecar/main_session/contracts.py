@@ -69,6 +69,10 @@ class EditorPort(Protocol):
         """Ask the editor to apply one edit. No time limit; a lost client answers not applied."""
         ...
 
+    def warn(self, line: str) -> None:
+        """Tell whoever develops the editor's side what it does wrong; never on the wire."""
+        ...
+
     async def ask_permission(self, question: PermissionQuestion) -> str | None:
         """Ask the user; the chosen `option_id`, or None when nobody chose in time."""
         ...

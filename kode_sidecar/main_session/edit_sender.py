@@ -103,14 +103,17 @@ class EditSender:
     async def send(self, order: Order) -> dict[str, Outcome]:
         """Apply the order's hunks and say what became of each one."""
         outcomes: dict[str, Outcome] = {}
+        flight = _Flight()
         for _ in range(ATTEMPTS):
-            await self._fly(order, outcomes)
+            flight = await self._fly(order, outcomes)
             if len(outcomes) == len(order.texts):
-                return outcomes
-        missing = (hunk_id for hunk_id in order.texts if hunk_id not in outcomes)
-        return outcomes | dict.fromkeys(missing, Outcome("conflict"))
+                break
+        missing = [hunk_id for hunk_id in order.texts if hunk_id not in outcomes]
+        outcomes |= dict.fromkeys(missing, Outcome("conflict"))
+        self._explain(order.label, flight, outcomes)
+        return outcomes
 
-    async def _fly(self, order: Order, outcomes: dict[str, Outcome]) -> None:
+    async def _fly(self, order: Order, outcomes: dict[str, Outcome]) -> _Flight:
         """One attempt. It ends when the text shows all of it, or some time after the answer."""
         flight = _Flight()
         transmission = self._spawn(self._transmit(flight, order, outcomes))
@@ -126,6 +129,7 @@ class EditSender:
             if flight.document is not None:
                 self._flights.pop(flight.document.key, None)
         self._judge(flight, outcomes)
+        return flight
 
     async def _transmit(self, flight: _Flight, order: Order, outcomes: dict[str, Outcome]) -> None:
         """Build the edit on the text of this moment and send it, with no await in between (O7)."""
@@ -212,6 +216,20 @@ class EditSender:
             outcomes |= dict.fromkeys(rest, Outcome("unconfirmed"))
         else:
             outcomes |= dict.fromkeys(rest, Outcome("conflict"))
+
+    def _explain(self, label: str, flight: _Flight, outcomes: Mapping[str, Outcome]) -> None:
+        """Tell why an edit that was sent is not there: the cause mostly lies in the editor."""
+        states = {outcomes[hunk_id].state for hunk_id in flight.edits}
+        if "diverged" in states:
+            why = "after it the text that the editor reports is another one"
+        elif "conflict" not in states:
+            return
+        elif flight.answer is not None and flight.answer.applied:
+            why = "the editor answered that it is applied, but no didChange shows it"
+        else:
+            reason = flight.answer.reason if flight.answer is not None else None
+            why = f"the editor did not apply it: {reason or 'it gave no reason'}"
+        self._editor.warn(f"workspace/applyEdit, {label}: {why}")
 
     def _live(self, key: str) -> Document | None:
         """The document, if the editor syncs it."""

@@ -78,6 +78,8 @@ _KODE_FIELDS: dict[str, type] = {
     "capabilities": dict,
 }
 
+_JSON_NAMES: dict[type, str] = {list: "array", dict: "object", str: "string", bool: "boolean"}
+
 
 def initialize_result(params: Object, server_version: str) -> Object:
     """The answer to `initialize`.
@@ -170,7 +172,7 @@ def _check_kode(params: Object) -> str:
     path += ".kode"
     for name, expected in _KODE_FIELDS.items():
         if kode.get(name) is not None and not isinstance(kode[name], expected):
-            raise _invalid(f"{path}.{name}")
+            raise _invalid(f"{path}.{name}", expected)
     forbidden = _forbidden_settings(kode.get("settings"), "")
     if forbidden:
         raise KodeError(
@@ -206,9 +208,10 @@ def _forbidden_settings(value: object, prefix: str) -> list[str]:
 def _object(parent: Object, name: str, path: str, *, strict: bool = True) -> Object:
     value = parent.get(name)
     if strict and not isinstance(value, dict | None):
-        raise _invalid(f"{path}.{name}")
+        raise _invalid(f"{path}.{name}", dict)
     return as_object(parent.get(name))
 
 
-def _invalid(path: str) -> KodeError:
-    return KodeError("InvalidParams", f"wrong type at `{path}`", details={"path": path})
+def _invalid(path: str, expected: type) -> KodeError:
+    message = f"Expected `{_JSON_NAMES[expected]}` at `{path}`"
+    return KodeError("InvalidParams", message, details={"path": path})

@@ -81,6 +81,10 @@ class Editor(Projector):
             return ApplyAnswer(applied=False, reason=error.message)
         return ApplyAnswer(applied=result.applied, reason=result.failureReason)
 
+    def warn(self, line: str) -> None:
+        """A line on stderr."""
+        self._connection.log(line, None)
+
     async def ask_permission(self, question: PermissionQuestion) -> str | None:
         """The user's choice, by `kode/permission/request` or LSP's own message request."""
         try:

@@ -49,7 +49,7 @@ def list_files_tool(workspace: Workspace) -> Tool:
         matches = compile_glob(params.pattern or "**")
         starts = workspace.targets(params.directory)
         for start in starts:
-            if not os.path.isdir(start.real):
+            if start.below and not os.path.isdir(start.real):
                 raise KodeError(
                     "InvalidArguments", f"{start.display} is a file. Use read_file to read it."
                 )

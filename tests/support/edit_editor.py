@@ -36,6 +36,7 @@ class Editor:
         self.buffers: dict[str, Buffer] = {}
         self.edits: list[DocumentEdit] = []
         self.questions: list[PermissionQuestion] = []
+        self.warnings: list[str] = []
         self.answer: str | None = None
         self.on_apply: Apply = self.obey
 
@@ -85,6 +86,9 @@ class Editor:
         if edit.uri in self.buffers:
             self.report(self.buffers[edit.uri])
         return ApplyAnswer(applied)
+
+    def warn(self, line: str) -> None:
+        self.warnings.append(line)
 
     async def apply_edit(self, edit: DocumentEdit) -> ApplyAnswer:
         self.edits.append(edit)
