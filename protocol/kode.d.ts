@@ -608,7 +608,8 @@ export interface MessageListResult {
  * One node of a conversation tree.
  *
  * `parentId` is None at a root. `version` counts the siblings that replace each other (an
- * edited prompt is version 2). `createdAt` is RFC 3339 in UTC, `durationMs` wall time.
+ * edited prompt is version 2). `createdAt` is RFC 3339 in UTC, `durationMs` wall time. With
+ * `isApiErrorMessage` the last block is the text of the error that ended its turn.
  */
 export interface Message {
   id: string;
@@ -868,7 +869,11 @@ export interface MessageAdded extends EventBase {
   meta: { [name: string]: unknown };
 }
 
-/** The message is on disk; with what is known only at its end. */
+/**
+ * The message is on disk; with what is known only at its end.
+ *
+ * With `isApiErrorMessage` its last block is the text of the error that ends the turn.
+ */
 export interface MessageCompleted extends EventBase {
   type: "message.completed";
   usage?: Usage;

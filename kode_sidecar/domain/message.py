@@ -126,6 +126,7 @@ class Message(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
 
     `parent_id` is None at a root. `version` counts the siblings that replace each other
     (an edited prompt is version 2). `created_at` is RFC 3339 in UTC, `duration_ms` wall time.
+    With `is_api_error_message` the last block is the text of the error that ended its turn.
     """
 
     id: str
