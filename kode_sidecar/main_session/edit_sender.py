@@ -221,7 +221,7 @@ class EditSender:
         """Tell why an edit that was sent is not there: the cause mostly lies in the editor."""
         states = {outcomes[hunk_id].state for hunk_id in flight.edits}
         if "diverged" in states:
-            why = "after it the text that the editor reports is another one"
+            why = "the text that didChange then tells is not what the edit makes"
         elif "conflict" not in states:
             return
         elif flight.answer is not None and flight.answer.applied:
@@ -229,7 +229,7 @@ class EditSender:
         else:
             reason = flight.answer.reason if flight.answer is not None else None
             why = f"the editor did not apply it: {reason or 'it gave no reason'}"
-        self._editor.warn(f"workspace/applyEdit, {label}: {why}")
+        self._editor.warn(f"workspace/applyEdit `{label}`: {why}")
 
     def _live(self, key: str) -> Document | None:
         """The document, if the editor syncs it."""

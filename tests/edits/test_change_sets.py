@@ -265,7 +265,7 @@ async def test_another_text_in_the_place_is_diverged_and_told(desk: Desk) -> Non
     assert desk.states == {hunk: "diverged"}
     assert "```\nTwo\n```" in str(desk.sets.take_reminders())
     assert len(desk.editor.edits) == 1
-    assert "is another one" in desk.editor.warnings[0]
+    assert "is not what the edit makes" in desk.editor.warnings[0]
 
 
 async def test_an_inserted_line_told_from_inside_its_neighbour_is_recognised(desk: Desk) -> None:
