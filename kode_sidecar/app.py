@@ -23,11 +23,10 @@ from kode_sidecar.main_session import (
 from kode_sidecar.protocol.editor_context import EditorContextParams
 from kode_sidecar.protocol.handshake import (
     DOCTOR_COMMAND,
-    Object,
-    as_object,
     editor_settings,
     kode_options,
 )
+from kode_sidecar.protocol.initialize_check import Object, as_object
 from kode_sidecar.protocol.models import ModelsListResult
 from kode_sidecar.protocol.schema import SchemaGetResult
 from kode_sidecar.protocol.session import DoctorResult, SessionNewParams

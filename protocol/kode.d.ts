@@ -476,7 +476,7 @@ export interface KodeInitializeOptions {
   protocolVersions?: string[] | null;
   client?: ClientInfo | null;
   locale?: string | null;
-  trusted?: boolean;
+  trusted?: boolean | null;
   settings?: EditorSettings | null;
   delivery?: Delivery | null;
   capabilities?: ClientCapabilities | null;
@@ -511,7 +511,7 @@ export interface EditorSettings {
  * at least 1024) travel as their head and a `Blob`.
  */
 export interface Delivery {
-  maxInlineBytes?: number;
+  maxInlineBytes?: number | null;
 }
 
 /**
