@@ -359,7 +359,11 @@ export interface ToolUseBlock extends BlockBase {
   invalidInput?: string | null;
 }
 
-/** The answer to a tool call. `summary` is the collapsed line of a tool card. */
+/**
+ * The answer to a tool call. `summary` is the collapsed line of a tool card.
+ *
+ * `artifact` is the whole output where the model got no more than the beginning of it.
+ */
 export interface ToolResultBlock extends BlockBase {
   type: "tool_result";
   toolUseId: string;
@@ -367,6 +371,7 @@ export interface ToolResultBlock extends BlockBase {
   isError?: boolean;
   status?: ResultStatus;
   summary?: string;
+  artifact?: Blob | null;
 }
 
 /** Without `turnId` whatever turn runs; with it only that one. */

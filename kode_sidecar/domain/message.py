@@ -84,13 +84,17 @@ ResultContent = TextBlock | ImageBlock
 
 
 class ToolResultBlock(BlockBase, frozen=True, kw_only=True, tag="tool_result"):
-    """The answer to a tool call. `summary` is the collapsed line of a tool card."""
+    """The answer to a tool call. `summary` is the collapsed line of a tool card.
+
+    `artifact` is the whole output where the model got no more than the beginning of it.
+    """
 
     tool_use_id: str
     content: tuple[ResultContent, ...] = ()
     is_error: bool = False
     status: ResultStatus = "ok"
     summary: str = ""
+    artifact: Blob | None = None
 
 
 Block = TextBlock | ThinkingBlock | ImageBlock | ResourceBlock | ToolUseBlock | ToolResultBlock

@@ -61,19 +61,21 @@ def _check(value: object, shape: Shape, path: str) -> None:
         if value not in shape:
             raise invalid(path, f"expected one of {', '.join(shape)}")
     elif isinstance(shape, list):
-        if not isinstance(value, list):
+        items = as_list(value)
+        if items is not value:
             raise invalid(path)
-        for index, item in enumerate(as_list(value)):
+        for index, item in enumerate(items):
             _check(item, shape[0], f"{path}[{index}]")
     elif type(value) is not shape:  # to Python a boolean is an integer, to JSON it is not
         raise invalid(path)
 
 
 def _check_members(value: object, members: dict[str, Shape] | dict[str, Leaf], path: str) -> None:
-    if not isinstance(value, dict):
+    options = as_object(value)
+    if options is not value:
         raise invalid(path)
     for name, shape in members.items():
-        member = as_object(value).get(name)
+        member = options.get(name)
         if member is not None:
             _check(member, shape, f"{path}.{name}")
         elif name in _REQUIRED:
