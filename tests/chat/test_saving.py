@@ -89,6 +89,7 @@ def files_of(world: World) -> tuple[Files, io.StringIO]:
 RESPONSES = [answer(EDIT), answer(text("ok"))]
 
 
+@pytest.mark.program
 async def test_a_file_that_is_written_while_the_edit_is_on_its_way(file: Path) -> None:
     async with sidecar(RESPONSES, roots=[file.parent]) as world:
         files, _ = files_of(world)
@@ -107,6 +108,7 @@ async def test_a_file_that_is_written_while_the_edit_is_on_its_way(file: Path) -
         assert len(times) == 2
 
 
+@pytest.mark.program
 async def test_a_file_that_is_written_at_the_last_moment(file: Path) -> None:
     async with sidecar(RESPONSES, roots=[file.parent]) as world:
         files, _ = files_of(world)
@@ -125,6 +127,7 @@ async def test_a_file_that_is_written_at_the_last_moment(file: Path) -> None:
         assert len(times) == 2
 
 
+@pytest.mark.program
 async def test_what_cannot_be_written_was_not_applied(file: Path) -> None:
     async with sidecar(RESPONSES, roots=[file.parent]) as world:
         files, shown = files_of(world)
