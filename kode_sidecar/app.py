@@ -23,11 +23,10 @@ from kode_sidecar.main_session import (
 from kode_sidecar.protocol.editor_context import EditorContextParams
 from kode_sidecar.protocol.handshake import (
     DOCTOR_COMMAND,
-    Object,
-    as_object,
     editor_settings,
     kode_options,
 )
+from kode_sidecar.protocol.initialize_check import Object, as_object
 from kode_sidecar.protocol.models import ModelsListResult
 from kode_sidecar.protocol.schema import SchemaGetResult
 from kode_sidecar.protocol.session import DoctorResult, SessionNewParams
@@ -87,7 +86,8 @@ class _App:
         self._store = FileConversationStore(self._loaded.settings.storage_root, self._saver)
         capabilities = as_object(handover.result.get("capabilities"))
         self._documents = Documents(capabilities["positionEncoding"])  # type: ignore[arg-type]
-        self._roots = _roots(params)
+        self._log = connection.log
+        self._roots = self._paths(_folder_uris(params)) or _root_path(params)
         self._sessions = SessionRegistry(
             self._defaults(), partial(self._new_id, "session"), self._create_records
         )
@@ -237,14 +237,21 @@ class _App:
     def _folders_changed(self, added: Sequence[str], removed: Sequence[str]) -> None:
         gone = [uri_to_path(uri) for uri in removed]
         kept = [path for path in self._roots if path not in gone]
-        new = [path for uri in added if (path := uri_to_path(uri)) and path not in kept]
-        self._roots = [*kept, *new]
+        self._roots = [*kept, *(path for path in self._paths(added) if path not in kept)]
         if self._agent is not None:
             self._agent.workspace.set_roots(self._roots)
 
     def _files_changed(self, changes: Sequence[tuple[str, int]]) -> None:
         """For clients that watch files; nobody else needs to."""
         self._sessions.files_changed([uri for uri, _ in changes])
+
+    def _paths(self, uris: Sequence[str]) -> list[Path]:
+        """The folders that these URIs name; what is left out is told on stderr."""
+        paths = {uri: uri_to_path(uri) for uri in uris}
+        for uri, path in paths.items():
+            if path is None:
+                self._log(f"the folder {uri} is not opened: this is no file URI", None)
+        return [path for path in paths.values() if path is not None]
 
     async def _close(self) -> None:
         await self._sessions.close()
@@ -264,14 +271,16 @@ def _settings(params: Object, env_file: str | None) -> LoadedSettings:
     )
 
 
-def _roots(params: Object) -> list[Path]:
-    """The open folders (LSP `workspaceFolders`, else `rootUri`, else `rootPath`)."""
+def _folder_uris(params: Object) -> list[str]:
+    """The open folders (LSP `workspaceFolders`, else `rootUri`)."""
     folders = params.get("workspaceFolders")
     uris: list[object] = [params.get("rootUri")]
     if isinstance(folders, list):
         uris = [as_object(folder).get("uri") for folder in cast(list[object], folders)]
-    found = [uri_to_path(uri) for uri in uris if isinstance(uri, str)]
-    root_path = params.get("rootPath")
-    if not found and isinstance(root_path, str) and Path(root_path).is_absolute():
-        found = [Path(root_path)]
-    return [path for path in found if path is not None]
+    return [uri for uri in uris if isinstance(uri, str)]
+
+
+def _root_path(params: Object) -> list[Path]:
+    """The folder of a client that knows no URIs (LSP `rootPath`)."""
+    path = params.get("rootPath")
+    return [Path(path)] if isinstance(path, str) and Path(path).is_absolute() else []

@@ -14,6 +14,7 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.framing import FrameDecoder, encode_frame
 from kode_sidecar.protocol.handshake import PROTOCOL_VERSIONS, initialize_result
 from kode_sidecar.protocol.json_rpc import (
+    LOST_FRAMING,
     BadMessage,
     Message,
     error_body,
@@ -114,8 +115,17 @@ def open_door() -> "Handover | int":
                 return answers.finish()
         if decoder.failure is not None:
             answers.put(lost_framing(decoder.failure))
+            _tell(f"{LOST_FRAMING}: {decoder.failure}")
         if decoder.failure is not None or not data:
             return answers.finish()
+
+
+def _tell(line: str) -> None:
+    """A line for whoever develops the client, who may not look at answers without an id."""
+    try:
+        os.write(2, f"kode-sidecar: {line}\n".encode())
+    except OSError:
+        return  # nobody listens
 
 
 class _Leave:
@@ -141,7 +151,7 @@ def _answer(body: bytes, answers: "_Answers") -> "tuple[Message, Message] | type
     params = message.get("params", {})
     try:
         if not isinstance(params, dict):
-            raise KodeError("InvalidParams", "wrong type at `$`", details={"path": "$"})
+            raise KodeError("InvalidParams", "Expected `object` at `$`", details={"path": "$"})
         result = initialize_result(params, __version__)  # type: ignore[reportUnknownArgumentType]
     except KodeError as error:
         versions = {"supportedVersions": list(PROTOCOL_VERSIONS)}

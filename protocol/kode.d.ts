@@ -387,7 +387,11 @@ export interface ToolUseBlock extends BlockBase {
   invalidInput?: string | null;
 }
 
-/** The answer to a tool call. `summary` is the collapsed line of a tool card. */
+/**
+ * The answer to a tool call. `summary` is the collapsed line of a tool card.
+ *
+ * `artifact` is the whole output where the model got no more than the beginning of it.
+ */
 export interface ToolResultBlock extends BlockBase {
   type: "tool_result";
   toolUseId: string;
@@ -395,6 +399,7 @@ export interface ToolResultBlock extends BlockBase {
   isError?: boolean;
   status?: ResultStatus;
   summary?: string;
+  artifact?: Blob | null;
 }
 
 /** Without `turnId` whatever turn runs; with it only that one. */
@@ -443,7 +448,8 @@ export interface ChangeSetRef {
 /**
  * `rest` covers the hunks announced at or before `seenSeq` that `decisions` leaves out.
  *
- * Sensitive hunks are never covered by `rest: accept`. `dryRun` answers without acting.
+ * `rest` needs `seenSeq` unless it is `keep`. Sensitive hunks are never covered by `rest:
+ * accept`. `dryRun` answers without acting.
  */
 export interface DecideParams {
   changeSetId: string;
@@ -553,7 +559,7 @@ export interface KodeInitializeOptions {
   protocolVersions?: string[] | null;
   client?: ClientInfo | null;
   locale?: string | null;
-  trusted?: boolean;
+  trusted?: boolean | null;
   settings?: EditorSettings | null;
   delivery?: Delivery | null;
   capabilities?: ClientCapabilities | null;
@@ -588,7 +594,7 @@ export interface EditorSettings {
  * at least 1024) travel as their head and a `Blob`.
  */
 export interface Delivery {
-  maxInlineBytes?: number;
+  maxInlineBytes?: number | null;
 }
 
 /**
@@ -685,7 +691,8 @@ export interface MessageListResult {
  * One node of a conversation tree.
  *
  * `parentId` is None at a root. `version` counts the siblings that replace each other (an
- * edited prompt is version 2). `createdAt` is RFC 3339 in UTC, `durationMs` wall time.
+ * edited prompt is version 2). `createdAt` is RFC 3339 in UTC, `durationMs` wall time. With
+ * `isApiErrorMessage` the last block is the text of the error that ended its turn.
  */
 export interface Message {
   id: string;
@@ -805,7 +812,12 @@ export interface TextBase {
   version?: number;
 }
 
-/** Hunk ids by outcome. `verified` is null where the target is not synced by the editor. */
+/**
+ * Hunk ids by outcome; `conflicts` are those in conflict, diverged or superseded.
+ *
+ * `verified` is false where the editor's text shows something else (`diverged`), null where
+ * the editor does not sync the file.
+ */
 export interface DecideResult {
   state: ChangeSetState;
   applied: string[];
@@ -1078,7 +1090,11 @@ export interface MessageAdded extends EventBase {
   meta: { [name: string]: unknown };
 }
 
-/** The message is on disk; with what is known only at its end. */
+/**
+ * The message is on disk; with what is known only at its end.
+ *
+ * With `isApiErrorMessage` its last block is the text of the error that ends the turn.
+ */
 export interface MessageCompleted extends EventBase {
   type: "message.completed";
   usage?: Usage;

@@ -31,7 +31,7 @@ connection.onNotification("kode/event", ({ events }) => {
     seq = event.seq ?? seq;
     if (event.type === "block.started") kinds.set(event.blockId, event.block.type);
     if (event.type === "changeSet.updated") changeSets.add(event.changeSetId);
-    if (event.type === "turn.completed") turnIsOver();
+    if (event.type === "turn.completed") turnIsOver(event);
   }
 });
 
@@ -69,10 +69,11 @@ connection.sendNotification("textDocument/didOpen", { textDocument });
 const { sessionId } = await ask("kode/session/new", {});
 const prompt = "The total of the receipt is wrong. Please mend it.";
 await ask("kode/turn/start", { sessionId, input: [{ type: "text", text: prompt }] });
-await turnEnd;
+const { error } = await turnEnd;
 for (const changeSetId of changeSets)
   await ask("kode/changeSet/decide", { changeSetId, rest: "accept", seenSeq: seq });
 console.log("\n\n" + text.replaceAll("\r\n", "\n"));
 await ask("shutdown");
 connection.sendNotification("exit");
-process.exitCode = await exited;
+if (error) console.error(error.message); // it is for the user
+process.exitCode = (await exited) || (error ? 1 : 0);

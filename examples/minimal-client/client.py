@@ -10,7 +10,7 @@ sys.stdout.reconfigure(encoding="utf-8")
 file = Path(sys.argv[1]).resolve() / "src/receipt.js"
 uri = file.as_uri()
 buffer = {"version": 1, "text": "// 未保存 🍵 unsaved\r\n" + file.read_bytes().decode("utf-8")}
-kinds, change_sets, seen, happened = {}, set(), {"seenSeq": 0}, set()
+kinds, change_sets, seen, happened = {}, set(), {"seenSeq": 0}, {}
 sidecar = subprocess.Popen(sys.argv[2:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
@@ -36,7 +36,7 @@ def receive():
         seen["seenSeq"] = event.get("seq", seen["seenSeq"])
         kinds.setdefault(event.get("blockId"), event.get("block", {}).get("type"))
         change_sets.update({event.get("changeSetId")} - {None})
-        happened.add(event["type"])
+        happened[event["type"]] = event.get("error", {}).get("message")
     for delta in params.get("deltas", ()):  # kode/delta
         print(delta["add"] if kinds[delta["blockId"]] == "text" else "", end="", flush=True)
     if message.get("method") == "workspace/applyEdit":
@@ -76,4 +76,4 @@ for name in change_sets:
 print("\n\n" + buffer["text"].replace("\r\n", "\n"))
 request(5, "shutdown")
 send(method="exit")
-sys.exit(sidecar.wait())
+sys.exit(happened["turn.completed"] or sidecar.wait())  # the turn's error is for the user

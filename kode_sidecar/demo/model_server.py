@@ -136,7 +136,7 @@ class ModelServer:
                 return self._chat(request)
             case method, path:
                 text = f"{method} {path} is not served here"
-                return failure(404, "resource_not_found_error", text)
+                return failure(404, "url_not_found", text)
 
     def _chat(self, request: RecordedRequest) -> RecordedResponse:
         asked: dict[str, Any] = request.body or {}

@@ -30,7 +30,8 @@ async def serve_model(options: DemoOptions, out: TextIO | None = None) -> int:
         lines = (
             "# A recorded model answers here until you press Ctrl-C. Open this folder as root:",
             f"# {stage.project}",
-            "# and give the sidecar this environment, or these lines by `serve --env-file`:",
+            "# and give the sidecar this environment, or these lines by `serve --env-file`.",
+            "# Every prompt gets two edits of src/receipt.js proposed, as it is in that folder.",
             f"KIMI_BASE_URL={model.base_url}",
             "KIMI_API_KEY=recorded",
             f"KODE_HOME={stage.home}",

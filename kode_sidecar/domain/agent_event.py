@@ -84,7 +84,10 @@ class MessageAdded(EventBase, frozen=True, kw_only=True, tag="message.added"):
 
 
 class MessageCompleted(EventBase, frozen=True, kw_only=True, tag="message.completed"):
-    """The message is on disk; with what is known only at its end."""
+    """The message is on disk; with what is known only at its end.
+
+    With `is_api_error_message` its last block is the text of the error that ends the turn.
+    """
 
     usage: Usage | None = None
     cost: Cost | None = None

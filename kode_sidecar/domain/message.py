@@ -84,13 +84,17 @@ ResultContent = TextBlock | ImageBlock
 
 
 class ToolResultBlock(BlockBase, frozen=True, kw_only=True, tag="tool_result"):
-    """The answer to a tool call. `summary` is the collapsed line of a tool card."""
+    """The answer to a tool call. `summary` is the collapsed line of a tool card.
+
+    `artifact` is the whole output where the model got no more than the beginning of it.
+    """
 
     tool_use_id: str
     content: tuple[ResultContent, ...] = ()
     is_error: bool = False
     status: ResultStatus = "ok"
     summary: str = ""
+    artifact: Blob | None = None
 
 
 Block = TextBlock | ThinkingBlock | ImageBlock | ResourceBlock | ToolUseBlock | ToolResultBlock
@@ -126,6 +130,7 @@ class Message(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
 
     `parent_id` is None at a root. `version` counts the siblings that replace each other
     (an edited prompt is version 2). `created_at` is RFC 3339 in UTC, `duration_ms` wall time.
+    With `is_api_error_message` the last block is the text of the error that ended its turn.
     """
 
     id: str

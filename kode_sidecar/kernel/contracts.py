@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from kode_sidecar.domain.agent_event import BlockDelta, Event, StopReason
 from kode_sidecar.domain.error_info import ErrorInfo
-from kode_sidecar.domain.message import Block, Message, Role, Usage
+from kode_sidecar.domain.message import Blob, Block, Message, Role, Usage
 from kode_sidecar.domain.model_event import ModelEvent
 
 ToolChoice = Literal["auto", "none", "required"]
@@ -145,7 +145,7 @@ class Tool:
     read_only: bool = False
 
 
-ArtifactSink = Callable[[str], str]
+ArtifactSink = Callable[[str], Blob]
 """Stores a large text and returns the name under which the user finds it."""
 
 

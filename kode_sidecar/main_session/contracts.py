@@ -74,8 +74,8 @@ class PermissionQuestion:
 class EditorPort(Protocol):
     """The editor as a session sees it: one ordered stream out, a few questions."""
 
-    def publish(self, session_id: str, event: Event) -> None:
-        """Send one event. In order with everything else; never blocks."""
+    def publish(self, session_id: str, events: Sequence[Event]) -> None:
+        """Send events together. In order with everything else; never blocks."""
         ...
 
     def publish_delta(self, delta: BlockDelta) -> None:
@@ -96,6 +96,10 @@ class EditorPort(Protocol):
 
     async def open_document(self, uri: str) -> bool:
         """Ask the editor to open a file; False where it cannot. `didOpen` comes by itself."""
+        ...
+
+    def warn(self, line: str) -> None:
+        """Tell whoever develops the editor's side what it does wrong; never on the wire."""
         ...
 
     async def ask_permission(self, question: PermissionQuestion) -> str | None:

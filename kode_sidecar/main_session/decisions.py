@@ -41,6 +41,12 @@ def choose(change_set: ChangeSet, params: DecideParams) -> dict[str, HunkDecisio
         )
     named = _named(change_set, params)
     if params.rest != "keep":
+        if params.seen_seq < 1:
+            raise KodeError(
+                "InvalidParams",
+                f"$.seenSeq: `rest: {params.rest}` needs the last `seq` that you have seen; "
+                "hunks announced after it are left alone.",
+            )
         for hunk in change_set.hunks.values():
             waits = hunk.state == "proposed" and hunk.announced <= params.seen_seq
             needs_name = "sensitive" in hunk.flags or hunk.repairs is not None

@@ -56,7 +56,10 @@ class Outcome:
 
 @dataclass
 class _Flight:
-    """One edit on its way. `lost`: its document was closed or went out of step."""
+    """One edit on its way. `lost`: its document was closed or went out of step.
+
+    `answered`: it was, or it needed no answer.
+    """
 
     settled: asyncio.Event = field(default_factory=asyncio.Event)
     document: Document | None = None
@@ -65,6 +68,7 @@ class _Flight:
     edits: Mapping[str, Edit] = field(default_factory=dict[str, Edit])
     answer: ApplyAnswer | None = None
     lost: bool = False
+    answered: bool = False
 
 
 class EditSender:
@@ -107,18 +111,18 @@ class EditSender:
     async def send(self, order: Order) -> dict[str, Outcome]:
         """Apply the order's hunks and say what became of each one."""
         outcomes: dict[str, Outcome] = {}
+        flight = _Flight()
         for _ in range(ATTEMPTS):
-            answered = await self._fly(order, outcomes)
-            if len(outcomes) == len(order.texts) or not answered:
+            flight = await self._fly(order, outcomes)
+            if len(outcomes) == len(order.texts) or not flight.answered:
                 break
-        missing = (hunk_id for hunk_id in order.texts if hunk_id not in outcomes)
-        return outcomes | dict.fromkeys(missing, Outcome("conflict"))
+        missing = [hunk_id for hunk_id in order.texts if hunk_id not in outcomes]
+        outcomes |= dict.fromkeys(missing, Outcome("conflict"))
+        self._explain(order.label, flight, outcomes)
+        return outcomes
 
-    async def _fly(self, order: Order, outcomes: dict[str, Outcome]) -> bool:
-        """One attempt; whether it was answered, or needed no answer.
-
-        It ends when the text shows all of it, or some time after the answer.
-        """
+    async def _fly(self, order: Order, outcomes: dict[str, Outcome]) -> _Flight:
+        """One attempt. It ends when the text shows all of it, or some time after the answer."""
         flight = _Flight()
         transmission = self._spawn(self._transmit(flight, order, outcomes))
         settled = self._spawn(flight.settled.wait())
@@ -139,7 +143,8 @@ class EditSender:
                 self._watch.landed(flight.document.key)
         self._judge(flight, outcomes)
         self._tell_watch(flight, outcomes)
-        return transmission.done() or flight.settled.is_set()
+        flight.answered = transmission.done() or flight.settled.is_set()
+        return flight
 
     def _tell_watch(self, flight: _Flight, outcomes: Mapping[str, Outcome]) -> None:
         """What was done of a flight is no change by others."""
@@ -271,6 +276,20 @@ class EditSender:
         ]
         self._overlay.track(document, hunks)
         return [hunk.id for hunk in hunks]
+
+    def _explain(self, label: str, flight: _Flight, outcomes: Mapping[str, Outcome]) -> None:
+        """Tell why an edit that was sent is not there: the cause mostly lies in the editor."""
+        states = {outcomes[hunk_id].state for hunk_id in flight.edits}
+        if "diverged" in states:
+            why = "the text that didChange then tells is not what the edit makes"
+        elif "conflict" not in states:
+            return
+        elif flight.answer is not None and flight.answer.applied:
+            why = "the editor answered that it is applied, but no didChange shows it"
+        else:
+            reason = flight.answer.reason if flight.answer is not None else None
+            why = f"the editor did not apply it: {reason or 'it gave no reason'}"
+        self._editor.warn(f"workspace/applyEdit `{label}`: {why}")
 
     def _live(self, key: str) -> Document | None:
         """The document, if the editor syncs it."""

@@ -177,7 +177,7 @@ class Session:
         turn = self._turn
         if turn is None or turn.ending or turn_id not in (None, turn.id):
             return False
-        self.stream.cancelling = True
+        self.stream.cancel()
         if turn.running and turn.task is not None:
             # A task that has not begun would never reach its own clean-up; its first
             # `flow` ends it instead.
@@ -338,7 +338,7 @@ class Session:
         turn.ending = True
         self._stopped_at_limit = end.stop_reason == "max_tool_rounds"
         self._totals.add(turn.context.totals)
-        self.stream.hold()
+        self.stream.hold_end()
         try:
             self._keep_unsent(turn)
         except KodeError as error:

@@ -82,6 +82,10 @@ class SessionRegistry:
             self._sessions[session_id] = self._run(self._new.pop(session_id))
         return self._sessions[session_id]
 
+    def get_now(self, session_id: str) -> "Session | None":
+        """A session that runs already, unless others wait for theirs: nobody is overtaken (O10)."""
+        return None if self._order.locked() else self._sessions.get(session_id)
+
     def meta_of(self, session_id: str) -> ConversationMeta | None:
         """The head of a session of this process; None for any other."""
         if session_id in self._new:

@@ -1,7 +1,9 @@
 """A session's events: numbered, on disk, then sent, in one order."""
 
 import asyncio
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterable
+from itertools import groupby
+from typing import TYPE_CHECKING, Protocol, cast
 
 import msgspec
 
@@ -47,7 +49,7 @@ class SessionStream:
         self._released.set()
         self._failure: KodeError | None = None
         self.seq = seq
-        self.cancelling = False
+        self._cancelling = False
 
     def __call__(self, event: Event | BlockDelta) -> int:
         """Store and publish; the event's `seq`, 0 for what is not stored."""
@@ -69,7 +71,7 @@ class SessionStream:
 
     async def flow(self) -> None:
         """Wait for room downstream. Raises as `kernel.contracts.Emit.flow` says."""
-        if self.cancelling:
+        if self._cancelling:
             raise asyncio.CancelledError
         if self._failure is not None:
             raise self._failure
@@ -82,14 +84,29 @@ class SessionStream:
         self._holds += 1
         self._released.clear()
 
+    def cancel(self) -> None:
+        """The turn is to end: `flow` raises, and what it still says is held, to go out together."""
+        if not self._cancelling:
+            self._cancelling = True
+            self.hold()
+
+    def hold_end(self) -> None:
+        """`hold` for the end of a turn; for one that is being cancelled it is in force already."""
+        if not self._cancelling:
+            self.hold()
+
     def release(self) -> None:
-        """End one hold; with the last one publish what was held, in order."""
+        """End one hold; with the last one publish what was held, in order and together."""
         self._holds -= 1
         if self._holds:
             return
         held, self._held = self._held, []
-        for event in held:
-            self._publish(event)
+        for is_delta, run in groupby(held, lambda event: isinstance(event, BlockDelta)):
+            if is_delta:
+                for delta in run:
+                    self._publish(delta)
+            else:
+                self._editor.publish(self._session_id, tuple(cast(Iterable[Event], run)))
         self._released.set()
 
     async def published(self) -> None:
@@ -99,7 +116,7 @@ class SessionStream:
     def recover(self) -> None:
         """A new turn may try the journal again."""
         self._failure = None
-        self.cancelling = False
+        self._cancelling = False
 
     def not_saved(self, error: KodeError) -> None:
         """Tell the user, and let `flow` stop whatever still runs."""
@@ -116,4 +133,4 @@ class SessionStream:
         if isinstance(event, BlockDelta):
             self._editor.publish_delta(event)
         else:
-            self._editor.publish(self._session_id, event)
+            self._editor.publish(self._session_id, (event,))

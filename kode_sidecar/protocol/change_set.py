@@ -27,7 +27,8 @@ class HunkDecision(Struct, frozen=True, kw_only=True, rename="camel", omit_defau
 class DecideParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """`rest` covers the hunks announced at or before `seen_seq` that `decisions` leaves out.
 
-    Sensitive hunks are never covered by `rest: accept`. `dry_run` answers without acting.
+    `rest` needs `seen_seq` unless it is `keep`. Sensitive hunks are never covered by
+    `rest: accept`. `dry_run` answers without acting.
     """
 
     change_set_id: str
@@ -38,7 +39,11 @@ class DecideParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defau
 
 
 class DecideResult(Struct, frozen=True, kw_only=True):
-    """Hunk ids by outcome. `verified` is null where the target is not synced by the editor."""
+    """Hunk ids by outcome; `conflicts` are those in conflict, diverged or superseded.
+
+    `verified` is false where the editor's text shows something else (`diverged`), null where the
+    editor does not sync the file.
+    """
 
     state: ChangeSetState
     applied: tuple[str, ...] = ()

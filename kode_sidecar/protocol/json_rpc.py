@@ -9,6 +9,7 @@ import json
 from kode_sidecar.errors import KodeError
 
 JSONRPC = "2.0"
+LOST_FRAMING = "lost the frame boundary"
 Message = dict[str, object]
 
 
@@ -99,7 +100,7 @@ def error_body(request_id: int | str | None, error: KodeError, **data: object) -
 
 def lost_framing(failure: ValueError) -> bytes:
     """The last thing said before the process ends: the input can no longer be cut into frames."""
-    return error_body(None, KodeError("ParseError", f"lost the frame boundary: {failure}"))
+    return error_body(None, KodeError("ParseError", f"{LOST_FRAMING}: {failure}"))
 
 
 def result_body(request_id: int | str, result: object) -> bytes:

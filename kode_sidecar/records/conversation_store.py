@@ -12,6 +12,7 @@ import msgspec
 from kode_sidecar.domain.agent_event import Event
 from kode_sidecar.domain.message import Message
 from kode_sidecar.errors import KodeError
+from kode_sidecar.records.artifacts import read_artifact
 from kode_sidecar.records.conversation_files import JOURNAL_FILE, MESSAGES_FILE, ConversationFiles
 from kode_sidecar.records.conversation_meta import META_FILE, ConversationMeta, read_meta
 from kode_sidecar.records.journal import read_events
@@ -99,6 +100,15 @@ class ConversationStore(Protocol):
         """
         ...
 
+    def read_artifact(
+        self, conversation_id: str, artifact_id: str, offset: int, length: int
+    ) -> tuple[int, bytes] | None:
+        """The size of an artifact and the bytes from `offset` on; None if there is none.
+
+        Blocks while it reads. Raises KodeError `SessionNotFound`.
+        """
+        ...
+
     def head(self, conversation_id: str) -> ConversationMeta:
         """The meta alone; of the messages nothing is read unless it is missing or damaged.
 
@@ -169,6 +179,12 @@ class FileConversationStore:
     def load_events(self, conversation_id: str) -> Sequence[Event]:
         """As `ConversationStore.load_events` says."""
         return read_events(self._path(conversation_id) / JOURNAL_FILE)[0]
+
+    def read_artifact(
+        self, conversation_id: str, artifact_id: str, offset: int, length: int
+    ) -> tuple[int, bytes] | None:
+        """As `ConversationStore.read_artifact` says."""
+        return read_artifact(self._path(conversation_id), artifact_id, offset, length)
 
     def head(self, conversation_id: str) -> ConversationMeta:
         """As `ConversationStore.head` says."""

@@ -2,8 +2,9 @@
 
 import errno
 import os
+import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,10 +20,16 @@ T = TypeVar("T")
 
 @dataclass
 class DiskCounter:
-    """How often the disk was asked. Writes count on the loop, fsyncs on the saving thread."""
+    """How often the disk was asked. Writes count on the loop, fsyncs on the saving threads."""
 
     writes: int = 0
     fsyncs: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    def count_fsync(self) -> None:
+        """One more; from any thread."""
+        with self._lock:
+            self.fsyncs += 1
 
 
 @dataclass(frozen=True)
@@ -80,7 +87,7 @@ class JsonlFile:
             os.fsync(self._fd)
         except OSError as error:
             raise not_saved(self.name, error) from None
-        self._counter.fsyncs += 1
+        self._counter.count_fsync()
         self._synced = written
 
     def close(self) -> None:

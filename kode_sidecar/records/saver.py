@@ -1,4 +1,4 @@
-"""The one thread that waits for the disk, so that the event loop never does.
+"""The threads that wait for the disk, so that the event loop never does.
 
 "Saved" in the protocol means: a request to `Saver.save` was answered.
 """
@@ -6,8 +6,9 @@
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from queue import SimpleQueue
 from typing import Protocol
 
 from kode_sidecar.errors import KodeError
@@ -46,9 +47,16 @@ class _Request:
 
 
 class Saver:
-    """Saves files on its own thread; requests that wait together share their fsyncs."""
+    """Saves files on its own thread; requests that wait together share their fsyncs.
+
+    The files of a request are synced side by side: a file system makes one commit of that, and
+    two in a row cost twice the time. So none is known to be saved before all are.
+    """
 
     def __init__(self) -> None:
+        self._beside: SimpleQueue[Sequence[Syncable] | None] = SimpleQueue()
+        self._synced_beside: SimpleQueue[dict[Syncable, Exception | None]] = SimpleQueue()
+        threading.Thread(target=self._sync_beside, name="saver-beside", daemon=True).start()
         self._changed = threading.Condition()
         self._requests: list[_Request] = []
         self._jobs: dict[Hashable, Job] = {}
@@ -57,7 +65,7 @@ class Saver:
         self._thread.start()
 
     def save(self, *files: Syncable) -> asyncio.Future[None]:
-        """Sync `files` in this order; done when all that was written to them before is saved.
+        """Sync `files`; done when all that was written to them before is saved.
 
         Call it on the event loop. The future fails with KodeError `Storage`.
         """
@@ -87,13 +95,30 @@ class Saver:
             self._closing = True
             self._changed.notify()
         self._thread.join(timeout_s)
+        self._beside.put(None)
 
     def _run(self) -> None:
         while not self._done():
             requests, jobs = self._next()
-            _answer(requests)
+            self._answer(requests)
             for job in jobs:
                 _failure_of(job)
+
+    def _answer(self, requests: Sequence["_Request"]) -> None:
+        files = list(dict.fromkeys(file for request in requests for file in request.files))
+        beside = files[1::2]
+        if beside:
+            self._beside.put(beside)
+        failures = _sync(files[::2])
+        if beside:
+            failures |= self._synced_beside.get()
+        for request in requests:
+            errors = (failures[file] for file in request.files)
+            request.answer(next((error for error in errors if error is not None), None))
+
+    def _sync_beside(self) -> None:
+        while (files := self._beside.get()) is not None:
+            self._synced_beside.put(_sync(files))
 
     def _done(self) -> bool:
         with self._changed:
@@ -114,15 +139,8 @@ class Saver:
             return requests, jobs
 
 
-def _answer(requests: Iterable[_Request]) -> None:
-    failures: dict[Syncable, Exception | None] = {}
-    for request in requests:
-        for file in request.files:
-            if file not in failures:
-                failures[file] = _failure_of(file.sync)
-    for request in requests:
-        errors = (failures[file] for file in request.files)
-        request.answer(next((error for error in errors if error is not None), None))
+def _sync(files: Sequence[Syncable]) -> dict[Syncable, Exception | None]:
+    return {file: _failure_of(file.sync) for file in files}
 
 
 def _failure_of(action: Job) -> Exception | None:

@@ -38,7 +38,7 @@ def replace_file(
                 if durable:
                     file.flush()
                     os.fsync(file.fileno())
-                    counter.fsyncs += 1
+                    counter.count_fsync()
             _replace(temporary, path)
         except BaseException:
             with contextlib.suppress(OSError):
@@ -57,7 +57,7 @@ def sync_folder(folder: Path, counter: DiskCounter) -> None:
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(fd)
-        counter.fsyncs += 1
+        counter.count_fsync()
     except OSError as error:
         if error.errno not in _NO_FOLDER_SYNC:
             raise

@@ -9,7 +9,7 @@ from msgspec import Raw, UnsetType
 
 from kode_sidecar.domain.agent_event import BlockDelta
 from kode_sidecar.errors import KodeError
-from kode_sidecar.protocol.json_rpc import BadMessage, lost_framing
+from kode_sidecar.protocol.json_rpc import LOST_FRAMING, BadMessage, lost_framing
 from kode_sidecar.protocol.wire import Incoming, MessageId, Notification
 from kode_sidecar.server import codec
 from kode_sidecar.server.incoming_requests import IncomingRequests, Log, Reply
@@ -57,7 +57,8 @@ class Connection:
     `Reply`. Messages are handled in arrival order up to a handler's first await (O10). Its
     KodeError is the error answer; any other exception answers InternalError without details.
     `on_broken_sync(uri)` hears of document sync messages that could not be decoded or applied;
-    None when even the URI is unknown. `on_exit()` is called for `exit`.
+    None when even the URI is unknown. `on_exit()` is called for `exit`. `log(line, error)` tells
+    whoever develops the client; nothing of it is on the wire.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class Connection:
         self._incoming = requests
         self._outgoing = OutgoingRequests(outbox.put)
         self._lane = lane
-        self._log = log
+        self.log = log
         self._on_exit = on_exit
         self._requests: dict[str, _Route] = {}
         self._notifications: dict[str, _Route] = {}
@@ -151,6 +152,7 @@ class Connection:
         if isinstance(item, EndOfInput):
             if item.failure is not None:
                 self._outbox.put(lost_framing(item.failure))
+                self.log(f"{LOST_FRAMING}: {item.failure}", None)
             self._input_ended.set()
             return False
         try:
@@ -226,7 +228,7 @@ class Connection:
         try:
             result = route.handler(route.decoder.decode(params))
         except KodeError as error:
-            self._log(f"{method} was dropped: {error.message}", None)
+            self.log(f"{method} was dropped: {error.message}", None)
             broken()
             return False
         except Exception as error:

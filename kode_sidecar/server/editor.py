@@ -46,7 +46,7 @@ class ClientProfile:
     @property
     def permission_requests(self) -> bool:
         """Does it answer `kode/permission/request`?"""
-        return "permission" in self._kode
+        return self._kode.get("permission") is not None
 
     @property
     def work_done_progress(self) -> bool:
@@ -106,6 +106,10 @@ class Editor(Projector):
         except KodeError as error:
             return ApplyAnswer(applied=False, reason=error.message)
         return ApplyAnswer(applied=result.applied, reason=result.failureReason)
+
+    def warn(self, line: str) -> None:
+        """A line on stderr."""
+        self._connection.log(line, None)
 
     async def ask_permission(self, question: PermissionQuestion) -> str | None:
         """The user's choice, by `kode/permission/request` or LSP's own message request."""

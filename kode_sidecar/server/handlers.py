@@ -1,6 +1,6 @@
 """What the fast lane answers: document sync and `kode/*`, each in a line or two."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 from kode_sidecar.main_session import SessionCatalog, SessionRegistry, StoredMessages
@@ -151,7 +151,15 @@ class Handlers:
         result, release = await session.start_turn(params)
         return Reply(result, after=release)
 
-    async def _turn_cancel(self, params: TurnCancelParams) -> TurnCancelResult:
+    def _turn_cancel(
+        self, params: TurnCancelParams
+    ) -> TurnCancelResult | Coroutine[Any, Any, TurnCancelResult]:
+        session = self._sessions.get_now(params.session_id)
+        if session is None:
+            return self._turn_cancel_later(params)
+        return TurnCancelResult(cancelled=session.cancel(params.turn_id))
+
+    async def _turn_cancel_later(self, params: TurnCancelParams) -> TurnCancelResult:
         session = await self._sessions.get(params.session_id)
         return TurnCancelResult(cancelled=session.cancel(params.turn_id))
 

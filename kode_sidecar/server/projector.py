@@ -1,5 +1,7 @@
 """Session events on their way to the wire: `kode/event` and `kode/delta`."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from kode_sidecar.domain.agent_event import BlockCompleted, BlockDelta, Event
@@ -25,12 +27,13 @@ class Projector:
         self._max_inline_bytes = max_inline_bytes
         self._progress = progress
 
-    def publish(self, session_id: str, event: Event) -> None:
-        """One event, one notification."""
+    def publish(self, session_id: str, events: Sequence[Event]) -> None:
+        """Events that go together, one notification."""
         if self._progress is not None:
-            self._progress.follow(event)
-        params = EventParams(session_id=session_id, events=(self._shortened(session_id, event),))
-        self._connection.notify("kode/event", params)
+            for event in events:
+                self._progress.follow(event)
+        shortened = tuple(self._shortened(session_id, event) for event in events)
+        self._connection.notify("kode/event", EventParams(session_id=session_id, events=shortened))
 
     def publish_delta(self, delta: BlockDelta) -> None:
         """Growth of a block; the outbox merges it with what is unsent."""

@@ -16,8 +16,9 @@ MAX_MESSAGE_CHARS = 120
 class TurnProgress:
     """One progress for each turn; its token is the turn's id.
 
-    The client is asked for it first, and it begins when the client has agreed, unless the turn is
-    over by then. Its end comes before `turn.completed` (O2).
+    The client is asked for it first, and it begins when the client has agreed; its end comes
+    before `turn.completed` (O2). Where the turn is over by then it ends as it begins: a client
+    keeps a token that it agreed to until it hears the end of it.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -42,15 +43,20 @@ class TurnProgress:
             self._tell(event.turn_id, {"kind": "report", "message": message})
 
     async def _begin(self, turn_id: str) -> None:
-        token = {"token": turn_id}
+        if turn_id not in self._begun:
+            return  # over before anybody was asked
         try:
-            await self._connection.request("window/workDoneProgress/create", token, Any)
+            await self._connection.request(
+                "window/workDoneProgress/create", {"token": turn_id}, Any
+            )
         except KodeError:
             self._begun.pop(turn_id, None)
             return
+        self._tell(turn_id, {"kind": "begin", "title": TITLE, "cancellable": True})
         if turn_id in self._begun:
             self._begun[turn_id] = True
-            self._tell(turn_id, {"kind": "begin", "title": TITLE, "cancellable": True})
+        else:
+            self._tell(turn_id, {"kind": "end"})
 
     def _tell(self, turn_id: str, value: dict[str, Any]) -> None:
         self._connection.notify("$/progress", {"token": turn_id, "value": value})

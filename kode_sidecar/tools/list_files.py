@@ -54,7 +54,7 @@ def list_files_tool(workspace: Workspace, added: Places = tuple, removed: Places
         matches = compile_glob(params.pattern or "**")
         starts = workspace.targets(params.directory)
         for start in starts:
-            if not os.path.isdir(start.real):
+            if start.below and not os.path.isdir(start.real):
                 raise KodeError(
                     "InvalidArguments", f"{start.display} is a file. Use read_file to read it."
                 )

@@ -250,6 +250,9 @@ class Search:
                 seen += 1
             return seen <= query.max_results
 
+        if not target.root.real.is_dir():
+            result.cut = result.cut or f"the folder {target.root.name} does not exist"
+            return None
         cut = await self._ripgrep.run(
             disk_arguments(query, target, encoding), accept, folder=target.root.real
         )

@@ -164,6 +164,23 @@ async def test_an_edit_that_never_arrives_is_a_conflict(desk: Desk) -> None:
     assert result.conflicts == (desk.hunks[0].hunk_id,)
     assert len(desk.editor.edits) == 2
     assert buffer.text == TEXT
+    (warning,) = desk.editor.warnings
+    assert "a.txt" in warning
+    assert "no didChange shows it" in warning
+
+
+async def test_the_reason_of_a_refused_edit_is_told(desk: Desk) -> None:
+    open_text(desk)
+
+    async def refuse(edit: DocumentEdit) -> ApplyAnswer:
+        return ApplyAnswer(False, "the buffer is read-only")
+
+    desk.editor.on_apply = refuse
+    await desk.edit("a.txt", ("two", "TWO"))
+    await desk.accept(desk.hunks[0].hunk_id)
+    assert desk.states == {desk.hunks[0].hunk_id: "conflict"}
+    (warning,) = desk.editor.warnings
+    assert warning.endswith("the editor did not apply it: the buffer is read-only")
 
 
 async def test_a_refusal_does_not_cost_the_wait_of_a_yes(tmp_path: Path) -> None:
@@ -248,6 +265,7 @@ async def test_a_stale_version_is_rebased_and_sent_again(desk: Desk) -> None:
     assert desk.states == {desk.hunks[0].hunk_id: "applied"}
     assert buffer.text == "zero\n" + TEXT.replace("two", "TWO")
     assert [edit.version for edit in desk.editor.edits] == [1, 2]
+    assert desk.editor.warnings == []
 
 
 @pytest.mark.parametrize("style", ["minimal", "descending", "whole", "one_span"])
@@ -287,6 +305,7 @@ async def test_another_text_in_the_place_is_diverged_and_told(desk: Desk) -> Non
     assert desk.states[hunk] == "diverged"
     assert "```\nTwo\n```" in str(desk.sets.take_reminders())
     assert len(desk.editor.edits) == 1
+    assert "is not what the edit makes" in desk.editor.warnings[0]
 
 
 async def test_a_repair_is_offered_to_the_user_and_not_shown_to_the_model(desk: Desk) -> None:
@@ -543,6 +562,11 @@ async def test_wrong_decisions_name_their_place(desk: Desk) -> None:
             await desk.decide(decision)
         assert wrong.value.code == "InvalidParams"
         assert place in wrong.value.message
+    for rest in ("accept", "reject"):
+        with pytest.raises(KodeError) as unseen:
+            await desk.decide(rest=rest)
+        assert unseen.value.code == "InvalidParams"
+        assert unseen.value.message.startswith("$.seenSeq: ")
     with pytest.raises(KodeError) as unknown:
         await desk.sets.decide(DecideParams(change_set_id="nope"))
     assert unknown.value.code == "ChangeSetNotFound"

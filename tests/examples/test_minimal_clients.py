@@ -4,7 +4,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from tests.support.sidecar import HANG_SECONDS
 pytestmark = pytest.mark.program
 
 EXAMPLE = ROOT / "examples" / "minimal-client"
+CLIENTS = ("client.py", "client.mjs")
 ACCEPTED = [
     "// 未保存 🍵 unsaved",
     "    /* 🧮 小计 */ sum += priceOf(name) * count;",
@@ -35,7 +36,7 @@ def served(tmp_path: Path) -> Iterator[tuple[Path, dict[str, str]]]:
     ) as model:
         assert model.stdout is not None
         try:
-            lines = [model.stdout.readline().rstrip("\n") for _ in range(6)]
+            lines = [model.stdout.readline().rstrip("\n") for _ in range(7)]
             told = dict(line.split("=", 1) for line in lines if not line.startswith("#"))
             yield Path(lines[1].removeprefix("# ")), {**environment, **told}
         finally:
@@ -43,26 +44,30 @@ def served(tmp_path: Path) -> Iterator[tuple[Path, dict[str, str]]]:
 
 
 def run(
-    command: Sequence[str], served: tuple[Path, Mapping[str, str]], **environment: str
-) -> list[str]:
-    """Run a client twice, for the recorded model answers for ever; the lines of both."""
+    name: str, served: tuple[Path, Mapping[str, str]], **environment: str
+) -> "subprocess.CompletedProcess[str]":
+    """Run the client of that name to its end."""
     project, told = served
+    command, modules = [sys.executable], {}
+    if name.endswith(".mjs"):
+        command, modules = node(), {"NODE_PATH": str(node_modules(EXAMPLE))}
+    return subprocess.run(
+        [*command, str(EXAMPLE / name), str(project), *PROGRAM],
+        env={**told, **modules, **environment},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=HANG_SECONDS,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_a_whole_turn(name: str, served: tuple[Path, dict[str, str]]) -> None:  # E1
     lines: list[str] = []
-    for _ in range(2):
-        done = subprocess.run(
-            [*command, str(project), *PROGRAM],
-            env={**told, **environment},
-            capture_output=True,
-            encoding="utf-8",
-            timeout=HANG_SECONDS,
-            check=False,
-        )
+    for _ in range(2):  # the recorded model answers for ever
+        done = run(name, served)
         assert done.returncode == 0, done.stderr
         lines += done.stdout.splitlines()
-    return lines
-
-
-def assert_a_whole_turn(lines: list[str], served: tuple[Path, Mapping[str, str]]) -> None:
     text = "\n".join(lines)
     assert text.count("Found it: `total` adds each price once") == 2
     assert '"path"' not in text, "arguments of tools are no text of the answer"
@@ -72,18 +77,15 @@ def assert_a_whole_turn(lines: list[str], served: tuple[Path, Mapping[str, str]]
     assert (served[0] / "src" / "receipt.js").read_bytes() == on_disk
 
 
-def test_the_python_client(served: tuple[Path, dict[str, str]]) -> None:  # E1
-    assert_a_whole_turn(run([sys.executable, str(EXAMPLE / "client.py")], served), served)
-
-
-def test_the_node_client(served: tuple[Path, dict[str, str]]) -> None:  # E1
-    modules = node_modules(EXAMPLE)
-    command = [*node(), str(EXAMPLE / "client.mjs")]
-    assert_a_whole_turn(run(command, served, NODE_PATH=str(modules)), served)
+@pytest.mark.parametrize("name", CLIENTS)
+def test_why_a_turn_failed(name: str, served: tuple[Path, dict[str, str]]) -> None:
+    done = run(name, served, KIMI_BASE_URL="http://127.0.0.1:1/v1")
+    assert done.returncode == 1
+    assert "Cannot connect to 127.0.0.1:1" in done.stderr
 
 
 def test_they_are_minimal_and_need_what_is_pinned() -> None:
-    for name in ("client.py", "client.mjs"):
+    for name in CLIENTS:
         assert len((EXAMPLE / name).read_text(encoding="utf-8").splitlines()) < 80
     imported = re.findall(
         r"^(?:import|from) (\w+)", (EXAMPLE / "client.py").read_text(encoding="utf-8"), re.MULTILINE

@@ -58,6 +58,7 @@ FIRST_LOADED = {
     "front_door",
     "protocol",
     "protocol.handshake",
+    "protocol.initialize_check",
     "protocol.json_rpc",
     "protocol.schema_hash",
 }

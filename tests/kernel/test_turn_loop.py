@@ -194,9 +194,11 @@ async def test_large_output_becomes_an_artifact_with_a_stated_cut() -> None:  # 
         limits=limits,
         artifacts=artifacts,
     )
-    text = context.messages[2].content[0].content[0].text
+    result = context.messages[2].content[0]
+    text = result.content[0].text
     assert text.startswith("x" * 50 + "\n[cut after 50 of 200 characters")
-    assert "artifact-1" in text
+    assert result.artifact.ref == "s.artifact-1"
+    assert "s.artifact-1" in text
     assert artifacts == ["x" * 200]
 
 

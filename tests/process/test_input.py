@@ -145,6 +145,7 @@ async def test_lost_framing_ends_the_process(project: Path, garbage: bytes) -> N
         assert (last[0]["id"], last[0]["result"]) == ("before", {"echo": 1})
         assert (last[1]["id"], last[1]["error"]["code"]) == (None, -32700)
         assert world.journal(session)[-1]["stopReason"] == "cancelled"
+        assert "lost the frame boundary" in world.client.process.stderr_tail
 
 
 @needs_faults
@@ -230,6 +231,17 @@ async def test_requests_out_of_the_life_cycle(project: Path) -> None:  # W4
         assert await ended(world) == 0
         assert [turn.stop_reason for turn in session.turns.values()] == ["cancelled"]
         assert breaches(world.client.frames) == []
+
+
+async def test_a_root_that_is_no_uri_is_told(project: Path) -> None:
+    async with sidecar(initialize=False) as world:
+        params = {"capabilities": {}, "rootUri": str(project)}
+        await world.client.request("initialize", params, HANG_SECONDS)
+        report = await world.client.request("kode/doctor", None, HANG_SECONDS)
+        assert report["roots"] == []
+        assert await world.client.close(HANG_SECONDS) == 0
+        told = f"the folder {project} is not opened: this is no file URI"
+        assert told in world.client.process.stderr_tail
 
 
 async def test_bad_params_name_their_place(project: Path) -> None:  # W5

@@ -145,19 +145,25 @@ def test_the_first_client_streams_a_turn(tmp_path: Path) -> None:
         try:
             assert model.stdout is not None
             environment["KIMI_BASE_URL"] = model.stdout.readline().strip()
-            done = subprocess.run(
-                [sys.executable, "client.py", *PROGRAM],
-                cwd=tmp_path,
-                env=environment,
-                capture_output=True,
-                encoding="utf-8",
-                timeout=HANG_SECONDS,
-                check=False,
-            )
+            done = run_client(tmp_path, environment)
         finally:
             model.kill()
     assert done.stdout.strip() == "Hello from a model that is not there. 你好 👋", done.stderr
     assert done.returncode == 0
+    alone = run_client(tmp_path, environment)
+    assert alone.stdout.startswith("Cannot connect to 127.0.0.1"), alone.stderr
+
+
+def run_client(folder: Path, environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "client.py", *PROGRAM],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=HANG_SECONDS,
+        check=False,
+    )
 
 
 def test_every_error_with_a_code_of_its_own_is_explained() -> None:

@@ -139,6 +139,7 @@ def test_ends_with_code_1(ending: bytes) -> None:
         assert said[0]["error"]["code"] == -32002
         if b"exit" not in ending and ending:
             assert (said[1]["id"], said[1]["error"]["code"]) == (None, -32700)
+            assert b"kode-sidecar: lost the frame boundary" in process.stderr
 
 
 @pytest.mark.program

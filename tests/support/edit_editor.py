@@ -6,7 +6,7 @@ makes the edits.
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,7 @@ class Editor:
         self.buffers: dict[str, Buffer] = {}
         self.edits: list[DocumentEdit] = []
         self.questions: list[PermissionQuestion] = []
+        self.warnings: list[str] = []
         self.answer: str | None = None
         self.on_apply: Apply = self.obey
         self.file_edits: list[FileEdit] = []
@@ -55,7 +56,7 @@ class Editor:
         self.asked_to_open: list[str] = []
         self.reads_as: str | None = None
 
-    def publish(self, session_id: str, event: Event) -> None: ...
+    def publish(self, session_id: str, events: Sequence[Event]) -> None: ...
 
     def publish_delta(self, delta: BlockDelta) -> None: ...
 
@@ -101,6 +102,9 @@ class Editor:
         if edit.uri in self.buffers:
             self.report(self.buffers[edit.uri])
         return ApplyAnswer(applied)
+
+    def warn(self, line: str) -> None:
+        self.warnings.append(line)
 
     async def apply_edit(self, edit: DocumentEdit | FileEdit) -> ApplyAnswer:
         if isinstance(edit, FileEdit):

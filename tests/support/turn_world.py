@@ -7,7 +7,14 @@ from typing import Any
 import msgspec
 
 from kode_sidecar.domain.agent_event import BlockDelta, Event
-from kode_sidecar.domain.message import Message, Role, TextBlock, ToolResultBlock, ToolUseBlock
+from kode_sidecar.domain.message import (
+    Blob,
+    Message,
+    Role,
+    TextBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+)
 from kode_sidecar.domain.model_event import (
     ModelEvent,
     ResponseFinished,
@@ -146,9 +153,9 @@ def scope(bugs: list[str] | None = None, artifacts: list[str] | None = None) -> 
         count += 1
         return f"{kind}-{count}"
 
-    def save_artifact(text: str) -> str:
+    def save_artifact(text: str) -> Blob:
         (artifacts if artifacts is not None else []).append(text)
-        return "artifact-1"
+        return Blob(ref="s.artifact-1", bytes=len(text), sha256="0" * 64)
 
     return TurnScope(
         session_id="s",

@@ -48,6 +48,10 @@ def project(tmp_path: Path) -> Path:
     return tmp_path / "app"
 
 
+async def test_a_folder_that_does_not_exist_yet(tmp_path: Path) -> None:
+    assert await listed(workspace(tmp_path / "new")) == []
+
+
 async def test_ignored_files_are_left_out(project: Path) -> None:
     assert await listed(workspace(project)) == [
         ".github/ci.yml",

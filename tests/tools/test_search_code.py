@@ -60,6 +60,15 @@ def project(tmp_path: Path) -> Path:
     return root
 
 
+async def test_a_folder_that_does_not_exist_yet(tmp_path: Path) -> None:
+    space = workspace(tmp_path / "new")
+    outcome = await search(space, "needle")
+    assert "the folder new does not exist" in outcome.content
+    uri = path_to_uri(tmp_path / "new" / "a.py")
+    space.documents.open(uri, "python", 1, "needle = 1\n")
+    assert "needle = 1" in (await search(space, "needle")).content
+
+
 async def test_lines_in_the_order_of_paths(project: Path) -> None:
     outcome = await search(workspace(project), "needle")
     assert outcome.content.split("\n") == [
