@@ -73,6 +73,7 @@ class Agent:
             documents=documents,
             file_encoding=settings.file_encoding,
             own_files=[settings.storage_root],
+            counts_lone_cr=editor_name.startswith("Visual Studio Code"),
         )
         self._model = LateClient(self._missing)
         self._chat: ChatClient | None = None

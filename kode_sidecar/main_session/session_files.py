@@ -18,7 +18,7 @@ OPEN_SECONDS = 10.0
 
 
 class SessionFiles:
-    """`tools.contracts.SessionFiles` of one session, over `overlay` and `changes`.
+    """`workspace.contracts.SessionFiles` of one session, over `overlay` and `changes`.
 
     `open_document` asks the editor to open a file and says whether it will.
     """
@@ -36,7 +36,7 @@ class SessionFiles:
         self._changes = changes
 
     def document(self, path: str, *, purpose: Purpose) -> Document:
-        """See `tools.contracts.SessionFiles`."""
+        """See `workspace.contracts.SessionFiles`."""
         if path.startswith("untitled:"):
             return self._workspace.document(path, purpose=purpose)
         location = self._workspace.locate(path)
@@ -124,7 +124,7 @@ class SessionFiles:
         return self._existing(change.place, purpose)
 
     def view(self, document: Document) -> TextView:
-        """See `tools.contracts.SessionFiles`."""
+        """See `workspace.contracts.SessionFiles`."""
         adding = self.adding(document)
         if adding is None:
             return self._overlay.view(document)
@@ -135,17 +135,17 @@ class SessionFiles:
         return TextView(view.text_lf, note)
 
     def pending_paths(self) -> Sequence[str]:
-        """See `tools.contracts.SessionFiles`."""
+        """See `workspace.contracts.SessionFiles`."""
         moved = {change.key for change in self._changes.visible()}
         changed = [key for key in self._overlay.changed_keys() if key not in moved]
         return [*changed, *(path_to_uri(place.path) for place in self.added())]
 
     def added(self) -> Sequence[Location]:
-        """See `tools.contracts.SessionFiles`."""
+        """See `workspace.contracts.SessionFiles`."""
         return [change.adds for change in self._changes.visible() if change.adds is not None]
 
     def removed(self) -> Sequence[Location]:
-        """See `tools.contracts.SessionFiles`."""
+        """See `workspace.contracts.SessionFiles`."""
         return [change.removes for change in self._changes.visible() if change.removes is not None]
 
     def adding(self, document: Document) -> FileChange | None:

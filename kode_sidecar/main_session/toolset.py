@@ -10,6 +10,7 @@ from kode_sidecar.main_session.permission_rules import EDIT_TOOLS
 from kode_sidecar.protocol.session import Mode
 from kode_sidecar.tools.list_files import list_files_tool
 from kode_sidecar.tools.propose_edit import propose_edit_tool
+from kode_sidecar.tools.propose_file import propose_file_tool
 from kode_sidecar.tools.read_file import read_file_tool
 from kode_sidecar.tools.search_code import search_code_tool
 from kode_sidecar.workspace.ripgrep import Ripgrep
@@ -28,22 +29,16 @@ class Toolbox:
 
         All of them see the session's pending edits.
         """
-        files = change_sets.session_files
+        files, shown = change_sets.session_files, change_sets.freshness
+        proposals = change_sets.proposals
         makers: dict[str, Callable[[], Tool]] = {
-            "read_file": lambda: read_file_tool(
-                self.workspace, files.view, change_sets.freshness.note, files.load
-            ),
-            "list_files": lambda: list_files_tool(self.workspace, files.added, files.removed),
+            "read_file": lambda: read_file_tool(self.workspace, files, shown.note),
+            "list_files": lambda: list_files_tool(self.workspace, files),
             "search_code": lambda: search_code_tool(
-                self.workspace,
-                self.ripgrep,
-                files.view,
-                files.pending_paths,
-                change_sets.freshness.note,
-                files.document,
-                files.removed,
+                self.workspace, self.ripgrep, files, shown.note
             ),
-            "propose_edit": lambda: propose_edit_tool(change_sets.proposals),
+            "propose_edit": lambda: propose_edit_tool(proposals, files, shown),
+            "propose_file": lambda: propose_file_tool(proposals, files, shown),
         }
         offered = (name for name in agent.tools if mode != "plan" or name not in EDIT_TOOLS)
         return tuple(makers[name]() for name in offered)

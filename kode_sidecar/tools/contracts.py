@@ -1,13 +1,11 @@
-"""What the tools need from a session: where proposals go, and the files as its model sees them."""
+"""What the tools need from a session: where proposals go, and what its model was shown."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 from kode_sidecar.kernel.contracts import ToolCall
 from kode_sidecar.workspace.document import Document
-from kode_sidecar.workspace.paths import Location
-from kode_sidecar.workspace.workspace import Purpose, TextView
 
 Rewrite = Callable[[Document, str], str]
 """`(document, text)` → new text, both LF; `text` has the session's pending edits in it.
@@ -65,34 +63,6 @@ class FileProposals(Proposals, Protocol):
 
     async def propose_delete(self, path: str, call: ToolCall) -> Proposed:
         """Propose to delete a file. One whose creation is pending is merely taken back."""
-        ...
-
-
-class SessionFiles(Protocol):
-    """The user's files as one session's model sees them: with all that its proposals would do."""
-
-    def document(self, path: str, *, purpose: Purpose) -> Document:
-        """As `Workspace.document`, also for files that are only proposed.
-
-        Such a document has the URI of the place where the file would be, and no version. Raises
-        `NotFound` for a file whose deletion, or move to another place, is pending.
-        """
-        ...
-
-    def view(self, document: Document) -> TextView:
-        """The document's text with pending edits; its note says so."""
-        ...
-
-    def pending_paths(self) -> Sequence[str]:
-        """URIs of the files whose text is another one than that of the editor or the disk."""
-        ...
-
-    def added(self) -> Sequence[Location]:
-        """Places where a file would be created, or moved to."""
-        ...
-
-    def removed(self) -> Sequence[Location]:
-        """Places whose file would be deleted, or moved away."""
         ...
 
 

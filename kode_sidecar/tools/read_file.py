@@ -1,25 +1,18 @@
 """`read_file`: numbered lines of one file, as this session sees it."""
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
 from kode_sidecar.domain.line_diff import split_lines
+from kode_sidecar.domain.line_numbers import number_lines
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import Tool, ToolCall, ToolOutcome
+from kode_sidecar.workspace.contracts import SessionFiles
 from kode_sidecar.workspace.document import Document, text_rev
-from kode_sidecar.workspace.shown_text import cut_line, number_lines, without_controls
-from kode_sidecar.workspace.workspace import (
-    OnShown,
-    Purpose,
-    TextView,
-    Workspace,
-    default_view,
-)
-
-Load = Callable[[str, Purpose], Awaitable[Document]]
-"""As `Workspace.document`; it may have to ask the editor to open the file."""
+from kode_sidecar.workspace.shown_text import cut_line, without_controls
+from kode_sidecar.workspace.workspace import OnShown, TextView, Workspace
 
 MAX_LINES = 2_000
 MAX_CHARS = 50_000
@@ -40,22 +33,14 @@ class ReadFileParams(Struct, forbid_unknown_fields=True):
 
 
 def read_file_tool(
-    workspace: Workspace,
-    view: Callable[[Document], TextView] = default_view,
-    on_shown: OnShown | None = None,
-    load: Load | None = None,
+    workspace: Workspace, files: SessionFiles | None = None, on_shown: OnShown | None = None
 ) -> Tool:
-    """The tool. `view` adds the session's pending edits, `on_shown` is told what was shown.
-
-    `load` finds a file, also one that is only proposed.
-    """
+    """The tool. `files` has the session's proposals in it, `on_shown` is told what was shown."""
+    seen = files or workspace
 
     async def run(params: ReadFileParams, call: ToolCall) -> ToolOutcome:  # noqa: ARG001
-        if load is None:
-            document = workspace.document(params.path, purpose="read")
-        else:
-            document = await load(params.path, "read")
-        shown = view(document)
+        document = await seen.load(params.path, "read")
+        shown = seen.view(document)
         name = workspace.display_path(document.key)
         lines = split_lines(shown.text_lf)
         start, end = _range(params, len(lines), name)

@@ -47,6 +47,15 @@ def python_codec(name: str | None) -> str | None:
     return "gb18030" if codec in _CHINESE else _WITHOUT_BOM.get(codec, codec)
 
 
+def character_set(name: str | None) -> str | None:
+    """The codec of the characters that files with the setting `fileEncoding` can hold.
+
+    GB 18030 reads all that says GBK, but an editor that saves GBK loses what GBK lacks.
+    """
+    codec = python_codec(name)
+    return codecs.lookup(name).name if name and codec == "gb18030" else codec
+
+
 def is_binary(data: bytes) -> bool:
     """A NUL in the first 8 KB, and no BOM of an encoding that has them."""
     return b"\x00" in data[:_BINARY_PROBE_BYTES] and not data.startswith(

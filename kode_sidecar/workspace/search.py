@@ -7,15 +7,15 @@ buffers go to ripgrep as one text through its standard input.
 import asyncio
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import accumulate, groupby
 from pathlib import Path
-from typing import Protocol
 
 from kode_sidecar.domain.line_diff import split_lines
 from kode_sidecar.errors import KodeError
+from kode_sidecar.workspace.contracts import SessionFiles, targets_seen
 from kode_sidecar.workspace.credentials import find_secret
 from kode_sidecar.workspace.decoding import decode, is_binary, is_utf8
 from kode_sidecar.workspace.disk import FileStatus, read_with_status
@@ -31,20 +31,7 @@ from kode_sidecar.workspace.search_query import (
 )
 from kode_sidecar.workspace.shown_text import cut_line, without_controls
 from kode_sidecar.workspace.uris import path_to_uri
-from kode_sidecar.workspace.workspace import (
-    OnShown,
-    Purpose,
-    TextView,
-    Workspace,
-    is_secret_place,
-)
-
-
-class Find(Protocol):
-    """`Workspace.document`, or what a session has instead."""
-
-    def __call__(self, path: str, *, purpose: Purpose) -> Document: ...
-
+from kode_sidecar.workspace.workspace import OnShown, TextView, Workspace, is_secret_place
 
 MAX_LINE_CHARS = 400
 _FALLBACK_ENCODING = "gb18030"
@@ -90,28 +77,20 @@ class _Buffer:
 class Search:
     """Searches one workspace as one session sees it.
 
-    `view` adds the session's pending edits to a document; `pending_paths` names the files that
-    have any, open or not; `on_shown` is told which lines the model gets to see. `find` finds those
-    files, also ones that are only proposed; `removed` are places whose file is proposed to go.
+    `files` has the session's proposals in it; `on_shown` is told which lines the model gets to see.
     """
 
     def __init__(
         self,
         workspace: Workspace,
         ripgrep: Ripgrep,
-        view: Callable[[Document], TextView],
-        pending_paths: Callable[[], Iterable[str]],
+        files: SessionFiles,
         on_shown: OnShown | None = None,
-        find: "Find | None" = None,
-        removed: Callable[[], Iterable[Location]] = tuple,
     ) -> None:
         self._workspace = workspace
         self._ripgrep = ripgrep
-        self._view = view
-        self._pending_paths = pending_paths
+        self._files = files
         self._on_shown = on_shown
-        self._find: Find = find or workspace.document
-        self._removed = removed
 
     async def run(self, query: SearchQuery) -> SearchResult:
         """At most `max_results` matches, the first in the order of paths.
@@ -119,10 +98,11 @@ class Search:
         Raises KodeError `PathOutsideRoots`, `NotFound`, `InvalidArguments`, `ToolFailed`.
         """
         result = SearchResult()
-        targets = self._workspace.targets(query.path)
+        targets = targets_seen(self._workspace, self._files, query.path)
         buffers = self._buffers(query, targets, result)
         await self._search_buffers(query, buffers, result)
-        replaced = {buffer.real for buffer in buffers} | self._gone()
+        replaced = {buffer.real for buffer in buffers}
+        replaced |= {location.real for location in self._files.removed()}
         files: list[_File] = []
         for target in targets:
             files += await self._search_disk(query, target, replaced, None, result)
@@ -148,7 +128,7 @@ class Search:
             buffer = buffer_of.get(name)
             document = buffer.document if buffer else file_of[name].document
             assert document is not None, "a file without text has no matches"
-            text = buffer.view.text_lf if buffer else self._view(document).text_lf
+            text = buffer.view.text_lf if buffer else self._files.view(document).text_lf
             lines = split_lines(text)
             for match in group:
                 if match.text == _plain(lines[match.line - 1 : match.line]):
@@ -177,24 +157,21 @@ class Search:
         return sorted(buffers, key=lambda buffer: buffer.name.split("/"))
 
     def _overlaid(self) -> list[tuple[Document, Location]]:
-        """Open documents, and closed ones that have pending edits."""
-        gone = self._gone()
-        found = [one for one in self._workspace.open_files() if one[1].real not in gone]
+        """Open documents, and closed ones with pending edits; none that would be gone."""
+        removed = {location.real for location in self._files.removed()}
+        found = [file for file in self._workspace.open_files() if file[1].real not in removed]
         known = {location.real for _, location in found}
-        for path in self._pending_paths():
+        for path in self._files.pending_paths():
             with suppress(KodeError):
                 location = self._workspace.locate(path)
                 if location.real not in known:
-                    document = self._find(path, purpose="read")
+                    document = self._files.document(path, purpose="read")
                     found.append((document, location))
                     known.add(location.real)
         return found
 
-    def _gone(self) -> set[Path | None]:
-        return {place.real for place in self._removed()}
-
     def _buffer(self, document: Document, name: str, real: Path | None, secret: bool) -> _Buffer:
-        view = self._view(document)
+        view = self._files.view(document)
         return _Buffer(name, real, document, view, secret or find_secret(view.text_lf) is not None)
 
     async def _search_buffers(
@@ -252,7 +229,7 @@ class Search:
 
         if not target.root.real.is_dir():
             result.cut = result.cut or f"the folder {target.root.name} does not exist"
-            return None
+            return ()
         cut = await self._ripgrep.run(
             disk_arguments(query, target, encoding), accept, folder=target.root.real
         )

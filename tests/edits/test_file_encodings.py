@@ -15,7 +15,6 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import ToolCall
 from kode_sidecar.main_session.contracts import ApplyAnswer, DocumentEdit
 from kode_sidecar.protocol.change_set import UndoParams
-from kode_sidecar.tools.read_file import ReadFileParams, read_file_tool
 from tests.support.edit_editor import Desk
 from tests.support.edit_texts import lf_edit, texts
 
@@ -51,12 +50,9 @@ async def test_reading_asks_only_for_what_cannot_be_read_otherwise(tmp_path: Pat
     desk.editor.reads_as = "gbk"
     (tmp_path / "旧.txt").write_bytes(TEXT.encode("gbk"))
     desk.file("new.txt", TEXT)
-    files = desk.sets.session_files
-    tool = read_file_tool(desk.workspace, files.view, None, files.load)
-    call = ToolCall("tool-1", "read_file", "s-1", "t-1", "m-1")
-    assert "第二行" in (await tool.run(ReadFileParams("new.txt"), call)).content
+    assert "第二行" in (await desk.use("read_file", path="new.txt")).content
     assert desk.editor.asked_to_open == []
-    assert "第二行" in (await tool.run(ReadFileParams("旧.txt"), call)).content
+    assert "第二行" in (await desk.use("read_file", path="旧.txt")).content
     assert len(desk.editor.asked_to_open) == 1
 
 

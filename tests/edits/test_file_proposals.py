@@ -11,10 +11,6 @@ from kode_sidecar.kernel.contracts import ToolCall, ToolOutcome
 from kode_sidecar.main_session.contracts import ApplyAnswer, FileEdit
 from kode_sidecar.protocol.change_set import HunkDecision, UndoParams, UndoResult
 from kode_sidecar.tools.contracts import Proposed
-from kode_sidecar.tools.list_files import ListFilesParams, list_files_tool
-from kode_sidecar.tools.read_file import ReadFileParams, read_file_tool
-from kode_sidecar.tools.search_code import SearchCodeParams, search_code_tool
-from kode_sidecar.workspace.ripgrep import Ripgrep, find_ripgrep
 from tests.support.edit_editor import HANG, Desk
 
 TEXT = "one\ntwo\nthree\n"
@@ -48,30 +44,15 @@ async def undo(desk: Desk) -> UndoResult:
 
 
 async def read(desk: Desk, path: str) -> ToolOutcome:
-    files = desk.sets.session_files
-    tool = read_file_tool(desk.workspace, files.view, None, files.load)
-    return await tool.run(ReadFileParams(path), call(desk))
+    return await desk.use("read_file", path=path)
 
 
 async def listed(desk: Desk) -> list[str]:
-    files = desk.sets.session_files
-    tool = list_files_tool(desk.workspace, files.added, files.removed)
-    return (await tool.run(ListFilesParams(), call(desk))).content.split("\n")[1:]
+    return (await desk.use("list_files")).content.split("\n")[1:]
 
 
 async def found(desk: Desk, text: str) -> list[str]:
-    files = desk.sets.session_files
-    ripgrep = Ripgrep(find_ripgrep())
-    tool = search_code_tool(
-        desk.workspace,
-        ripgrep,
-        files.view,
-        files.pending_paths,
-        None,
-        files.document,
-        files.removed,
-    )
-    content = (await tool.run(SearchCodeParams(text), call(desk))).content
+    content = (await desk.use("search_code", query=text)).content
     return [line for line in content.split("\n")[1:] if not line.startswith("[")]
 
 

@@ -7,7 +7,6 @@ import pytest
 from kode_sidecar.domain.agent_event import FreshnessChanged, PermissionRequested
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import ToolCall
-from kode_sidecar.tools.read_file import ReadFileParams, read_file_tool
 from tests.support.edit_editor import Desk
 
 TEXT = "一 one\ntwo\nthree\n"
@@ -23,9 +22,8 @@ def call(desk: Desk) -> ToolCall:
 
 
 async def read(desk: Desk, path: str, start: int | None = None, end: int | None = None) -> None:
-    files, note = desk.sets.session_files, desk.sets.freshness.note
-    tool = read_file_tool(desk.workspace, files.view, note, files.load)
-    await tool.run(ReadFileParams(path, start, end), call(desk))
+    lines = {name: line for name, line in (("start", start), ("end", end)) if line is not None}
+    await desk.use("read_file", path=path, **lines)
 
 
 def told(desk: Desk) -> str:

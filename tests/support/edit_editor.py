@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from kode_sidecar.client.buffer import Buffer, ChangeStyle, StaleVersion
 from kode_sidecar.client.uris import path_of
 from kode_sidecar.domain.agent_event import BlockDelta, ChangeSetUpdated, Event
@@ -23,7 +25,12 @@ from kode_sidecar.main_session.contracts import (
     PermissionQuestion,
 )
 from kode_sidecar.protocol.change_set import DecideParams, DecideResult, HunkDecision
-from kode_sidecar.tools.propose_edit import ProposeEditParams, Replacement, propose_edit_tool
+from kode_sidecar.tools.list_files import list_files_tool
+from kode_sidecar.tools.propose_edit import propose_edit_tool
+from kode_sidecar.tools.propose_file import propose_file_tool
+from kode_sidecar.tools.read_file import read_file_tool
+from kode_sidecar.tools.search_code import search_code_tool
+from kode_sidecar.workspace.ripgrep import Ripgrep, find_ripgrep
 from kode_sidecar.workspace.text_lines import PositionEncoding
 from kode_sidecar.workspace.uris import path_to_uri
 from kode_sidecar.workspace.workspace import Workspace
@@ -174,10 +181,13 @@ class Desk:
         style: ChangeStyle = "minimal",
         *,
         file_encoding: str | None = None,
+        counts_lone_cr: bool = False,
         **more: Any,
     ) -> None:
         self.root = root
-        self.workspace = Workspace([root], encoding, file_encoding=file_encoding)
+        self.workspace = Workspace(
+            [root], encoding, file_encoding=file_encoding, counts_lone_cr=counts_lone_cr
+        )
         self.editor = Editor(self.workspace, style)
         self.events: list[Event] = []
         self.saves = 0
@@ -193,6 +203,15 @@ class Desk:
             save=self._save,
             **{"settle_seconds": 0.05, **more},
         )
+        files, shown, proposals = self.sets.session_files, self.sets.freshness, self.sets.proposals
+        tools = (
+            read_file_tool(self.workspace, files, shown.note),
+            list_files_tool(self.workspace, files),
+            search_code_tool(self.workspace, Ripgrep(find_ripgrep()), files, shown.note),
+            propose_edit_tool(proposals, files, shown),
+            propose_file_tool(proposals, files, shown),
+        )
+        self.tools = {tool.name: tool for tool in tools}
         self.enter("t-1")
 
     def enter(self, turn_id: str, mode: str = "review", path: tuple[str, ...] = ()) -> None:
@@ -207,10 +226,15 @@ class Desk:
 
     async def edit(self, path: str, *pairs: tuple[str, str]) -> ToolOutcome:
         """Call the tool as the model does. Raises KodeError where the model gets a failure."""
-        edits = [Replacement(old=old, new=new) for old, new in pairs]
-        call = ToolCall("tool-1", "propose_edit", "s-1", self.turn_id, "m-1")
-        tool = propose_edit_tool(self.sets.proposals)
-        return await asyncio.wait_for(tool.run(ProposeEditParams(path, edits), call), HANG)
+        edits = [{"old": old, "new": new} for old, new in pairs]
+        return await self.use("propose_edit", path=path, edits=edits)
+
+    async def use(self, name: str, **arguments: Any) -> ToolOutcome:
+        """Call one of the session's tools with arguments as a model sends them."""
+        tool = self.tools[name]
+        given = tool.accept(arguments) if tool.accept else msgspec.convert(arguments, tool.params)
+        call = ToolCall("tool-1", name, "s-1", self.turn_id, "m-1")
+        return await asyncio.wait_for(tool.run(given, call), HANG)
 
     async def decide(self, *decisions: HunkDecision, **more: Any) -> DecideResult:
         """Decide on the newest change set."""

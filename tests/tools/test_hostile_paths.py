@@ -8,15 +8,9 @@ from typing import Any
 import pytest
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.kernel.contracts import Tool, ToolCall, ToolOutcome
-from kode_sidecar.tools.contracts import Proposed
-from kode_sidecar.tools.list_files import list_files_tool
-from kode_sidecar.tools.propose_edit import propose_edit_tool
-from kode_sidecar.tools.read_file import read_file_tool
-from kode_sidecar.tools.search_code import search_code_tool
-from kode_sidecar.workspace.ripgrep import Ripgrep, find_ripgrep
+from kode_sidecar.kernel.contracts import ToolOutcome
 from tests.support.edit_editor import Desk
-from tests.support.files import call, link, write
+from tests.support.files import link, write
 from tests.workspace.test_paths import ESCAPES, HOSTILE
 
 WORD, SECRET = "findme", "leaked"
@@ -28,7 +22,7 @@ URIS = (
     "FILE:///etc/passwd",
     "file:",
 )
-Call = Callable[[str], Awaitable[ToolOutcome | Proposed]]
+Call = Callable[[str], Awaitable[ToolOutcome]]
 
 
 @pytest.fixture
@@ -47,37 +41,36 @@ def desk(tmp_path: Path) -> Desk:
 
 def calls(desk: Desk) -> dict[str, Call]:
     """Each tool with a path as its only argument."""
-    space, ripgrep = desk.workspace, Ripgrep(find_ripgrep())
     edits = [{"old": WORD, "new": "x"}]
-    made: dict[str, tuple[Tool, str, dict[str, Any]]] = {
-        "read": (read_file_tool(space), "path", {}),
-        "list": (list_files_tool(space), "directory", {}),
-        "search": (search_code_tool(space, ripgrep), "path", {"query": WORD}),
-        "edit": (propose_edit_tool(desk.sets.proposals), "path", {"edits": edits}),
+    made: dict[str, tuple[str, str, dict[str, Any]]] = {
+        "read": ("read_file", "path", {}),
+        "list": ("list_files", "directory", {}),
+        "search": ("search_code", "path", {"query": WORD}),
+        "edit": ("propose_edit", "path", {"edits": edits}),
+        "create": ("propose_file", "path", {"action": "create", "content": "x\n"}),
+        "overwrite": ("propose_file", "path", {"action": "overwrite", "content": "x\n"}),
+        "move away": ("propose_file", "path", {"action": "move", "to": "new.py"}),
+        "move there": ("propose_file", "to", {"action": "move", "path": "src/main.py"}),
+        "delete": ("propose_file", "path", {"action": "delete"}),
     }
-    by_tool: dict[str, Call] = {
-        name: lambda path, tool=tool, field=field, more=more: call(tool, **{field: path}, **more)
+    return {
+        name: lambda path, tool=tool, field=field, more=more: desk.use(
+            tool, **{field: path}, **more
+        )
         for name, (tool, field, more) in made.items()
     }
-    use = ToolCall("use", "propose_file", "s-1", "t-1", "m-1")
-    proposals = desk.sets.proposals
-    return by_tool | {
-        "create": lambda path: proposals.propose_create(path, "x\n", use),
-        "move away": lambda path: proposals.propose_move(path, "new.py", use),
-        "move there": lambda path: proposals.propose_move("src/main.py", path, use),
-        "delete": lambda path: proposals.propose_delete(path, use),
-    }
 
 
-TOOLS = ("read", "list", "search", "edit", "create", "move away", "move there", "delete")
+TOOLS = (
+    *("read", "list", "search", "edit"),
+    *("create", "overwrite", "move away", "move there", "delete"),
+)
 
 
 async def result(run: Call, path: str) -> str:
     """The error's code, or what the model got to see."""
     try:
-        outcome = await run(path)
-        shown = outcome.content if isinstance(outcome, ToolOutcome) else repr(outcome)
-        code = ""
+        shown, code = (await run(path)).content, ""
     except KodeError as error:
         shown, code = error.message, error.code
     assert SECRET not in shown

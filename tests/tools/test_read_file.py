@@ -5,10 +5,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from kode_sidecar.domain.line_numbers import strip_line_numbers
 from kode_sidecar.errors import KodeError
 from kode_sidecar.tools.read_file import MAX_LINES, ReadFileParams, read_file_tool
 from kode_sidecar.workspace.document import Document, text_rev
-from kode_sidecar.workspace.shown_text import strip_line_numbers
 from kode_sidecar.workspace.uris import path_to_uri
 from kode_sidecar.workspace.workspace import TextView, Workspace
 from tests.support.files import call, write
@@ -81,14 +81,15 @@ async def test_pending_edits_are_shown_and_noted(tmp_path: Path) -> None:
     write(tmp_path, {"a.txt": "old\n"})
     reads: list[tuple[str, str, int, int]] = []
 
-    def view(document: Document) -> TextView:
-        return TextView(document.lf_text.replace("old", "new\nlines"), "with 1 pending edit")
+    class Seen(Workspace):
+        def view(self, document: Document) -> TextView:
+            return TextView(document.lf_text.replace("old", "new\nlines"), "with 1 pending edit")
 
     def on_shown(document: Document, text: str, start: int, end: int) -> None:
         reads.append((document.key, text, start, end))
 
-    space = workspace(tmp_path)
-    outcome = await call(read_file_tool(space, view, on_shown), path="a.txt")
+    space = Seen([tmp_path], "utf-16")
+    outcome = await call(read_file_tool(space, on_shown=on_shown), path="a.txt")
     rev = text_rev("new\nlines\n")
     assert f"lines 1-2 of 2 · base_rev {rev[:12]} · with 1 pending edit" in outcome.content
     assert reads == [(space.document("a.txt", purpose="read").key, "new\nlines\n", 1, 2)]
