@@ -12,6 +12,7 @@ from types import FrameType
 from typing import NamedTuple
 
 from benchmarks import usage
+from benchmarks.edits import edits
 from benchmarks.figures import Figure, table
 from benchmarks.flame import FlameError, draw
 from benchmarks.model import Model
@@ -39,6 +40,7 @@ GROUPS = {
     "cancel": Group(cancel, 30),
     "tools": Group(tools, 7),
     "fsyncs": Group(fsyncs, 3),
+    "edits": Group(edits, 20),
 }
 
 
