@@ -252,7 +252,7 @@ class Search:
 
         if not target.root.real.is_dir():
             result.cut = result.cut or f"the folder {target.root.name} does not exist"
-            return None
+            return ()
         cut = await self._ripgrep.run(
             disk_arguments(query, target, encoding), accept, folder=target.root.real
         )
