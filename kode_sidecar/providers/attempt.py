@@ -1,6 +1,6 @@
 """One request to the model and its answer, up to its end or its failure."""
 
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kode_sidecar.domain.error_info import ErrorInfo, error_info, failure
@@ -18,7 +18,6 @@ from kode_sidecar.domain.model_event import (
 )
 from kode_sidecar.errors import KodeError
 from kode_sidecar.providers.answer_decoder import AnswerDecoder
-from kode_sidecar.providers.kimi import CHAT_PATH
 from kode_sidecar.providers.provider_errors import ProviderErrors
 
 if TYPE_CHECKING:  # httpx is loaded by a thread, after the process answers
@@ -54,13 +53,17 @@ class Attempt:
         self.usage: list[UsageReported] = []
 
     async def batches(
-        self, http: "HttpClient", model_id: str, body: bytes, api_key: str
+        self,
+        http: "HttpClient",
+        model_id: str,
+        path: str,
+        headers: Mapping[str, str],
+        body: bytes,
     ) -> AsyncGenerator[Sequence[ModelEvent], None]:
         """The answer, one batch per read. A failure is in `error`, not among the events."""
-        headers = {"authorization": f"Bearer {api_key}", "content-type": "application/json"}
         decoder = self._decoder
         try:
-            async with http.stream("POST", CHAT_PATH, body, headers) as response:
+            async with http.stream("POST", path, body, headers) as response:
                 if response.status != 200:
                     refusal = await response.read_all(_MAX_ERROR_BODY)
                     self.error = self._errors.response(

@@ -6,7 +6,7 @@ were seen to refuse. Equal requests give equal bytes, so the host's prefix cache
 
 import json
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -14,12 +14,11 @@ from kode_sidecar.domain.model_event import ModelNotice
 from kode_sidecar.kernel.contracts import ModelRequest, ToolSpec
 from kode_sidecar.providers.answer_decoder import AnswerDecoder
 from kode_sidecar.providers.chat_messages import chat_messages
+from kode_sidecar.providers.dialect import Dialect, EncodedRequest
 from kode_sidecar.providers.mfjs import normalize_schema
 from kode_sidecar.providers.openai_chat import ChatDecoder
 from kode_sidecar.providers.profiles import ModelProfile
 from kode_sidecar.providers.provider_errors import ProviderErrors
-
-CHAT_PATH = "/chat/completions"
 
 _CALL_A_TOOL = "Answer with a call of one of your tools, not with text."
 
@@ -28,13 +27,6 @@ _CALL_A_TOOL = "Answer with a call of one of your tools, not with text."
 _BYTES_PER_TOKEN = 4
 _GUESS_MARGIN = 1.15
 _SMALLEST_BUDGET = 4_096
-
-
-class EncodedRequest(NamedTuple):
-    """The body of a chat request, and what of the wishes was left out of it."""
-
-    body: bytes
-    notices: tuple[ModelNotice, ...]
 
 
 def encode_request(request: ModelRequest, profile: ModelProfile) -> EncodedRequest:
@@ -57,6 +49,11 @@ def encode_request(request: ModelRequest, profile: ModelProfile) -> EncodedReque
     body["stream"] = True
     body["stream_options"] = {"include_usage": True}
     return EncodedRequest(_encode(body), notices)
+
+
+def bearer_headers(api_key: str) -> dict[str, str]:
+    """The headers of every request."""
+    return {"authorization": f"Bearer {api_key}", "content-type": "application/json"}
 
 
 def new_decoder(
@@ -107,3 +104,6 @@ def _encode(body: dict[str, Any]) -> bytes:
     except UnicodeEncodeError:
         # Half a character, from a file or a cut answer: a question mark takes its place.
         return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+
+
+KIMI = Dialect("/chat/completions", bearer_headers, encode_request, new_decoder)

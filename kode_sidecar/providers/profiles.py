@@ -11,6 +11,7 @@ from kode_sidecar.domain.message import Cost, Usage
 from kode_sidecar.domain.model_event import UsageReported
 
 Thinking = Literal["never", "optional", "always"]
+DialectName = Literal["kimi"]
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class ModelProfile:
     """
 
     id: str
+    dialect: DialectName = "kimi"
     thinking: Thinking = "never"
     sampling: bool = False
     forced_tools: bool = False
