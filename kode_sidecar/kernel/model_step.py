@@ -87,6 +87,7 @@ class ModelStep:
             cost_usd=assembler.cost_usd,
             duration_ms=duration_ms,
             response_id=assembler.response_id,
+            provider=assembler.provider,
             model=assembler.model,
             is_api_error_message=bool(self._error_blocks),
         )

@@ -22,6 +22,7 @@ from kode_sidecar.domain.model_event import (
     UsageReported,
 )
 from kode_sidecar.providers.answer_decoder import AnswerDecoder
+from kode_sidecar.providers.answer_end import bad_event_notice, no_end_mark_notice
 from kode_sidecar.providers.openai_chat import ChatDecoder
 from kode_sidecar.providers.profiles import Price
 
@@ -300,7 +301,7 @@ SHAPES: dict[str, tuple[list[Any], list[Any]]] = {
     ),
     "a finish reason, but no end mark": (
         [chunk({"content": "Hi"}), chunk(finish="stop")],
-        [STARTED, TextDelta("Hi"), STOP],
+        [STARTED, TextDelta("Hi"), no_end_mark_notice("The host"), STOP],
     ),
     "neither": (
         [chunk({"content": "Hi"})],
@@ -348,11 +349,11 @@ SHAPES: dict[str, tuple[list[Any], list[Any]]] = {
     ),
     "one bad event is passed over": (
         [chunk({"content": "a"}), b'{"id":"r1","cho{"id"', chunk({"content": "b"}), *END],
-        [STARTED, TextDelta("ab"), STOP],
+        [STARTED, TextDelta("ab"), bad_event_notice("The host"), STOP],
     ),
     "two bad events, but not in a row": (
         [chunk({"content": "a"}), b"{", chunk({"content": "b"}), b"{", *END],
-        [STARTED, TextDelta("ab"), STOP],
+        [STARTED, TextDelta("ab"), bad_event_notice("The host"), STOP],
     ),
     "two in a row": (
         [chunk({"content": "a"}), b"{", b"}", chunk({"content": "ghost"}), *END],
