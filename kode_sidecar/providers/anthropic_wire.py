@@ -5,7 +5,7 @@ struct. What we do not know of, types and fields, is passed over.
 """
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
@@ -72,15 +72,10 @@ class Event(Struct):
     stop_reason: str | None = None
 
 
-class _TypeOnly(Struct):
-    type: str = ""
-
-
 decode_exact = msgspec.json.Decoder(Event).decode
 """JSON bytes to an `Event`. Raises msgspec.DecodeError (a ValueError) and RecursionError."""
 
-_decode_type = msgspec.json.Decoder(_TypeOnly).decode
-_KNOWN = frozenset(
+_KNOWN_EVENTS = frozenset(
     {
         "message_start",
         "content_block_start",
@@ -93,24 +88,47 @@ _KNOWN = frozenset(
         "error",
     }
 )
+_KNOWN_PARTS = frozenset(
+    {
+        "text",
+        "thinking",
+        "redacted_thinking",
+        "tool_use",
+        "text_delta",
+        "thinking_delta",
+        "signature_delta",
+        "input_json_delta",
+    }
+)
 
 
 def decode_tolerant(data: bytes) -> Event | None:
     """An event from JSON that strict readers refuse; None when it is none at all.
 
-    An event of a type we do not know is one of its type alone, whatever its fields look like.
+    An event, a block or a delta of a type we do not know is one of its type alone, whatever its
+    fields look like.
     """
     try:
-        kind = _decode_type(data).type
-        if kind and kind not in _KNOWN:
-            return Event(kind)
-    except (ValueError, RecursionError):
-        pass
-    try:
         value: object = json.loads(data.decode("utf-8", "replace"), strict=False)
-        return msgspec.convert(value, Event, strict=False)
+        return msgspec.convert(_without_unknown(value), Event, strict=False)
     except (ValueError, RecursionError):
         return None
+
+
+def _without_unknown(value: object) -> object:
+    if not isinstance(value, dict):
+        return value
+    event = cast(dict[str, Any], value)
+    kind = event.get("type")
+    if isinstance(kind, str) and kind not in _KNOWN_EVENTS:
+        return {"type": kind, "error": event.get("error")}
+    for name in ("content_block", "delta"):
+        part = event.get(name)
+        if isinstance(part, dict):
+            part_kind = cast(dict[str, Any], part).get("type")
+            if isinstance(part_kind, str) and part_kind not in _KNOWN_PARTS:
+                event[name] = {"type": part_kind}
+    return event
 
 
 def merged(first: WireUsage | None, later: WireUsage | None) -> WireUsage | None:

@@ -93,9 +93,9 @@ class DeltaRuns:
         if kind == _NOTHING:
             return
         text = "".join(self._run)
+        opens_empty = not self._run[0]
         self._kind, self._run = _NOTHING, []
         self.growth += len(text)
-        opens_empty = not text
         if self.torn:
             text = self._mend(text)
         if self._tags is not None and kind < 0:
