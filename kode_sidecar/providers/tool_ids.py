@@ -21,7 +21,8 @@ _LONGEST = 40
 
 
 def with_safe_ids(messages: Sequence[Message], keeps: Keeps) -> list[Message]:
-    """The history with every id that `keeps` refuses replaced in call and result.
+    """The history with every id replaced in call and result that `keeps` refuses, that is
+    empty, or that its own message has used before.
 
     A message's ids depend on what is before it alone, so a growing history keeps its beginning.
     """
@@ -31,7 +32,8 @@ def with_safe_ids(messages: Sequence[Message], keeps: Keeps) -> list[Message]:
     def renamed(message: Message, block: Block) -> Block:
         if isinstance(block, ToolUseBlock):
             new_id = old_id = block.tool_use_id
-            if not keeps(message, old_id, used):
+            # Twice in one message an id would name two calls, and an empty one none.
+            if not old_id or new_ids[old_id] or not keeps(message, old_id, used):
                 new_id = _safe(old_id, used)
             used.add(new_id)
             new_ids[old_id].append(new_id)

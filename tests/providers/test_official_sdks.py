@@ -17,6 +17,9 @@ from tests.providers.streams import anthropic, chat, framing
 from tests.providers.streams.answer import Answer, Call
 from tests.providers.streams.differences import ANTHROPIC, OPENAI
 
+# Their models complain of the forms that we feed them on purpose.
+pytestmark = pytest.mark.filterwarnings("ignore:Pydantic serializer:UserWarning")
+
 CHAT = {f"framing: {name}": found for name, found in framing.STREAMS.items()} | chat.STREAMS
 
 
