@@ -24,7 +24,7 @@ from kode_sidecar.providers.http_client import HttpClient
 from kode_sidecar.providers.profiles import ModelProfile, Price
 from kode_sidecar.providers.provider_config import ProviderConfig
 from kode_sidecar.providers.provider_errors import ProviderErrors
-from tests.providers.streams.anthropic import (
+from tests.providers.streams.anthropic_wire import (
     closed,
     ending,
     opened,
