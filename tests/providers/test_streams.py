@@ -50,7 +50,7 @@ def test_there_are_enough_of_them() -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_a_stream_means_what_it_should(name: str) -> None:  # C3 C4 C5 D7
+def test_a_stream_means_what_it_should(name: str) -> None:  # C3 C4 C5 D7 W10
     found = ALL[name]
     assert answer_of(read(name, found.body)) == found.says
 

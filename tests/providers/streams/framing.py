@@ -98,7 +98,7 @@ STREAMS: dict[str, Stream] = {
         Answer(end="ConfigInvalid", raw_end=None),
     ),
     "an error body instead": Stream(
-        b'\n {"error": {"type": "server_error", "message": "boom"}}',
+        b'\xef\xbb\xbf {"error": {"type": "server_error", "message": "boom"}}',
         Answer(end="Provider", raw_end=None),
     ),
     "a whole completion instead": Stream(
