@@ -79,7 +79,7 @@ class DeltaRuns:
     def end_leaks(self, *, take_calls: bool) -> list[LeakedCall]:
         """The calls that leaked; what was held back but is none becomes text again."""
         self._close()
-        self._release_tags()
+        self._release()
         calls: list[LeakedCall] = []
         for kind, scanner in self._scanners.items():
             found, rest = scanner.finish(take_calls=take_calls)
@@ -128,9 +128,12 @@ class DeltaRuns:
                 self._pass(TEXT, text)
 
     def _release(self) -> None:
-        """Something else follows: what looked like the start of a marker was none."""
+        """Something else follows, or nothing: what was held back for its rest gets none."""
         if self._last == TEXT:
             self._release_tags()
+        if self._half:
+            self._half = ""
+            self._pass(self._last, "\ufffd")
         if self._last in self._scanners and (held := self._scanners[self._last].release()):
             self._show(self._last, held)
 

@@ -2,8 +2,19 @@
 
 import json
 
-from tests.providers.streams.answer import Answer, Stream
-from tests.providers.streams.chat_wire import DONE, ROLE, STOP, chunk, says, stream, thinks
+from tests.providers.streams.answer import Answer, Call, Stream
+from tests.providers.streams.chat_wire import (
+    CALLS,
+    DONE,
+    ROLE,
+    STOP,
+    calls,
+    chunk,
+    piece,
+    says,
+    stream,
+    thinks,
+)
 
 TEXT: dict[str, Stream] = {
     "plain": stream(Answer("Hello world"), ROLE, says("Hello "), says("world"), STOP, DONE),
@@ -70,6 +81,16 @@ TEXT: dict[str, Stream] = {
         json.dumps(says("\udf89b")),
         json.dumps(says("\udf89c")),
         STOP,
+        DONE,
+    ),
+    "half a character at the end": stream(
+        Answer("a\ufffd"), json.dumps(says("a\ud83c")), STOP, DONE
+    ),
+    "half a character before a call": stream(
+        Answer("a\ufffd", calls=(Call("a", "find", "{}"),), end="tool_calls", raw_end="tool_calls"),
+        json.dumps(says("a\ud83c")),
+        calls(piece(0, "{}", call="a", name="find")),
+        CALLS,
         DONE,
     ),
     "a raw control character": stream(

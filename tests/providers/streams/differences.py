@@ -43,6 +43,8 @@ OPENAI: dict[str, str] = {
     "text: thinking part with a plain text": _PARTS,
     "text: a refusal": "the SDK keeps a refusal apart; a user has to see it all the same",
     "text: a character cut in two": _SURROGATES,
+    "text: half a character at the end": _SURROGATES,
+    "text: half a character before a call": _SURROGATES,
     "text: a raw control character": _STRICT_JSON,
     "text: bytes that are not UTF-8": _STRICT_JSON,
     "text: one bad event": _STRICT_JSON,
