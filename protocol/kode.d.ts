@@ -345,11 +345,17 @@ export interface Blob {
   sha256: string;
 }
 
-/** The model's reasoning. An empty text is a thinking block too: some hosts demand it back. */
+/**
+ * The model's reasoning. An empty text is a thinking block too: some hosts demand it back.
+ *
+ * `signature` is the host's seal on a finished block and goes back to it unchanged, "" as
+ * well. `redacted`: the host hides the text, and the signature is all there is of it.
+ */
 export interface ThinkingBlock extends BlockBase {
   type: "thinking";
   text: string;
   signature?: string | null;
+  redacted?: boolean;
 }
 
 /** An image as base64; `mediaType` such as `image/png`. */
@@ -693,6 +699,7 @@ export interface MessageListResult {
  * `parentId` is None at a root. `version` counts the siblings that replace each other (an
  * edited prompt is version 2). `createdAt` is RFC 3339 in UTC, `durationMs` wall time. With
  * `isApiErrorMessage` the last block is the text of the error that ended its turn.
+ * `provider` and `model` say who answered; the model's id is the one that was served.
  */
 export interface Message {
   id: string;
@@ -709,6 +716,7 @@ export interface Message {
   costUsd?: number;
   durationMs?: number;
   responseId?: string;
+  provider?: string;
   model?: string;
   isApiErrorMessage?: boolean;
 }
@@ -1102,6 +1110,7 @@ export interface MessageCompleted extends EventBase {
   costUsd?: number;
   durationMs?: number;
   responseId?: string;
+  provider?: string;
   model?: string;
   isApiErrorMessage?: boolean;
 }

@@ -94,6 +94,7 @@ class MessageCompleted(EventBase, frozen=True, kw_only=True, tag="message.comple
     cost_usd: float | None = None
     duration_ms: int | None = None
     response_id: str | None = None
+    provider: str | None = None
     model: str | None = None
     is_api_error_message: bool = False
 

@@ -41,10 +41,15 @@ class TextBlock(BlockBase, frozen=True, kw_only=True, tag="text"):
 
 
 class ThinkingBlock(BlockBase, frozen=True, kw_only=True, tag="thinking"):
-    """The model's reasoning. An empty text is a thinking block too: some hosts demand it back."""
+    """The model's reasoning. An empty text is a thinking block too: some hosts demand it back.
+
+    `signature` is the host's seal on a finished block and goes back to it unchanged, "" as well.
+    `redacted`: the host hides the text, and the signature is all there is of it.
+    """
 
     text: str
     signature: str | None = None
+    redacted: bool = False
 
 
 class ImageBlock(BlockBase, frozen=True, kw_only=True, tag="image"):
@@ -131,6 +136,7 @@ class Message(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
     `parent_id` is None at a root. `version` counts the siblings that replace each other
     (an edited prompt is version 2). `created_at` is RFC 3339 in UTC, `duration_ms` wall time.
     With `is_api_error_message` the last block is the text of the error that ended its turn.
+    `provider` and `model` say who answered; the model's id is the one that was served.
     """
 
     id: str
@@ -147,5 +153,6 @@ class Message(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
     cost_usd: float | None = None
     duration_ms: int | None = None
     response_id: str | None = None
+    provider: str | None = None
     model: str | None = None
     is_api_error_message: bool = False

@@ -13,15 +13,19 @@ from msgspec import Struct
 from kode_sidecar.domain.error_info import ErrorInfo
 from kode_sidecar.domain.message import Cost, Usage
 
-# `incomplete`: the stream ended without its end mark; `other`: a reason we do not know.
-FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "incomplete", "other"]
+# `incomplete`: the stream ended without its end mark; `paused`: the host wants to be asked to go
+# on; `other`: a reason we do not know.
+FinishReason = Literal[
+    "stop", "tool_calls", "length", "content_filter", "paused", "incomplete", "other"
+]
 
 
 class ResponseStarted(Struct, frozen=True, gc=False):
-    """The model began to answer. Ids are the provider's."""
+    """The model began to answer. Ids are the provider's; `model` is the one it serves."""
 
     response_id: str | None
     model: str | None
+    provider: str | None = None
 
 
 class TextDelta(Struct, frozen=True, gc=False):
@@ -32,6 +36,16 @@ class ThinkingDelta(Struct, frozen=True, gc=False):
     """A piece of reasoning; an empty one opens an empty thinking block."""
 
     text: str
+
+
+class ThinkingSigned(Struct, frozen=True, gc=False):
+    """The open thinking block is whole, and this is the host's seal on it.
+
+    With `redacted` it is a block of its own, whose text the host does not show.
+    """
+
+    signature: str
+    redacted: bool = False
 
 
 class ToolUseStarted(Struct, frozen=True, gc=False):
@@ -85,6 +99,7 @@ ModelEvent = (
     ResponseStarted
     | TextDelta
     | ThinkingDelta
+    | ThinkingSigned
     | ToolUseStarted
     | ToolUseDelta
     | UsageReported

@@ -87,6 +87,7 @@ class ModelStep:
             cost_usd=assembler.cost_usd,
             duration_ms=duration_ms,
             response_id=assembler.response_id,
+            provider=assembler.provider,
             model=assembler.model,
             is_api_error_message=bool(self._error_blocks),
         )
@@ -118,6 +119,7 @@ def message_completed(message: Message, turn_id: str) -> MessageCompleted:
         cost_usd=message.cost_usd,
         duration_ms=message.duration_ms,
         response_id=message.response_id,
+        provider=message.provider,
         model=message.model,
         is_api_error_message=message.is_api_error_message,
     )

@@ -1,15 +1,41 @@
 """The body of a successful answer, from raw bytes to model events. Sans-IO."""
 
+from collections.abc import Iterable
+from typing import Protocol
+
 from kode_sidecar.domain.error_info import failure
 from kode_sidecar.domain.model_event import ModelEvent, ResponseFailed
 from kode_sidecar.errors import KodeError
-from kode_sidecar.providers.openai_chat import ChatDecoder
 from kode_sidecar.providers.sse import MAX_EVENT_BYTES, SseDecoder
 
 _WEB_PAGE = (
     "The provider's address answered with a web page instead of the model's answer: check "
     "KIMI_BASE_URL, and whether this network wants you to log in first."
 )
+
+
+class EventDecoder(Protocol):
+    """What the data of an answer's events means in one dialect.
+
+    `ended`, `complete` and `growth` are those of `AnswerDecoder`.
+    """
+
+    @property
+    def ended(self) -> bool: ...
+
+    @property
+    def complete(self) -> bool: ...
+
+    @property
+    def growth(self) -> int: ...
+
+    def feed_many(self, batch: Iterable[bytes]) -> list[ModelEvent]:
+        """What the events of one read mean, in order."""
+        ...
+
+    def finish(self) -> list[ModelEvent]:
+        """The end of the answer."""
+        ...
 
 
 class AnswerDecoder:
@@ -19,8 +45,8 @@ class AnswerDecoder:
     gives the same events, but for how neighbouring deltas are joined.
     """
 
-    def __init__(self, chat: ChatDecoder) -> None:
-        self._chat = chat
+    def __init__(self, answer: EventDecoder) -> None:
+        self._answer = answer
         self._sse = SseDecoder()
         self._is_stream = False
         self._whole: list[bytes] = []
@@ -29,17 +55,17 @@ class AnswerDecoder:
     @property
     def ended(self) -> bool:
         """Nothing that follows matters."""
-        return self._chat.ended
+        return self._answer.ended
 
     @property
     def complete(self) -> bool:
         """The model said that it is done, whatever happens to the connection now."""
-        return self._chat.complete
+        return self._answer.complete
 
     @property
     def growth(self) -> int:
         """How much the model has said; more means that it is at work, as keep-alives do not."""
-        return self._chat.growth
+        return self._answer.growth
 
     def feed(self, data: bytes) -> list[ModelEvent]:
         """What one read means. Raises KodeError `TooLarge` for an endless event or body."""
@@ -55,7 +81,7 @@ class AnswerDecoder:
             self._is_stream = True
             data, self._whole = b"".join(self._whole), []
         events = self._sse.feed(data)
-        return self._chat.feed_many(events) if events else []
+        return self._answer.feed_many(events) if events else []
 
     def finish(self) -> list[ModelEvent]:
         """The end of the body; call once. The last event is the end of the answer."""
@@ -66,7 +92,7 @@ class AnswerDecoder:
         else:
             whole = b"".join(self._whole).strip().removeprefix(b"\xef\xbb\xbf")
             events = [whole] if whole else []
-        return [*self._chat.feed_many(events), *self._chat.finish()]
+        return [*self._answer.feed_many(events), *self._answer.finish()]
 
 
 def _start(pieces: list[bytes]) -> bytes:

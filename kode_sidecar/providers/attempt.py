@@ -1,6 +1,6 @@
 """One request to the model and its answer, up to its end or its failure."""
 
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kode_sidecar.domain.error_info import ErrorInfo, error_info, failure
@@ -12,13 +12,13 @@ from kode_sidecar.domain.model_event import (
     ResponseStarted,
     TextDelta,
     ThinkingDelta,
+    ThinkingSigned,
     ToolUseDelta,
     ToolUseStarted,
     UsageReported,
 )
 from kode_sidecar.errors import KodeError
 from kode_sidecar.providers.answer_decoder import AnswerDecoder
-from kode_sidecar.providers.kimi import CHAT_PATH
 from kode_sidecar.providers.provider_errors import ProviderErrors
 
 if TYPE_CHECKING:  # httpx is loaded by a thread, after the process answers
@@ -27,14 +27,14 @@ if TYPE_CHECKING:  # httpx is loaded by a thread, after the process answers
 _MAX_ERROR_BODY = 64 * 1024
 # How long the last bytes of a finished answer are waited for, to keep the connection.
 _DRAIN_SECONDS = 0.05
-_SHOWN = (TextDelta, ThinkingDelta, ToolUseStarted, ToolUseDelta)
+_SHOWN = (TextDelta, ThinkingDelta, ThinkingSigned, ToolUseStarted, ToolUseDelta)
 
 
 class Attempt:
     """Runs once. Afterwards `error` tells why it failed, None when the answer is whole.
 
     `started`: the answer began; `shown`: the user saw some of it; `usage`: what a failed answer
-    reported. `notices` that are not yet in `told` go out with the start of the answer.
+    reported. `notices` go out with the start of the answer, each that is not yet in `told`.
     """
 
     def __init__(
@@ -54,13 +54,17 @@ class Attempt:
         self.usage: list[UsageReported] = []
 
     async def batches(
-        self, http: "HttpClient", model_id: str, body: bytes, api_key: str
+        self,
+        http: "HttpClient",
+        model_id: str,
+        path: str,
+        headers: Mapping[str, str],
+        body: bytes,
     ) -> AsyncGenerator[Sequence[ModelEvent], None]:
         """The answer, one batch per read. A failure is in `error`, not among the events."""
-        headers = {"authorization": f"Bearer {api_key}", "content-type": "application/json"}
         decoder = self._decoder
         try:
-            async with http.stream("POST", CHAT_PATH, body, headers) as response:
+            async with http.stream("POST", path, body, headers) as response:
                 if response.status != 200:
                     refusal = await response.read_all(_MAX_ERROR_BODY)
                     self.error = self._errors.response(
@@ -84,12 +88,20 @@ class Attempt:
             # The model had said that it was done; only the end of the bytes is missing.
             yield self._passed_on(decoder.finish())
 
+    def _is_news(self, event: ModelEvent) -> bool:
+        if isinstance(event, ModelNotice):
+            if event in self._told:
+                return False
+            self._told.add(event)
+        return True
+
     def _passed_on(self, events: list[ModelEvent]) -> list[ModelEvent]:
         """`events` as they go out: with the notices, without what tells of a failure."""
         if not self.started and events and isinstance(events[0], ResponseStarted):
             self.started = True
-            events[1:1] = [notice for notice in self._notices if notice not in self._told]
-            self._told.update(self._notices)
+            events[1:1] = self._notices
+        if any(isinstance(event, ModelNotice) for event in events):
+            events = [event for event in events if self._is_news(event)]
         self.shown = self.shown or any(isinstance(event, _SHOWN) for event in events)
         last = events[-1] if events else None
         if isinstance(last, ResponseFailed):

@@ -1,4 +1,4 @@
-"""`ModelClient` for OpenAI-compatible chat hosts: which model, how often, and what failed."""
+"""`ModelClient` for the host of one provider: which model, how often, and what failed."""
 
 import asyncio
 import random
@@ -17,7 +17,7 @@ from kode_sidecar.domain.model_event import (
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import ModelRequest
 from kode_sidecar.providers.attempt import Attempt
-from kode_sidecar.providers.kimi import encode_request, new_decoder
+from kode_sidecar.providers.dialects import DIALECTS
 from kode_sidecar.providers.model_choice import ModelChoice
 from kode_sidecar.providers.model_list import (
     MAX_MODELS_BYTES,
@@ -107,10 +107,12 @@ class ChatClient:
         failed = shown = 0
         while True:
             profile = choice.profile
-            body, dropped = encode_request(request, profile)
-            decoder = new_decoder(request, profile, errors)
+            dialect = DIALECTS[profile.dialect]
+            body, dropped = dialect.encode_request(request, profile)
+            decoder = dialect.new_decoder(request, profile, errors)
             attempt = Attempt(decoder, errors, [*choice.notices(), *dropped], self._told)
-            answer = attempt.batches(http, profile.id, body, self._config.api_key)
+            headers = dialect.headers(self._config.api_key)
+            answer = attempt.batches(http, profile.id, dialect.path, headers, body)
             async with aclosing(answer) as batches:
                 async for batch in batches:
                     if batch:

@@ -38,12 +38,22 @@ class ContentPart(Struct):
     thinking: "str | list[ContentPart] | None" = None
 
 
+class ReasoningDetail(Struct):
+    """A piece of OpenRouter's list; most hosts that send it say the same under another name."""
+
+    text: str | None = None
+    summary: str | None = None
+
+
 class Delta(Struct):
     """What grew; also the `message` of a whole completion."""
 
+    role: str | None = None
     content: str | list[ContentPart] | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
+    reasoning_details: list[ReasoningDetail] | None = None
+    refusal: str | None = None
     tool_calls: list[ToolCallDelta] | None = None
 
 

@@ -11,6 +11,7 @@ from kode_sidecar.domain.message import Cost, Usage
 from kode_sidecar.domain.model_event import UsageReported
 
 Thinking = Literal["never", "optional", "always"]
+DialectName = Literal["kimi", "openai_chat", "anthropic_messages"]
 
 
 @dataclass(frozen=True)
@@ -28,15 +29,19 @@ class ModelProfile:
     """How to ask one model.
 
     A model that thinks wants its reasoning back. `sampling` False means that the vendor pins
-    temperature and top_p and refuses others. `context_window` is in tokens; None: unknown.
+    temperature and top_p and refuses others. `context_window` and `max_output` are in tokens;
+    None: unknown. `provider` names who runs the model: what one has signed, others refuse.
     """
 
     id: str
+    dialect: DialectName = "kimi"
+    provider: str = ""
     thinking: Thinking = "never"
     sampling: bool = False
     forced_tools: bool = False
     images: bool = False
     context_window: int | None = None
+    max_output: int | None = None
     price: Price | None = None
 
 
@@ -52,16 +57,19 @@ def usage_event(usage: Usage, price: Price | None) -> UsageReported:
 
 
 _QUARTER_MILLION = 262_144
+_MOONSHOT = "moonshot"
 
-_MOONSHOT = (
+_MOONSHOT_MODELS = (
     ModelProfile(
         "kimi-k2-turbo-preview",
+        provider=_MOONSHOT,
         sampling=True,
         context_window=_QUARTER_MILLION,
         price=Price(2.40, 0.60, 10.00),
     ),
     ModelProfile(
         "kimi-k2.6",
+        provider=_MOONSHOT,
         thinking="optional",
         images=True,
         context_window=_QUARTER_MILLION,
@@ -69,18 +77,21 @@ _MOONSHOT = (
     ),
     ModelProfile(
         "kimi-k2.7-code",
+        provider=_MOONSHOT,
         thinking="always",
         context_window=_QUARTER_MILLION,
         price=Price(0.95, 0.19, 4.00),
     ),
     ModelProfile(
         "kimi-k2.7-code-highspeed",
+        provider=_MOONSHOT,
         thinking="always",
         context_window=_QUARTER_MILLION,
         price=Price(1.90, 0.38, 8.00),
     ),
     ModelProfile(
         "kimi-k2.5",
+        provider=_MOONSHOT,
         thinking="optional",
         images=True,
         context_window=_QUARTER_MILLION,
@@ -88,18 +99,19 @@ _MOONSHOT = (
     ),
     ModelProfile(
         "kimi-k3",
+        provider=_MOONSHOT,
         thinking="always",
         forced_tools=True,
         images=True,
         context_window=1_048_576,
         price=Price(3.00, 0.30, 15.00),
     ),
-    ModelProfile("moonshot-v1-8k", sampling=True, context_window=8_192),
-    ModelProfile("moonshot-v1-32k", sampling=True, context_window=32_768),
-    ModelProfile("moonshot-v1-128k", sampling=True, context_window=131_072),
+    ModelProfile("moonshot-v1-8k", provider=_MOONSHOT, sampling=True, context_window=8_192),
+    ModelProfile("moonshot-v1-32k", provider=_MOONSHOT, sampling=True, context_window=32_768),
+    ModelProfile("moonshot-v1-128k", provider=_MOONSHOT, sampling=True, context_window=131_072),
 )
 
-KNOWN_MODELS: Mapping[str, ModelProfile] = {profile.id: profile for profile in _MOONSHOT}
+KNOWN_MODELS: Mapping[str, ModelProfile] = {profile.id: profile for profile in _MOONSHOT_MODELS}
 
 LOGICAL_MODELS: Mapping[str, tuple[str, ...]] = {
     # The first id is the promised one; hosts have retired it, so others follow.

@@ -35,10 +35,24 @@ _FILTERED = re.compile(r"content_filter|high risk|content management policy", re
 _UNKNOWN_MODEL = re.compile(
     r"not found the model|model_not_found|no such model|unknown model"
     r"|model\b.{0,120}?(not found|not exist|not a valid|no longer available|deprecated|retired)"
-    r"|(invalid|unsupported|not a valid) model",
+    r"|(invalid|unsupported|not a valid) model|not_found_error model:",
     re.IGNORECASE | re.DOTALL,
 )
 
+# The types of Anthropic's errors stand for these, also where there is no status (Errors page of
+# its API reference).
+_STATUS_OF_TYPE = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
 _TRACE_HEADERS = ("x-trace-id", "x-request-id", "request-id")
 
 
@@ -60,7 +74,9 @@ class ProviderErrors:
     def in_stream(self, error: object) -> ErrorInfo:
         """The failure behind an error that came inside a stream: an object, or just a text."""
         words = error_words(error).without(self.secret)
-        return self._info(words.status or 0, words, "asked for", seconds_to_wait({}, words))
+        named = (_STATUS_OF_TYPE[kind] for kind in words.kind.split() if kind in _STATUS_OF_TYPE)
+        status = words.status or next(named, 0)
+        return self._info(status, words, "asked for", seconds_to_wait({}, words))
 
     def _info(
         self,
@@ -120,6 +136,8 @@ def _judge(status: int, words: ErrorWords, host: str, model: str) -> tuple[str, 
         )
     if status == 401 or re.search(r"invalid_authentication|incorrect_api_key", said):
         return "AuthRequired", _wrong_key(host)
+    if "tool_use_failed" in words.kind:
+        return "IncompleteAnswer", "The model wrote a tool call that cannot be read: ask again"
     if status == 429 or "rate_limit" in words.kind or _OVERLOADED.search(said):
         return "RateLimited", _slow_down(words)
     return _by_status(status, host)

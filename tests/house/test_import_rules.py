@@ -67,6 +67,8 @@ SANS_IO = {
     "providers.sse",
     "providers.openai_chat",
     "providers.kimi",
+    "providers.anthropic_messages",
+    "providers.anthropic_request",
     "kernel.message_assembler",
     "kernel.turn_limits",
 }

@@ -327,9 +327,17 @@ async def test_an_answer_without_its_end_is_cut(new_client: NewClient) -> None: 
 
 
 async def test_a_connection_that_breaks_after_the_end_is_no_failure(new_client: NewClient) -> None:
-    async with RawHttpServer([*CUT, chunk(delta("stop"))]) as server:
+    async with RawHttpServer([*CUT, chunk(delta("stop")), chunk(END)]) as server:
         events = await new_client(server).ask()
         assert text(events) == "Hello"
+        assert events[-1] == ResponseFinished("stop", "stop")
+
+
+async def test_kimi_is_done_only_with_its_end_mark(new_client: NewClient) -> None:
+    async with RawHttpServer([*CUT, chunk(delta("stop"))], says("Hi")) as server:
+        events = await new_client(server).ask()
+        assert dropped(events) == 1
+        assert text(events) == "HelloHi"
         assert events[-1] == ResponseFinished("stop", "stop")
 
 

@@ -95,7 +95,10 @@ def test_a_dropped_wish_is_told() -> None:  # A13
     assert codes(THINKS) == ["sampling_dropped"]
     assert codes(PLAIN) == []
     assert codes(PLAIN, temperature=1.5) == ["sampling_dropped"]
-    assert codes(THINKS, temperature=None, top_p=None) == []
+    free: dict[str, Any] = {"temperature": None, "top_p": None}
+    assert codes(THINKS, **free) == []
+    assert codes(THINKS, **free, tools=[TOOL], tool_choice="required") == ["tool_choice_dropped"]
+    assert codes(KNOWN_MODELS["kimi-k3"], **free, tools=[TOOL], tool_choice="required") == []
 
 
 @pytest.mark.parametrize(
