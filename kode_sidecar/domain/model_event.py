@@ -3,8 +3,8 @@
 A provider yields batches of these, one batch per socket read. Ordering: `ResponseStarted`
 first; deltas in the order of the stream; `UsageReported` at most once; the last event is
 exactly one of `ResponseFinished` and `ResponseFailed`. `AttemptDropped` takes back
-everything since the last `ResponseStarted`; a new `ResponseStarted` follows it, after the
-`RetryPlanned` that every further attempt is announced with.
+everything since the last `ResponseStarted`; a new `ResponseStarted` follows it, after a
+`RetryPlanned` if the host is asked again.
 """
 
 from typing import Literal

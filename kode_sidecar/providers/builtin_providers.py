@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from kode_sidecar.providers.profiles import ModelProfile, Price, ProviderProfile
+from kode_sidecar.providers.profiles import ModelProfile, Price, ProviderProfile, WireNames
 
 _QUARTER_MILLION = 262_144
 
@@ -85,6 +85,7 @@ OPENAI = ProviderProfile(
     name="openai",
     base_url="https://api.openai.com/v1",
     api_key_env=("OPENAI_API_KEY",),
+    names=WireNames(max_tokens="max_completion_tokens"),
     console="platform.openai.com",
 )
 """Its models are what it lists; a price is the user's to add."""

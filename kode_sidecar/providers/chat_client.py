@@ -81,6 +81,13 @@ class ChatClient:
             found = self._endpoints.setdefault(config.name, found)
         return found
 
+    def masked(self, data: bytes) -> bytes:
+        """`data` without any key in use: hosts repeat them."""
+        for config in self.registry.providers.values():
+            if config.api_key:
+                data = data.replace(config.api_key.encode(), b"***")
+        return data
+
     async def aclose(self) -> None:
         """Close all connections."""
         for endpoint in self._endpoints.values():

@@ -45,7 +45,7 @@ class WireNames(Struct, frozen=True, forbid_unknown_fields=True):
     from the usage.
     """
 
-    max_tokens: Name = "max_completion_tokens"
+    max_tokens: Annotated[str, Meta(max_length=200)] = ""
     text: Path = ""
     reasoning: Path = ""
     usage: Path = ""
@@ -60,6 +60,7 @@ class ModelProfile(Struct, frozen=True, forbid_unknown_fields=True):
 
     A model that thinks wants its reasoning back. `sampling` False means that the vendor pins
     temperature and top_p and refuses others; `forced_tools` that a call can be demanded.
+    `tool_schema` is how arguments are described to it; empty: as its dialect does.
     `context_window` and `max_output` are in tokens; None: unknown. `provider` names who runs the
     model: what one has signed, others refuse.
     """
@@ -71,6 +72,7 @@ class ModelProfile(Struct, frozen=True, forbid_unknown_fields=True):
     sampling: bool = False
     forced_tools: bool = False
     images: bool = False
+    tool_schema: Literal["", "json_schema", "mfjs"] = ""
     context_window: Tokens | None = None
     max_output: Tokens | None = None
     price: Price | None = None
