@@ -54,9 +54,8 @@ async def send_message(client: ChatClient, request: ModelRequest) -> ModelAnswer
     raw_reason: str | None = None
     async with aclosing(client.stream(request, raw)) as batches:
         async for batch in batches:
-            for shown in assembler.feed(batch):
-                if isinstance(shown, Notice):
-                    notices.append(ModelNotice(shown.code, shown.message))
+            shown = assembler.feed(batch)
+            notices.extend(ModelNotice(s.code, s.message) for s in shown if isinstance(s, Notice))
             for event in batch:
                 if isinstance(event, ResponseFinished):
                     raw_reason = event.raw_reason
