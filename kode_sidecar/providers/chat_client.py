@@ -152,11 +152,14 @@ class ChatClient:
 
 
 def _slow_all(limiter: RateLimiter, error: ErrorInfo, delay: float | None) -> None:
-    """Whoever else uses the key waits, too, unless waiting would not help."""
+    """Whoever else uses the key waits, too, unless it is so long that it is reported instead."""
     if error.code != "RateLimited" or not error.retryable:
         return
     asked = (error.retry_after_ms or 0) / 1000
-    limiter.pause(delay if delay is not None else min(asked, MAX_RETRY_AFTER))
+    if delay is not None:
+        limiter.pause(delay)
+    elif asked <= MAX_RETRY_AFTER:
+        limiter.pause(asked)
 
 
 async def _offered(endpoint: Endpoint) -> list[OfferedModel]:

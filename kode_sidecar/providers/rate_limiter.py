@@ -33,7 +33,7 @@ class RateLimiter:
         self._guessed_until: float | None = None
         self._per_minute: int | None = None
         self._begun: deque[float] = deque(maxlen=_MOST_REMEMBERED)
-        self._not_before = 0.0
+        self._not_before = now()
         self._line: deque[asyncio.Event] = deque()
 
     @asynccontextmanager

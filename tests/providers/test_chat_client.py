@@ -523,3 +523,70 @@ async def test_cancelled_anywhere_no_connection_is_lost(new_client: NewClient) -
         assert text(await client.ask()) == "x" * 200
         await client.chat.aclose()
         await server.all_gone()
+
+
+CONCURRENCY = "request reached max organization concurrency: 1"
+ONE_AT_ONCE = refusal(429, "rate_limit_reached_error", CONCURRENCY, "retry-after: 0")
+
+
+async def test_a_pause_of_one_is_waited_for_by_the_next(new_client: NewClient) -> None:  # W9
+    refused = refusal(429, "rate_limit_reached_error", "slow down", "retry-after: 9")
+    async with RawHttpServer(*[refused] * 4, says("Hi")) as server:
+        client = new_client(server)
+        assert failed(await client.ask()).code == "RateLimited"
+        assert client.waited == [9.0, 9.0, 9.0]
+        assert text(await client.ask()) == "Hi"
+        assert client.waited == [9.0] * 4, "the fourth refusal was heard by the next question"
+
+
+async def test_what_is_reported_instead_of_waited_for_slows_nobody(new_client: NewClient) -> None:
+    later = refusal(429, "rate_limit_reached_error", "slow down", "retry-after: 300")
+    async with RawHttpServer(later, says("Hi")) as server:
+        client = new_client(server)
+        assert failed(await client.ask()).retry_after_ms == 300_000
+        assert text(await client.ask()) == "Hi"
+        assert client.waited == []
+
+
+async def test_a_host_that_wants_one_at_once_gets_one_at_once(new_client: NewClient) -> None:  # W9
+    async with RawHttpServer(ONE_AT_ONCE, says("Hi")) as server:
+        client = new_client(server)
+        assert text(await client.ask()) == "Hi"
+        server.answers[:] = [says("Hi")]
+        answers = await asyncio.gather(*(client.ask() for _ in range(4)))
+        assert [text(events) for events in answers] == ["Hi"] * 4
+        assert {sent.connection for sent in server.requests} == {1}
+
+
+async def test_a_further_attempt_is_announced(new_client: NewClient) -> None:  # W9
+    async with RawHttpServer(OVERLOADED, CUT, says("Hi")) as server:
+        events = await new_client(server).ask()
+        planned = [event for event in events if isinstance(event, RetryPlanned)]
+        assert [(plan.seconds, plan.attempt) for plan in planned] == [(4.0, 2), (1.0, 3)]
+        assert "overloaded" in planned[0].reason
+
+
+async def test_attempts_end_with_the_budget(new_client: NewClient) -> None:  # W9
+    slow = refusal(503, "server_error", "boom", "retry-after: 50")
+    async with RawHttpServer(slow) as server:
+        client = new_client(server)
+        client.chat = ChatClient(
+            Registry([client.config]),
+            HttpClient,
+            retry=RetryPolicy(random=lambda: 1.0, budget=120.0),
+            sleep=client._sleep,
+            now=lambda: client.time,
+        )
+        assert failed(await client.ask()).code == "Provider"
+        assert client.waited == [50.0, 50.0]
+        await client.chat.aclose()
+
+
+async def test_an_answer_without_end_is_cut_off(
+    new_client: NewClient, monkeypatch: pytest.MonkeyPatch
+) -> None:  # W16
+    monkeypatch.setattr("kode_sidecar.providers.attempt._MAX_ANSWER_CHARS", 1_000)
+    async with RawHttpServer([HEAD, Repeat(chunk(delta(content="x" * 90)))]) as server:
+        client = new_client(server)
+        assert failed(await client.ask()).code == "TooLarge"
+        assert len(server.requests) == 1

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.providers.http_client import HttpClient
+from kode_sidecar.providers.http_client import HttpClient, HttpResponse
 from kode_sidecar.providers.network import describe_os_error
 from kode_sidecar.providers.provider_config import HttpTimeouts, ProviderConfig, host_of
 from tests.support import raw_http
@@ -126,6 +126,47 @@ async def test_a_body_is_read_to_a_limit(new_http: NewHttp) -> None:  # W16
         new_http(server.url).stream("GET", "/", None, {}) as found,
     ):
         assert len(await found.read_all(1_000)) == 1_000
+
+
+BOMB = gzip.compress(b" " * 80_000_000)
+
+
+async def test_a_packed_bomb_is_not_unpacked(new_http: NewHttp) -> None:  # W16
+    async with RawHttpServer(response(200, BOMB, "content-encoding: gzip")) as server:
+        http = new_http(server.url)
+        async with http.stream("GET", "/", None, {}) as found:
+            assert len(await found.read_all(1_000)) == 1_000
+        async with http.stream("GET", "/", None, {}) as found:
+            with pytest.raises(KodeError) as caught:
+                await all_pieces(found)
+        assert caught.value.code == "TooLarge"
+
+
+async def all_pieces(response: HttpResponse) -> None:
+    while data := await response.read():
+        assert len(data) <= 256 * 1024
+
+
+UNPACKABLE = {
+    "gzip": (b"no gzip at all", "Network"),
+    "br": (b"x", "Provider"),
+    "gzip, gzip": (gzip.compress(gzip.compress(b"x")), "Provider"),
+}
+
+
+@pytest.mark.parametrize("coding", UNPACKABLE)
+async def test_what_cannot_be_unpacked(new_http: NewHttp, coding: str) -> None:  # W16
+    body, code = UNPACKABLE[coding]
+    async with RawHttpServer(response(200, body, f"content-encoding: {coding}")) as server:
+        with pytest.raises(KodeError) as caught:
+            await get(new_http(server.url))
+        assert caught.value.code == code
+
+
+async def test_a_body_of_several_packed_parts(new_http: NewHttp) -> None:
+    packed = gzip.compress(b"one ") + gzip.compress(b"two")
+    async with RawHttpServer(response(200, packed, "content-encoding: gzip")) as server:
+        assert await get(new_http(server.url)) == b"one two"
 
 
 BROKEN = [
