@@ -212,7 +212,7 @@ async def test_no_handshake_in_time(new_http: NewHttp) -> None:  # W9
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"https://127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(KodeError, match="TLS handshake"):
-            await get(new_http(url, timeouts=HttpTimeouts(connect=0.05)))
+            await get(new_http(url, timeouts=HttpTimeouts(connect=0.5)))
 
 
 async def test_tls_with_a_known_authority(new_http: NewHttp) -> None:
