@@ -9,8 +9,8 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.providers.sse import MAX_EVENT_BYTES, SseDecoder
 
 _WEB_PAGE = (
-    "The provider's address answered with a web page instead of the model's answer: check "
-    "KIMI_BASE_URL, and whether this network wants you to log in first."
+    "The provider's address answered with a web page instead of the model's answer: check it "
+    "(KIMI_BASE_URL, or `base_url` in config.yaml), and whether this network wants you to log in."
 )
 
 # White space and the bytes of a byte order mark.

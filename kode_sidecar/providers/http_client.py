@@ -6,6 +6,7 @@ redirects are not followed, and plain http goes to this machine only (W9).
 
 import asyncio
 import ssl
+import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
@@ -123,8 +124,14 @@ class HttpClient:
 
 
 def system_tls() -> ssl.SSLContext:
-    """The certificates of the system's store; some 0.05 s, so in a thread. For all clients."""
-    return ssl.create_default_context()
+    """The certificates of the system's store; some 0.05 s, so in a thread. For all clients.
+
+    A program built elsewhere may not know where this system keeps them: then those of httpx.
+    """
+    known = ssl.get_default_verify_paths()
+    if sys.platform == "win32" or known.cafile or known.capath:
+        return ssl.create_default_context()
+    return httpx.create_ssl_context(trust_env=False)
 
 
 async def _unpacked(chunks: AsyncIterator[bytes], unpacker: Unpacker) -> AsyncIterator[bytes]:

@@ -248,6 +248,12 @@ async def test_the_editor_hears_that_the_model_is_silent(tmp_path: Path) -> None
         assert (first["state"], "seq" in first) == ("silent", False)
         assert second["silentMs"] > first["silentMs"] >= 1000 * float(SILENCE)
         assert not [told for told in world.journal(session) if told["type"] == "model.waiting"]
+        reports = [
+            params["value"].get("message", "")
+            for method, params in notifications(world.client.frames)
+            if method == "$/progress" and params["token"] == turn_id
+        ]
+        assert any("said nothing" in report for report in reports)
 
         server.answers[:] = [HELLO, says(TEXT)]
         again = await world.turn(session, "once more")

@@ -3,8 +3,11 @@
 import asyncio
 import base64
 import gzip
+import os
 import socket
 import ssl
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -244,6 +247,25 @@ async def test_tls_with_an_unknown_authority(new_http: NewHttp) -> None:  # W9
             await get(new_http(server.url))
         assert not caught.value.retryable
         assert server.requests == []
+
+
+STORE = (
+    "from kode_sidecar.providers.http_client import system_tls;"
+    "print(system_tls().cert_store_stats()['x509_ca'])"
+)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows always has its store")
+def test_without_a_system_store_there_are_certificates_all_the_same() -> None:  # W9
+    nowhere = {"SSL_CERT_FILE": "/nonexistent/ca.pem", "SSL_CERT_DIR": "/nonexistent"}
+    done = subprocess.run(
+        [sys.executable, "-c", STORE],
+        env={**os.environ, **nowhere},
+        capture_output=True,
+        check=True,
+        timeout=HANG_CEILING,
+    )
+    assert int(done.stdout) > 50
 
 
 async def test_leaving_early_closes_a_tls_connection(new_http: NewHttp) -> None:

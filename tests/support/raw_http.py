@@ -121,6 +121,9 @@ class RawHttpServer:
         try:
             for step in answer:
                 await self._play(step, writer, gone)
+        except ConnectionError:
+            self.hung_up.set()
+            raise
         finally:
             if not gone.done():
                 gone.cancel()
@@ -141,13 +144,11 @@ class RawHttpServer:
                 writer.write(step.data)
                 await writer.drain()
                 await asyncio.sleep(0.005)
-            self.hung_up.set()
             raise ConnectionError
         go_on = asyncio.create_task(step.event.wait())
         await asyncio.wait({go_on, gone}, return_when=asyncio.FIRST_COMPLETED)
         go_on.cancel()
         if gone.done() and not step.event.is_set():
-            self.hung_up.set()
             raise ConnectionError
 
 
