@@ -24,6 +24,7 @@ from tests.support.raw_http import (
     HEAD,
     LAST_CHUNK,
     Answer,
+    Never,
     RawHttpServer,
     Repeat,
     Step,
@@ -46,7 +47,7 @@ SILENCE = "0.3"
 # No further attempt after a time-out, but after anything that fails at once.
 BUDGET = "1.9"
 
-NEVER = Wait(asyncio.Event())
+NEVER = Never()
 TEXT = "Hello world"
 HELLO = [HEAD, chunk(delta(role="assistant", content="")), chunk(delta(content="Hel"))]
 PACKED = "content-encoding: gzip"

@@ -29,7 +29,12 @@ class Repeat:
     data: bytes
 
 
-Step = bytes | Wait | Repeat
+@dataclass(frozen=True)
+class Never:
+    """A step of an answer: nothing more comes, until the client goes."""
+
+
+Step = bytes | Wait | Repeat | Never
 Answer = Sequence[Step]
 
 
@@ -139,6 +144,9 @@ class RawHttpServer:
             writer.write(step)
             await writer.drain()
             return
+        if isinstance(step, Never):
+            await asyncio.wait({gone})
+            raise ConnectionError
         if isinstance(step, Repeat):
             while not gone.done():
                 writer.write(step.data)
