@@ -98,7 +98,7 @@ def test_a_dropped_wish_is_told() -> None:  # A13
     free: dict[str, Any] = {"temperature": None, "top_p": None}
     assert codes(THINKS, **free) == []
     assert codes(THINKS, **free, tools=[TOOL], tool_choice="required") == ["tool_choice_dropped"]
-    assert codes(KNOWN_MODELS["kimi-k3"], **free, tools=[TOOL], tool_choice="required") == []
+    assert codes(KIMI.model("kimi-k3"), **free, tools=[TOOL], tool_choice="required") == []
 
 
 @pytest.mark.parametrize(
