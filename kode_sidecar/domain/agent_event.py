@@ -94,6 +94,7 @@ class MessageCompleted(EventBase, frozen=True, kw_only=True, tag="message.comple
     cost_usd: float | None = None
     duration_ms: int | None = None
     response_id: str | None = None
+    provider: str | None = None
     model: str | None = None
     is_api_error_message: bool = False
 
@@ -124,6 +125,20 @@ class ToolProgress(EventBase, frozen=True, kw_only=True, tag="tool.progress"):
     message: str = ""
     completed: int | None = None
     total: int | None = None
+
+
+class ModelWaiting(EventBase, frozen=True, kw_only=True, tag="model.waiting"):
+    """Not stored. The turn waits for the model; whatever else comes of the turn ends it.
+
+    `silent`: nothing came for `silent_ms`, said again while it lasts: models think for minutes.
+    `retrying`: the host is asked again in `retry_in_ms`, for the `attempt`th time.
+    """
+
+    state: Literal["silent", "retrying"]
+    message: str
+    silent_ms: int | None = None
+    retry_in_ms: int | None = None
+    attempt: int | None = None
 
 
 class ChangeSetUpdated(EventBase, frozen=True, kw_only=True, tag="changeSet.updated"):
@@ -217,6 +232,7 @@ Event = (
     | BlockCompleted
     | BlockDropped
     | ToolProgress
+    | ModelWaiting
     | ChangeSetUpdated
     | PermissionRequested
     | PermissionResolved

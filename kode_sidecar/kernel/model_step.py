@@ -15,6 +15,7 @@ from kode_sidecar.domain.error_info import ErrorInfo
 from kode_sidecar.domain.message import Block, Message, TextBlock, Usage
 from kode_sidecar.kernel.contracts import Context, Emit, ModelClient, ModelRequest, TurnScope
 from kode_sidecar.kernel.message_assembler import MessageAssembler, Shown
+from kode_sidecar.kernel.silence import SilenceWatch
 
 
 class ModelStep:
@@ -58,10 +59,16 @@ class ModelStep:
             self._commit(round((self._scope.clock.monotonic() - started) * 1000))
 
     async def _stream(self, model: ModelClient, request: ModelRequest) -> None:
-        async with aclosing(model.stream(request)) as batches:
-            async for batch in batches:
-                self._show(self.assembler.feed(batch))
-                await self._emit.flow()
+        scope = self._scope
+        watch = SilenceWatch(scope.turn_id, scope.silence_told, scope.clock.monotonic, self._emit)
+        with watch:
+            async with aclosing(model.stream(request)) as batches:
+                watch.listen()
+                async for batch in batches:
+                    watch.heard()
+                    self._show(self.assembler.feed(batch))
+                    await self._emit.flow()
+                    watch.listen()
 
     def _show(self, events: Sequence[Shown]) -> None:
         for event in events:
@@ -87,6 +94,7 @@ class ModelStep:
             cost_usd=assembler.cost_usd,
             duration_ms=duration_ms,
             response_id=assembler.response_id,
+            provider=assembler.provider,
             model=assembler.model,
             is_api_error_message=bool(self._error_blocks),
         )
@@ -118,6 +126,7 @@ def message_completed(message: Message, turn_id: str) -> MessageCompleted:
         cost_usd=message.cost_usd,
         duration_ms=message.duration_ms,
         response_id=message.response_id,
+        provider=message.provider,
         model=message.model,
         is_api_error_message=message.is_api_error_message,
     )

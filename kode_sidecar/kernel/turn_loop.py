@@ -24,7 +24,12 @@ from kode_sidecar.kernel.model_step import (
     message_completed,
 )
 from kode_sidecar.kernel.tool_runner import ToolRun, tool_specs
-from kode_sidecar.kernel.turn_limits import calls_may_run, must_sum_up, stop_reason
+from kode_sidecar.kernel.turn_limits import (
+    calls_may_run,
+    must_sum_up,
+    stop_reason,
+    wants_to_go_on,
+)
 
 
 async def run_turn(
@@ -63,6 +68,9 @@ async def run_turn(
                 if may_run:
                     rounds += 1
                     continue
+            if wants_to_go_on(answer.finish_reason, summing_up=summing_up):
+                rounds += 1
+                continue
             if context.wants_another_step():
                 continue
             if answer.error is not None:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Sequence
 
-from kode_sidecar.domain.change_set import FileView
+from kode_sidecar.domain.change_set import FileView, HunkState
 from kode_sidecar.domain.hunk import overlay_text
 from kode_sidecar.domain.line_diff import split_lines, unified_diff
 from kode_sidecar.domain.text_edit import to_lf
@@ -84,7 +84,7 @@ class ChangeSetViews:
 
 
 def _counts(hunks: Sequence[ProposedHunk]) -> tuple[HunkCount, ...]:
-    counts = Counter(hunk.state for hunk in hunks)
+    counts: Counter[HunkState] = Counter(hunk.state for hunk in hunks)
     return tuple(HunkCount(state=state, count=count) for state, count in counts.items())
 
 
