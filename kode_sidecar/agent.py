@@ -6,19 +6,30 @@ It may be built on that thread: nothing here touches the event loop before it is
 import platform
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from traceback import format_exception
 from urllib.parse import urlsplit
 
 from kode_sidecar.context.agents import AgentProfile
+from kode_sidecar.context.compaction import compaction_texts
 from kode_sidecar.context.editor_context import EditorNote, editor_note
+from kode_sidecar.context.koding import koding_note
+from kode_sidecar.context.project_notes import ProjectNotes
 from kode_sidecar.context.prompt_files import PromptFiles, find_prompts
 from kode_sidecar.context.system_prompt import Surroundings, system_prompt
 from kode_sidecar.doctor import examine
 from kode_sidecar.domain.error_info import ErrorInfo, error_info
 from kode_sidecar.errors import KodeError
-from kode_sidecar.kernel.contracts import Clock, NewId
+from kode_sidecar.kernel.contracts import Clock, ModelRequest, NewId
 from kode_sidecar.main_session import NewSession
-from kode_sidecar.main_session.agent import EditLocks, Session, SessionServices, Toolbox
+from kode_sidecar.main_session.agent import (
+    EditLocks,
+    EncodedRequest,
+    LearnedRates,
+    Session,
+    SessionServices,
+    Toolbox,
+)
 from kode_sidecar.main_session.contracts import EditorPort
 from kode_sidecar.protocol.editor_context import EditorContextParams
 from kode_sidecar.protocol.models import ModelsListResult
@@ -29,6 +40,7 @@ from kode_sidecar.providers.chat_client import ChatClient
 from kode_sidecar.providers.late_client import LateClient
 from kode_sidecar.providers.models_report import answerable, models_report
 from kode_sidecar.providers.provider_config import HttpTimeouts, ProviderConfig, host_of
+from kode_sidecar.providers.registry import candidates
 from kode_sidecar.records.json_log import JsonLog, LogFiles
 from kode_sidecar.records.log_redaction import Redaction
 from kode_sidecar.records.retired_models import RetiredModels
@@ -74,6 +86,7 @@ class Agent:
             file_encoding=settings.file_encoding,
             own_files=[settings.storage_root],
         )
+        self._notes = ProjectNotes(self.workspace, lambda: settings.trusted)
         self._model = LateClient(self._missing)
         self._chat: ChatClient | None = None
         self._retired = RetiredModels(settings.storage_root)
@@ -153,6 +166,11 @@ class Agent:
             permission_timeout=settings.permission_timeout,
             editor_note=self._editor_note,
             system_prompt=self._system_prompt,
+            koding_note=partial(koding_note, self._prompts),
+            compaction_texts=partial(compaction_texts, self._prompts),
+            context_window=self._context_window,
+            rates=LearnedRates(),
+            encode=self._encode,
             limit_instruction=self._prompts.read("tool_limit"),
             edit_locks=EditLocks(),
             toolset=Toolbox(self.workspace, Ripgrep(find_ripgrep())).tools,
@@ -175,8 +193,23 @@ class Agent:
             platform=platform.system(),
             editor=self._editor_name,
             date=self._clock.timestamp()[:10],
+            notes=self._notes.read(),
         )
         return system_prompt(self._prompts, agent, mode, surroundings)
+
+    def _context_window(self, model: str) -> int | None:
+        """The window of the model that a name stands for now; the user's own word comes first."""
+        settings = self._loaded.settings
+        if settings.context_window is not None:
+            return settings.context_window
+        config = _provider_config(settings)
+        retired = self._retired.ids(host_of(config.base_url))
+        return candidates(model, retired, config.logical_models)[0].context_window
+
+    async def _encode(self, request: ModelRequest) -> EncodedRequest:
+        await self._model.loaded()
+        assert self._chat is not None, "attached before the model is loaded"
+        return EncodedRequest(*self._chat.encode(request))
 
     def _editor_note(self) -> EditorNote | None:
         return editor_note(self._editor_context(), self.workspace)

@@ -106,12 +106,13 @@ Block = TextBlock | ThinkingBlock | ImageBlock | ResourceBlock | ToolUseBlock | 
 
 
 class Usage(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Token counts. `cached_tokens` is part of `input_tokens`."""
+    """Token counts. `cached_tokens` is part of `input_tokens`, `reasoning_tokens` of the output."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     total_tokens: int = 0
     cached_tokens: int = 0
+    reasoning_tokens: int = 0
 
     def plus(self, other: "Usage") -> "Usage":
         """The sum of two usages."""
@@ -120,6 +121,7 @@ class Usage(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
             output_tokens=self.output_tokens + other.output_tokens,
             total_tokens=self.total_tokens + other.total_tokens,
             cached_tokens=self.cached_tokens + other.cached_tokens,
+            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
         )
 
 
@@ -156,3 +158,8 @@ class Message(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
     provider: str | None = None
     model: str | None = None
     is_api_error_message: bool = False
+
+    @property
+    def waits_for_answer(self) -> bool:
+        """Whether the model has yet to say something about it: it failed, or was never asked."""
+        return self.role != "assistant" or self.is_api_error_message

@@ -36,6 +36,11 @@ METHODS = (
     "kode/turn/steer",
     "kode/message/list",
     "kode/blob/read",
+    "kode/tree/get",
+    "kode/tree/setHead",
+    "kode/context/inspect",
+    "kode/context/compact",
+    "kode/usage/get",
     "kode/changeSet/get",
     "kode/changeSet/decide",
     "kode/models/list",
@@ -58,6 +63,7 @@ EDITOR_SETTINGS = ("mode", "agent", "model", "locale", "fileEncoding")
 
 USER_SETTINGS = (
     *("api_key", "base_url", "proxy", "window_messages", "temperature", "top_p", "max_tokens"),
+    "context_window",
     *("http_timeout_connect", "http_timeout_first_byte", "http_timeout_idle"),
     *("http_timeout_write", "permission_timeout", "storage_root", "log_dir"),
     *("log_redact_content", "log_redact_chars"),

@@ -80,6 +80,14 @@ class ChatClient:
         if self._http is not None:
             await self._http.aclose()
 
+    def encode(self, request: ModelRequest) -> tuple[str, bytes]:
+        """The model that a request would go to now, and the body it would go with.
+
+        Raises KodeError `ConfigInvalid`.
+        """
+        choice = ModelChoice(request.model, self.warm().host, self._config, self._retired)
+        return choice.profile.id, encode_request(request, choice.profile).body
+
     async def list_models(self) -> list[OfferedModel]:
         """The models the host serves to this key. Raises KodeError."""
         http = self.warm()

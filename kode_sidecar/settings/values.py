@@ -21,8 +21,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Every setting. Times are seconds, folders absolute.
 
     `proxy` is used only when given here: the system's proxies are ignored. `window_messages`
-    is how many stored messages the model gets. `permission_timeout` is how long a question to
-    the user stays open; no answer means no. `file_encoding` reads files that are not UTF-8.
+    is how many stored messages the model gets. `context_window` is how many tokens it reads,
+    for models nobody knows. `permission_timeout` is how long a question to the user stays open; no
+    answer means no. `file_encoding` reads files that are not UTF-8.
     `log_redact_content` keeps only the first `log_redact_chars` characters of prompts and
     replies in the log. `trusted` is the editor's word on the workspace, in the handshake only.
     """
@@ -38,6 +39,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     temperature: Annotated[float, Meta(ge=0, le=2)] = 0.3
     top_p: Annotated[float, Meta(gt=0, le=1)] = 0.95
     max_tokens: Annotated[int, Meta(ge=1)] | None = None
+    context_window: Annotated[int, Meta(ge=2_000)] | None = None
     http_timeout_connect: Seconds = 10.0
     http_timeout_first_byte: Seconds = 60.0
     http_timeout_idle: Seconds = 120.0

@@ -71,6 +71,8 @@ export function words(event: Event): string {
       return event.message ?? event.toolUseId;
     case "changeSet.updated":
       return (event.files ?? []).flatMap((file) => file.hunks.map((hunk) => hunk.state)).join();
+    case "context.compacted":
+      return `${event.droppedMessages} ${event.summaryMessageId}`;
     case "notice":
       return event.code;
     default:
