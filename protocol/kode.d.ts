@@ -499,9 +499,9 @@ export interface ContextInspectParams {
  * What to count: all sessions or one, from the day `since` to the day `until`, both
  * included.
  *
- * Days are written `2026-01-31`. `by` says what gets a row of its own; several names make a
- * row for each combination. A day begins at midnight in a zone so many minutes (at most
- * 840) ahead of UTC.
+ * Days are written `2026-01-31`; one begins at midnight in a zone so many minutes (at most
+ * 840) ahead of UTC. `by` says what gets a row of its own; several names make a row for
+ * each combination.
  */
 export interface UsageGetParams {
   sessionId?: string | null;
