@@ -32,6 +32,10 @@ class _Counted:
         self.answers += 1
         self.totals.add_answer(spent.usage, spent.cost, spent.cost_usd)
 
+    def add_all(self, other: "_Counted") -> None:
+        self.answers += other.answers
+        self.totals.add(other.totals)
+
 
 @dataclass(frozen=True)
 class UsageReport:
@@ -47,7 +51,6 @@ class UsageReport:
     def _sum_up(self, params: UsageGetParams) -> UsageGetResult:
         zone = timezone(timedelta(minutes=params.utc_offset_minutes))
         rows: dict[Row, _Counted] = {}
-        total = _Counted()
         unreadable = 0
         for session_id in self._sessions(params, zone):
             try:
@@ -62,7 +65,9 @@ class UsageReport:
                 if (params.since or "") <= day <= (params.until or "9999-12-31"):
                     names = _names(spent, session_id, day)
                     rows.setdefault(tuple(names[key] for key in params.by), _Counted()).add(spent)
-                    total.add(spent)
+        total = _Counted()
+        for counted in rows.values():
+            total.add_all(counted)
         return UsageGetResult(
             rows=tuple(_row(params.by, key, rows[key]) for key in sorted(rows)),
             total=UsageSum(**_sums(total)),
