@@ -90,10 +90,14 @@ class Compactor:
         instruction = Message(
             id="", session_id="", role="user", content=(TextBlock(text=texts.instruction),)
         )
-        question = context.fitted(tools, "none", [instruction]).request
         self._tell(context, "CompactingContext", "Summing up the conversation to make room.")
         started = self._clock.monotonic()
-        answer = await self._answer(context, question)
+        question = context.fitted(tools, "none", [instruction])
+        answer = await self._answer(context, question.request)
+        if answer.error is not None and answer.error.code == "ContextOverflow":
+            context.was_too_long(question)
+            question = context.fitted(tools, "none", [instruction])
+            answer = await self._answer(context, question.request)
         if answer.error is not None:
             return answer.error
         text = "\n\n".join(block.text for block in answer.blocks if isinstance(block, TextBlock))

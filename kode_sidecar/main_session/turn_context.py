@@ -148,12 +148,16 @@ class TurnContext:
         if error.code != "ContextOverflow" or self._recovered or asked is None:
             return False
         self._recovered = True
-        real = int(asked.size.tokens * _AFTER_OVERFLOW)
-        self.window = real if self.window is None else min(self.window, real)
+        self.was_too_long(asked)
         if self._compact is not None:
             self._may_compact = await self._compact(self, asked.request.tools)
         again = self.fitted(asked.request.tools, asked.request.tool_choice)
         return again.size.weight < asked.size.weight
+
+    def was_too_long(self, asked: Fitted) -> None:
+        """The host took a request for too long: requests of this turn must be smaller."""
+        real = int(asked.size.tokens * _AFTER_OVERFLOW)
+        self.window = real if self.window is None else min(self.window, real)
 
     def steer(self, blocks: tuple[Block, ...]) -> None:
         """Input from the user for the next step of this turn."""

@@ -86,7 +86,8 @@ class ChatClient:
         Raises KodeError `ConfigInvalid`.
         """
         choice = ModelChoice(request.model, self.warm().host, self._config, self._retired)
-        return choice.profile.id, encode_request(request, choice.profile).body
+        profile = choice.profile
+        return profile.id, DIALECTS[profile.dialect].encode_request(request, profile).body
 
     async def list_models(self) -> list[OfferedModel]:
         """The models the host serves to this key. Raises KodeError."""

@@ -391,3 +391,80 @@ async def test_options_are_kept_with_the_prompt_and_told(project: Path) -> None:
             options={"koding": "yes"},
         )
         assert wrong.data["details"]["path"] == "$.options.koding"
+
+
+async def test_cancelling_while_history_is_summed_up_ends_the_turn(project: Path) -> None:  # O8
+    responses = [
+        answer(text("one " * 900), usage=NEARLY_FULL),
+        answer(hold("gist"), text("never")),
+        answer(text("two")),
+        answer(text("three")),
+    ]
+    async with sidecar(responses, roots=[project], environment=SMALL) as world:
+        session = await world.session(**CODER)
+        await world.turn(session, "one")
+        turn_id = await world.start(session, "two")
+        await world.model.reached("gist")
+        target = {"sessionId": session.session_id}
+        assert await ask(world, "turn/cancel", **target) == {"cancelled": True}
+        turn = await world.watch.turn_end(session.session_id, turn_id, HANG_SECONDS)
+        assert turn.stop_reason == "cancelled"
+        assert [m["role"] for m in world.messages(session)] == ["user", "assistant", "user"]
+        assert session.anomalies == []
+
+
+async def test_a_summary_that_nobody_waits_for_is_given_up(project: Path) -> None:
+    responses = [
+        answer(text("one " * 900)),
+        answer(text("two")),
+        answer(hold("first"), text("never")),
+        OVERFLOW,
+        answer(text("the gist")),
+    ]
+    async with sidecar(responses, roots=[project]) as world:
+        session = await world.session(**CODER)
+        target = {"sessionId": session.session_id}
+        await world.turn(session, "one")
+        await world.turn(session, "two")
+        call = world.client.start("kode/context/compact", target)
+        await world.model.reached("first")
+        world.client.notify("$/cancelRequest", {"id": call.id})
+        with pytest.raises(RpcError) as caught:
+            await call.answer
+        assert caught.value.code == -32800
+        # It left nothing, and the next one is not in its way; too long a question is cut.
+        assert len(world.messages(session)) == 4
+        assert (await ask(world, "context/compact", **target))["droppedMessages"] == 2
+        assert len(world.model.chats[4].data) < len(world.model.chats[3].data)
+        usage = await ask(world, "usage/get", **target, by=["session"])
+        assert usage["total"]["answers"] == 3
+
+
+async def test_a_failed_turn_is_tried_again_without_a_word(project: Path) -> None:
+    bad = failure(400, "invalid_request_error", "not today")
+    async with sidecar([bad, answer(text("now"))], roots=[project]) as world:
+        session = await world.session(**CODER)
+        assert (await world.turn(session, "go")).stop_reason == "error"
+        turn = await world.turn(session, "")
+        assert (turn.stop_reason, last_text(session)) == ("end_turn", "now")
+        assert world.model.chats[1].data == world.model.chats[0].data
+
+
+async def test_a_session_is_deleted_and_the_process_ends_while_it_is_summed_up(
+    project: Path,
+) -> None:
+    responses = [answer(text("one")), answer(text("two")), answer(hold("a")), answer(text("one"))]
+    responses += [answer(text("two")), answer(hold("b"))]
+    async with sidecar(responses, roots=[project]) as world:
+        for name in ("a", "b"):
+            session = await world.session(**CODER)
+            await world.turn(session, "one")
+            await world.turn(session, "two")
+            call = world.client.start("kode/context/compact", {"sessionId": session.session_id})
+            await world.model.reached(name)
+            if name == "a":
+                await ask(world, "session/delete", sessionId=session.session_id)
+                with pytest.raises(RpcError):
+                    await call.answer
+                assert not world.folder(session).exists()
+        assert await world.client.close(HANG_SECONDS) == 0
