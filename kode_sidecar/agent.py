@@ -40,7 +40,7 @@ from kode_sidecar.providers.chat_client import ChatClient
 from kode_sidecar.providers.late_client import LateClient
 from kode_sidecar.providers.models_report import answerable, models_report
 from kode_sidecar.providers.provider_config import HttpTimeouts, ProviderConfig, host_of
-from kode_sidecar.providers.registry import candidates
+from kode_sidecar.providers.registry import candidates, profile_of
 from kode_sidecar.records.json_log import JsonLog, LogFiles
 from kode_sidecar.records.log_redaction import Redaction
 from kode_sidecar.records.retired_models import RetiredModels
@@ -203,6 +203,8 @@ class Agent:
         if settings.context_window is not None:
             return settings.context_window
         config = _provider_config(settings)
+        if model not in config.logical_models:
+            return profile_of(model).context_window
         retired = self._retired.ids(host_of(config.base_url))
         return candidates(model, retired, config.logical_models)[0].context_window
 

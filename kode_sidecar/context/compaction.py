@@ -20,6 +20,7 @@ COMPACT_AT = 0.92
 _KEPT_SHARE = 0.15
 _KEPT_WEIGHT = 20_000.0
 _MOST_KEPT = 0.3
+_MOST_SAID = 0.5
 _QUOTED_CHARS = 8_000
 _KEEPS = "keeps"
 
@@ -72,15 +73,22 @@ def is_undone(path: Sequence[Message], below: Callable[[str], Sequence[Message]]
 
 
 def kept_from(messages: Sequence[Message], window: int | None) -> int:
-    """Where what a summary keeps begins: newest messages, whole calls, at a prompt if possible."""
+    """Where what a summary keeps begins: newest messages, whole calls, at a prompt if possible.
+
+    What the user just said is always kept, unless it is itself too large.
+    """
     weights = [message_weight(message) for message in messages]
     room = min(_KEPT_WEIGHT, _MOST_KEPT * sum(weights))
     if window is not None:
         room = min(room, _KEPT_SHARE * window)
     first = 1 + max((at for at, one in enumerate(messages) if is_summary(one)), default=0)
-    begin = len(messages)
-    prompt = None
-    for at in range(len(messages) - 1, first - 1, -1):
+    begin = _unanswered_from(messages, first)
+    said = sum(weights[begin:])
+    if window is not None and said > _MOST_SAID * window:
+        begin, said = len(messages), 0.0
+    prompt = begin if any(map(is_prompt, messages[begin:])) else None
+    room -= said
+    for at in range(begin - 1, first - 1, -1):
         room -= weights[at]
         if room < 0:
             break
@@ -89,6 +97,14 @@ def kept_from(messages: Sequence[Message], window: int | None) -> int:
         if is_prompt(messages[at]):
             prompt = at
     return begin if prompt is None else prompt
+
+
+def _unanswered_from(messages: Sequence[Message], first: int) -> int:
+    """Where the user's words begin that nothing follows."""
+    at = len(messages)
+    while at > first and messages[at - 1].role == "user":
+        at -= 1
+    return at
 
 
 def summary_content(

@@ -191,9 +191,14 @@ class Session:
         """
         self._check_may_start()
         self.stream.recover()
-        self._compaction = asyncio.create_task(self._compact(), name=f"compaction {self.id}")
+        task = asyncio.create_task(self._compact(), name=f"compaction {self.id}")
+        self._compaction = task
         try:
-            return await self._compaction, self.stream.release
+            return await task, self.stream.release
+        except asyncio.CancelledError:
+            if task.done() and not task.cancelled() and task.exception() is None:
+                self.stream.release()  # it came too late, and there is no reply to wait for
+            raise
         finally:
             self._compaction = None
 

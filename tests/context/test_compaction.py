@@ -102,6 +102,13 @@ def test_what_is_newest_is_kept_from_a_prompt_on() -> None:
     assert kept_from(path, 100) == len(path)
 
 
+def test_what_the_user_just_said_is_kept_however_long_it_is() -> None:
+    path = [message("u1"), message("a1"), message("u2", 9_000)]
+    assert kept_from(path, 262_144) == 2
+    assert kept_from([*path[:2], message("s3"), message("u4", 9_000)], None) == 3
+    assert kept_from(path, 3_000) == 3
+
+
 @pytest.mark.parametrize("locale", ["zh", "en"])
 def test_a_summary_repeats_the_prompt_that_is_worked_on(locale: Locale) -> None:
     texts = compaction_texts(PromptFiles(find_prompts(), locale))
