@@ -38,7 +38,9 @@ def unwritten(incoming: Incoming) -> Message:
     )
 
 
-def inspection(fitted: Fitted, encoded: EncodedRequest, *, with_body: bool) -> ContextInspectResult:
+def inspection(
+    fitted: Fitted, encoded: EncodedRequest, *, compaction_due: bool, with_body: bool
+) -> ContextInspectResult:
     """The request with its parts and their tokens."""
     request, size = fitted.request, fitted.size
     tools = "\n".join(
@@ -73,7 +75,7 @@ def inspection(fitted: Fitted, encoded: EncodedRequest, *, with_body: bool) -> C
         sha256=hashlib.sha256(encoded.body).hexdigest(),
         counted=size.counted > 0,
         window=fitted.window,
-        compaction_due=fitted.is_due,
+        compaction_due=compaction_due,
         trimmed=fitted.is_trimmed,
         body=encoded.body.decode() if with_body else None,
     )

@@ -223,7 +223,8 @@ class Session:
         tools = self._setup.specs(self._options, mode)
         fitted = context.fitted(tools, "auto", [unwritten(incoming) for incoming in opening])
         encoded = await self._services.encode(fitted.request)
-        return inspection(fitted, encoded, with_body=params.body)
+        due = context.will_sum_up(fitted)
+        return inspection(fitted, encoded, compaction_due=due, with_body=params.body)
 
     def cancel(self, turn_id: str | None) -> bool:
         """Stop the running turn; no model call and no tool starts after this.

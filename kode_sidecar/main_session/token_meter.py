@@ -14,6 +14,9 @@ from kode_sidecar.domain.message import Message
 from kode_sidecar.kernel.contracts import ModelRequest
 
 REMEMBERED_ANSWERS = 200
+# Fewer tokens for a request's weight than this are no count of it: some hosts leave out what they
+# had cached.
+_LEAST_PLAUSIBLE = 0.25
 
 
 class LearnedRates:
@@ -44,9 +47,11 @@ class TokenMeter:
         return estimate(request, self._measured, self._rates.of(request.model))
 
     def answered(self, request: ModelRequest, asked: Estimate, answer: Message) -> None:
-        """A request was answered; hosts that tell no usage teach nothing."""
+        """A request was answered; hosts that tell no usage, or nonsense, teach nothing."""
         usage = answer.usage
-        if usage is None or not usage.input_tokens or answer.is_api_error_message:
+        if usage is None or answer.is_api_error_message:
+            return
+        if usage.input_tokens <= _LEAST_PLAUSIBLE * asked.weight:
             return
         self._rates.learn(request.model, asked, answer)
         self._measured[answer.id] = with_answer(asked, answer, usage)

@@ -131,10 +131,14 @@ class TurnContext:
         request = self._prompt.request([*self._shown, *more], tools, tool_choice)
         return fit(request, self.window, self._meter.estimate)
 
+    def will_sum_up(self, fitted: Fitted) -> bool:
+        """Whether history is summed up before this request is sent."""
+        return fitted.is_due and self._may_compact
+
     async def request(self, tools: Sequence[ToolSpec], tool_choice: ToolChoice) -> ModelRequest:
         """The exact next request; history is summed up before when the window is nearly full."""
         fitted = self.fitted(tools, tool_choice)
-        if fitted.is_due and self._may_compact and self._compact is not None:
+        if self._compact is not None and self.will_sum_up(fitted):
             done = await self._compact(self, tools)
             fitted = self.fitted(tools, tool_choice)
             # What failed, or did not help, is not tried again in this turn.

@@ -177,7 +177,9 @@ def test_a_host_that_tells_nothing_or_nonsense_teaches_nothing() -> None:
     request = ModelRequest("m", "system", [said("user", "x" * 4_000)])
     asked = meter.estimate(request)
     meter.answered(request, asked, said("assistant", "y"))
-    meter.answered(request, asked, said("assistant", "y", usage=Usage()))
+    for tokens in (0, 20):
+        answer = said("assistant", "y", usage=Usage(input_tokens=tokens, output_tokens=9))
+        meter.answered(request, asked, answer)
     assert rates.of("m") == Rates()
     known = Rates().after_growth(100.0, 100_000).after_growth(100.0, -5).after_growth(1.0, 1)
     assert known == Rates()

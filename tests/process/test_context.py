@@ -1,5 +1,6 @@
 """The model's window over the real process: summing up, undoing it, and the exact next request."""
 
+import asyncio
 import hashlib
 import json
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ import pytest
 
 from kode_sidecar.client.connection import RpcError
 from kode_sidecar.client.fold import SessionFold
+from tests.support.fsync_gate import FsyncGate
 from tests.support.kimi_rules import refusals
 from tests.support.model_script import (
     TokenUsage,
@@ -20,6 +22,7 @@ from tests.support.model_script import (
     thinking,
     tool_call,
 )
+from tests.support.program import BUILT
 from tests.support.sidecar import HANG_SECONDS, World, sidecar
 
 Json = dict[str, Any]
@@ -213,6 +216,7 @@ async def test_a_summary_is_undone_by_moving_the_head(project: Path) -> None:  #
         assert meta["head"] == {"id": answered, "newest": stored[-1]["id"]}
         again = await inspect(world, session, "third")
         assert again["body"] == whole["body"]
+        assert "compactionDue" not in again
         # Who undoes a summary does not get another one unasked.
         await world.turn(session, "third")
         assert world.model.chats[-1].data.decode() == whole["body"]
@@ -290,6 +294,11 @@ async def test_compact_now_and_back(project: Path) -> None:  # C11
         (told,) = events(world, session, "context.compacted")
         assert {name: told[name] for name in result} == result
         assert result["tokensAfter"] < result["tokensBefore"]
+        # O1: the answer comes before anything that names the summary.
+        summary_id = result["summaryMessageId"].encode()
+        await world.watch.until(lambda: session.messages.get(summary_id.decode()) is not None)
+        naming = [frame for frame in world.client.frames if summary_id in frame.body]
+        assert naming[0].message()["result"] == result
         short = await inspect(world, session, "three")
         assert [part["origin"] for part in short["segments"]][2] == "summary"
         await world.turn(session, "three")
@@ -468,3 +477,31 @@ async def test_a_session_is_deleted_and_the_process_ends_while_it_is_summed_up(
                     await call.answer
                 assert not world.folder(session).exists()
         assert await world.client.close(HANG_SECONDS) == 0
+
+
+@pytest.mark.skipif(BUILT is not None, reason="a frozen program takes no faults")
+async def test_a_moved_head_and_a_summary_are_saved_before_the_answer(
+    project: Path,
+) -> None:  # O3
+    responses = [answer(text("one")), answer(text("two")), answer(text("gist"))]
+    async with (
+        FsyncGate() as gate,
+        sidecar(responses, roots=[project], environment=gate.environment) as world,
+    ):
+        session = await world.session(**CODER)
+        target = {"sessionId": session.session_id}
+        await world.turn(session, "one")
+        await world.turn(session, "two")
+        first = world.messages(session)[0]["id"]
+        for method, params in (("context/compact", {}), ("tree/setHead", {"messageId": first})):
+            gate.shut()
+            call = world.client.start(f"kode/{method}", {**target, **params})
+            async with asyncio.timeout(HANG_SECONDS):
+                await gate.held()
+            await ask(world, "ping")
+            assert not call.answer.done()
+            gate.open()
+            async with asyncio.timeout(HANG_SECONDS):
+                await call.answer
+        await world.watch.until(lambda: session.head_id == first, HANG_SECONDS)
+        assert session.anomalies == []
