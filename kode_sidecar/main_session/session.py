@@ -19,7 +19,6 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import TurnEnd
 from kode_sidecar.main_session.change_sets import ChangeSets
 from kode_sidecar.main_session.compactor import answer_of, compact_result
-from kode_sidecar.main_session.inspection import inspection, unwritten
 from kode_sidecar.main_session.prompt_input import prompt_blocks, title_of
 from kode_sidecar.main_session.running_turn import RunningTurn, TurnKeys
 from kode_sidecar.main_session.services import SessionServices
@@ -207,24 +206,8 @@ class Session:
 
         Raises KodeError `MessageNotFound`, `InvalidParams`, `ConfigInvalid`.
         """
-        turn = self._turn
-        if turn is None:
-            blocks = prompt_blocks(params.input, self._services.new_id)
-            parent_id = self._parent_of(params.parent_id)
-            mode = params.mode or self._options.mode
-            context = self._context("", parent_id, mode, params.model)
-            decided = self.change_sets.untold(self._setup.turn_ids(parent_id))
-            opening = self._setup.opening(context, decided, blocks, {}, params.options)
-        else:
-            context, mode = turn.context, turn.mode
-            opening = context.incoming(
-                self.change_sets.untold(self._setup.turn_ids(context.leaf_id))
-            )
-        tools = self._setup.specs(self._options, mode)
-        fitted = context.fitted(tools, "auto", [unwritten(incoming) for incoming in opening])
-        encoded = await self._services.encode(fitted.request)
-        due = context.will_sum_up(fitted)
-        return inspection(fitted, encoded, compaction_due=due, with_body=params.body)
+        parent_id = self._parent_of(params.parent_id)
+        return await self._setup.inspect(self._options, params, parent_id, self._turn)
 
     def cancel(self, turn_id: str | None) -> bool:
         """Stop the running turn; no model call and no tool starts after this.

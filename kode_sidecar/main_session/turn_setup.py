@@ -11,12 +11,16 @@ from kode_sidecar.kernel import tool_specs
 from kode_sidecar.kernel.contracts import Incoming, Tool, ToolSpec
 from kode_sidecar.main_session.change_sets import ChangeSets
 from kode_sidecar.main_session.compactor import Compactor
+from kode_sidecar.main_session.inspection import inspection, unwritten
 from kode_sidecar.main_session.opening import prompt_input, prompt_reminder
+from kode_sidecar.main_session.prompt_input import prompt_blocks
+from kode_sidecar.main_session.running_turn import RunningTurn
 from kode_sidecar.main_session.services import SessionServices
 from kode_sidecar.main_session.session_records import NewSession, SessionRecords
 from kode_sidecar.main_session.stream import SessionStream
 from kode_sidecar.main_session.token_meter import TokenMeter
 from kode_sidecar.main_session.turn_context import TurnContext
+from kode_sidecar.protocol.context import ContextInspectParams, ContextInspectResult
 from kode_sidecar.protocol.session import Mode
 from kode_sidecar.protocol.turn import TurnOptions
 
@@ -97,6 +101,29 @@ class TurnSetup:
     def specs(self, options: NewSession, mode: Mode) -> Sequence[ToolSpec]:
         """The same, as the model is told of them."""
         return tool_specs(self.tools(options, mode))
+
+    async def inspect(
+        self,
+        options: NewSession,
+        params: ContextInspectParams,
+        parent_id: str | None,
+        running: RunningTurn | None,
+    ) -> ContextInspectResult:
+        """The next request of the running turn, else of one below `parent_id`, and its parts."""
+        if running is None:
+            mode = params.mode or options.mode
+            blocks = prompt_blocks(params.input, self._services.new_id)
+            context = self.context(options, "", parent_id, mode=mode, model=params.model)
+            decided = self._change_sets.untold(self.turn_ids(parent_id))
+            opening = self.opening(context, decided, blocks, {}, params.options)
+        else:
+            context, mode = running.context, running.mode
+            opening = context.incoming(self._change_sets.untold(self.turn_ids(context.leaf_id)))
+        tools = self.specs(options, mode)
+        fitted = context.fitted(tools, "auto", [unwritten(incoming) for incoming in opening])
+        encoded = await self._services.encode(fitted.request)
+        due = context.will_sum_up(fitted)
+        return inspection(fitted, encoded, compaction_due=due, with_body=params.body)
 
     def opening(
         self,
