@@ -14,7 +14,7 @@ from kode_sidecar.context.compaction import (
 from kode_sidecar.domain.agent_event import ContextCompacted, Notice, NoticeLevel
 from kode_sidecar.domain.error_info import ErrorInfo, failure
 from kode_sidecar.domain.message import Message, TextBlock
-from kode_sidecar.errors import KodeError
+from kode_sidecar.errors import ERRORS, INTERNAL_ERROR, KodeError
 from kode_sidecar.kernel import MessageAssembler
 from kode_sidecar.kernel.contracts import (
     Clock,
@@ -28,7 +28,6 @@ from kode_sidecar.kernel.contracts import (
 from kode_sidecar.main_session.turn_context import TurnContext
 from kode_sidecar.main_session.whole_message import report_message, write_incoming
 from kode_sidecar.protocol.context import ContextCompactResult
-from kode_sidecar.providers.models_report import answerable
 
 _NOTHING_TO_SUM_UP = 2
 
@@ -153,15 +152,18 @@ class Compactor:
 
 
 def answer_of(error: ErrorInfo) -> KodeError:
-    """Why there is no summary, as the answer to who asked for one."""
-    return answerable(
-        KodeError(
-            error.code,
-            error.message,
-            http_status=error.http_status,
-            retry_after_ms=error.retry_after_ms,
-            retryable=error.retryable,
-        )
+    """Why there is no summary, as the answer to who asked for one.
+
+    An error without a code of its own counts as `Provider`.
+    """
+    own = ERRORS[error.code][0] != INTERNAL_ERROR
+    return KodeError(
+        error.code if own else "Provider",
+        error.message,
+        http_status=error.http_status,
+        retry_after_ms=error.retry_after_ms,
+        retryable=error.retryable,
+        details=error.details if own else {"reason": error.code},
     )
 
 

@@ -111,7 +111,7 @@ class Session:
         known = await self._known_turn(params.client_turn_key)
         if known is not None:
             return msgspec.structs.replace(known, deduplicated=True), _nothing
-        self._check_may_start()
+        self._check_may_start(params.model or self._options.model)
         blocks = prompt_blocks(params.input, self._services.new_id)
         parent_id = self._parent_of(params.parent_id)
         if not blocks:
@@ -188,7 +188,7 @@ class Session:
         Raises KodeError `TurnActive`, `AuthRequired`, `InvalidParams`, `Storage` and what the
         provider answers.
         """
-        self._check_may_start()
+        self._check_may_start(self._options.model)
         self.stream.recover()
         task = asyncio.create_task(self._compact(), name=f"compaction {self.id}")
         self._compaction = task
@@ -240,9 +240,9 @@ class Session:
         await self.close()
         self._records.close()
 
-    def _check_may_start(self) -> None:
+    def _check_may_start(self, model: str) -> None:
         self._check_idle()
-        missing = self._services.model.missing()
+        missing = self._services.model.missing(model)
         if missing is not None:
             raise KodeError(missing.code, missing.message, details=missing.details)
 

@@ -30,6 +30,7 @@ async def run_to_end(
         clock=services.clock,
         save_artifact=save_artifact,
         report_bug=services.report_bug,
+        silence_told=services.silence_told,
     )
     limits = TurnLimits(agent.max_tool_rounds, services.limit_instruction)
     try:
