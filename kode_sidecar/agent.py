@@ -11,14 +11,24 @@ from random import random
 from traceback import format_exception
 
 from kode_sidecar.context.agents import AgentProfile
+from kode_sidecar.context.compaction import compaction_texts
 from kode_sidecar.context.editor_context import EditorNote, editor_note
+from kode_sidecar.context.koding import koding_note
+from kode_sidecar.context.project_notes import ProjectNotes
 from kode_sidecar.context.prompt_files import PromptFiles, find_prompts
 from kode_sidecar.context.system_prompt import Surroundings, system_prompt
 from kode_sidecar.doctor import examine
 from kode_sidecar.errors import KodeError
-from kode_sidecar.kernel.contracts import Clock, NewId
+from kode_sidecar.kernel.contracts import Clock, ModelRequest, NewId
 from kode_sidecar.main_session import NewSession
-from kode_sidecar.main_session.agent import EditLocks, Session, SessionServices, Toolbox
+from kode_sidecar.main_session.agent import (
+    EditLocks,
+    EncodedRequest,
+    LearnedRates,
+    Session,
+    SessionServices,
+    Toolbox,
+)
 from kode_sidecar.main_session.contracts import EditorPort
 from kode_sidecar.protocol.editor_context import EditorContextParams
 from kode_sidecar.protocol.models import ModelsListResult
@@ -77,6 +87,7 @@ class Agent:
             own_files=[settings.storage_root],
             counts_lone_cr=editor_name.startswith("Visual Studio Code"),
         )
+        self._notes = ProjectNotes(self.workspace, lambda: settings.trusted)
         self._model = LateClient(self._providers.missing)
         self._chat: ChatClient | None = None
         self._retired = RetiredModels(settings.storage_root)
@@ -150,6 +161,11 @@ class Agent:
             silence_told=settings.http_silence_told,
             editor_note=self._editor_note,
             system_prompt=self._system_prompt,
+            koding_note=partial(koding_note, self._prompts),
+            compaction_texts=partial(compaction_texts, self._prompts),
+            context_window=self._context_window,
+            rates=LearnedRates(),
+            encode=self._encode,
             limit_instruction=self._prompts.read("tool_limit"),
             edit_locks=EditLocks(),
             toolset=Toolbox(self.workspace, Ripgrep(find_ripgrep())).tools,
@@ -164,8 +180,23 @@ class Agent:
             platform=platform.system(),
             editor=self._editor_name,
             date=self._clock.timestamp()[:10],
+            notes=self._notes.read(),
         )
         return system_prompt(self._prompts, agent, mode, surroundings)
+
+    def _context_window(self, model: str) -> int | None:
+        """The window of the model that a name stands for now; the user's own word comes first."""
+        given = self._loaded.settings.context_window
+        if given is not None:
+            return given
+        if self._chat is not None:
+            return self._chat.context_window(model)
+        return self._providers.registry.targets(model)[0].model.context_window
+
+    async def _encode(self, request: ModelRequest) -> EncodedRequest:
+        await self._model.loaded()
+        assert self._chat is not None, "attached before the model is loaded"
+        return EncodedRequest(*self._chat.encode(request))
 
     def _editor_note(self) -> EditorNote | None:
         return editor_note(self._editor_context(), self.workspace)

@@ -19,6 +19,7 @@ from kode_sidecar.main_session import (
     SessionRecords,
     SessionRegistry,
     StoredMessages,
+    UsageReport,
 )
 from kode_sidecar.protocol.editor_context import EditorContextParams
 from kode_sidecar.protocol.handshake import (
@@ -97,6 +98,7 @@ class _App:
             sessions=self._sessions,
             catalog=self._catalog(),
             messages=StoredMessages(self._store, self._client.max_inline_bytes),
+            usage=UsageReport(self._store),
             documents=self._documents,
             services=self,
         ).register(connection)

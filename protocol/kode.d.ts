@@ -46,6 +46,32 @@ export interface KodeRequests {
    * SessionNotFound.
    */
   "kode/changeSet/list": [ChangeSetListParams, ChangeSetListResult];
+  /**
+   * The tree of a session's messages, without their blocks. Errors: SessionNotFound,
+   * MessageNotFound, Storage.
+   */
+  "kode/tree/get": [TreeGetParams, TreeGetResult];
+  /**
+   * Let the next turn start below another message; saved before the answer, told by
+   * `session.updated`. Errors: SessionNotFound, MessageNotFound, TurnActive, Storage.
+   */
+  "kode/tree/setHead": [TreeSetHeadParams, Empty];
+  /**
+   * The exact next request to the model, part by part. Errors: SessionNotFound,
+   * MessageNotFound, ConfigInvalid.
+   */
+  "kode/context/inspect": [ContextInspectParams, ContextInspectResult];
+  /**
+   * Let the model sum up the conversation now; `kode/tree/setHead` to the summary's parent
+   * undoes it. Errors: SessionNotFound, TurnActive, AuthRequired, Provider, RateLimited,
+   * ContextOverflow, Storage.
+   */
+  "kode/context/compact": [SessionRef, ContextCompactResult];
+  /**
+   * Tokens and cost by message, turn, session, day or model, over all sessions. Errors:
+   * SessionNotFound, Storage.
+   */
+  "kode/usage/get": [UsageGetParams, UsageGetResult];
   /** A change set as it stands now, with a unified diff. Errors: ChangeSetNotFound. */
   "kode/changeSet/get": [ChangeSetRef, ChangeSetView];
   /**
@@ -204,6 +230,7 @@ export type Event =
   | PermissionRequested
   | PermissionResolved
   | FreshnessChanged
+  | ContextCompacted
   | SessionUpdated
   | UsageUpdated
   | Notice;
@@ -251,6 +278,21 @@ export type HunkKind = "modify" | "create" | "rename" | "delete";
 
 /** What a user should look at before accepting. */
 export type HunkFlag = "unread" | "staleRead" | "sensitive" | "invisibleCharacters";
+
+/** What a part of a request is. */
+export type SegmentOrigin =
+  | "system"
+  | "tools"
+  | "summary"
+  | "prompt"
+  | "answer"
+  | "result"
+  | "reminder"
+  | "steer"
+  | "note";
+
+/** What a sum of usage may be about. */
+export type UsageKey = "message" | "turn" | "session" | "day" | "model";
 
 /** `replace` accepts with another text. */
 export type DecideAction = "accept" | "reject" | "replace";
@@ -311,7 +353,7 @@ export interface TurnStartParams {
   clientTurnKey?: string | null;
   mode?: Mode | null;
   model?: string | null;
-  options?: { [name: string]: unknown } | null;
+  options?: TurnOptions | null;
   meta?: { [name: string]: unknown };
 }
 
@@ -409,6 +451,17 @@ export interface ToolResultBlock extends BlockBase {
   artifact?: Blob | null;
 }
 
+/**
+ * What is special about a prompt; kept with it and told to the model.
+ *
+ * `koding`: the answer is meant for the project's notes (AGENTS.md). `kodingContext` is
+ * what the editor adds to the prompt.
+ */
+export interface TurnOptions {
+  koding?: boolean;
+  kodingContext?: string | null;
+}
+
 /** Without `turnId` whatever turn runs; with it only that one. */
 export interface TurnCancelParams {
   sessionId: string;
@@ -445,6 +498,51 @@ export interface BlobReadParams {
 /** The change sets of one session. */
 export interface ChangeSetListParams {
   sessionId: string;
+}
+
+/** `limit` is at most 5000; `cursor` is the `nextCursor` of the page before. */
+export interface TreeGetParams {
+  sessionId: string;
+  cursor?: string | null;
+  limit?: number;
+}
+
+/** `messageId` `null`: before the first message. */
+export interface TreeSetHeadParams {
+  sessionId: string;
+  messageId: string | null;
+}
+
+/**
+ * Which request: that of a turn with these params of `kode/turn/start`.
+ *
+ * While a turn runs they do not count: it is the request of its next step. `body` asks for
+ * the bytes, too.
+ */
+export interface ContextInspectParams {
+  sessionId: string;
+  input?: Block[];
+  parentId?: string | null;
+  mode?: Mode | null;
+  model?: string | null;
+  options?: TurnOptions | null;
+  body?: boolean;
+}
+
+/**
+ * What to count: all sessions or one, from the day `since` to the day `until`, both
+ * included.
+ *
+ * Days are written `2026-01-31`; one begins at midnight in a zone so many minutes (at most
+ * 840) ahead of UTC. `by` says what gets a row of its own; several names make a row for
+ * each combination.
+ */
+export interface UsageGetParams {
+  sessionId?: string | null;
+  since?: string | null;
+  until?: string | null;
+  by?: UsageKey[];
+  utcOffsetMinutes?: number;
 }
 
 /** The id is that of `changeSet.updated`. */
@@ -765,6 +863,119 @@ export interface FileSummary {
 export interface HunkCount {
   state: HunkState;
   count: number;
+}
+
+/**
+ * All messages in the order written, so parents come first.
+ *
+ * `headId` is the message the next turn starts below; absent before the first one. Without
+ * `nextCursor` there is no more.
+ */
+export interface TreeGetResult {
+  nodes: TreeNode[];
+  headId?: string;
+  nextCursor?: string;
+}
+
+/**
+ * A message without its blocks. `parentId` is absent at a root.
+ *
+ * `origin` tells what is no word of the user among the `user` messages: `reminder`,
+ * `steer`, `compaction`. `text` is the first line of what it says, cut; `tools` are the
+ * tools it calls.
+ */
+export interface TreeNode {
+  messageId: string;
+  role: Role;
+  parentId?: string;
+  depth?: number;
+  version?: number;
+  createdAt?: string;
+  turnId?: string;
+  origin?: string;
+  text?: string;
+  tools?: string[];
+  isApiErrorMessage?: boolean;
+}
+
+/**
+ * The exact next request, in order.
+ *
+ * `model` is the id that is asked for. `tokens` is the size, by the host's own count as far
+ * as it is `counted`, `safeTokens` what it will hardly exceed, `window` what the model
+ * reads at most; absent when that is not known. `compactionDue`: the conversation is summed
+ * up before this request is sent. `trimmed`: messages are left out or cut, which do not
+ * fit. `body` is what goes over HTTP, `sha256` and `bytes` are its.
+ */
+export interface ContextInspectResult {
+  model: string;
+  tokens: number;
+  safeTokens: number;
+  fits: boolean;
+  segments: Segment[];
+  bytes: number;
+  sha256: string;
+  counted?: boolean;
+  window?: number;
+  compactionDue?: boolean;
+  trimmed?: boolean;
+  body?: string;
+}
+
+/**
+ * A part of a request. `note` is what the sidecar puts where the API demands a message.
+ *
+ * `messageId` is absent for what is no message of the session, or not yet. `tokens` is its
+ * share of the request, `counted` says that the model's host has counted it. `bytes` are
+ * those of its text in UTF-8, `head` is where it begins.
+ */
+export interface Segment {
+  origin: SegmentOrigin;
+  tokens: number;
+  bytes: number;
+  head: string;
+  counted?: boolean;
+  messageId?: string;
+}
+
+/** As the event `context.compacted` tells it. */
+export interface ContextCompactResult {
+  summaryMessageId: string;
+  droppedMessages: number;
+  tokensBefore: number;
+  tokensAfter: number;
+}
+
+/** Rows in the order of their keys. Sessions that were deleted are not counted. */
+export interface UsageGetResult {
+  rows: UsageRow[];
+  total: UsageSum;
+  unreadableSessions?: number;
+}
+
+/** The same, of those with this day, model, session, turn and message, as `by` asked. */
+export interface UsageRow {
+  answers: number;
+  usage: Usage;
+  costs?: Cost[];
+  costUsd?: number;
+  day?: string;
+  model?: string;
+  sessionId?: string;
+  turnId?: string;
+  messageId?: string;
+}
+
+/**
+ * What a number of answers used. `costs` is one amount for each currency.
+ *
+ * `costUsd` is absent where no answer told it.
+ */
+export interface UsageSum {
+  answers: number;
+  usage: Usage;
+  costs?: Cost[];
+  costUsd?: number;
 }
 
 /** A change set as it stands now; ranges are today's, `diff` is unified per file. */
@@ -1239,10 +1450,26 @@ export interface ChangedFile {
 }
 
 /**
+ * A summary takes the place of messages in what the model sees; they stay where they are.
+ *
+ * `droppedMessages` is how many of them the model no longer sees, `tokensBefore` and
+ * `tokensAfter` are estimates of the next request. The summary is a message with
+ * `meta.origin` = `compaction`, told before this event; moving the head to its parent
+ * undoes it.
+ */
+export interface ContextCompacted extends EventBase {
+  type: "context.compacted";
+  droppedMessages: number;
+  tokensBefore: number;
+  tokensAfter: number;
+  summaryMessageId: string;
+}
+
+/**
  * Something of the session changed; absent means unchanged.
  *
  * An empty `title` means that it has none any more; `mode` and `model` are what is in force
- * now.
+ * now. `headId` is the message the next turn starts below; empty: before the first one.
  */
 export interface SessionUpdated extends EventBase {
   type: "session.updated";

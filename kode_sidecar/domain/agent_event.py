@@ -193,10 +193,25 @@ class FreshnessChanged(EventBase, frozen=True, kw_only=True, tag="freshness.chan
     files: tuple[ChangedFile, ...]
 
 
+class ContextCompacted(EventBase, frozen=True, kw_only=True, tag="context.compacted"):
+    """A summary takes the place of messages in what the model sees; they stay where they are.
+
+    `dropped_messages` is how many of them the model no longer sees, `tokens_before` and
+    `tokens_after` are estimates of the next request. The summary is a message with `meta.origin` =
+    `compaction`, told before this event; moving the head to its parent undoes it.
+    """
+
+    dropped_messages: int
+    tokens_before: int
+    tokens_after: int
+    summary_message_id: str
+
+
 class SessionUpdated(EventBase, frozen=True, kw_only=True, tag="session.updated"):
     """Something of the session changed; absent means unchanged.
 
     An empty `title` means that it has none any more; `mode` and `model` are what is in force now.
+    `head_id` is the message the next turn starts below; empty: before the first one.
     """
 
     title: str | None = None
@@ -237,6 +252,7 @@ Event = (
     | PermissionRequested
     | PermissionResolved
     | FreshnessChanged
+    | ContextCompacted
     | SessionUpdated
     | UsageUpdated
     | Notice

@@ -164,3 +164,8 @@ class Message(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
     provider: str | None = None
     model: str | None = None
     is_api_error_message: bool = False
+
+    @property
+    def waits_for_answer(self) -> bool:
+        """Whether the model has yet to say something about it: it failed, or was never asked."""
+        return self.role != "assistant" or self.is_api_error_message

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from kode_sidecar.domain.agent_event import BlockDelta, Event, StopReason
 from kode_sidecar.domain.error_info import ErrorInfo
-from kode_sidecar.domain.message import Blob, Block, Message, Role, Usage
+from kode_sidecar.domain.message import Blob, Block, Message, Role
 from kode_sidecar.domain.model_event import ModelEvent
 
 ToolChoice = Literal["auto", "none", "required"]
@@ -174,8 +174,18 @@ class Context(Protocol):
         """Write the finished message and make it the newest. Raises KodeError `Storage`."""
         ...
 
-    def request(self, tools: Sequence[ToolSpec], tool_choice: ToolChoice) -> ModelRequest:
-        """The exact next request."""
+    async def request(self, tools: Sequence[ToolSpec], tool_choice: ToolChoice) -> ModelRequest:
+        """The exact next request; messages that make room for it may be committed first.
+
+        Raises KodeError `Storage`.
+        """
+        ...
+
+    async def recover(self, error: ErrorInfo) -> bool:
+        """The model refused the last request. Is there another one to ask instead?
+
+        Then the failure is not told. Raises KodeError `Storage`.
+        """
         ...
 
     def take_incoming(self) -> Sequence[Incoming]:
@@ -220,8 +230,7 @@ class TurnScope:
 
 @dataclass(frozen=True)
 class TurnEnd:
-    """How a turn ended."""
+    """How a turn ended. What it cost stands in the messages it committed."""
 
     stop_reason: StopReason
-    usage: Usage
     error: ErrorInfo | None = None

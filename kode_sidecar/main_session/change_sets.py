@@ -155,8 +155,11 @@ class ChangeSets:
 
         Each hunk and each change once.
         """
-        told = (self._ledger.take_reminders(self._branch), self.files.take_reminder())
-        return "\n\n".join(text for text in told if text is not None) or None
+        return _joined(self._ledger.take_reminders(self._branch), self.files.take_reminder())
+
+    def untold(self, turn_ids: Collection[str]) -> str | None:
+        """What `take_reminders` would say on the branch of these turns; nothing is taken."""
+        return _joined(self._ledger.untold(turn_ids), self.files.reminder())
 
     async def decide(self, params: DecideParams) -> DecideResult:
         """Accept, reject or replace hunks; returns when the editor's text was checked.
@@ -185,3 +188,7 @@ class ChangeSets:
         if undone.undone or undone.restored:
             await self._save()
         return undone
+
+
+def _joined(*told: str | None) -> str | None:
+    return "\n\n".join(text for text in told if text is not None) or None

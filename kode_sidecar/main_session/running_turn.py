@@ -1,10 +1,8 @@
 """The turn that occupies a session, and the keys under which clients started turns."""
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kode_sidecar.domain.message import Message
 from kode_sidecar.main_session.turn_context import TurnContext
 from kode_sidecar.protocol.session import Mode
 from kode_sidecar.protocol.turn import TurnStartResult
@@ -14,15 +12,11 @@ REMEMBERED_TURN_KEYS = 1_000
 
 @dataclass
 class RunningTurn:
-    """The turn that occupies the session until its last event is out.
-
-    `window` is what the model gets of the messages before it.
-    """
+    """The turn that occupies the session until its last event is out."""
 
     id: str
     context: TurnContext
     mode: Mode
-    window: Sequence[Message]
     key: str | None
     saved: asyncio.Event
     task: asyncio.Task[None] | None = None

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import msgspec
 
 from kode_sidecar.domain.agent_event import BlockCompleted
-from kode_sidecar.domain.conversation import Conversation
 from kode_sidecar.domain.message import Message
 from kode_sidecar.errors import KodeError
+from kode_sidecar.main_session.message_tree import tree_node
 from kode_sidecar.main_session.session_catalog import page_limit
 from kode_sidecar.protocol.blob import (
     ArtifactPlace,
@@ -21,9 +21,11 @@ from kode_sidecar.protocol.blob import (
     text_at,
 )
 from kode_sidecar.protocol.session_records import MessageListParams, MessageListResult
+from kode_sidecar.protocol.tree import TreeGetParams, TreeGetResult
 from kode_sidecar.records.conversation_store import ConversationStore
 
 MAX_LISTED = 1_000
+MAX_NODES = 5_000
 MAX_PAGE_BYTES = 4 * 1024 * 1024
 MAX_BLOB_BYTES = 1024 * 1024
 MAX_CHARACTER_BYTES = 4  # of UTF-8
@@ -44,12 +46,17 @@ class StoredMessages:
         limit = page_limit(params.limit, MAX_LISTED)
         return await asyncio.to_thread(self._page, params, limit)
 
+    async def tree(self, params: TreeGetParams) -> TreeGetResult:
+        """The tree of a session. Raises KodeError as `list` does."""
+        limit = page_limit(params.limit, MAX_NODES)
+        return await asyncio.to_thread(self._tree, params, limit)
+
     async def read_blob(self, params: BlobReadParams) -> BlobReadResult:
         """A page of a large text. Raises KodeError `BlobNotFound`, `InvalidParams`, `Storage`."""
         return await asyncio.to_thread(self._read_blob, params)
 
     def _page(self, params: MessageListParams, limit: int) -> MessageListResult:
-        conversation = Conversation(self.store.load(params.session_id).messages)
+        conversation = self.store.load(params.session_id).tree()
         if params.all:
             messages = conversation.messages
         else:
@@ -63,6 +70,15 @@ class StoredMessages:
                 return MessageListResult(messages=tuple(page), next_cursor=page[-1].id)
             page.append(short)
         return MessageListResult(messages=tuple(page))
+
+    def _tree(self, params: TreeGetParams, limit: int) -> TreeGetResult:
+        conversation = self.store.load(params.session_id).tree()
+        rest = _after(conversation.messages, params.cursor)
+        return TreeGetResult(
+            nodes=tuple(tree_node(message, conversation) for message in rest[:limit]),
+            head_id=conversation.head,
+            next_cursor=rest[limit - 1].id if len(rest) > limit else None,
+        )
 
     def _read_blob(self, params: BlobReadParams) -> BlobReadResult:
         place = place_of(params.ref)

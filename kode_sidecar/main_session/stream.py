@@ -1,7 +1,8 @@
 """A session's events: numbered, on disk, then sent, in one order."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
 from itertools import groupby
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -108,6 +109,20 @@ class SessionStream:
             else:
                 self._editor.publish(self._session_id, tuple(cast(Iterable[Event], run)))
         self._released.set()
+
+    @asynccontextmanager
+    async def saving(self, save: Callable[[], Awaitable[None]]) -> AsyncGenerator[None]:
+        """Hold; what is done inside is saved before this ends. The caller releases, after replying.
+
+        When it fails there is nothing to wait for: everything is released at once.
+        """
+        self.hold()
+        try:
+            yield
+            await save()
+        except BaseException:
+            self.release()
+            raise
 
     async def published(self) -> None:
         """Wait until nothing is held: what was emitted before this is on its way out."""

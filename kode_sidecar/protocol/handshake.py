@@ -37,6 +37,11 @@ METHODS = (
     "kode/message/list",
     "kode/blob/read",
     "kode/changeSet/list",
+    "kode/tree/get",
+    "kode/tree/setHead",
+    "kode/context/inspect",
+    "kode/context/compact",
+    "kode/usage/get",
     "kode/changeSet/get",
     "kode/changeSet/decide",
     "kode/changeSet/undo",
@@ -63,6 +68,7 @@ EDITOR_SETTINGS = ("mode", "agent", "model", "locale", "fileEncoding")
 
 USER_SETTINGS = (
     *("api_key", "base_url", "proxy", "window_messages", "temperature", "top_p", "max_tokens"),
+    "context_window",
     *("http_timeout_connect", "http_timeout_first_byte", "http_timeout_idle"),
     *("http_timeout_write", "http_retry_budget", "http_silence_told", "permission_timeout"),
     *("providers", "logical_models", "storage_root", "log_dir"),

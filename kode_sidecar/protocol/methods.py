@@ -6,6 +6,7 @@ from typing import Any, Literal
 from kode_sidecar.protocol import (
     blob,
     change_set,
+    context,
     documents,
     editor_context,
     events,
@@ -15,7 +16,9 @@ from kode_sidecar.protocol import (
     schema,
     session,
     session_records,
+    tree,
     turn,
+    usage,
 )
 
 PROTOCOL_VERSION = "0.9"
@@ -119,6 +122,51 @@ METHODS: tuple[Method, ...] = (
         change_set.ChangeSetListParams,
         change_set.ChangeSetListResult,
         ("SessionNotFound",),
+    ),
+    Method(
+        "kode/tree/get",
+        "The tree of a session's messages, without their blocks.",
+        tree.TreeGetParams,
+        tree.TreeGetResult,
+        ("SessionNotFound", "MessageNotFound", "Storage"),
+    ),
+    Method(
+        "kode/tree/setHead",
+        "Let the next turn start below another message; saved before the answer, told by"
+        " `session.updated`.",
+        tree.TreeSetHeadParams,
+        session.Empty,
+        ("SessionNotFound", "MessageNotFound", "TurnActive", "Storage"),
+    ),
+    Method(
+        "kode/context/inspect",
+        "The exact next request to the model, part by part.",
+        context.ContextInspectParams,
+        context.ContextInspectResult,
+        ("SessionNotFound", "MessageNotFound", "ConfigInvalid"),
+    ),
+    Method(
+        "kode/context/compact",
+        "Let the model sum up the conversation now; `kode/tree/setHead` to the summary's parent"
+        " undoes it.",
+        session_records.SessionRef,
+        context.ContextCompactResult,
+        (
+            "SessionNotFound",
+            "TurnActive",
+            "AuthRequired",
+            "Provider",
+            "RateLimited",
+            "ContextOverflow",
+            "Storage",
+        ),
+    ),
+    Method(
+        "kode/usage/get",
+        "Tokens and cost by message, turn, session, day or model, over all sessions.",
+        usage.UsageGetParams,
+        usage.UsageGetResult,
+        ("SessionNotFound", "Storage"),
     ),
     Method(
         "kode/changeSet/get",

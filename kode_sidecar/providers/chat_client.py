@@ -93,6 +93,22 @@ class ChatClient:
         for endpoint in self._endpoints.values():
             await endpoint.aclose()
 
+    def encode(self, request: ModelRequest) -> tuple[str, bytes]:
+        """The model that a request would go to now, and the body it would go with.
+
+        Raises KodeError `ConfigInvalid`.
+        """
+        target = ModelChoice(request.model, self.registry, self._retired).target
+        model = self.endpoint(target.config).described(target.model)
+        return model.id, DIALECTS[model.dialect].encode_request(request, model).body
+
+    def context_window(self, name: str) -> int | None:
+        """What the model that a name stands for now reads, in tokens; None where nobody knows."""
+        target = ModelChoice(name, self.registry, self._retired).target
+        endpoint = self._endpoints.get(target.config.name)
+        model = endpoint.described(target.model) if endpoint else target.model
+        return model.context_window
+
     async def stream(
         self, request: ModelRequest, raw: RawAnswer | None = None
     ) -> AsyncGenerator[Sequence[ModelEvent], None]:

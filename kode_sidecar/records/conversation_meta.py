@@ -12,12 +12,22 @@ from kode_sidecar.records.storage_error import not_read
 META_FILE = "meta.json"
 
 
+class HeadMark(Struct, frozen=True):
+    """Where the head was moved to; None: before the first message.
+
+    It holds until a message is written after `newest`: then that one is the head.
+    """
+
+    id: str | None
+    newest: str | None
+
+
 class ConversationMeta(Struct, frozen=True, kw_only=True):
     """What `meta.json` says; snake_case on disk.
 
     `agent_type` names an agent; times are RFC 3339 in UTC, `updated_at` that of the newest
     message. `meta` is the user's own and holds `projectRoot` and `roots`. `mode` and `model` are
-    there when the user chose them for this session.
+    there when the user chose them for this session, `head` when it is not the newest message.
     """
 
     id: str
@@ -28,6 +38,7 @@ class ConversationMeta(Struct, frozen=True, kw_only=True):
     meta: dict[str, Any] = field(default_factory=dict[str, Any])
     mode: str | UnsetType = UNSET
     model: str | UnsetType = UNSET
+    head: HeadMark | UnsetType = UNSET
 
 
 def read_meta(folder: Path) -> ConversationMeta | None:

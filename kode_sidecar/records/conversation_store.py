@@ -3,6 +3,7 @@
 import re
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -10,15 +11,17 @@ from typing import Protocol
 import msgspec
 
 from kode_sidecar.domain.agent_event import Event
+from kode_sidecar.domain.conversation import Conversation
 from kode_sidecar.domain.message import Message
 from kode_sidecar.errors import KodeError
 from kode_sidecar.records.artifacts import read_artifact
 from kode_sidecar.records.conversation_files import JOURNAL_FILE, MESSAGES_FILE, ConversationFiles
-from kode_sidecar.records.conversation_meta import META_FILE, ConversationMeta, read_meta
+from kode_sidecar.records.conversation_meta import META_FILE, ConversationMeta, HeadMark, read_meta
 from kode_sidecar.records.journal import read_events
 from kode_sidecar.records.jsonl import DiskCounter, LineProblem, read_records
 from kode_sidecar.records.message_record import decode_message
 from kode_sidecar.records.saver import Saver, Syncable
+from kode_sidecar.records.spending import Spent, read_spending
 from kode_sidecar.records.storage_error import not_read, not_saved
 from kode_sidecar.records.whole_file import sync_folder
 
@@ -34,6 +37,15 @@ class StoredConversation:
     meta: ConversationMeta
     messages: Sequence[Message]
     problems: Sequence[LineProblem] = ()
+
+    def tree(self) -> Conversation:
+        """The messages as a tree, its head where it was left."""
+        conversation = Conversation(self.messages)
+        mark = self.meta.head
+        if isinstance(mark, HeadMark) and mark.newest == conversation.newest:
+            with suppress(KodeError):  # the line of that message was damaged
+                conversation.set_head(mark.id)
+        return conversation
 
 
 class ConversationWriter(Syncable, Protocol):
@@ -88,6 +100,13 @@ class ConversationStore(Protocol):
 
     def load(self, conversation_id: str) -> StoredConversation:
         """Everything readable of a conversation; blocks while it reads.
+
+        Raises KodeError `SessionNotFound`.
+        """
+        ...
+
+    def spending(self, conversation_id: str) -> Sequence[Spent]:
+        """What its answers used, oldest first; blocks while it reads.
 
         Raises KodeError `SessionNotFound`.
         """
@@ -175,6 +194,12 @@ class FileConversationStore:
             updated_at=max(meta.updated_at, times[-1]),
         )
         return StoredConversation(meta, messages, problems)
+
+    def spending(self, conversation_id: str) -> Sequence[Spent]:
+        """As `ConversationStore.spending` says."""
+        if not self.exists(conversation_id):
+            raise _not_found(conversation_id)
+        return read_spending(self._path(conversation_id) / MESSAGES_FILE)
 
     def load_events(self, conversation_id: str) -> Sequence[Event]:
         """As `ConversationStore.load_events` says."""

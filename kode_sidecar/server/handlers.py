@@ -3,7 +3,7 @@
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
-from kode_sidecar.main_session import SessionCatalog, SessionRegistry, StoredMessages
+from kode_sidecar.main_session import SessionCatalog, SessionRegistry, StoredMessages, UsageReport
 from kode_sidecar.protocol.blob import BlobReadParams, BlobReadResult
 from kode_sidecar.protocol.change_set import (
     ChangeSetListParams,
@@ -16,6 +16,7 @@ from kode_sidecar.protocol.change_set import (
     UndoResult,
     undo_scope,
 )
+from kode_sidecar.protocol.context import ContextInspectParams, ContextInspectResult
 from kode_sidecar.protocol.documents import (
     DidChangeParams,
     DidCloseParams,
@@ -49,12 +50,14 @@ from kode_sidecar.protocol.session_records import (
     SessionRef,
     SessionUpdateParams,
 )
+from kode_sidecar.protocol.tree import TreeGetParams, TreeGetResult, TreeSetHeadParams
 from kode_sidecar.protocol.turn import (
     TurnCancelParams,
     TurnCancelResult,
     TurnStartParams,
     TurnSteerParams,
 )
+from kode_sidecar.protocol.usage import UsageGetParams, UsageGetResult
 from kode_sidecar.server.connection import Connection, Reply
 from kode_sidecar.workspace.documents import Documents
 
@@ -84,12 +87,14 @@ class Handlers:
         sessions: SessionRegistry,
         catalog: SessionCatalog,
         messages: StoredMessages,
+        usage: UsageReport,
         documents: Documents,
         services: Services,
     ) -> None:
         self._sessions = sessions
         self._catalog = catalog
         self._messages = messages
+        self._usage = usage
         self._documents = documents
         self._services = services
 
@@ -107,6 +112,11 @@ class Handlers:
             "kode/message/list": self._message_list,
             "kode/blob/read": self._blob_read,
             "kode/changeSet/list": self._change_set_list,
+            "kode/tree/get": self._tree_get,
+            "kode/tree/setHead": self._tree_set_head,
+            "kode/context/inspect": self._context_inspect,
+            "kode/context/compact": self._context_compact,
+            "kode/usage/get": self._usage_get,
             "kode/changeSet/get": self._change_set_get,
             "kode/changeSet/decide": self._change_set_decide,
             "kode/changeSet/undo": self._change_set_undo,
@@ -177,6 +187,25 @@ class Handlers:
     async def _change_set_list(self, params: ChangeSetListParams) -> ChangeSetListResult:
         session = await self._sessions.get(params.session_id)
         return session.change_sets.list()
+
+    async def _tree_get(self, params: TreeGetParams) -> TreeGetResult:
+        return await self._messages.tree(params)
+
+    async def _tree_set_head(self, params: TreeSetHeadParams) -> Reply:
+        release = await self._catalog.set_head(params)
+        return Reply(Empty(), after=release)
+
+    async def _context_inspect(self, params: ContextInspectParams) -> ContextInspectResult:
+        session = await self._sessions.get(params.session_id)
+        return await session.inspect(params)
+
+    async def _context_compact(self, params: SessionRef) -> Reply:
+        session = await self._sessions.get(params.session_id)
+        result, release = await session.compact()
+        return Reply(result, after=release)
+
+    async def _usage_get(self, params: UsageGetParams) -> UsageGetResult:
+        return await self._usage.get(params)
 
     def _change_set_get(self, params: ChangeSetRef) -> ChangeSetView:
         return self._sessions.change_sets_of(params.change_set_id).get(params.change_set_id)

@@ -21,7 +21,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Every setting. Times are seconds, folders absolute.
 
     `proxy` is used only when given here: the system's proxies are ignored. `window_messages`
-    is how many stored messages the model gets. `permission_timeout` is how long a question to
+    is how many stored messages the model gets, `context_window` how many tokens it reads, for
+    models nobody knows. `permission_timeout` is how long a question to
     the user stays open; no answer means no. `providers` and `logical_models` are kept as they
     were written: `providers.user_providers` reads them. `http_retry_budget` is how long after the
     first attempt another one may begin. `file_encoding` reads files that are not UTF-8.
@@ -40,6 +41,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     temperature: Annotated[float, Meta(ge=0, le=2)] = 0.3
     top_p: Annotated[float, Meta(gt=0, le=1)] = 0.95
     max_tokens: Annotated[int, Meta(ge=1)] | None = None
+    context_window: Annotated[int, Meta(ge=2_000)] | None = None
     providers: Mapping[str, Any] = field(default_factory=dict[str, Any])
     logical_models: Mapping[str, Any] = field(default_factory=dict[str, Any])
     http_timeout_connect: Seconds = 10.0

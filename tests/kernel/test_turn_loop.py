@@ -23,6 +23,7 @@ from kode_sidecar.domain.model_event import (
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import Incoming, TurnLimits
 from tests.support.turn_world import (
+    Batches,
     MemoryContext,
     Recorder,
     ScriptedModel,
@@ -349,3 +350,37 @@ async def test_sealed_thinking_becomes_blocks_of_its_own() -> None:  # C2
         TextBlock(text="done"),
     ]
     assert_block_order(emit.seen)
+
+
+def refuses(code: str) -> Batches:
+    return [[ResponseFailed(failure(code, "too long"))]]
+
+
+async def test_a_refused_question_is_asked_again_when_there_is_another_one() -> None:
+    model = ScriptedModel(refuses("ContextOverflow"), says("shorter"))
+    context, emit = MemoryContext(), Recorder()
+    context.recoveries = 1
+    end = await turn(model, context=context, emit=emit)
+    assert (end.stop_reason, end.error) == ("end_turn", None)
+    assert context.refusals == ["ContextOverflow"]
+    assert [message.role for message in context.messages] == ["user", "assistant"]
+    assert not context.messages[-1].is_api_error_message
+
+
+async def test_a_refused_question_without_another_one_is_told() -> None:
+    model = ScriptedModel(refuses("ContextOverflow"), refuses("ContextOverflow"))
+    context, emit = MemoryContext(), Recorder()
+    context.recoveries = 1
+    end = await turn(model, context=context, emit=emit)
+    assert end.error is not None
+    assert (end.stop_reason, end.error.code) == ("error", "ContextOverflow")
+    assert [message.is_api_error_message for message in context.messages] == [False, True]
+
+
+async def test_an_answer_that_began_is_never_asked_again() -> None:
+    batches = [*says("half")[:2], [ResponseFailed(failure("ContextOverflow", "cut"))]]
+    context, emit = MemoryContext(), Recorder()
+    context.recoveries = 1
+    end = await turn(ScriptedModel(batches), context=context, emit=emit)
+    assert end.stop_reason == "error"
+    assert context.refusals == []

@@ -79,6 +79,8 @@ export function words(event: Event): string {
       return (event.files ?? []).flatMap((file) => file.hunks.map((hunk) => hunk.state)).join();
     case "freshness.changed":
       return event.files.map((file) => `${file.path} ${file.change}`).join();
+    case "context.compacted":
+      return `${event.droppedMessages} ${event.summaryMessageId}`;
     case "notice":
       return event.code;
     default:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from kode_sidecar.domain.agent_event import BlockDelta, Event
+from kode_sidecar.domain.error_info import ErrorInfo
 from kode_sidecar.domain.message import (
     Blob,
     Message,
@@ -104,6 +105,8 @@ class MemoryContext:
         self.messages: list[Message] = []
         self.incoming: list[Incoming] = []
         self.steered = False
+        self.recoveries = 0
+        self.refusals: list[str] = []
         self._count = 0
         message = self.open("user", {})
         self.commit(msgspec.structs.replace(message, content=(TextBlock(text=prompt),)))
@@ -118,7 +121,7 @@ class MemoryContext:
     def commit(self, message: Message) -> None:
         self.messages.append(message)
 
-    def request(self, tools: Sequence[ToolSpec], tool_choice: ToolChoice) -> ModelRequest:
+    async def request(self, tools: Sequence[ToolSpec], tool_choice: ToolChoice) -> ModelRequest:
         return ModelRequest(
             model="m",
             system="s",
@@ -126,6 +129,12 @@ class MemoryContext:
             tools=tools,
             tool_choice=tool_choice,
         )
+
+    async def recover(self, error: ErrorInfo) -> bool:
+        """As often as `recoveries` says."""
+        self.refusals.append(error.code)
+        self.recoveries -= 1
+        return self.recoveries >= 0
 
     def take_incoming(self) -> Sequence[Incoming]:
         taken, self.incoming = self.incoming, []
