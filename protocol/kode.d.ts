@@ -71,8 +71,8 @@ export interface KodeRequests {
   /** Make, change or take back one of a session's own rules. Errors: SessionNotFound. */
   "kode/permission/set": [PermissionSetParams, Empty];
   /**
-   * The models the provider offers to this key, and those behind each logical name. Errors:
-   * AuthRequired, ConfigInvalid, Provider, RateLimited.
+   * The models of every provider, as its host lists them to your key and as we know them.
+   * Errors: ConfigInvalid.
    */
   "kode/models/list": [Empty, ModelsListResult];
   /** The JSON Schema of everything here. */
@@ -199,6 +199,7 @@ export type Event =
   | BlockCompleted
   | BlockDropped
   | ToolProgress
+  | ModelWaiting
   | ChangeSetUpdated
   | PermissionRequested
   | PermissionResolved
@@ -661,12 +662,19 @@ export interface SessionGetResult {
   costUsd?: number;
 }
 
-/** Token counts. `cachedTokens` is part of `inputTokens`. */
+/**
+ * Token counts. `cachedTokens` and `cacheWriteTokens` are part of `inputTokens`.
+ *
+ * The former were read from the host's cache, the latter put into it at a price of its own.
+ * `reasoningTokens` are part of `outputTokens`; 0 where the host does not tell.
+ */
 export interface Usage {
   inputTokens?: number;
   outputTokens?: number;
   totalTokens?: number;
   cachedTokens?: number;
+  cacheWriteTokens?: number;
+  reasoningTokens?: number;
 }
 
 /** An amount in the provider's currency (ISO 4217). */
@@ -940,15 +948,14 @@ export interface RuleMatch {
 }
 
 /**
- * What may be said as `model`: a logical name, or the id of a model.
+ * What may be said as `model`: a logical name, or the name of a model.
  *
- * `default` is what a session uses that names none, `host` the provider's.
+ * `default` is what a session uses that names none.
  */
 export interface ModelsListResult {
-  host: string;
   default: string;
   logical: LogicalModel[];
-  models: OfferedModel[];
+  providers: ProviderView[];
 }
 
 /** A name for whatever of `candidates` is served first. */
@@ -957,28 +964,65 @@ export interface LogicalModel {
   candidates: ModelCandidate[];
 }
 
-/**
- * A model behind a logical name.
- *
- * `retired`: the provider has said that it is gone. `offered`: it is in the list of today.
- */
+/** A model behind a logical name; see `ModelView`. */
 export interface ModelCandidate {
-  id: string;
+  name: string;
   retired: boolean;
   offered: boolean;
 }
 
 /**
- * A model that the provider offers to this key; what it does not tell is absent.
+ * A provider and its models: those its host lists first, then those of our table.
  *
- * `contextWindow` is in tokens, `images` says that it takes them, `reasoning` that it
+ * With `error` (no key, no answer) the host could not be asked, and only the table is
+ * known.
+ */
+export interface ProviderView {
+  name: string;
+  host: string;
+  models: ModelView[];
+  error?: ErrorInfo;
+}
+
+/**
+ * A model, by the name that can be said as `model`; what is not known is absent.
+ *
+ * `offered`: it is in its host's list of today; `retired`: the host has said that it is
+ * gone. Windows are in tokens. `images` says that it takes them, `reasoning` that it
  * thinks.
  */
-export interface OfferedModel {
-  id: string;
+export interface ModelView {
+  name: string;
+  offered?: boolean;
+  retired?: boolean;
   contextWindow?: number;
+  maxOutput?: number;
   images?: boolean;
   reasoning?: boolean;
+  price?: Price;
+}
+
+/** A list price per million tokens: fresh input, cached input, output; a hint. */
+export interface Price {
+  input: number;
+  cached: number;
+  output: number;
+  currency: string;
+}
+
+/**
+ * A failure as users and plugin authors see it.
+ *
+ * `code` is a name of the table of errors; `message` says what is wrong and how to mend it.
+ */
+export interface ErrorInfo {
+  code: string;
+  message: string;
+  category: string;
+  retryable: boolean;
+  httpStatus?: number;
+  retryAfterMs?: number;
+  details?: { [name: string]: unknown };
 }
 
 /** `schema` is the text of `schema.json`, byte for byte; `sha256` is that of the handshake. */
@@ -1018,21 +1062,6 @@ export interface Check {
   ok: boolean;
   message: string;
   hint?: string;
-}
-
-/**
- * A failure as users and plugin authors see it.
- *
- * `code` is a name of the table of errors; `message` says what is wrong and how to mend it.
- */
-export interface ErrorInfo {
-  code: string;
-  message: string;
-  category: string;
-  retryable: boolean;
-  httpStatus?: number;
-  retryAfterMs?: number;
-  details?: { [name: string]: unknown };
 }
 
 /** `kode/event`: durable events of one session, in `seq` order. */
@@ -1141,6 +1170,21 @@ export interface ToolProgress extends EventBase {
   message?: string;
   completed?: number;
   total?: number;
+}
+
+/**
+ * Not stored. The turn waits for the model; whatever else comes of the turn ends it.
+ *
+ * `silent`: nothing came for `silentMs`, said again while it lasts: models think for
+ * minutes. `retrying`: the host is asked again in `retryInMs`, for the `attempt`th time.
+ */
+export interface ModelWaiting extends EventBase {
+  type: "model.waiting";
+  state: "silent" | "retrying";
+  message: string;
+  silentMs?: number;
+  retryInMs?: number;
+  attempt?: number;
 }
 
 /** Proposed edits changed. A hunk travels whole once, afterwards as id and state. */

@@ -42,7 +42,10 @@ class Choice:
             self.terminal.line(f"⚠ {one_line(error.message)}", "yellow")
             return
         names = [each["name"] for each in offer["logical"]]
-        names += [each["id"] for each in offer["models"]]
+        for provider in offer["providers"]:
+            names += [each["name"] for each in provider["models"] if each.get("offered")]
+            if provider.get("error", {}).get("code") not in (None, "AuthRequired"):
+                self.terminal.line(f"⚠ {one_line(provider['error']['message'])}", "yellow")
         self.terminal.line(self.words.models.format(models=", ".join(names)), "dim")
 
     def choose_mode(self, mode: str) -> None:

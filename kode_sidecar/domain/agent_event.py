@@ -127,6 +127,20 @@ class ToolProgress(EventBase, frozen=True, kw_only=True, tag="tool.progress"):
     total: int | None = None
 
 
+class ModelWaiting(EventBase, frozen=True, kw_only=True, tag="model.waiting"):
+    """Not stored. The turn waits for the model; whatever else comes of the turn ends it.
+
+    `silent`: nothing came for `silent_ms`, said again while it lasts: models think for minutes.
+    `retrying`: the host is asked again in `retry_in_ms`, for the `attempt`th time.
+    """
+
+    state: Literal["silent", "retrying"]
+    message: str
+    silent_ms: int | None = None
+    retry_in_ms: int | None = None
+    attempt: int | None = None
+
+
 class ChangeSetUpdated(EventBase, frozen=True, kw_only=True, tag="changeSet.updated"):
     """Proposed edits changed. A hunk travels whole once, afterwards as id and state."""
 
@@ -218,6 +232,7 @@ Event = (
     | BlockCompleted
     | BlockDropped
     | ToolProgress
+    | ModelWaiting
     | ChangeSetUpdated
     | PermissionRequested
     | PermissionResolved

@@ -106,12 +106,18 @@ Block = TextBlock | ThinkingBlock | ImageBlock | ResourceBlock | ToolUseBlock | 
 
 
 class Usage(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Token counts. `cached_tokens` is part of `input_tokens`."""
+    """Token counts. `cached_tokens` and `cache_write_tokens` are part of `input_tokens`.
+
+    The former were read from the host's cache, the latter put into it at a price of its own.
+    `reasoning_tokens` are part of `output_tokens`; 0 where the host does not tell.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
     total_tokens: int = 0
     cached_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
 
     def plus(self, other: "Usage") -> "Usage":
         """The sum of two usages."""
@@ -120,6 +126,8 @@ class Usage(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
             output_tokens=self.output_tokens + other.output_tokens,
             total_tokens=self.total_tokens + other.total_tokens,
             cached_tokens=self.cached_tokens + other.cached_tokens,
+            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
+            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
         )
 
 

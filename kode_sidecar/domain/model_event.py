@@ -3,7 +3,8 @@
 A provider yields batches of these, one batch per socket read. Ordering: `ResponseStarted`
 first; deltas in the order of the stream; `UsageReported` at most once; the last event is
 exactly one of `ResponseFinished` and `ResponseFailed`. `AttemptDropped` takes back
-everything since the last `ResponseStarted`; a new `ResponseStarted` follows it.
+everything since the last `ResponseStarted`; a new `ResponseStarted` follows it, after a
+`RetryPlanned` if the host is asked again.
 """
 
 from typing import Literal
@@ -82,6 +83,14 @@ class AttemptDropped(Struct, frozen=True):
     reason: str
 
 
+class RetryPlanned(Struct, frozen=True):
+    """The model is asked again in `seconds`; `attempt` counts from 1. Nothing comes until then."""
+
+    reason: str
+    seconds: float
+    attempt: int
+
+
 class ResponseFinished(Struct, frozen=True):
     """The end of the answer. `raw_reason` is the provider's own word."""
 
@@ -105,6 +114,7 @@ ModelEvent = (
     | UsageReported
     | ModelNotice
     | AttemptDropped
+    | RetryPlanned
     | ResponseFinished
     | ResponseFailed
 )

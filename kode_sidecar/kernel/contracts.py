@@ -63,7 +63,8 @@ class ToolSpec:
 class ModelRequest:
     """One question to the model.
 
-    `model` is a logical model name (`ide-chat`) or a provider's own id. `temperature`, `top_p`
+    `model` is a logical name (`ide-chat`), `provider/id`, or an id of the default provider.
+    With `stream` False the host answers at once, with the same events. `temperature`, `top_p`
     and `max_tokens` are wishes: a provider leaves out what the model does not accept.
     `cache_key` is stable over a session.
     """
@@ -77,13 +78,14 @@ class ModelRequest:
     top_p: float | None = 0.95
     max_tokens: int | None = None
     cache_key: str = ""
+    stream: bool = True
 
 
 class ModelClient(Protocol):
     """A model behind some provider."""
 
-    def missing(self) -> ErrorInfo | None:
-        """What keeps this model from being asked at all, such as a missing key; None if ready."""
+    def missing(self, model: str) -> ErrorInfo | None:
+        """What keeps `model` from being asked at all, such as a missing key; None if ready."""
         ...
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[ModelEvent], None]:
@@ -201,6 +203,7 @@ class TurnScope:
     """Who this turn is, and the small services it needs.
 
     `report_bug(where, error)` gets exceptions that should not exist; they reach the log only.
+    A model that is silent for `silence_told` seconds is told of, each time again.
     """
 
     session_id: str
@@ -209,6 +212,7 @@ class TurnScope:
     clock: Clock
     save_artifact: ArtifactSink
     report_bug: Callable[[str, BaseException], None]
+    silence_told: float = 10.0
 
 
 @dataclass(frozen=True)

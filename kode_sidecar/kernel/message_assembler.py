@@ -15,6 +15,7 @@ from kode_sidecar.domain.agent_event import (
     BlockDropped,
     BlockStarted,
     Event,
+    ModelWaiting,
     Notice,
 )
 from kode_sidecar.domain.error_info import ErrorInfo
@@ -34,6 +35,7 @@ from kode_sidecar.domain.model_event import (
     ResponseFailed,
     ResponseFinished,
     ResponseStarted,
+    RetryPlanned,
     TextDelta,
     ThinkingDelta,
     ThinkingSigned,
@@ -152,6 +154,16 @@ class MessageAssembler:
                 self.usage, self.cost, self.cost_usd = usage, cost, cost_usd
             case ModelNotice(code, message):
                 out.append(Notice(turn_id=self._turn_id, code=code, message=message))
+            case RetryPlanned(reason, seconds, attempt):
+                out.append(
+                    ModelWaiting(
+                        turn_id=self._turn_id,
+                        state="retrying",
+                        message=reason,
+                        retry_in_ms=round(seconds * 1000),
+                        attempt=attempt,
+                    )
+                )
             case ResponseFinished(reason):
                 self.finish_reason = reason
             case ResponseFailed(error):

@@ -15,6 +15,7 @@ from kode_sidecar.domain.error_info import ErrorInfo
 from kode_sidecar.domain.message import Block, Message, TextBlock, Usage
 from kode_sidecar.kernel.contracts import Context, Emit, ModelClient, ModelRequest, TurnScope
 from kode_sidecar.kernel.message_assembler import MessageAssembler, Shown
+from kode_sidecar.kernel.silence import SilenceWatch
 
 
 class ModelStep:
@@ -58,10 +59,16 @@ class ModelStep:
             self._commit(round((self._scope.clock.monotonic() - started) * 1000))
 
     async def _stream(self, model: ModelClient, request: ModelRequest) -> None:
-        async with aclosing(model.stream(request)) as batches:
-            async for batch in batches:
-                self._show(self.assembler.feed(batch))
-                await self._emit.flow()
+        scope = self._scope
+        watch = SilenceWatch(scope.turn_id, scope.silence_told, scope.clock.monotonic, self._emit)
+        with watch:
+            async with aclosing(model.stream(request)) as batches:
+                watch.listen()
+                async for batch in batches:
+                    watch.heard()
+                    self._show(self.assembler.feed(batch))
+                    await self._emit.flow()
+                    watch.listen()
 
     def _show(self, events: Sequence[Shown]) -> None:
         for event in events:

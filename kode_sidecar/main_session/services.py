@@ -20,7 +20,8 @@ class SessionServices:
 
     `editor_note` says what the user looks at now; `system_prompt` is byte-stable during a session;
     `edit_locks` keep edits of one document apart; `toolset` gives the tools on offer to an agent
-    in a mode; `provider` is the model's host, for the log; `report_bug` writes there too.
+    in a mode. The user is told of a model that is silent for `silence_told` seconds. `provider`
+    is who answers where a message does not say, for the log; `report_bug` writes there too.
     """
 
     model: ModelClient
@@ -32,6 +33,7 @@ class SessionServices:
     top_p: float | None
     max_tokens: int | None
     permission_timeout: float
+    silence_told: float
     editor_note: Callable[[], EditorNote | None]
     system_prompt: Callable[[AgentProfile, Mode], str]
     limit_instruction: str

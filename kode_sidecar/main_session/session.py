@@ -100,7 +100,7 @@ class Session:
         known = await self._known_turn(params.client_turn_key)
         if known is not None:
             return msgspec.structs.replace(known, deduplicated=True), _nothing
-        self._check_may_start()
+        self._check_may_start(params.model or self._options.model)
         blocks = prompt_blocks(params.input, self._services.new_id)
         parent_id = self._parent_of(params)
         if not blocks:
@@ -197,7 +197,7 @@ class Session:
         await self.close()
         self._records.close()
 
-    def _check_may_start(self) -> None:
+    def _check_may_start(self, model: str) -> None:
         if self._turn is not None:
             raise KodeError(
                 "TurnActive",
@@ -205,7 +205,7 @@ class Session:
                 "kode/turn/cancel.",
                 details=self._turn.name(),
             )
-        missing = self._services.model.missing()
+        missing = self._services.model.missing(model)
         if missing is not None:
             raise KodeError(missing.code, missing.message, details=missing.details)
 
@@ -312,6 +312,7 @@ class Session:
                     clock=services.clock,
                     save_artifact=self._records.save_artifact,
                     report_bug=services.report_bug,
+                    silence_told=services.silence_told,
                 ),
                 services.model,
                 services.toolset(self._options.agent, turn.mode, self.change_sets),

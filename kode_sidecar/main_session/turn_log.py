@@ -12,7 +12,8 @@ _MODULE = "main_session"
 def log_messages(log: JsonLog, turn_id: str, provider: str, messages: Sequence[Message]) -> None:
     """A line per message. Prompts and answers are content; of tool results the summary."""
     for message in messages:
-        scope = LogScope(turn_id, message.session_id, message.id, provider)
+        answered = message.provider or provider
+        scope = LogScope(turn_id, message.session_id, message.id, answered)
         text = "".join(block.text for block in message.content if isinstance(block, TextBlock))
         if message.role == "tool":
             for block in message.content:

@@ -64,7 +64,8 @@ EDITOR_SETTINGS = ("mode", "agent", "model", "locale", "fileEncoding")
 USER_SETTINGS = (
     *("api_key", "base_url", "proxy", "window_messages", "temperature", "top_p", "max_tokens"),
     *("http_timeout_connect", "http_timeout_first_byte", "http_timeout_idle"),
-    *("http_timeout_write", "permission_timeout", "storage_root", "log_dir"),
+    *("http_timeout_write", "http_retry_budget", "http_silence_told", "permission_timeout"),
+    *("providers", "logical_models", "storage_root", "log_dir"),
     *("log_redact_content", "log_redact_chars"),
 )
 """What only the user's own files and environment may set, in any spelling. A test compares both

@@ -165,10 +165,10 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "kode/models/list",
-        "The models the provider offers to this key, and those behind each logical name.",
+        "The models of every provider, as its host lists them to your key and as we know them.",
         session.Empty,
         models.ModelsListResult,
-        ("AuthRequired", "ConfigInvalid", "Provider", "RateLimited"),
+        ("ConfigInvalid",),
     ),
     Method(
         "kode/schema/get",

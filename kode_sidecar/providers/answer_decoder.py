@@ -9,9 +9,12 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.providers.sse import MAX_EVENT_BYTES, SseDecoder
 
 _WEB_PAGE = (
-    "The provider's address answered with a web page instead of the model's answer: check "
-    "KIMI_BASE_URL, and whether this network wants you to log in first."
+    "The provider's address answered with a web page instead of the model's answer: check it "
+    "(KIMI_BASE_URL, or `base_url` in config.yaml), and whether this network wants you to log in."
 )
+
+# White space and the bytes of a byte order mark.
+_BLANK = b"\xef\xbb\xbf \t\r\n"
 
 
 class EventDecoder(Protocol):
@@ -70,12 +73,16 @@ class AnswerDecoder:
     def feed(self, data: bytes) -> list[ModelEvent]:
         """What one read means. Raises KodeError `TooLarge` for an endless event or body."""
         if not self._is_stream:
-            self._whole.append(data)
             self._whole_size += len(data)
+            if not self._whole:
+                # Kept out, or a host could make us look through nothing again and again.
+                data = data.lstrip(_BLANK)
+            if data:
+                self._whole.append(data)
             if self._whole_size > MAX_EVENT_BYTES:
                 text = f"The model's host sent more than {MAX_EVENT_BYTES:,} bytes; ask again."
                 raise KodeError("TooLarge", text)
-            start = _start(self._whole)
+            start = self._start()
             if not start or start in b"{[<":
                 return []
             self._is_stream = True
@@ -87,17 +94,13 @@ class AnswerDecoder:
         """The end of the body; call once. The last event is the end of the answer."""
         if self._is_stream:
             events = self._sse.finish()
-        elif _start(self._whole) == b"<":
+        elif self._start() == b"<":
             return [ResponseFailed(failure("ConfigInvalid", _WEB_PAGE))]
         else:
-            whole = b"".join(self._whole).strip().removeprefix(b"\xef\xbb\xbf")
+            whole = b"".join(self._whole).strip()
             events = [whole] if whole else []
         return [*self._answer.feed_many(events), *self._answer.finish()]
 
-
-def _start(pieces: list[bytes]) -> bytes:
-    """The first byte that is no white space and no part of a byte order mark."""
-    for piece in pieces:
-        if start := piece.lstrip(b"\xef\xbb\xbf \t\r\n"):
-            return start[:1]
-    return b""
+    def _start(self) -> bytes:
+        """The first byte that says something; empty while there is none."""
+        return self._whole[0][:1] if self._whole else b""

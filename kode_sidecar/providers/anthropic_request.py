@@ -65,7 +65,7 @@ def encode_request(request: ModelRequest, profile: ModelProfile) -> EncodedReque
     body.update(sent_sampling)
     wish = request.max_tokens or profile.max_output or _DEFAULT_MAX_TOKENS
     body["max_tokens"] = budget(wish, profile, body)
-    body["stream"] = True
+    body["stream"] = request.stream
     return EncodedRequest(json_bytes(body), (*choice.notices, *notices))
 
 

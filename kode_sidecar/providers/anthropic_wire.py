@@ -151,4 +151,5 @@ def usage_of(wire: WireUsage) -> Usage:
         output_tokens=tokens_out,
         total_tokens=tokens_in + tokens_out,
         cached_tokens=cached,
+        cache_write_tokens=written,
     )

@@ -11,6 +11,7 @@ from typing import Any
 from kode_sidecar.kernel.contracts import ModelRequest, ToolSpec
 from kode_sidecar.providers.chat_messages import chat_messages
 from kode_sidecar.providers.dialect import EncodedRequest
+from kode_sidecar.providers.mfjs import normalize_schema
 from kode_sidecar.providers.profiles import ModelProfile
 from kode_sidecar.providers.request_wishes import (
     CALL_A_TOOL,
@@ -19,10 +20,13 @@ from kode_sidecar.providers.request_wishes import (
     sampling,
     tool_choice,
 )
+from kode_sidecar.providers.tool_schema import object_schema
 
 PATH = "/chat/completions"
 
 Schema = dict[str, Any]
+
+_SCHEMAS = {"json_schema": object_schema, "mfjs": normalize_schema}
 
 
 @dataclass(frozen=True)
@@ -47,16 +51,19 @@ def encode_chat(request: ModelRequest, profile: ModelProfile, habits: ChatHabits
         messages.append({"role": "system", "content": CALL_A_TOOL})
     body: dict[str, Any] = {"model": profile.id, "messages": messages}
     if request.tools:
-        body["tools"] = [_tool(tool, habits.schema) for tool in request.tools]
+        schema = _SCHEMAS.get(profile.tool_schema, habits.schema)
+        body["tools"] = [_tool(tool, schema) for tool in request.tools]
         body["tool_choice"] = choice.sent
     sent, notices = sampling(request, profile, habits.highest_sampling)
     body.update(sent)
     if request.max_tokens is not None:
-        body[habits.budget_name] = budget(request.max_tokens, profile, body)
+        name = profile.names.max_tokens or habits.budget_name
+        body[name] = budget(request.max_tokens, profile, body)
     if request.cache_key and habits.takes_cache_key:
         body["prompt_cache_key"] = request.cache_key
-    body["stream"] = True
-    body["stream_options"] = {"include_usage": True}
+    body["stream"] = request.stream
+    if request.stream:
+        body["stream_options"] = {"include_usage": True}
     return EncodedRequest(json_bytes(body), (*choice.notices, *notices))
 
 

@@ -17,6 +17,7 @@ from kode_sidecar.domain.model_event import (
 from kode_sidecar.kernel.contracts import ModelRequest
 from kode_sidecar.providers.answer_end import bad_event_notice, fault_of, no_end_mark_notice
 from kode_sidecar.providers.delta_runs import TEXT, THINKING, DeltaRuns
+from kode_sidecar.providers.odd_names import ReadChunk, chunk_reader
 from kode_sidecar.providers.openai_wire import (
     Chunk,
     ContentPart,
@@ -54,7 +55,8 @@ class ChatDecoder:
 
     `tool_names` are the tools a call leaked into the text may be for; without them text is
     never held back. With `needs_done` an answer ends with `[DONE]` and nothing else; otherwise
-    its finish reason is enough. Neighbouring deltas of one `feed_many` become one event.
+    its finish reason is enough. `read_chunk` reads one event. Neighbouring deltas of one
+    `feed_many` become one event.
     """
 
     def __init__(
@@ -65,7 +67,9 @@ class ChatDecoder:
         errors: ProviderErrors | None = None,
         provider: str = "",
         needs_done: bool = False,
+        read_chunk: ReadChunk = decode_exact,
     ) -> None:
+        self._read_chunk = read_chunk
         self._errors = errors or ProviderErrors()
         self._price = price
         self._provider = provider
@@ -93,6 +97,7 @@ class ChatDecoder:
             errors=errors,
             provider=profile.provider,
             needs_done=needs_done,
+            read_chunk=chunk_reader(profile.names),
         )
 
     def _begin(self) -> None:
@@ -126,11 +131,12 @@ class ChatDecoder:
 
     def feed_many(self, batch: Iterable[bytes]) -> list[ModelEvent]:
         """What the events of one read mean, in order."""
+        read_chunk = self._read_chunk
         for data in batch:
             if self.ended:
                 break
             try:
-                chunk = decode_exact(data)
+                chunk = read_chunk(data)
             except (ValueError, RecursionError):
                 maybe = self._salvage(data)
                 if maybe is None:

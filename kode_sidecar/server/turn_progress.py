@@ -3,7 +3,13 @@
 import asyncio
 from typing import Any
 
-from kode_sidecar.domain.agent_event import BlockCompleted, Event, TurnCompleted, TurnStarted
+from kode_sidecar.domain.agent_event import (
+    BlockCompleted,
+    Event,
+    ModelWaiting,
+    TurnCompleted,
+    TurnStarted,
+)
 from kode_sidecar.domain.message import ToolResultBlock
 from kode_sidecar.errors import KodeError
 from kode_sidecar.server.connection import Connection
@@ -39,8 +45,9 @@ class TurnProgress:
         elif not self._begun.get(event.turn_id, False):
             return
         elif isinstance(event, BlockCompleted) and isinstance(event.block, ToolResultBlock):
-            message = cut_line(without_controls(event.block.summary), MAX_MESSAGE_CHARS)
-            self._tell(event.turn_id, {"kind": "report", "message": message})
+            self._report(event.turn_id, event.block.summary)
+        elif isinstance(event, ModelWaiting):
+            self._report(event.turn_id, event.message)
 
     async def _begin(self, turn_id: str) -> None:
         if turn_id not in self._begun:
@@ -57,6 +64,10 @@ class TurnProgress:
             self._begun[turn_id] = True
         else:
             self._tell(turn_id, {"kind": "end"})
+
+    def _report(self, turn_id: str, text: str) -> None:
+        message = cut_line(without_controls(text), MAX_MESSAGE_CHARS)
+        self._tell(turn_id, {"kind": "report", "message": message})
 
     def _tell(self, turn_id: str, value: dict[str, Any]) -> None:
         self._connection.notify("$/progress", {"token": turn_id, "value": value})

@@ -13,6 +13,7 @@ ROWS = (
     ("app",),
     ("agent",),
     ("doctor",),
+    ("provider_setup",),
     ("server",),
     ("main_session",),
     ("tools",),
@@ -31,7 +32,7 @@ SEES_ONLY = {
 }
 # Who may see these at all; everybody above where nothing is said.
 SEEN_ONLY_BY = {
-    "settings": {"agent", "app", "cli", "doctor"},
+    "settings": {"agent", "app", "cli", "doctor", "provider_setup"},
     "client": {"demo", "chat"},
     "front_door": {"__main__", "app", "server"},
 }

@@ -73,6 +73,8 @@ export function words(event: Event): string {
       return blockWords(event.block);
     case "tool.progress":
       return event.message ?? event.toolUseId;
+    case "model.waiting":
+      return event.state === "silent" ? event.message : `${event.retryInMs} ms`;
     case "changeSet.updated":
       return (event.files ?? []).flatMap((file) => file.hunks.map((hunk) => hunk.state)).join();
     case "freshness.changed":

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from typing import Any
 
 import pytest
@@ -19,11 +20,13 @@ from kode_sidecar.kernel.contracts import ModelRequest
 from kode_sidecar.kernel.message_assembler import MessageAssembler
 from kode_sidecar.providers.anthropic_messages import MessagesDecoder
 from kode_sidecar.providers.attempt import Attempt
+from kode_sidecar.providers.builtin_providers import ANTHROPIC
 from kode_sidecar.providers.dialects import DIALECTS
+from kode_sidecar.providers.endpoint import Endpoint
 from kode_sidecar.providers.http_client import HttpClient
 from kode_sidecar.providers.profiles import ModelProfile, Price
 from kode_sidecar.providers.provider_config import ProviderConfig
-from kode_sidecar.providers.provider_errors import ProviderErrors
+from kode_sidecar.providers.rate_limiter import RateLimiter
 from tests.providers.streams.anthropic_wire import (
     closed,
     ending,
@@ -45,17 +48,16 @@ QUESTION = Message(id="q", session_id="s", role="user", content=(TextBlock(text=
 
 async def ask(server: RawHttpServer, *messages: Message) -> tuple[Attempt, list[ModelEvent]]:
     request = ModelRequest("m", "", messages, temperature=None, top_p=None)
-    errors = ProviderErrors("host", "secret-key")
-    attempt = Attempt(DIALECT.new_decoder(request, CLAUDE, errors), errors)
+    config = ProviderConfig(server.url, "secret-key", profile=ANTHROPIC)
+    endpoint = Endpoint(config, HttpClient, RateLimiter(time.monotonic))
+    decoder = DIALECT.new_decoder(request, CLAUDE, endpoint.errors)
     body = DIALECT.encode_request(request, CLAUDE).body
-    http = HttpClient(ProviderConfig(server.url, "secret-key"))
+    attempt = Attempt(endpoint, CLAUDE, body, decoder, [], set())
     try:
         async with asyncio.timeout(HANG_CEILING):
-            headers = DIALECT.headers("secret-key")
-            answer = attempt.batches(http, CLAUDE.id, DIALECT.path, headers, body)
-            return attempt, [event async for batch in answer for event in batch]
+            return attempt, [event async for batch in attempt.batches() for event in batch]
     finally:
-        await http.aclose()
+        await endpoint.aclose()
 
 
 def assembled(events: list[ModelEvent]) -> Message:
@@ -109,7 +111,7 @@ async def test_refusals_are_understood() -> None:  # A12
         error = (await ask(server, QUESTION))[0].error
     assert error is not None
     assert (error.code, error.http_status, error.retryable) == ("RateLimited", 529, True)
-    assert error.details == {"type": "overloaded_error", "overloaded": True, "traceId": "req_1"}
+    assert error.details == {"type": "overloaded_error", "limit": "overload", "traceId": "req_1"}
 
 
 async def test_an_unknown_model_is_told_from_a_wrong_address() -> None:  # A2

@@ -63,7 +63,7 @@ class ScriptedModel:
         self._answers = list(answers)
         self.requests: list[ModelRequest] = []
 
-    def missing(self) -> None:
+    def missing(self, model: str) -> None:
         return None
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[ModelEvent], None]:
