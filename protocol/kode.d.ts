@@ -553,8 +553,8 @@ export interface ChangeSetRef {
 /**
  * `rest` covers the hunks announced at or before `seenSeq` that `decisions` leaves out.
  *
- * `rest` needs `seenSeq` unless it is `keep`. Sensitive hunks are never covered by `rest:
- * accept`. `dryRun` answers without acting.
+ * `rest` needs `seenSeq` unless it is `keep`. `rest: accept` never covers sensitive hunks,
+ * nor repairs that are offered. `dryRun` answers without acting.
  */
 export interface DecideParams {
   changeSetId: string;

@@ -6,7 +6,6 @@ through every change, and each is compared with what it should become, whatever 
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
@@ -17,95 +16,13 @@ from kode_sidecar.domain.text_edit import (
     Edit,
     apply_edits,
     joined_edits,
-    minimal_edits,
     refine,
-    shift,
     to_lf,
     whole_lines,
 )
-
-TELLING_CHARS = 8
-"""A text this long does not come up elsewhere by chance."""
+from kode_sidecar.main_session.sent_part import SentPart, raw_length, sent_parts
 
 Verdict = Literal["applied", "unchanged", "diverged"]
-
-
-@dataclass(eq=False)
-class _Part:
-    """One whole-line edit that was sent, and the region of the text in which it shows.
-
-    `[start, end)` held `old` (LF) before and will hold `new` (LF). `head` and `tail` are what of
-    the region lies outside the edit: at the end of a file the editor is told of one line earlier.
-    `first` is the edit in the text it was made for, `told` what the editor was asked to do for it.
-    `swallowed`: a change took more than the region, so that nothing of it could be followed.
-    `strays` undo changes that look as if the editor had done it in the wrong place, or again.
-    """
-
-    ids: tuple[str, ...]
-    start: int
-    end: int
-    head: int
-    tail: int
-    text: str
-    old: str
-    new: str
-    first: Edit
-    told: Sequence[tuple[str, str]]
-    strays: list[Hunk]
-    swallowed: bool = False
-
-    @property
-    def edit(self) -> Edit:
-        return Edit(self.start + self.head, self.end - self.tail, self.text)
-
-    @property
-    def head_lf(self) -> int:
-        """The length of the head with LF line ends."""
-        return len(self.new) - len(to_lf(self.text)) - self.tail
-
-    @property
-    def inserts(self) -> bool:
-        """Whether it takes nothing away."""
-        return self.start + self.head == self.end - self.tail
-
-    def move(self, change: Change) -> None:
-        around = change.start <= self.start and change.end >= self.end
-        if around and change.end - change.start > self.end - self.start:
-            self.swallowed = True
-        self.start, self.end, _ = shift(self.start, self.end, change)
-
-    def resembles(self, before: str, change: Change) -> bool:
-        """Whether a change of `before` may be what was asked for, done in some other place."""
-        return any(_resembles(before, change, gone, text) for gone, text in self.told)
-
-    def overlaps(self, change: Change) -> bool:
-        """Whether a change takes part of the region, or comes up in it."""
-        if self.start == self.end:
-            return change.start <= self.start <= change.end
-        return change.start < self.end and change.end > self.start
-
-    def adjoins(self, change: Change) -> bool:
-        """Whether a change overlaps the region or lies right beside it."""
-        return change.start <= self.end and change.end >= self.start
-
-    def has_strayed(self, *, refused: bool) -> bool:
-        """Whether it came up elsewhere; of a refused one only what cannot be chance counts."""
-        return any(not refused or len(one.old_text) >= TELLING_CHARS for one in self.strays)
-
-    def stands_in(self, text: str) -> bool:
-        """Whether it is still as it was done; text of others may have come up right beside it."""
-        held = self.held_in(text)
-        beside = bool(self.new) and (held.startswith(self.new) or held.endswith(self.new))
-        return not self.strays and (held == self.new or beside)
-
-    def settle(self, moved_by: int) -> int:
-        """It was done together with those before it; returns by how much those after it move."""
-        grown = moved_by + len(self.text) - (self.edit.end - self.edit.start)
-        self.start, self.end = self.start + moved_by, self.end + grown
-        return grown
-
-    def held_in(self, text: str) -> str:
-        return to_lf(text[self.start : self.end])
 
 
 class SentEdit:
@@ -119,8 +36,8 @@ class SentEdit:
         self._before = text
         self._by_id = dict(edits)
         self._edits = sorted(edits.values(), key=lambda edit: (edit.start, edit.end))
-        self._parts = _parts(text, edits)
-        self._done: list[_Part] = []
+        self._parts = sent_parts(text, edits)
+        self._done: list[SentPart] = []
         self.verified: set[str] = set()
 
     @property
@@ -134,7 +51,7 @@ class SentEdit:
         Where it does just what was asked, these are our own edits: an editor may tell an
         inserted line as one that begins in the middle of its neighbour.
         """
-        done_at_once: Sequence[_Part] = ()
+        done_at_once: Sequence[SentPart] = ()
         for parts in (list(self._parts), *([part] for part in self._parts)):
             if parts and _does(before, change, parts):
                 steps: Sequence[Change] = [part.edit for part in reversed(parts)]
@@ -176,7 +93,7 @@ class SentEdit:
         """What stands in `text` where the hunk should be, LF line ends."""
         return self._part_of(hunk_id).held_in(text)
 
-    def _part_of(self, hunk_id: str) -> _Part:
+    def _part_of(self, hunk_id: str) -> SentPart:
         return next(part for part in (*self._parts, *self._done) if hunk_id in part.ids)
 
     def inverses(self, hunk_ids: Collection[str], text: str) -> list[Hunk]:
@@ -203,12 +120,12 @@ class SentEdit:
             return []
         return [e for e in joined_edits(whole) if text[e.start : e.end] != e.text]
 
-    def _strayed(self, before: str, change: Change) -> list[tuple[_Part, Hunk, bool]]:
+    def _strayed(self, before: str, change: Change) -> list[tuple[SentPart, Hunk, bool]]:
         """The parts that a change may have done in the wrong place or again, and its undo.
 
         With each part whether it was done before.
         """
-        found: list[tuple[_Part, Hunk, bool]] = []
+        found: list[tuple[SentPart, Hunk, bool]] = []
         for part in [*self._parts, *self._done]:
             where_asked = part in self._parts and part.overlaps(change)
             apart = part in self._done and bool(part.new) and not part.adjoins(change)
@@ -220,15 +137,15 @@ class SentEdit:
             found.append((part, stray, part in self._done))
         return found
 
-    def _inverses_of(self, part: _Part, text: str) -> dict[str, Hunk]:
+    def _inverses_of(self, part: SentPart, text: str) -> dict[str, Hunk]:
         """Those of a part whose place is known; touched where the user has typed since."""
         held = text[part.start : part.end]
         touched = to_lf(held) != part.new
-        at = part.start + _raw_length(held, part.head_lf)
+        at = part.start + raw_length(held, part.head_lf)
         result: dict[str, Hunk] = {}
         for hunk_id in part.ids:
             edit = self._by_id[hunk_id]
-            end = at + _raw_length(text[at : part.end], len(to_lf(edit.text)))
+            end = at + raw_length(text[at : part.end], len(to_lf(edit.text)))
             old = self._before[edit.start : edit.end]
             if touched:
                 result[hunk_id] = Hunk(hunk_id, part.start, part.end, edit.text, old, touched=True)
@@ -253,15 +170,16 @@ class SentEdit:
         moved = follow_all(hunks, Edit(0, len(expected), text), expected, text)
         return {hunk.id: hunk for hunk in moved}
 
-    def _verdict(self, part: _Part, text: str, *, refused: bool) -> Verdict:
+    def _verdict(self, part: SentPart, text: str, *, refused: bool) -> Verdict:
         if part.held_in(text) == part.old and part.has_strayed(refused=refused):
             return "diverged"
         if part.held_in(text) != part.old:
             shows = part.swallowed and self._shows(part, text)
             return "applied" if shows else "diverged"
-        return "applied" if part.inserts and self._appeared(part, text) else "unchanged"
+        came_up = part.inserts and not refused and self._appeared(part, text)
+        return "applied" if came_up else "unchanged"
 
-    def _shows(self, part: _Part, text: str) -> bool:
+    def _shows(self, part: SentPart, text: str) -> bool:
         """Whether `text`, compared as a whole with what it should be, has just this part right.
 
         For changes too large to follow a region through, such as all of it taken and put back.
@@ -274,7 +192,7 @@ class SentEdit:
         runs = diff_lines(expected, split_lines(to_lf(text)))
         return not any(a0 <= end and start <= a1 for a0, a1, _, _ in runs)
 
-    def _appeared(self, part: _Part, text: str) -> bool:
+    def _appeared(self, part: SentPart, text: str) -> bool:
         """Whether an inserted text came up somewhere, so that it must not be sent again.
 
         An insertion leaves nothing in its old place to look at; told together with the user's
@@ -292,68 +210,14 @@ class SentEdit:
             return refine(before, change)[::-1]
         return (change,)
 
-    def _settle(self, parts: Sequence[_Part]) -> None:
+    def _settle(self, parts: Sequence[SentPart]) -> None:
         for part in parts:
             self.verified.update(part.ids)
         self._done += parts
         self._parts = [part for part in self._parts if part not in parts]
 
 
-def _parts(text: str, edits: Mapping[str, Edit]) -> list[_Part]:
-    """One part per edit, ascending; edits that adjoin are one part."""
-    parts: list[_Part] = []
-    ids: list[str] = []
-    run: list[Edit] = []
-    ordered = sorted(edits.items(), key=lambda item: (item[1].start, item[1].end))
-    for k, (hunk_id, edit) in enumerate(ordered):
-        ids.append(hunk_id)
-        run.append(edit)
-        if k + 1 == len(ordered) or ordered[k + 1][1].start > edit.end:
-            parts.append(_part(text, tuple(ids), run))
-            ids, run = [], []
-    return parts
-
-
-def _part(text: str, ids: tuple[str, ...], run: Sequence[Edit]) -> _Part:
-    whole = Edit(run[0].start, run[-1].end, "".join(edit.text for edit in run))
-    told = minimal_edits(text, [whole])
-    start = min([whole.start, *(edit.start for edit in told)])
-    end = max([whole.end, *(edit.end for edit in told)])
-    head, tail = whole.start - start, end - whole.end
-    region = text[start:end]
-    new = region[:head] + whole.text + region[len(region) - tail :]
-    asked = [(to_lf(text[edit.start : edit.end]), to_lf(edit.text)) for edit in told]
-    return _Part(
-        ids, start, end, head, tail, whole.text, to_lf(region), to_lf(new), whole, asked, []
-    )
-
-
-def _raw_length(raw: str, lf_length: int) -> int:
-    """How much of `raw` makes `lf_length` characters with LF line ends."""
-    if "\r" not in raw:
-        return min(lf_length, len(raw))
-    at = 0
-    for _ in range(lf_length):
-        at += 2 if raw.startswith("\r\n", at) else 1
-    return min(at, len(raw))
-
-
-def _resembles(before: str, change: Change, gone: str, text: str) -> bool:
-    """Whether a change takes as much as `gone` and brings `text`, as far as can be told.
-
-    Editors leave out what both sides share, so the changed lines are compared.
-    """
-    told_gone, told = to_lf(before[change.start : change.end]), to_lf(change.text)
-    same_growth = len(told) - len(told_gone) == len(text) - len(gone)
-    same_lines = len(split_lines(told_gone)) == len(split_lines(gone))
-    if not text.strip():
-        return bool(gone or text) and not told.strip() and (same_growth or same_lines)
-    lines = whole_lines(before, Edit(change.start, change.end, change.text))
-    wanted = text.strip("\n")
-    return to_lf(lines.text).count(wanted) > to_lf(before[lines.start : lines.end]).count(wanted)
-
-
-def _does(before: str, change: Change, parts: Sequence[_Part]) -> bool:
+def _does(before: str, change: Change, parts: Sequence[SentPart]) -> bool:
     """Whether `change` leads to the same text as the edits of `parts`, all still undone."""
     if any(part.held_in(before) != part.old for part in parts):
         return False

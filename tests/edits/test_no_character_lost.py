@@ -12,6 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from kode_sidecar.client.buffer import Buffer, ChangeStyle
 from kode_sidecar.client.positions import InvalidPosition
 from kode_sidecar.domain.line_diff import split_lines
@@ -22,7 +24,8 @@ from kode_sidecar.protocol.change_set import HunkDecision, UndoParams
 from tests.conftest import FULL
 from tests.support.edit_editor import Desk, wire_edits
 
-COUNT = 10_000 if FULL else 300
+HOURS = 100
+DAYS = 100 if FULL else 3
 STEPS = 12
 MISAPPLIED = 0.01
 STYLES: list[ChangeStyle] = ["minimal", "descending", "whole", "one_span"]
@@ -268,12 +271,15 @@ def _counted(text: str) -> Counter[str]:
     return Counter(text.replace("\r", "").replace("\n", ""))
 
 
-async def test_no_character_of_the_user_is_lost(rng: random.Random, tmp_path: Path) -> None:  # E3
+@pytest.mark.parametrize("day", range(DAYS))
+async def test_no_character_of_the_user_is_lost(  # E3
+    rng: random.Random, tmp_path: Path, day: int
+) -> None:
     (tmp_path / "a.txt").write_bytes(b"")
-    for number in range(COUNT):
+    for number in range(HOURS):
         seed = rng.getrandbits(64)
         try:
             await Hour(random.Random(seed), tmp_path).live()
         except BaseException as error:
-            error.add_note(f"hour {number}, random.Random({seed})")
+            error.add_note(f"day {day}, hour {number}: random.Random({seed})")
             raise

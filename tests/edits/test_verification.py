@@ -104,3 +104,23 @@ def test_edits_that_adjoin_are_one() -> None:
     sent = SentEdit("a\nb\n", {"h1": Edit(0, 2, ""), "h2": Edit(2, 4, "B\n")})
     text = tell(sent, "a\nb\n", Edit(0, 3, "B"))
     assert sent.verdicts(text) == {"h1": "applied", "h2": "applied"}
+
+
+def test_a_blank_line_of_the_user_is_not_taken_for_one_that_was_refused() -> None:
+    sent = SentEdit(TEXT, {"h": Edit(4, 4, "\n")})
+    text = tell(sent, TEXT, Edit(1, 1, "\n"))
+    assert sent.verdicts(text, refused=True) == {"h": "unchanged"}
+
+
+def test_what_came_up_in_another_place_is_diverged_and_its_repair_mends_both() -> None:
+    sent = SentEdit(TEXT, {"h": Edit(2, 4, "other words\n")})
+    text = tell(sent, TEXT, Edit(6, 7, "other words"))
+    assert sent.verdicts(text) == {"h": "diverged"}
+    assert apply_edits(text, sent.repairs("h", text)) == TEXT.replace("b", "other words")
+
+
+def test_an_applied_edit_knows_what_takes_it_back_after_more_typing() -> None:
+    sent = SentEdit(TEXT, HUNKS)
+    text = tell(sent, TEXT, Edit(2, 3, "B"), Edit(6, 7, "D\nE"), Edit(0, 0, "zero\n"))
+    back = sorted((hunk.edit for hunk in sent.inverses(["h1", "h2"], text)), key=lambda e: e.start)
+    assert apply_edits(text, back) == "zero\n" + TEXT
