@@ -40,7 +40,7 @@ BOTH = [answer(GBK_EDIT, propose("bom.py", ("b = 2", "b = 3"))), answer(text("Do
 @pytest.mark.parametrize("mode", ["review", "auto", "ask"])
 async def test_accepted_hunks_are_written_and_nothing_else(project: Path, mode: str) -> None:
     done = await piped(
-        project, "edit\n", BOTH, "--accept", "--mode", mode, KODE_FILE_ENCODING="gbk"
+        project, "edit\n", BOTH, "--accept", "--mode", mode, KODE_FILE_ENCODING="gb18030"
     )
     assert (done.code, done.err) == (0, ""), done.out
     assert (project / "价目.js").read_bytes() == GBK_AFTER.encode("gb18030")
@@ -51,7 +51,7 @@ async def test_accepted_hunks_are_written_and_nothing_else(project: Path, mode: 
 
 async def test_without_accept_hunks_are_rejected(project: Path) -> None:
     responses = [*BOTH, answer(text("I see."))]
-    done = await piped(project, "edit\nwell?\n", responses, KODE_FILE_ENCODING="gbk")
+    done = await piped(project, "edit\nwell?\n", responses, KODE_FILE_ENCODING="gb18030")
     assert done.code == 0, done.out
     assert (project / "价目.js").read_bytes() == GBK.encode("gb18030")
     assert (project / "bom.py").read_bytes() == BOM.encode()

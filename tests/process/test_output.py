@@ -83,7 +83,8 @@ async def test_a_client_that_stops_reading_loses_nothing(tmp_path: Path) -> None
 async def test_cancel_reaches_a_process_nobody_reads_from(tmp_path: Path) -> None:  # W2
     words = "x" * 2 * MEGABYTE
     responses = [answer(text(words, size=1000), hold("gate")), answer(text("ok"))]
-    async with sidecar(responses, roots=[tmp_path]) as world:
+    roomy = {"KODE_CONTEXT_WINDOW": "10000000"}  # or the answer would have to be summed up
+    async with sidecar(responses, roots=[tmp_path], environment=roomy) as world:
         session = await world.session()
         turn_id = await world.start(session, "go")
         world.client.process.pause_reading()

@@ -115,6 +115,7 @@ FAULTS: dict[str, Fault] = {
     "too long a conversation": Fault(
         [refusal(400, "invalid_request_error", f"{ECHO} exceeded model token limit : 8")],
         "ContextOverflow",
+        asked=4,  # again with less, after two tries to have the history summed up
     ),
     "risky": Fault([refusal(400, "content_filter", ECHO)], "ContentFiltered"),
     "a redirect": Fault([response(302, b"", f"location: http://x/?key={KEY}")], "ConfigInvalid"),

@@ -97,6 +97,7 @@ async def test_reasoning_goes_back_and_no_pinned_field_is_sent(project: Path) ->
             "list_files",
             "search_code",
             "propose_edit",
+            "propose_file",
         ]
 
 
