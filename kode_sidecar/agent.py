@@ -17,8 +17,14 @@ from kode_sidecar.doctor import examine
 from kode_sidecar.domain.error_info import ErrorInfo, error_info
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import Clock, NewId
-from kode_sidecar.main_session import NewSession
-from kode_sidecar.main_session.agent import EditLocks, Session, SessionServices, Toolbox
+from kode_sidecar.main_session import NewSession, OpenedSession
+from kode_sidecar.main_session.agent import (
+    EditLocks,
+    Session,
+    SessionServices,
+    Toolbox,
+    repair,
+)
 from kode_sidecar.main_session.contracts import EditorPort
 from kode_sidecar.protocol.editor_context import EditorContextParams
 from kode_sidecar.protocol.models import ModelsListResult
@@ -82,6 +88,10 @@ class Agent:
     def run_session(self, new: NewSession) -> Session:
         """Make a session that can run."""
         return Session(new, self._services)
+
+    def repair_session(self, opened: OpenedSession) -> None:
+        """Put the files of an earlier process in order; blocks. Raises KodeError `Storage`."""
+        repair(opened, self._clock, self._services.new_id)
 
     def open_model(self) -> ChatClient:
         """Import the HTTP library, build the client and its TLS context. In a thread."""

@@ -12,9 +12,14 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from msgspec import UNSET
 
+from kode_sidecar.errors import KodeError
 from kode_sidecar.front_door import Handover
 from kode_sidecar.main_session import (
+    EventHistory,
+    OpenedSession,
+    SessionAttachments,
     SessionCatalog,
+    SessionCopies,
     SessionDefaults,
     SessionRecords,
     SessionRegistry,
@@ -90,7 +95,11 @@ class _App:
         self._log = connection.log
         self._roots = self._paths(_folder_uris(params)) or _root_path(params)
         self._sessions = SessionRegistry(
-            self._defaults(), partial(self._new_id, "session"), self._create_records
+            self._defaults(),
+            partial(self._new_id, "session"),
+            self._create_records,
+            self._open_session,
+            self._store.exists,
         )
         self._agent: Agent | None = None
         self._editor_context = EditorContextParams()
@@ -98,6 +107,10 @@ class _App:
             sessions=self._sessions,
             catalog=self._catalog(),
             messages=StoredMessages(self._store, self._client.max_inline_bytes),
+            attachments=SessionAttachments(
+                self._sessions, self._store, self._defaults(), self._client.max_inline_bytes
+            ),
+            copies=SessionCopies(self._store, self._saver, self._clock, self._new_id),
             documents=self._documents,
             services=self,
         ).register(connection)
@@ -140,7 +153,7 @@ class _App:
 
     def _attach_agent(self, agent: "Agent") -> None:
         agent.workspace.set_roots(self._roots)
-        self._sessions.attach(agent.run_session)
+        self._sessions.attach(agent.run_session, agent.repair_session)
 
     def _defaults(self) -> SessionDefaults:
         settings = self._loaded.settings
@@ -156,7 +169,7 @@ class _App:
             sessions=self._sessions,
             store=self._store,
             defaults=self._defaults(),
-            open_records=lambda session_id: self._records(self._store.open(session_id)),
+            open_session=self._open_session,
             roots=self._root_uris,
             editor=self._editor,
             clock=self._clock,
@@ -185,20 +198,34 @@ class _App:
                 model=params.model or UNSET,
             )
         )
-        records = self._records(writer)
+        records = self._records(writer, Journal(writer.journal_path))
         await records.save()
         return records
 
-    def _records(self, writer: ConversationWriter) -> SessionRecords:
-        journal = Journal(writer.journal_path)
+    def _open_session(self, session_id: str) -> OpenedSession:
+        """Open the files of a session; on a thread."""
+        opened = self._store.open(session_id)
+        try:
+            journal = Journal(opened.writer.journal_path)
+        except KodeError:
+            opened.writer.close()
+            raise
+        history = EventHistory()
+        history.feed_all(journal.take_events())
+        if history.title and not opened.writer.meta.title:
+            opened.writer.rename(history.title)  # the head was written before its title was
+        records = self._records(opened.writer, journal)
+        return OpenedSession(records, opened.stored.tree(), history)
+
+    def _records(self, writer: ConversationWriter, journal: Journal) -> SessionRecords:
         artifacts = Artifacts(writer.folder, partial(self._new_id, "artifact"))
 
         async def save() -> None:
             await self._saver.save(writer, journal)
 
         def close() -> None:
-            writer.close()
             journal.close()
+            writer.close()
 
         return SessionRecords(writer, journal, save, artifacts.save, close)
 

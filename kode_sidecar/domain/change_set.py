@@ -43,8 +43,8 @@ class HunkView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
 
     `range` and `old_text` are those of the editor's text at the file's `version`: whole lines, with
     the line ends of the file in `old_text` and `new_text`.
-    `superseded_by` names the hunk that took over. `code_points` are the hidden characters in
-    `new_text` that the flag `invisibleCharacters` is about, as `U+202E`.
+    `superseded_by` names the hunk that took over, `reason` says why one is stale. `code_points` are
+    the hidden characters in `new_text` that the flag `invisibleCharacters` is about, as `U+202E`.
     """
 
     hunk_id: str
@@ -56,6 +56,7 @@ class HunkView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
     flags: tuple[HunkFlag, ...] = ()
     code_points: tuple[str, ...] = ()
     superseded_by: str | None = None
+    reason: str | None = None
 
 
 class TextBase(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

@@ -1,8 +1,12 @@
 """The conversation with the user. See README.md; enter here, or by `agent` once it is loaded."""
 
+from kode_sidecar.main_session.attachments import SessionAttachments
+from kode_sidecar.main_session.copies import SessionCopies
+from kode_sidecar.main_session.event_history import EventHistory
 from kode_sidecar.main_session.session_catalog import SessionCatalog
 from kode_sidecar.main_session.session_records import (
     NewSession,
+    OpenedSession,
     SessionDefaults,
     SessionRecords,
 )
@@ -10,8 +14,12 @@ from kode_sidecar.main_session.session_registry import SessionRegistry
 from kode_sidecar.main_session.stored_messages import StoredMessages
 
 __all__ = [
+    "EventHistory",
     "NewSession",
+    "OpenedSession",
+    "SessionAttachments",
     "SessionCatalog",
+    "SessionCopies",
     "SessionDefaults",
     "SessionRecords",
     "SessionRegistry",

@@ -1,8 +1,9 @@
 """The room's second door: what runs turns. Loaded by a thread, after the process answers."""
 
 from kode_sidecar.main_session.edit_sender import EditLocks
+from kode_sidecar.main_session.repair import repair
 from kode_sidecar.main_session.services import SessionServices
 from kode_sidecar.main_session.session import Session
 from kode_sidecar.main_session.toolset import Toolbox
 
-__all__ = ["EditLocks", "Session", "SessionServices", "Toolbox"]
+__all__ = ["EditLocks", "Session", "SessionServices", "Toolbox", "repair"]

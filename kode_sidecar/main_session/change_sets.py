@@ -13,6 +13,7 @@ from kode_sidecar.kernel.contracts import NewId, ToolCall
 from kode_sidecar.main_session.contracts import EditorPort
 from kode_sidecar.main_session.decisions import Decisions, choose, result
 from kode_sidecar.main_session.edit_sender import EditLocks, EditSender
+from kode_sidecar.main_session.event_history import EventHistory, ToldHunk
 from kode_sidecar.main_session.hunk_ledger import HunkLedger
 from kode_sidecar.main_session.permission_gate import PermissionGate
 from kode_sidecar.main_session.proposed_hunk import (
@@ -22,6 +23,7 @@ from kode_sidecar.main_session.proposed_hunk import (
     new_hunk,
     verdict_line,
 )
+from kode_sidecar.main_session.restored_hunks import find_hunk, overlaps, told_change_set
 from kode_sidecar.protocol.change_set import (
     ChangeSetView,
     DecideParams,
@@ -83,6 +85,38 @@ class ChangeSets:
         self._decisions.close()
         self._sender.close()
 
+    def restore(self, history: EventHistory) -> None:
+        """Take over the change sets of earlier processes; what waits is found in today's texts.
+
+        A hunk whose base does not hold any more is stale. One in a file outside the folders that
+        are open now waits on.
+        """
+        for told in history.change_sets.values():
+            change_set = told_change_set(told)
+            self._ledger.restore(change_set, history.decided_since_turn)
+            waiting = [hunk for hunk in change_set.hunks.values() if hunk.state == "proposed"]
+            for file, hunks in by_file(waiting).items():
+                self._find_again(file, [told.hunks[hunk.id] for hunk in hunks], told.turn_id)
+
+    def _find_again(self, file: FileName, hunks: Sequence[ToldHunk], turn_id: str) -> None:
+        lost: dict[str, str] = {}
+        found: list[Hunk] = []
+        try:
+            document = self._workspace.document(file.uri, purpose="edit")
+        except KodeError as error:
+            if error.code == "NotFound":
+                lost = {hunk.view.hunk_id: "the file is not there any more." for hunk in hunks}
+                self._ledger.go_stale(lost)
+            return
+        for told in hunks:
+            hunk = find_hunk(told, document)
+            if hunk is None or overlaps(hunk, found):
+                lost[told.view.hunk_id] = "the text there changed while no sidecar looked after it."
+            else:
+                found.append(hunk)
+        self.overlay.add(document, found, turn_id)
+        self._ledger.go_stale(lost)
+
     def enter_turn(self, turn_id: str, mode: Mode, path_turn_ids: Collection[str]) -> None:
         """A turn begins: its overlay is that of the turns on the path it grows from."""
         self._branch = frozenset((turn_id, *path_turn_ids))
@@ -96,6 +130,10 @@ class ChangeSets:
     def has(self, change_set_id: str) -> bool:
         """Whether the change set belongs to this session."""
         return change_set_id in self._ledger
+
+    def all_views(self) -> Sequence[ChangeSetView]:
+        """All change sets as they stand now, oldest first."""
+        return [self.get(change_set.id) for change_set in self._ledger.change_sets]
 
     def get(self, change_set_id: str) -> ChangeSetView:
         """A change set as it stands now. Raises KodeError `ChangeSetNotFound`."""

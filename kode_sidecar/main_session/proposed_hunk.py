@@ -46,6 +46,7 @@ class ProposedHunk:
     replaced_by: str | None = None
     unconfirmed: bool = False
     found: str = ""
+    reason: str | None = None
     claimed: bool = False
     waiter: asyncio.Future[None] | None = None
 
@@ -61,11 +62,17 @@ class ProposedHunk:
             flags=self.flags,
             code_points=self.code_points,
             superseded_by=self.superseded_by,
+            reason=self.reason,
         )
 
     def state_view(self) -> HunkView:
         """What changes after the announcement."""
-        return HunkView(hunk_id=self.id, state=self.state, superseded_by=self.superseded_by)
+        return HunkView(
+            hunk_id=self.id,
+            state=self.state,
+            superseded_by=self.superseded_by,
+            reason=self.reason,
+        )
 
 
 def new_hunk(
@@ -132,6 +139,8 @@ def _verdict(hunk: ProposedHunk) -> str:
         case "rejected":
             comment = (hunk.comment or "").strip()[:MAX_COMMENT_CHARS]
             return f"rejected by the user: {comment}" if comment else "rejected by the user."
+        case "stale" if hunk.reason is not None:
+            return f"not applied: {hunk.reason}"
         case "stale":
             return "not applied: the file was closed, deleted or is out of step with the editor."
         case "diverged":

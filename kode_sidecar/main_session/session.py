@@ -14,14 +14,12 @@ from kode_sidecar.domain.agent_event import (
     UsageUpdated,
 )
 from kode_sidecar.domain.conversation import Conversation
-from kode_sidecar.domain.error_info import failure
 from kode_sidecar.domain.message import Block, Message
 from kode_sidecar.errors import KodeError
-from kode_sidecar.kernel import run_turn
-from kode_sidecar.kernel.contracts import Incoming, TurnEnd, TurnLimits, TurnScope
+from kode_sidecar.kernel.contracts import Incoming, TurnEnd
 from kode_sidecar.main_session.change_sets import ChangeSets
 from kode_sidecar.main_session.prompt_input import prompt_blocks, title_of
-from kode_sidecar.main_session.running_turn import RunningTurn, TurnKeys
+from kode_sidecar.main_session.running_turn import RunningTurn, TurnKeys, with_turn_key
 from kode_sidecar.main_session.services import SessionServices
 from kode_sidecar.main_session.session_meta import (
     changes_nothing,
@@ -34,6 +32,7 @@ from kode_sidecar.main_session.stream import SessionStream
 from kode_sidecar.main_session.totals import Totals
 from kode_sidecar.main_session.turn_context import TurnContext, prompt_reminder
 from kode_sidecar.main_session.turn_log import log_end, log_messages
+from kode_sidecar.main_session.turn_run import run_to_end
 from kode_sidecar.main_session.whole_message import report_message, write_message
 from kode_sidecar.protocol.session_records import SessionUpdateParams
 from kode_sidecar.protocol.turn import TurnStartParams, TurnStartResult, TurnSteerParams
@@ -59,13 +58,18 @@ class Session:
         self._services = services
         self._records = records = new.records
         self._title = new.title
-        self._conversation = Conversation()
+        self._conversation = new.conversation
         self._turn: RunningTurn | None = None
-        self._turn_keys = TurnKeys()
-        self._stopped_at_limit = False
-        self._totals = Totals()
+        self._turn_keys = TurnKeys(new.conversation.messages)
+        self._stopped_at_limit = new.history.stop_reason == "max_tool_rounds"
+        self._totals = Totals(new.conversation.messages)
         self.stream = SessionStream(
-            self.id, records.journal, services.editor, services.clock, records.journal.last_seq
+            self.id,
+            records.journal,
+            services.editor,
+            services.clock,
+            records.journal.last_seq,
+            new.history,
         )
         self.change_sets = ChangeSets(
             session_id=self.id,
@@ -78,11 +82,24 @@ class Session:
             published=self.stream.published,
             locks=services.edit_locks,
         )
+        self.stream.hold()
+        self.change_sets.restore(new.history)
+        self.stream.forget_held()
 
     @property
     def meta(self) -> ConversationMeta:
         """The head of the session as last written."""
         return self._records.messages.meta
+
+    @property
+    def conversation(self) -> Conversation:
+        """The tree, to be read."""
+        return self._conversation
+
+    @property
+    def totals(self) -> Totals:
+        """What it has used, to be read."""
+        return self._totals
 
     @property
     def active_turn_id(self) -> str | None:
@@ -264,7 +281,7 @@ class Session:
             message = turn.context.open(incoming.role, incoming.meta)
             messages.append(write_message(turn.context, message, incoming.content, new_id))
         if blocks:
-            meta = dict(params.meta)
+            meta = with_turn_key(params.meta, params.client_turn_key)
             if params.options is not None:
                 meta["options"] = params.options
             message = turn.context.open("user", meta)
@@ -301,37 +318,16 @@ class Session:
         self.stream(SessionUpdated(title=title))
 
     async def _run(self, turn: RunningTurn) -> None:
-        services = self._services
+        services, agent = self._services, self._options.agent
         started = services.clock.monotonic()
-        try:
-            turn.running = True
-            end = await run_turn(
-                TurnScope(
-                    session_id=self.id,
-                    turn_id=turn.id,
-                    new_id=services.new_id,
-                    clock=services.clock,
-                    save_artifact=self._records.save_artifact,
-                    report_bug=services.report_bug,
-                ),
-                services.model,
-                services.toolset(self._options.agent, turn.mode, self.change_sets),
-                turn.context,
-                TurnLimits(
-                    max_tool_rounds=self._options.agent.max_tool_rounds,
-                    limit_instruction=services.limit_instruction,
-                ),
-                self.stream,
-            )
-        except asyncio.CancelledError:
-            end = TurnEnd("cancelled", turn.context.totals.usage)
-        except Exception as error:
-            services.report_bug("turn", error)
-            text = (
-                "The sidecar failed inside this turn; the log has the details. "
-                "The conversation is intact: send the prompt again."
-            )
-            end = TurnEnd("error", turn.context.totals.usage, failure("InternalError", text))
+        end = await run_to_end(
+            turn,
+            services,
+            agent,
+            lambda: services.toolset(agent, turn.mode, self.change_sets),
+            self._records.save_artifact,
+            self.stream,
+        )
         await self._end_turn(turn, end, round((services.clock.monotonic() - started) * 1000))
 
     async def _end_turn(self, turn: RunningTurn, end: TurnEnd, duration_ms: int) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from kode_sidecar.domain.conversation import Conversation
@@ -14,7 +14,7 @@ from kode_sidecar.main_session.session_meta import (
     updated,
     view_of,
 )
-from kode_sidecar.main_session.session_records import SessionDefaults, SessionRecords
+from kode_sidecar.main_session.session_records import OpenedSession, SessionDefaults, SessionRecords
 from kode_sidecar.main_session.session_registry import SessionRegistry
 from kode_sidecar.main_session.stream import SessionStream
 from kode_sidecar.main_session.totals import Totals
@@ -41,18 +41,17 @@ Release = Callable[[], None]
 class SessionCatalog:
     """Reads and changes sessions. Reading happens on threads: there may be thousands.
 
-    `open_records` opens the files of a session that is not open here; it blocks. `roots` are the
+    `open_session` opens the files of a session that is not open here; it blocks. `roots` are the
     URIs of the open folders. Two processes do not know of each other's sessions.
     """
 
     sessions: SessionRegistry
     store: ConversationStore
     defaults: SessionDefaults
-    open_records: Callable[[str], SessionRecords]
+    open_session: Callable[[str], OpenedSession]
     roots: Callable[[], Sequence[str]]
     editor: EditorPort
     clock: "Clock"
-    writing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def list(self, params: SessionListParams) -> SessionListResult:
         """A page of sessions. Raises KodeError `InvalidParams`, `Storage`."""
@@ -91,13 +90,15 @@ class SessionCatalog:
     async def update(self, params: SessionUpdateParams) -> Release:
         """Change a session's head; saved. Call the result after replying.
 
-        Raises KodeError `SessionNotFound`, `Storage`.
+        Raises KodeError `SessionNotFound`, `ReadOnly`, `Storage`.
         """
         if self.sessions.meta_of(params.session_id) is not None:
             session = await self.sessions.get(params.session_id)
             return await session.update(params)
-        async with self.writing:
-            records = await asyncio.to_thread(self.open_records, params.session_id)
+        async with self.sessions.writing:
+            self.sessions.check_may_write(params.session_id)
+            opened = await asyncio.to_thread(self.open_session, params.session_id)
+            records = opened.records
             try:
                 return await self._update_closed(records, params)
             finally:
@@ -106,10 +107,11 @@ class SessionCatalog:
     async def delete(self, session_id: str) -> None:
         """Remove a session; a turn that runs in it is cancelled, and over, before.
 
-        Raises KodeError `SessionNotFound`, `Storage`.
+        Raises KodeError `SessionNotFound`, `ReadOnly`, `Storage`.
         """
+        self.sessions.check_may_write(session_id)
         await self.sessions.remove(session_id)
-        async with self.writing:
+        async with self.sessions.writing:
             await asyncio.to_thread(self.store.delete, session_id)
 
     async def _update_closed(self, records: SessionRecords, params: SessionUpdateParams) -> Release:
@@ -139,11 +141,8 @@ class SessionCatalog:
     def _examine(self, session_id: str) -> tuple[ConversationMeta, Conversation, Totals]:
         """On a thread."""
         stored = self.store.load(session_id)
-        conversation = Conversation(stored.messages)
-        totals = Totals()
-        for message in conversation.messages:
-            totals.add_message(message)
-        return stored.meta, conversation, totals
+        conversation = stored.tree()
+        return stored.meta, conversation, Totals(conversation.messages)
 
     def _view(self, meta: ConversationMeta) -> SessionView:
         return view_of(meta, self.defaults, self.sessions.active_turn(meta.id))

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import msgspec
 
 from kode_sidecar.domain.agent_event import BlockCompleted
-from kode_sidecar.domain.conversation import Conversation
 from kode_sidecar.domain.message import Message
 from kode_sidecar.errors import KodeError
 from kode_sidecar.main_session.session_catalog import page_limit
@@ -47,20 +46,14 @@ class StoredMessages:
         return await asyncio.to_thread(self._read_blob, params)
 
     def _page(self, params: MessageListParams, limit: int) -> MessageListResult:
-        conversation = Conversation(self.store.load(params.session_id).messages)
+        conversation = self.store.load(params.session_id).tree()
         if params.all:
             messages = conversation.messages
         else:
             messages = conversation.path(params.leaf_id or conversation.head)
-        page: list[Message] = []
-        size = 0
-        for message in _after(messages, params.cursor):
-            short = shorten_message(message, params.session_id, self.max_inline_bytes)
-            size += len(msgspec.json.encode(short))
-            if len(page) == limit or (page and size > MAX_PAGE_BYTES):
-                return MessageListResult(messages=tuple(page), next_cursor=page[-1].id)
-            page.append(short)
-        return MessageListResult(messages=tuple(page))
+        rest = _after(messages, params.cursor)
+        page, cursor = message_page(rest, params.session_id, limit, self.max_inline_bytes)
+        return MessageListResult(messages=page, next_cursor=cursor)
 
     def _read_blob(self, params: BlobReadParams) -> BlobReadResult:
         place = place_of(params.ref)
@@ -85,6 +78,21 @@ class StoredMessages:
                 return None
             raise
         return text_at([one.block for one in events if isinstance(one, BlockCompleted)], place)
+
+
+def message_page(
+    messages: Sequence[Message], session_id: str, limit: int, max_inline_bytes: int
+) -> tuple[tuple[Message, ...], str | None]:
+    """As many as go on a page, and the cursor if there are more."""
+    page: list[Message] = []
+    size = 0
+    for message in messages:
+        short = shorten_message(message, session_id, max_inline_bytes)
+        size += len(msgspec.json.encode(short))
+        if len(page) == limit or (page and size > MAX_PAGE_BYTES):
+            return tuple(page), page[-1].id
+        page.append(short)
+    return tuple(page), None
 
 
 def blob_page(text: str, params: BlobReadParams) -> BlobReadResult:

@@ -10,6 +10,7 @@ import msgspec
 from kode_sidecar.domain.agent_event import BlockDelta, Event, Notice, ToolProgress
 from kode_sidecar.errors import KodeError
 from kode_sidecar.main_session.contracts import EditorPort
+from kode_sidecar.main_session.event_history import EventHistory
 
 if TYPE_CHECKING:  # the kernel is loaded after the process answers
     from kode_sidecar.kernel.contracts import Clock
@@ -33,11 +34,17 @@ class SessionStream:
     `hold` is in force nothing is published: a reply that acknowledges a save goes first.
     Holds nest.
     When the journal cannot be written, events go out without `seq`, after a notice that
-    says so, and `flow` raises until `recover` is called.
+    says so, and `flow` raises until `recover` is called. `history` knows what is not over yet.
     """
 
     def __init__(
-        self, session_id: str, log: EventLog, editor: EditorPort, clock: "Clock", seq: int
+        self,
+        session_id: str,
+        log: EventLog,
+        editor: EditorPort,
+        clock: "Clock",
+        seq: int,
+        history: EventHistory | None = None,
     ) -> None:
         self._session_id = session_id
         self._log = log
@@ -49,11 +56,16 @@ class SessionStream:
         self._released.set()
         self._failure: KodeError | None = None
         self.seq = seq
+        self.history = history or EventHistory()
         self._cancelling = False
 
     def __call__(self, event: Event | BlockDelta) -> int:
         """Store and publish; the event's `seq`, 0 for what is not stored."""
-        if isinstance(event, BlockDelta | ToolProgress):
+        if isinstance(event, BlockDelta):
+            self.history.grow(event)
+            self._send(event)
+            return 0
+        if isinstance(event, ToolProgress):
             self._send(event)
             return 0
         stamped = msgspec.structs.replace(event, seq=self.seq + 1, ts=self._clock.timestamp())
@@ -63,9 +75,11 @@ class SessionStream:
             except KodeError as error:
                 self.not_saved(error)
         if self._failure is not None:
+            self.history.feed(event)
             self._send(event)
             return 0
         self.seq += 1
+        self.history.feed(stamped)
         self._send(stamped)
         return self.seq
 
@@ -111,7 +125,13 @@ class SessionStream:
 
     async def published(self) -> None:
         """Wait until nothing is held: what was emitted before this is on its way out."""
-        await self._released.wait()
+        while self._holds:
+            await self._released.wait()
+
+    def forget_held(self) -> None:
+        """End one hold; nobody needs to be told what was held, whoever asks will see it."""
+        self._held.clear()
+        self.release()
 
     def recover(self) -> None:
         """A new turn may try the journal again."""

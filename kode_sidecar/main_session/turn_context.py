@@ -50,7 +50,7 @@ class TurnContext:
         build: BuildRequest,
         reminders: Callable[[], str | None],
     ) -> None:
-        self._session_id = session_id
+        self.session_id = session_id
         self._turn_id = turn_id
         self._conversation = conversation
         self._log = log
@@ -77,7 +77,7 @@ class TurnContext:
         """A new, empty message below the newest."""
         return Message(
             id=self._new_id("message"),
-            session_id=self._session_id,
+            session_id=self.session_id,
             role=role,
             parent_id=self._leaf,
             depth=self._conversation.depth_below(self._leaf),

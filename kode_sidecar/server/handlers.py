@@ -3,7 +3,20 @@
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
-from kode_sidecar.main_session import SessionCatalog, SessionRegistry, StoredMessages
+from kode_sidecar.main_session import (
+    SessionAttachments,
+    SessionCatalog,
+    SessionCopies,
+    SessionRegistry,
+    StoredMessages,
+)
+from kode_sidecar.protocol.attach import (
+    SessionAttachParams,
+    SessionExportParams,
+    SessionExportResult,
+    SessionForkParams,
+    SessionForkResult,
+)
 from kode_sidecar.protocol.blob import BlobReadParams, BlobReadResult
 from kode_sidecar.protocol.change_set import (
     ChangeSetRef,
@@ -73,12 +86,16 @@ class Handlers:
         sessions: SessionRegistry,
         catalog: SessionCatalog,
         messages: StoredMessages,
+        attachments: SessionAttachments,
+        copies: SessionCopies,
         documents: Documents,
         services: Services,
     ) -> None:
         self._sessions = sessions
         self._catalog = catalog
         self._messages = messages
+        self._attachments = attachments
+        self._copies = copies
         self._documents = documents
         self._services = services
 
@@ -90,6 +107,10 @@ class Handlers:
             "kode/session/get": self._session_get,
             "kode/session/update": self._session_update,
             "kode/session/delete": self._session_delete,
+            "kode/session/attach": self._session_attach,
+            "kode/session/detach": self._session_detach,
+            "kode/session/fork": self._session_fork,
+            "kode/session/export": self._session_export,
             "kode/turn/start": self._turn_start,
             "kode/turn/cancel": self._turn_cancel,
             "kode/turn/steer": self._turn_steer,
@@ -129,6 +150,20 @@ class Handlers:
     async def _session_delete(self, params: SessionRef) -> Empty:
         await self._catalog.delete(params.session_id)
         return Empty()
+
+    async def _session_attach(self, params: SessionAttachParams) -> Reply:
+        result, release = await self._attachments.attach(params)
+        return Reply(result, after=release)
+
+    async def _session_detach(self, params: SessionRef) -> Empty:
+        await self._attachments.detach(params.session_id)
+        return Empty()
+
+    async def _session_fork(self, params: SessionForkParams) -> SessionForkResult:
+        return await self._copies.fork(params)
+
+    async def _session_export(self, params: SessionExportParams) -> SessionExportResult:
+        return await self._copies.export(params)
 
     async def _turn_start(self, params: TurnStartParams) -> Reply:
         session = await self._sessions.get(params.session_id)

@@ -70,7 +70,8 @@ class World:
 
     def journal(self, session: SessionFold) -> list[dict[str, Any]]:
         """The records of `journal.jsonl`."""
-        return read_jsonl(self.folder(session) / "journal.jsonl")
+        events = read_jsonl(self.folder(session) / "journal.jsonl")
+        return [{k: v for k, v in event.items() if k != "crc"} for event in events]
 
     def asked(self, index: int = -1) -> dict[str, Any]:
         """The body of a request the model got."""

@@ -1,0 +1,43 @@
+"""A turn from its first step to its end, whatever happens."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from kode_sidecar.context.agents import AgentProfile
+from kode_sidecar.domain.error_info import failure
+from kode_sidecar.kernel import run_turn
+from kode_sidecar.kernel.contracts import ArtifactSink, Emit, Tool, TurnEnd, TurnLimits, TurnScope
+from kode_sidecar.main_session.running_turn import RunningTurn
+from kode_sidecar.main_session.services import SessionServices
+
+
+async def run_to_end(
+    turn: RunningTurn,
+    services: SessionServices,
+    agent: AgentProfile,
+    tools: Callable[[], Sequence[Tool]],
+    save_artifact: ArtifactSink,
+    emit: Emit,
+) -> TurnEnd:
+    """Run the engine; cancellation and bugs are ends like any other."""
+    scope = TurnScope(
+        session_id=turn.context.session_id,
+        turn_id=turn.id,
+        new_id=services.new_id,
+        clock=services.clock,
+        save_artifact=save_artifact,
+        report_bug=services.report_bug,
+    )
+    limits = TurnLimits(agent.max_tool_rounds, services.limit_instruction)
+    try:
+        turn.running = True
+        return await run_turn(scope, services.model, tools(), turn.context, limits, emit)
+    except asyncio.CancelledError:
+        return TurnEnd("cancelled", turn.context.totals.usage)
+    except Exception as error:
+        services.report_bug("turn", error)
+        text = (
+            "The sidecar failed inside this turn; the log has the details. "
+            "The conversation is intact: send the prompt again."
+        )
+        return TurnEnd("error", turn.context.totals.usage, failure("InternalError", text))
