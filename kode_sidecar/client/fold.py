@@ -45,6 +45,7 @@ class SessionFold:
     def __post_init__(self) -> None:
         self._resolved: set[str] = set()
         self._ended: set[str] = set()
+        self._unsaved: set[str] = set()
 
     @property
     def active_turn(self) -> TurnView | None:
@@ -61,6 +62,9 @@ class SessionFold:
                 self.gaps.append((self.seq + 1, seq - 1))
                 self.anomalies.append(f"O3: events {self.seq + 1} to {seq - 1} are missing")
             self.seq = seq
+        elif event["type"] in ("message.added", "turn.completed"):
+            # What could not be stored is told again when the session is opened anew.
+            self._unsaved |= {event.get("turnId", ""), event.get("messageId", "")}
         self._check_turn(event)
         self._fold(event)
         return True
@@ -122,6 +126,8 @@ class SessionFold:
         # Decisions on a change set may come long after the turn that proposed it.
         if turn is None or turn.stop_reason is None or event["type"] == "changeSet.updated":
             return
+        if turn.id in self._unsaved:
+            return
         self.anomalies.append(f"O2: {event['type']} after the end of turn {turn.id}")
 
     def _turn_completed(self, event: Mapping[str, Any]) -> None:
@@ -134,6 +140,9 @@ class SessionFold:
 
     def _message_added(self, event: Mapping[str, Any]) -> None:
         message_id = event["messageId"]
+        if message_id in self.messages and message_id in self._unsaved and event.get("seq"):
+            for block in self.messages.pop(message_id).blocks:
+                self.blocks.pop(block.id, None)
         if message_id in self.messages:
             self.anomalies.append(f"message {message_id} was added twice")
             return

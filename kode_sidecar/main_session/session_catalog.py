@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 from kode_sidecar.domain.conversation import Conversation
@@ -60,14 +61,11 @@ class SessionCatalog:
         metas = await asyncio.to_thread(self._all_metas)
         metas = [self.sessions.meta_of(meta.id) or meta for meta in metas]
         roots = {_folder(uri) for uri in self.roots()}
-        query = (params.query or "").casefold()
-        found = [
-            meta
-            for meta in metas
-            if (params.all or _belongs(meta, roots)) and query in meta.title.casefold()
-        ]
+        found = [meta for meta in metas if params.all or _belongs(meta, roots)]
         found.sort(key=_newness, reverse=True)
         rest = [meta for meta in found if after is None or _newness(meta) < after]
+        if params.query:
+            rest = await asyncio.to_thread(self._search, rest, params.query, limit + 1)
         page = rest[:limit]
         return SessionListResult(
             sessions=tuple(self._view(meta) for meta in page),
@@ -137,6 +135,18 @@ class SessionCatalog:
             except KodeError:
                 continue
         return found
+
+    def _search(
+        self, metas: Sequence[ConversationMeta], query: str, most: int
+    ) -> Sequence[ConversationMeta]:
+        """On a thread. Those whose title or text has the query; it ends when there are enough."""
+        wanted = query.casefold()
+        hits = (
+            meta
+            for meta in metas
+            if wanted in meta.title.casefold() or self.store.says(meta.id, query)
+        )
+        return tuple(islice(hits, most))
 
     def _examine(self, session_id: str) -> tuple[ConversationMeta, Conversation, Totals]:
         """On a thread."""

@@ -23,6 +23,7 @@ from kode_sidecar.records.quarantine import open_lines
 from kode_sidecar.records.saver import Saver, Syncable
 from kode_sidecar.records.session_lock import SessionLock
 from kode_sidecar.records.storage_error import not_read, not_saved
+from kode_sidecar.records.text_search import says
 from kode_sidecar.records.whole_file import sync_folder
 
 _GRAVE = ".deleted-"
@@ -126,6 +127,10 @@ class ConversationStore(Protocol):
         """
         ...
 
+    def says(self, conversation_id: str, query: str) -> bool:
+        """Whether a prompt or an answer has the text, whatever the case; blocks while it reads."""
+        ...
+
     def delete(self, conversation_id: str) -> None:
         """Remove a conversation and its artifacts; it must not be open here. Blocks.
 
@@ -203,6 +208,10 @@ class FileConversationStore:
         if meta is None or not meta.updated_at:
             return self.load(conversation_id).meta
         return msgspec.structs.replace(meta, id=conversation_id)
+
+    def says(self, conversation_id: str, query: str) -> bool:
+        """As `ConversationStore.says` says."""
+        return says(self._path(conversation_id) / MESSAGES_FILE, query)
 
     def delete(self, conversation_id: str) -> None:
         """As `ConversationStore.delete` says; it is gone at once, whole or not at all."""

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import signal
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -59,6 +60,11 @@ class World:
         return await self.client.request(
             "kode/changeSet/decide", {"changeSetId": change_set.id, **wanted}, HANG_SECONDS
         )
+
+    async def kill(self) -> None:
+        """The process dies as it stands."""
+        os.kill(self.client.process.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
+        await self.client.process.wait(HANG_SECONDS)
 
     def folder(self, session: SessionFold) -> Path:
         """Where the session's records are."""
