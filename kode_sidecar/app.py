@@ -8,20 +8,15 @@ import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, NoReturn, cast
 
-from msgspec import UNSET
-
-from kode_sidecar.errors import KodeError
 from kode_sidecar.front_door import Handover
 from kode_sidecar.main_session import (
-    EventHistory,
-    OpenedSession,
     SessionAttachments,
     SessionCatalog,
     SessionCopies,
     SessionDefaults,
-    SessionRecords,
+    SessionFolders,
     SessionRegistry,
     StoredMessages,
 )
@@ -35,11 +30,8 @@ from kode_sidecar.protocol.handshake import (
 )
 from kode_sidecar.protocol.models import ModelsListResult
 from kode_sidecar.protocol.schema import SchemaGetResult
-from kode_sidecar.protocol.session import DoctorResult, SessionNewParams
-from kode_sidecar.records.artifacts import Artifacts
-from kode_sidecar.records.conversation_meta import ConversationMeta
-from kode_sidecar.records.conversation_store import ConversationWriter, FileConversationStore
-from kode_sidecar.records.journal import Journal
+from kode_sidecar.protocol.session import DoctorResult
+from kode_sidecar.records.conversation_store import FileConversationStore
 from kode_sidecar.records.saver import Saver
 from kode_sidecar.server import (
     Application,
@@ -90,6 +82,9 @@ class _App:
         self._new_id = RandomIds()
         self._saver = Saver()
         self._store = FileConversationStore(self._loaded.settings.storage_root, self._saver)
+        self._folders = SessionFolders(
+            self._store, self._saver, self._clock, self._new_id, self._root_uris
+        )
         capabilities = as_object(handover.result.get("capabilities"))
         self._documents = Documents(capabilities["positionEncoding"])  # type: ignore[arg-type]
         self._log = connection.log
@@ -97,8 +92,8 @@ class _App:
         self._sessions = SessionRegistry(
             self._defaults(),
             partial(self._new_id, "session"),
-            self._create_records,
-            self._open_session,
+            self._folders.create,
+            self._folders.open,
             self._store.exists,
         )
         self._agent: Agent | None = None
@@ -169,7 +164,7 @@ class _App:
             sessions=self._sessions,
             store=self._store,
             defaults=self._defaults(),
-            open_session=self._open_session,
+            open_session=self._folders.open,
             roots=self._root_uris,
             editor=self._editor,
             clock=self._clock,
@@ -177,57 +172,6 @@ class _App:
 
     def _root_uris(self) -> list[str]:
         return [path.as_uri() for path in self._roots]
-
-    async def _create_records(
-        self, session_id: str, agent: str, params: SessionNewParams
-    ) -> SessionRecords:
-        now = self._clock.timestamp()
-        roots = self._root_uris()
-        places: dict[str, Any] = {"roots": roots}
-        if roots:
-            places["projectRoot"] = roots[0]
-        writer = self._store.create(
-            ConversationMeta(
-                id=session_id,
-                title=params.title or "",
-                agent_type=agent,
-                created_at=now,
-                updated_at=now,
-                meta={**places, **params.meta},
-                mode=params.mode or UNSET,
-                model=params.model or UNSET,
-            )
-        )
-        records = self._records(writer, Journal(writer.journal_path))
-        await records.save()
-        return records
-
-    def _open_session(self, session_id: str) -> OpenedSession:
-        """Open the files of a session; on a thread."""
-        opened = self._store.open(session_id)
-        try:
-            journal = Journal(opened.writer.journal_path)
-        except KodeError:
-            opened.writer.close()
-            raise
-        history = EventHistory()
-        history.feed_all(journal.take_events())
-        if history.title and not opened.writer.meta.title:
-            opened.writer.rename(history.title)  # the head was written before its title was
-        records = self._records(opened.writer, journal)
-        return OpenedSession(records, opened.stored.tree(), history)
-
-    def _records(self, writer: ConversationWriter, journal: Journal) -> SessionRecords:
-        artifacts = Artifacts(writer.folder, partial(self._new_id, "artifact"))
-
-        async def save() -> None:
-            await self._saver.save(writer, journal)
-
-        def close() -> None:
-            journal.close()
-            writer.close()
-
-        return SessionRecords(writer, journal, save, artifacts.save, close)
 
     async def doctor(self) -> DoctorResult:
         """See `server.Services`."""

@@ -45,7 +45,7 @@ class SessionFold:
     def __post_init__(self) -> None:
         self._resolved: set[str] = set()
         self._ended: set[str] = set()
-        self._unsaved: set[str] = set()
+        self._unsaved: list[Json] = []
 
     @property
     def active_turn(self) -> TurnView | None:
@@ -53,7 +53,7 @@ class SessionFold:
         return next((turn for turn in self.turns.values() if turn.stop_reason is None), None)
 
     def event(self, event: Mapping[str, Any]) -> bool:
-        """Fold one event; False when it was a repetition."""
+        """Fold one event; False when it was told before."""
         seq = event.get("seq")
         if seq is not None:
             if seq <= self.seq:
@@ -62,9 +62,12 @@ class SessionFold:
                 self.gaps.append((self.seq + 1, seq - 1))
                 self.anomalies.append(f"O3: events {self.seq + 1} to {seq - 1} are missing")
             self.seq = seq
-        elif event["type"] in ("message.added", "turn.completed"):
-            # What could not be stored is told again when the session is opened anew.
-            self._unsaved |= {event.get("turnId", ""), event.get("messageId", "")}
+            if self._unsaved and _same(self._unsaved[0], event):
+                del self._unsaved[0]
+                return False
+        elif event["type"] not in ("tool.progress", "notice"):
+            # What could not be stored is told again, once the disk can be written.
+            self._unsaved.append(dict(event))
         self._check_turn(event)
         self._fold(event)
         return True
@@ -126,8 +129,6 @@ class SessionFold:
         # Decisions on a change set may come long after the turn that proposed it.
         if turn is None or turn.stop_reason is None or event["type"] == "changeSet.updated":
             return
-        if turn.id in self._unsaved:
-            return
         self.anomalies.append(f"O2: {event['type']} after the end of turn {turn.id}")
 
     def _turn_completed(self, event: Mapping[str, Any]) -> None:
@@ -140,9 +141,6 @@ class SessionFold:
 
     def _message_added(self, event: Mapping[str, Any]) -> None:
         message_id = event["messageId"]
-        if message_id in self.messages and message_id in self._unsaved and event.get("seq"):
-            for block in self.messages.pop(message_id).blocks:
-                self.blocks.pop(block.id, None)
         if message_id in self.messages:
             self.anomalies.append(f"message {message_id} was added twice")
             return
@@ -229,3 +227,12 @@ class SessionFold:
             self.anomalies.append(f"O5: question {request_id} resolved twice")
         self._resolved.add(request_id)
         self.questions.pop(request_id, None)
+
+
+def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """But for the number and the time."""
+    return _bare(one) == _bare(other)
+
+
+def _bare(event: Mapping[str, Any]) -> Json:
+    return {name: value for name, value in event.items() if name not in ("seq", "ts")}

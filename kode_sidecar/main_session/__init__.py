@@ -2,26 +2,24 @@
 
 from kode_sidecar.main_session.attachments import SessionAttachments
 from kode_sidecar.main_session.copies import SessionCopies
-from kode_sidecar.main_session.event_history import EventHistory
 from kode_sidecar.main_session.session_catalog import SessionCatalog
+from kode_sidecar.main_session.session_folders import SessionFolders
 from kode_sidecar.main_session.session_records import (
     NewSession,
     OpenedSession,
     SessionDefaults,
-    SessionRecords,
 )
 from kode_sidecar.main_session.session_registry import SessionRegistry
 from kode_sidecar.main_session.stored_messages import StoredMessages
 
 __all__ = [
-    "EventHistory",
     "NewSession",
     "OpenedSession",
     "SessionAttachments",
     "SessionCatalog",
     "SessionCopies",
     "SessionDefaults",
-    "SessionRecords",
+    "SessionFolders",
     "SessionRegistry",
     "StoredMessages",
 ]

@@ -5,6 +5,7 @@ journal has of an answer that was cut off is kept as a message; every tool call 
 the user said and no model has heard is kept; every turn ends.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -36,12 +37,16 @@ from kode_sidecar.main_session.totals import Totals
 _UNFINISHED = "Not finished: the sidecar ended while this ran. Whatever it had done is done."
 
 
-def repair(session: OpenedSession, clock: Clock, new_id: NewId) -> None:
+Tell = Callable[[Event], object]
+
+
+def repair(session: OpenedSession, clock: Clock, new_id: NewId, tell: Tell | None = None) -> None:
     """Write what is missing; afterwards conversation and history say the same.
 
+    No turn may run. Events go to the journal, or to `tell` if the session has a stream already.
     Blocks while it writes. Raises KodeError `Storage`.
     """
-    work = _Repair(session, clock, new_id)
+    work = _Repair(session, clock, new_id, tell)
     work.finish_messages()
     work.tell_messages()
     work.answer_calls()
@@ -50,7 +55,10 @@ def repair(session: OpenedSession, clock: Clock, new_id: NewId) -> None:
 
 
 class _Repair:
-    def __init__(self, session: OpenedSession, clock: Clock, new_id: NewId) -> None:
+    def __init__(
+        self, session: OpenedSession, clock: Clock, new_id: NewId, tell: Tell | None
+    ) -> None:
+        self._emit: Tell = tell or self._journal
         self._session_id = session.records.messages.meta.id
         self._records = session.records
         self._conversation = session.conversation
@@ -203,7 +211,7 @@ class _Repair:
             )
         self._emit(message_completed(message, turn_id))
 
-    def _emit(self, event: Event) -> None:
+    def _journal(self, event: Event) -> None:
         journal = self._records.journal
         stamped = msgspec.structs.replace(
             event, seq=journal.last_seq + 1, ts=self._clock.timestamp()

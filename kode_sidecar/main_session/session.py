@@ -8,7 +8,6 @@ import msgspec
 from kode_sidecar.context.builder import PromptContext, cut_window
 from kode_sidecar.domain.agent_event import (
     SessionUpdated,
-    TurnCompleted,
     TurnStarted,
     TurnSteered,
     UsageUpdated,
@@ -19,6 +18,7 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import Incoming, TurnEnd
 from kode_sidecar.main_session.change_sets import ChangeSets
 from kode_sidecar.main_session.prompt_input import prompt_blocks, title_of
+from kode_sidecar.main_session.repair import repair
 from kode_sidecar.main_session.running_turn import RunningTurn, TurnKeys, with_turn_key
 from kode_sidecar.main_session.services import SessionServices
 from kode_sidecar.main_session.session_meta import (
@@ -27,12 +27,12 @@ from kode_sidecar.main_session.session_meta import (
     updated,
     with_meta,
 )
-from kode_sidecar.main_session.session_records import NewSession
+from kode_sidecar.main_session.session_records import NewSession, OpenedSession
 from kode_sidecar.main_session.stream import SessionStream
 from kode_sidecar.main_session.totals import Totals
 from kode_sidecar.main_session.turn_context import TurnContext, prompt_reminder
 from kode_sidecar.main_session.turn_log import log_end, log_messages
-from kode_sidecar.main_session.turn_run import run_to_end
+from kode_sidecar.main_session.turn_run import run_to_end, turn_completed
 from kode_sidecar.main_session.whole_message import report_message, write_message
 from kode_sidecar.protocol.session_records import SessionUpdateParams
 from kode_sidecar.protocol.turn import TurnStartParams, TurnStartResult, TurnSteerParams
@@ -117,12 +117,12 @@ class Session:
         if known is not None:
             return msgspec.structs.replace(known, deduplicated=True), _nothing
         self._check_may_start()
+        self._catch_up()
         blocks = prompt_blocks(params.input, self._services.new_id)
         parent_id = self._parent_of(params)
         if not blocks:
             self._check_may_go_on(parent_id)
         turn = self._new_turn(params, parent_id)
-        self.stream.recover()
         self.stream.hold()
         try:
             prompt_id = self._open_turn(turn, blocks, params)
@@ -212,6 +212,13 @@ class Session:
         """Close it and release its files; it is never used again."""
         await self.close()
         self._records.close()
+
+    def _catch_up(self) -> None:
+        """Write what a failing disk did not take. Raises KodeError `Storage` if it still fails."""
+        self.stream.recover()
+        if self.stream.history.messages:
+            session = OpenedSession(self._records, self._conversation, self.stream.history)
+            repair(session, self._services.clock, self._services.new_id, self.stream)
 
     def _check_may_start(self) -> None:
         if self._turn is not None:
@@ -364,19 +371,9 @@ class Session:
             report_message(self.stream, message, turn.id)
 
     def _report_end(self, turn: RunningTurn, end: TurnEnd, duration_ms: int) -> None:
-        session, spent = self._totals, turn.context.totals
-        self.stream(UsageUpdated(usage=session.usage, cost=session.cost, cost_usd=session.cost_usd))
-        self.stream(
-            TurnCompleted(
-                turn_id=turn.id,
-                stop_reason=end.stop_reason,
-                usage=spent.usage,
-                cost=spent.cost,
-                cost_usd=spent.cost_usd,
-                duration_ms=duration_ms,
-                error=end.error,
-            )
-        )
+        total = self._totals
+        self.stream(UsageUpdated(usage=total.usage, cost=total.cost, cost_usd=total.cost_usd))
+        self.stream(turn_completed(turn, end, duration_ms))
 
     async def _known_turn(self, key: str | None) -> TurnStartResult | None:
         """The turn that was started with this key, once it is saved."""

@@ -148,6 +148,11 @@ class SessionRegistry:
                 "in a copy of it: kode/session/fork.",
             )
 
+    @property
+    def open_ids(self) -> tuple[str, ...]:
+        """The sessions that are open here."""
+        return (*self._new, *self._sessions)
+
     async def remove(self, session_id: str) -> None:
         """Forget a session: its turn is cancelled and over, its files are closed."""
         self._read_only.discard(session_id)

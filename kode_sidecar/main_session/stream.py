@@ -55,6 +55,7 @@ class SessionStream:
         self._released = asyncio.Event()
         self._released.set()
         self._failure: KodeError | None = None
+        self._unstored: list[Event] = []
         self.seq = seq
         self.history = history or EventHistory()
         self._cancelling = False
@@ -68,13 +69,14 @@ class SessionStream:
         if isinstance(event, ToolProgress):
             self._send(event)
             return 0
-        stamped = msgspec.structs.replace(event, seq=self.seq + 1, ts=self._clock.timestamp())
+        stamped = self._stamped(event)
         if self._failure is None:
             try:
                 self._log.append(stamped)
             except KodeError as error:
                 self.not_saved(error)
         if self._failure is not None:
+            self._unstored.append(event)
             self.history.feed(event)
             self._send(event)
             return 0
@@ -134,14 +136,30 @@ class SessionStream:
         self.release()
 
     def recover(self) -> None:
-        """A new turn may try the journal again."""
-        self._failure = None
+        """Try the journal again; what it lacks is stored first, and told again with its number.
+
+        Raises KodeError `Storage` when that fails again.
+        """
         self._cancelling = False
+        while self._unstored:
+            stamped = self._stamped(self._unstored[0])
+            try:
+                self._log.append(stamped)
+            except KodeError as error:
+                self._failure = error
+                raise
+            del self._unstored[0]
+            self.seq += 1
+            self._send(stamped)
+        self._failure = None
 
     def not_saved(self, error: KodeError) -> None:
         """Tell the user, and let `flow` stop whatever still runs."""
         self._failure = error
         self._send(Notice(code="NotSaved", level="error", message=error.message))
+
+    def _stamped(self, event: Event) -> Event:
+        return msgspec.structs.replace(event, seq=self.seq + 1, ts=self._clock.timestamp())
 
     def _send(self, event: Event | BlockDelta) -> None:
         if not self._holds:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from kode_sidecar.context.agents import AgentProfile
+from kode_sidecar.domain.agent_event import TurnCompleted
 from kode_sidecar.domain.error_info import failure
 from kode_sidecar.kernel import run_turn
 from kode_sidecar.kernel.contracts import ArtifactSink, Emit, Tool, TurnEnd, TurnLimits, TurnScope
@@ -41,3 +42,17 @@ async def run_to_end(
             "The conversation is intact: send the prompt again."
         )
         return TurnEnd("error", turn.context.totals.usage, failure("InternalError", text))
+
+
+def turn_completed(turn: RunningTurn, end: TurnEnd, duration_ms: int) -> TurnCompleted:
+    """The last event of a turn, with all that it cost."""
+    spent = turn.context.totals
+    return TurnCompleted(
+        turn_id=turn.id,
+        stop_reason=end.stop_reason,
+        usage=spent.usage,
+        cost=spent.cost,
+        cost_usd=spent.cost_usd,
+        duration_ms=duration_ms,
+        error=end.error,
+    )
