@@ -25,9 +25,14 @@ def seal(record: bytes) -> bytes:
 
 
 def check(record: bytes) -> bytes:
-    """The record itself. Raises DamagedRecord when its checksum is another one."""
+    """The record itself. Raises DamagedRecord when its checksum is another one.
+
+    Without a checksum it must be UTF-8 all over: else it raises UnicodeDecodeError.
+    """
     found = _SEAL.fullmatch(record[-_SEAL_LENGTH:])
-    if found is not None and not _holds(record, int(found[1], 16)):
+    if found is None:
+        record.decode()
+    elif not _holds(record, int(found[1], 16)):
         raise DamagedRecord("the checksum is that of other bytes")
     return record
 
