@@ -12,7 +12,8 @@ def final_state(fold: SessionFold) -> dict[str, Any]:
     return {
         "seq": fold.seq,
         "title": fold.title or "",
-        "usage": {name: fold.usage[name] for name in ("usage", "cost") if fold.usage.get(name)},
+        "usage": fold.usage.get("usage"),
+        "cost": round(fold.usage.get("cost", {}).get("amount", 0.0), 9),
         "active": fold.active_turn and fold.active_turn.id,
         "questions": fold.questions,
         "messages": [
