@@ -17,6 +17,7 @@ from benchmarks.flame import FlameError, draw
 from benchmarks.model import Model
 from benchmarks.process import BenchError
 from benchmarks.programs import MINIMAL_LOOP, PROGRAMS, ROOT, Arena
+from benchmarks.sessions import sessions
 from benchmarks.start_up import start_up
 from benchmarks.stream import flat, paced
 from benchmarks.turns import cancel, fsyncs, prompt, tools
@@ -39,6 +40,7 @@ GROUPS = {
     "cancel": Group(cancel, 30),
     "tools": Group(tools, 7),
     "fsyncs": Group(fsyncs, 3),
+    "sessions": Group(sessions, 3),
 }
 
 
