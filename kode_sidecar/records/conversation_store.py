@@ -154,6 +154,7 @@ class FileConversationStore:
         self, storage_root: Path, saver: Saver, counter: DiskCounter | None = None
     ) -> None:
         self._root = storage_root / "conversations"
+        self._root_name = str(self._root)
         self._saver = saver
         self._counter = counter or DiskCounter()
 
@@ -204,9 +205,13 @@ class FileConversationStore:
 
     def head(self, conversation_id: str) -> ConversationMeta:
         """As `ConversationStore.head` says."""
-        meta = read_meta(self._path(conversation_id))
+        if not _ID.fullmatch(conversation_id):
+            raise _not_found(conversation_id)
+        meta = read_meta(f"{self._root_name}{os.sep}{conversation_id}")
         if meta is None or not meta.updated_at:
             return self.load(conversation_id).meta
+        if meta.id == conversation_id:
+            return meta
         return msgspec.structs.replace(meta, id=conversation_id)
 
     def says(self, conversation_id: str, query: str) -> bool:
@@ -245,7 +250,7 @@ class FileConversationStore:
         """
         if not _ID.fullmatch(conversation_id):
             return False
-        folder = f"{self._root}{os.sep}{conversation_id}{os.sep}"  # there may be thousands
+        folder = f"{self._root_name}{os.sep}{conversation_id}{os.sep}"  # there may be thousands
         return os.path.isfile(folder + META_FILE) or _size(folder + MESSAGES_FILE) > 0
 
     def _bury(self, conversation_id: str, folder: Path) -> None:
