@@ -15,6 +15,7 @@ from benchmarks import usage
 from benchmarks.figures import Figure, table
 from benchmarks.flame import FlameError, draw
 from benchmarks.model import Model
+from benchmarks.parsing import parsing
 from benchmarks.process import BenchError
 from benchmarks.programs import MINIMAL_LOOP, PROGRAMS, ROOT, Arena
 from benchmarks.sessions import sessions
@@ -37,6 +38,7 @@ GROUPS = {
     "prompt": Group(prompt, 30),
     "paced": Group(paced, 4),
     "flat": Group(flat, 5),
+    "parsing": Group(parsing, 9),
     "cancel": Group(cancel, 30),
     "tools": Group(tools, 7),
     "fsyncs": Group(fsyncs, 3),

@@ -22,7 +22,10 @@ def draw(arena: Arena, graph: Path) -> None:
     beside = str(Path(sys.executable).parent)
     py_spy = shutil.which("py-spy", path=beside) or shutil.which("py-spy")
     if py_spy is None:
-        raise FlameError(f"py-spy is missing: {sys.executable} -m pip install py-spy")
+        raise FlameError(
+            "py-spy is missing, as there is no wheel of it for this machine: build it with"
+            f" {sys.executable} -m pip install py-spy, which takes Rust"
+        )
     program = arena.spawn(SIDECAR, hook="let_attach")
     try:
         program.open()

@@ -26,7 +26,7 @@ READ_ME = "notes.txt"
 """The file that the tool reads are of, in the workspace."""
 
 # What a shell may hold that would change a measurement.
-_OURS = ("KODE_", "KIMI_", "MOONSHOT_", "AGENT_LOG_", "PYTHON")
+_OURS = ("KODE_", "KIMI_", "MOONSHOT_", "ANTHROPIC_", "OPENAI_", "AGENT_LOG_", "PYTHON")
 _MARKER = re.compile(rb"~(\d+):(\d+)~")
 
 

@@ -8,8 +8,8 @@ from benchmarks.programs import PROGRAMS, Arena, settle
 
 PACED_DELTAS = 300
 FLAT_DELTAS = 20_000
+DELTA_SIZE = 40
 
-_SIZE = 40
 _GAP_MS = 10
 _IDLE_SECONDS = 0.3
 
@@ -20,7 +20,7 @@ def paced(arena: Arena, runs: int) -> list[Figure]:
     cpu: Samples = defaultdict(list)
     lone: dict[str, list[int]] = defaultdict(list)
     for name, program in arena.rounds(runs):
-        arena.model.plan(n=PACED_DELTAS, size=_SIZE, gap_ms=_GAP_MS)
+        arena.model.plan(n=PACED_DELTAS, size=DELTA_SIZE, gap_ms=_GAP_MS)
         before = usage.cpu_seconds(program.process.pid)
         turn = program.turn()
         settle()
@@ -67,7 +67,7 @@ def _burst(arena: Arena, name: str) -> dict[str, float | None]:
         arena.model.plan(n=1)
         program.turn()
         settle()
-        arena.model.plan(n=FLAT_DELTAS, size=_SIZE)
+        arena.model.plan(n=FLAT_DELTAS, size=DELTA_SIZE)
         before = usage.cpu_seconds(pid)
         turn = program.turn()
         settle(_IDLE_SECONDS)

@@ -8,9 +8,12 @@ def main() -> int:
     arguments = sys.argv[1:]
     if arguments in ([], ["serve"]):
         return serve(None)
-    from kode_sidecar.cli import run_command
+    try:
+        from kode_sidecar.cli import run_command
 
-    return run_command(arguments, serve)
+        return run_command(arguments, serve)
+    except KeyboardInterrupt:
+        return 130
 
 
 def serve(env_file: str | None) -> int:

@@ -6,20 +6,25 @@ It may be built on that thread: nothing here touches the event loop before it is
 import platform
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
+from random import random
 from traceback import format_exception
-from urllib.parse import urlsplit
 
 from kode_sidecar.context.agents import AgentProfile
+from kode_sidecar.context.compaction import compaction_texts
 from kode_sidecar.context.editor_context import EditorNote, editor_note
+from kode_sidecar.context.koding import koding_note
+from kode_sidecar.context.project_notes import ProjectNotes
 from kode_sidecar.context.prompt_files import PromptFiles, find_prompts
 from kode_sidecar.context.system_prompt import Surroundings, system_prompt
 from kode_sidecar.doctor import examine
-from kode_sidecar.domain.error_info import ErrorInfo, error_info
 from kode_sidecar.errors import KodeError
-from kode_sidecar.kernel.contracts import Clock, NewId
+from kode_sidecar.kernel.contracts import Clock, ModelRequest, NewId
 from kode_sidecar.main_session import NewSession, OpenedSession
 from kode_sidecar.main_session.agent import (
     EditLocks,
+    EncodedRequest,
+    LearnedRates,
     Session,
     SessionServices,
     Toolbox,
@@ -31,10 +36,11 @@ from kode_sidecar.protocol.models import ModelsListResult
 from kode_sidecar.protocol.schema import SchemaGetResult
 from kode_sidecar.protocol.schema_hash import SCHEMA_SHA256
 from kode_sidecar.protocol.session import DoctorResult, Mode
+from kode_sidecar.provider_setup import set_up_providers
 from kode_sidecar.providers.chat_client import ChatClient
 from kode_sidecar.providers.late_client import LateClient
-from kode_sidecar.providers.models_report import answerable, models_report
-from kode_sidecar.providers.provider_config import HttpTimeouts, ProviderConfig, host_of
+from kode_sidecar.providers.models_report import models_report
+from kode_sidecar.providers.retry import RetryPolicy
 from kode_sidecar.records.json_log import JsonLog, LogFiles
 from kode_sidecar.records.log_redaction import Redaction
 from kode_sidecar.records.retired_models import RetiredModels
@@ -61,6 +67,7 @@ class Agent:
     ) -> None:
         settings = loaded.settings
         self._loaded = loaded
+        self._providers = set_up_providers(loaded)
         self._editor_name = editor_name
         self._editor_context = editor_context
         self._clock = clock
@@ -68,7 +75,7 @@ class Agent:
             LogFiles(settings.log_dir),
             clock.timestamp,
             Redaction(
-                [settings.api_key],
+                [settings.api_key, *self._providers.keys()],
                 settings.log_redact_chars if settings.log_redact_content else None,
             ),
         )
@@ -80,7 +87,8 @@ class Agent:
             file_encoding=settings.file_encoding,
             own_files=[settings.storage_root],
         )
-        self._model = LateClient(self._missing)
+        self._notes = ProjectNotes(self.workspace, lambda: settings.trusted)
+        self._model = LateClient(self._providers.missing)
         self._chat: ChatClient | None = None
         self._retired = RetiredModels(settings.storage_root)
         self._services = self._build_services(settings, editor, new_id)
@@ -96,13 +104,15 @@ class Agent:
     def open_model(self) -> ChatClient:
         """Import the HTTP library, build the client and its TLS context. In a thread."""
         settings = self._loaded.settings
+        http = import_http_client()
         chat = ChatClient(
-            _provider_config(settings),
-            import_http_client().HttpClient,
+            self._providers.registry,
+            partial(http.HttpClient, tls=http.system_tls()),
             retired=self._retired,
+            retry=RetryPolicy(random, budget=settings.http_retry_budget),
         )
         with suppress(KodeError):  # told again, with the reason, when a turn asks
-            chat.warm()
+            chat.warm(settings.model)
         return chat
 
     def attach_model(self, chat: ChatClient) -> None:
@@ -119,21 +129,12 @@ class Agent:
         )
 
     async def list_models(self) -> ModelsListResult:
-        """What may be chosen as model. Raises KodeError."""
-        missing = self._missing()
-        if missing is not None:
-            raise KodeError(missing.code, missing.message, details=missing.details)
+        """What may be chosen as model. Raises KodeError `ConfigInvalid`."""
+        if problems := self._providers.problems:
+            raise KodeError("ConfigInvalid", "; ".join(problems))
         await self._model.loaded()
         assert self._chat is not None, "attached before the model is loaded"
-        config = _provider_config(self._loaded.settings)
-        try:
-            offered = await self._chat.list_models()
-        except KodeError as error:
-            raise answerable(error) from None
-        host = host_of(config.base_url)
-        retired = self._retired.ids(host)
-        default = self._loaded.settings.model
-        return models_report(host, default, offered, config.logical_models, retired)
+        return await models_report(self._chat, self._retired, self._loaded.settings.model)
 
     def schema(self) -> SchemaGetResult:
         """The wire as JSON Schema; takes tens of milliseconds, so ask on a thread."""
@@ -161,23 +162,21 @@ class Agent:
             top_p=settings.top_p,
             max_tokens=settings.max_tokens,
             permission_timeout=settings.permission_timeout,
+            silence_told=settings.http_silence_told,
             editor_note=self._editor_note,
             system_prompt=self._system_prompt,
+            koding_note=partial(koding_note, self._prompts),
+            compaction_texts=partial(compaction_texts, self._prompts),
+            context_window=self._context_window,
+            rates=LearnedRates(),
+            encode=self._encode,
             limit_instruction=self._prompts.read("tool_limit"),
             edit_locks=EditLocks(),
             toolset=Toolbox(self.workspace, Ripgrep(find_ripgrep())).tools,
             log=self._log,
-            provider=urlsplit(settings.base_url).hostname or "",
+            provider=self._providers.registry.listed(settings.model)[0].config.name,
             report_bug=self._report_bug,
         )
-
-    def _missing(self) -> ErrorInfo | None:
-        """What keeps the model from being asked; settings that are wrong may mean another host."""
-        try:
-            self._loaded.require_valid()
-        except KodeError as error:
-            return error_info(error)
-        return _provider_config(self._loaded.settings).missing()
 
     def _system_prompt(self, agent: AgentProfile, mode: Mode) -> str:
         surroundings = Surroundings(
@@ -185,25 +184,26 @@ class Agent:
             platform=platform.system(),
             editor=self._editor_name,
             date=self._clock.timestamp()[:10],
+            notes=self._notes.read(),
         )
         return system_prompt(self._prompts, agent, mode, surroundings)
+
+    def _context_window(self, model: str) -> int | None:
+        """The window of the model that a name stands for now; the user's own word comes first."""
+        given = self._loaded.settings.context_window
+        if given is not None:
+            return given
+        if self._chat is not None:
+            return self._chat.context_window(model)
+        return self._providers.registry.targets(model)[0].model.context_window
+
+    async def _encode(self, request: ModelRequest) -> EncodedRequest:
+        await self._model.loaded()
+        assert self._chat is not None, "attached before the model is loaded"
+        return EncodedRequest(*self._chat.encode(request))
 
     def _editor_note(self) -> EditorNote | None:
         return editor_note(self._editor_context(), self.workspace)
 
     def _report_bug(self, where: str, error: BaseException) -> None:
         self._log.write("error", where, "bug", traceback="".join(format_exception(error)))
-
-
-def _provider_config(settings: Settings) -> ProviderConfig:
-    return ProviderConfig(
-        base_url=settings.base_url,
-        api_key=settings.api_key,
-        proxy=settings.proxy,
-        timeouts=HttpTimeouts(
-            connect=settings.http_timeout_connect,
-            first_byte=settings.http_timeout_first_byte,
-            idle=settings.http_timeout_idle,
-            write=settings.http_timeout_write,
-        ),
-    )

@@ -19,15 +19,15 @@ from kode_sidecar.main_session import (
     SessionFolders,
     SessionRegistry,
     StoredMessages,
+    UsageReport,
 )
 from kode_sidecar.protocol.editor_context import EditorContextParams
 from kode_sidecar.protocol.handshake import (
     DOCTOR_COMMAND,
-    Object,
-    as_object,
     editor_settings,
     kode_options,
 )
+from kode_sidecar.protocol.initialize_check import Object, as_object
 from kode_sidecar.protocol.models import ModelsListResult
 from kode_sidecar.protocol.schema import SchemaGetResult
 from kode_sidecar.protocol.session import DoctorResult
@@ -106,6 +106,7 @@ class _App:
                 self._sessions, self._store, self._defaults(), self._client.max_inline_bytes
             ),
             copies=SessionCopies(self._store, self._saver, self._clock, self._new_id),
+            usage=UsageReport(self._store),
             documents=self._documents,
             services=self,
         ).register(connection)

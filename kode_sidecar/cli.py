@@ -21,7 +21,7 @@ Serve = Callable[[str | None], int]
 
 
 def run_command(arguments: Sequence[str], serve: Serve) -> int:
-    """Run one command; the exit code (2 for a wrong command line)."""
+    """Run one command; the exit code (2 for a wrong command line). Raises KeyboardInterrupt."""
     options = _parser().parse_args(arguments)
     try:
         if options.command == "doctor":
@@ -37,8 +37,6 @@ def run_command(arguments: Sequence[str], serve: Serve) -> int:
     except KodeError as error:
         print(f"kode-sidecar: {error.message}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        return 130
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -10,6 +10,8 @@ from kode_sidecar.context.prompt_files import find_prompts
 from kode_sidecar.errors import KodeError
 from kode_sidecar.protocol.methods import PROTOCOL_VERSION
 from kode_sidecar.protocol.session import Check, DoctorResult, SettingView
+from kode_sidecar.provider_setup import set_up_providers
+from kode_sidecar.providers.registry import Registry
 from kode_sidecar.settings import LoadedSettings, describe
 from kode_sidecar.workspace.ripgrep import find_ripgrep
 
@@ -35,19 +37,12 @@ def examine(
 
 def _checks(loaded: LoadedSettings) -> Iterator[Check]:
     settings = loaded.settings
-    for problem in loaded.problems:
+    setup = set_up_providers(loaded)
+    for problem in setup.problems:
         yield Check(name="settings", ok=False, message=problem, hint="Mend it where it was set.")
-    if not loaded.problems:
+    if not setup.problems:
         yield Check(name="settings", ok=True, message="All settings are valid.")
-    if settings.api_key:
-        yield Check(name="key", ok=True, message=f"A key for {settings.base_url} is set.")
-    else:
-        yield Check(
-            name="key",
-            ok=False,
-            message="No API key is set.",
-            hint="Set KIMI_API_KEY in the environment or in your own .env file.",
-        )
+    yield from _key_checks(loaded, setup.registry)
     yield _folder_check("storage", settings.storage_root, "KODE_HOME")
     yield _folder_check("logs", settings.log_dir, "KODE_LOG_DIR")
     yield _prompts_check()
@@ -60,6 +55,20 @@ def _checks(loaded: LoadedSettings) -> Iterator[Check]:
         )
     else:
         yield Check(name="search", ok=True, message="The bundled ripgrep is there.")
+
+
+def _key_checks(loaded: LoadedSettings, registry: Registry) -> Iterator[Check]:
+    """A key for the model that is asked by default, and for every provider the user named."""
+    default = registry.targets(loaded.settings.model)[0].config
+    wanted = {default.name, *loaded.settings.providers}
+    for config in registry.providers.values():
+        missing = config.missing()
+        if missing is None and (config.api_key or config.name in wanted):
+            what = "A key for" if config.api_key else "No key is needed for"
+            what += f" {config.base_url}" + (" is set." if config.api_key else ".")
+            yield Check(name="key", ok=True, message=f"{config.name}: {what}")
+        elif missing is not None and config.name in wanted:
+            yield Check(name="key", ok=False, message=f"{config.name}: {missing.message}")
 
 
 def _folder_check(name: str, folder: Path, variable: str) -> Check:

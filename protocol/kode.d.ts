@@ -58,6 +58,32 @@ export interface KodeRequests {
   "kode/message/list": [MessageListParams, MessageListResult];
   /** A page of a text that was too large to travel at once. Errors: BlobNotFound, Storage. */
   "kode/blob/read": [BlobReadParams, BlobReadResult];
+  /**
+   * The tree of a session's messages, without their blocks. Errors: SessionNotFound,
+   * MessageNotFound, Storage.
+   */
+  "kode/tree/get": [TreeGetParams, TreeGetResult];
+  /**
+   * Let the next turn start below another message; saved before the answer, told by
+   * `session.updated`. Errors: SessionNotFound, MessageNotFound, TurnActive, Storage.
+   */
+  "kode/tree/setHead": [TreeSetHeadParams, Empty];
+  /**
+   * The exact next request to the model, part by part. Errors: SessionNotFound,
+   * MessageNotFound, ConfigInvalid.
+   */
+  "kode/context/inspect": [ContextInspectParams, ContextInspectResult];
+  /**
+   * Let the model sum up the conversation now; `kode/tree/setHead` to the summary's parent
+   * undoes it. Errors: SessionNotFound, TurnActive, AuthRequired, Provider, RateLimited,
+   * ContextOverflow, Storage.
+   */
+  "kode/context/compact": [SessionRef, ContextCompactResult];
+  /**
+   * Tokens and cost by message, turn, session, day or model, over all sessions. Errors:
+   * SessionNotFound, Storage.
+   */
+  "kode/usage/get": [UsageGetParams, UsageGetResult];
   /** A change set as it stands now, with a unified diff. Errors: ChangeSetNotFound. */
   "kode/changeSet/get": [ChangeSetRef, ChangeSetView];
   /**
@@ -66,8 +92,8 @@ export interface KodeRequests {
    */
   "kode/changeSet/decide": [DecideParams, DecideResult];
   /**
-   * The models the provider offers to this key, and those behind each logical name. Errors:
-   * AuthRequired, ConfigInvalid, Provider, RateLimited.
+   * The models of every provider, as its host lists them to your key and as we know them.
+   * Errors: ConfigInvalid.
    */
   "kode/models/list": [Empty, ModelsListResult];
   /** The JSON Schema of everything here. */
@@ -189,9 +215,11 @@ export type Event =
   | BlockCompleted
   | BlockDropped
   | ToolProgress
+  | ModelWaiting
   | ChangeSetUpdated
   | PermissionRequested
   | PermissionResolved
+  | ContextCompacted
   | SessionUpdated
   | UsageUpdated
   | Notice;
@@ -239,6 +267,21 @@ export type HunkKind = "modify" | "create" | "rename" | "delete";
 
 /** What a user should look at before accepting. */
 export type HunkFlag = "unread" | "staleRead" | "sensitive" | "invisibleCharacters";
+
+/** What a part of a request is. */
+export type SegmentOrigin =
+  | "system"
+  | "tools"
+  | "summary"
+  | "prompt"
+  | "answer"
+  | "result"
+  | "reminder"
+  | "steer"
+  | "note";
+
+/** What a sum of usage may be about. */
+export type UsageKey = "message" | "turn" | "session" | "day" | "model";
 
 /** `replace` accepts with another text. */
 export type DecideAction = "accept" | "reject" | "replace";
@@ -329,7 +372,7 @@ export interface TurnStartParams {
   clientTurnKey?: string | null;
   mode?: Mode | null;
   model?: string | null;
-  options?: { [name: string]: unknown } | null;
+  options?: TurnOptions | null;
   meta?: { [name: string]: unknown };
 }
 
@@ -364,11 +407,17 @@ export interface Blob {
   sha256: string;
 }
 
-/** The model's reasoning. An empty text is a thinking block too: some hosts demand it back. */
+/**
+ * The model's reasoning. An empty text is a thinking block too: some hosts demand it back.
+ *
+ * `signature` is the host's seal on a finished block and goes back to it unchanged, "" as
+ * well. `redacted`: the host hides the text, and the signature is all there is of it.
+ */
 export interface ThinkingBlock extends BlockBase {
   type: "thinking";
   text: string;
   signature?: string | null;
+  redacted?: boolean;
 }
 
 /** An image as base64; `mediaType` such as `image/png`. */
@@ -406,7 +455,11 @@ export interface ToolUseBlock extends BlockBase {
   invalidInput?: string | null;
 }
 
-/** The answer to a tool call. `summary` is the collapsed line of a tool card. */
+/**
+ * The answer to a tool call. `summary` is the collapsed line of a tool card.
+ *
+ * `artifact` is the whole output where the model got no more than the beginning of it.
+ */
 export interface ToolResultBlock extends BlockBase {
   type: "tool_result";
   toolUseId: string;
@@ -414,6 +467,18 @@ export interface ToolResultBlock extends BlockBase {
   isError?: boolean;
   status?: ResultStatus;
   summary?: string;
+  artifact?: Blob | null;
+}
+
+/**
+ * What is special about a prompt; kept with it and told to the model.
+ *
+ * `koding`: the answer is meant for the project's notes (AGENTS.md). `kodingContext` is
+ * what the editor adds to the prompt.
+ */
+export interface TurnOptions {
+  koding?: boolean;
+  kodingContext?: string | null;
 }
 
 /** Without `turnId` whatever turn runs; with it only that one. */
@@ -447,6 +512,51 @@ export interface BlobReadParams {
   ref: string;
   offset?: number;
   length?: number;
+}
+
+/** `limit` is at most 5000; `cursor` is the `nextCursor` of the page before. */
+export interface TreeGetParams {
+  sessionId: string;
+  cursor?: string | null;
+  limit?: number;
+}
+
+/** `messageId` `null`: before the first message. */
+export interface TreeSetHeadParams {
+  sessionId: string;
+  messageId: string | null;
+}
+
+/**
+ * Which request: that of a turn with these params of `kode/turn/start`.
+ *
+ * While a turn runs they do not count: it is the request of its next step. `body` asks for
+ * the bytes, too.
+ */
+export interface ContextInspectParams {
+  sessionId: string;
+  input?: Block[];
+  parentId?: string | null;
+  mode?: Mode | null;
+  model?: string | null;
+  options?: TurnOptions | null;
+  body?: boolean;
+}
+
+/**
+ * What to count: all sessions or one, from the day `since` to the day `until`, both
+ * included.
+ *
+ * Days are written `2026-01-31`; one begins at midnight in a zone so many minutes (at most
+ * 840) ahead of UTC. `by` says what gets a row of its own; several names make a row for
+ * each combination.
+ */
+export interface UsageGetParams {
+  sessionId?: string | null;
+  since?: string | null;
+  until?: string | null;
+  by?: UsageKey[];
+  utcOffsetMinutes?: number;
 }
 
 /** The id is that of `changeSet.updated`. */
@@ -523,7 +633,7 @@ export interface KodeInitializeOptions {
   protocolVersions?: string[] | null;
   client?: ClientInfo | null;
   locale?: string | null;
-  trusted?: boolean;
+  trusted?: boolean | null;
   settings?: EditorSettings | null;
   delivery?: Delivery | null;
   capabilities?: ClientCapabilities | null;
@@ -558,7 +668,7 @@ export interface EditorSettings {
  * at least 1024) travel as their head and a `Blob`.
  */
 export interface Delivery {
-  maxInlineBytes?: number;
+  maxInlineBytes?: number | null;
 }
 
 /**
@@ -619,12 +729,19 @@ export interface SessionGetResult {
   costUsd?: number;
 }
 
-/** Token counts. `cachedTokens` is part of `inputTokens`. */
+/**
+ * Token counts. `cachedTokens` and `cacheWriteTokens` are part of `inputTokens`.
+ *
+ * The former were read from the host's cache, the latter put into it at a price of its own.
+ * `reasoningTokens` are part of `outputTokens`; 0 where the host does not tell.
+ */
 export interface Usage {
   inputTokens?: number;
   outputTokens?: number;
   totalTokens?: number;
   cachedTokens?: number;
+  cacheWriteTokens?: number;
+  reasoningTokens?: number;
 }
 
 /** An amount in the provider's currency (ISO 4217). */
@@ -742,6 +859,7 @@ export interface MessageCompleted extends EventBase {
   costUsd?: number;
   durationMs?: number;
   responseId?: string;
+  provider?: string;
   model?: string;
   isApiErrorMessage?: boolean;
 }
@@ -772,6 +890,21 @@ export interface ToolProgress extends EventBase {
   message?: string;
   completed?: number;
   total?: number;
+}
+
+/**
+ * Not stored. The turn waits for the model; whatever else comes of the turn ends it.
+ *
+ * `silent`: nothing came for `silentMs`, said again while it lasts: models think for
+ * minutes. `retrying`: the host is asked again in `retryInMs`, for the `attempt`th time.
+ */
+export interface ModelWaiting extends EventBase {
+  type: "model.waiting";
+  state: "silent" | "retrying";
+  message: string;
+  silentMs?: number;
+  retryInMs?: number;
+  attempt?: number;
 }
 
 /** Proposed edits changed. A hunk travels whole once, afterwards as id and state. */
@@ -853,10 +986,26 @@ export interface PermissionResolved extends EventBase {
 }
 
 /**
+ * A summary takes the place of messages in what the model sees; they stay where they are.
+ *
+ * `droppedMessages` is how many of them the model no longer sees, `tokensBefore` and
+ * `tokensAfter` are estimates of the next request. The summary is a message with
+ * `meta.origin` = `compaction`, told before this event; moving the head to its parent
+ * undoes it.
+ */
+export interface ContextCompacted extends EventBase {
+  type: "context.compacted";
+  droppedMessages: number;
+  tokensBefore: number;
+  tokensAfter: number;
+  summaryMessageId: string;
+}
+
+/**
  * Something of the session changed; absent means unchanged.
  *
  * An empty `title` means that it has none any more; `mode` and `model` are what is in force
- * now.
+ * now. `headId` is the message the next turn starts below; empty: before the first one.
  */
 export interface SessionUpdated extends EventBase {
   type: "session.updated";
@@ -889,6 +1038,7 @@ export interface Notice extends EventBase {
  * `parentId` is None at a root. `version` counts the siblings that replace each other (an
  * edited prompt is version 2). `createdAt` is RFC 3339 in UTC, `durationMs` wall time. With
  * `isApiErrorMessage` the last block is the text of the error that ended its turn.
+ * `provider` and `model` say who answered; the model's id is the one that was served.
  */
 export interface Message {
   id: string;
@@ -905,6 +1055,7 @@ export interface Message {
   costUsd?: number;
   durationMs?: number;
   responseId?: string;
+  provider?: string;
   model?: string;
   isApiErrorMessage?: boolean;
 }
@@ -966,6 +1117,119 @@ export interface BlobReadResult {
 }
 
 /**
+ * All messages in the order written, so parents come first.
+ *
+ * `headId` is the message the next turn starts below; absent before the first one. Without
+ * `nextCursor` there is no more.
+ */
+export interface TreeGetResult {
+  nodes: TreeNode[];
+  headId?: string;
+  nextCursor?: string;
+}
+
+/**
+ * A message without its blocks. `parentId` is absent at a root.
+ *
+ * `origin` tells what is no word of the user among the `user` messages: `reminder`,
+ * `steer`, `compaction`. `text` is the first line of what it says, cut; `tools` are the
+ * tools it calls.
+ */
+export interface TreeNode {
+  messageId: string;
+  role: Role;
+  parentId?: string;
+  depth?: number;
+  version?: number;
+  createdAt?: string;
+  turnId?: string;
+  origin?: string;
+  text?: string;
+  tools?: string[];
+  isApiErrorMessage?: boolean;
+}
+
+/**
+ * The exact next request, in order.
+ *
+ * `model` is the id that is asked for. `tokens` is the size, by the host's own count as far
+ * as it is `counted`, `safeTokens` what it will hardly exceed, `window` what the model
+ * reads at most; absent when that is not known. `compactionDue`: the conversation is summed
+ * up before this request is sent. `trimmed`: messages are left out or cut, which do not
+ * fit. `body` is what goes over HTTP, `sha256` and `bytes` are its.
+ */
+export interface ContextInspectResult {
+  model: string;
+  tokens: number;
+  safeTokens: number;
+  fits: boolean;
+  segments: Segment[];
+  bytes: number;
+  sha256: string;
+  counted?: boolean;
+  window?: number;
+  compactionDue?: boolean;
+  trimmed?: boolean;
+  body?: string;
+}
+
+/**
+ * A part of a request. `note` is what the sidecar puts where the API demands a message.
+ *
+ * `messageId` is absent for what is no message of the session, or not yet. `tokens` is its
+ * share of the request, `counted` says that the model's host has counted it. `bytes` are
+ * those of its text in UTF-8, `head` is where it begins.
+ */
+export interface Segment {
+  origin: SegmentOrigin;
+  tokens: number;
+  bytes: number;
+  head: string;
+  counted?: boolean;
+  messageId?: string;
+}
+
+/** As the event `context.compacted` tells it. */
+export interface ContextCompactResult {
+  summaryMessageId: string;
+  droppedMessages: number;
+  tokensBefore: number;
+  tokensAfter: number;
+}
+
+/** Rows in the order of their keys. Sessions that were deleted are not counted. */
+export interface UsageGetResult {
+  rows: UsageRow[];
+  total: UsageSum;
+  unreadableSessions?: number;
+}
+
+/** The same, of those with this day, model, session, turn and message, as `by` asked. */
+export interface UsageRow {
+  answers: number;
+  usage: Usage;
+  costs?: Cost[];
+  costUsd?: number;
+  day?: string;
+  model?: string;
+  sessionId?: string;
+  turnId?: string;
+  messageId?: string;
+}
+
+/**
+ * What a number of answers used. `costs` is one amount for each currency.
+ *
+ * `costUsd` is absent where no answer told it.
+ */
+export interface UsageSum {
+  answers: number;
+  usage: Usage;
+  costs?: Cost[];
+  costUsd?: number;
+}
+
+/**
  * Hunk ids by outcome; `conflicts` are those in conflict, diverged or superseded.
  *
  * `verified` is false where the editor's text shows something else (`diverged`), null where
@@ -981,15 +1245,14 @@ export interface DecideResult {
 }
 
 /**
- * What may be said as `model`: a logical name, or the id of a model.
+ * What may be said as `model`: a logical name, or the name of a model.
  *
- * `default` is what a session uses that names none, `host` the provider's.
+ * `default` is what a session uses that names none.
  */
 export interface ModelsListResult {
-  host: string;
   default: string;
   logical: LogicalModel[];
-  models: OfferedModel[];
+  providers: ProviderView[];
 }
 
 /** A name for whatever of `candidates` is served first. */
@@ -998,28 +1261,50 @@ export interface LogicalModel {
   candidates: ModelCandidate[];
 }
 
-/**
- * A model behind a logical name.
- *
- * `retired`: the provider has said that it is gone. `offered`: it is in the list of today.
- */
+/** A model behind a logical name; see `ModelView`. */
 export interface ModelCandidate {
-  id: string;
+  name: string;
   retired: boolean;
   offered: boolean;
 }
 
 /**
- * A model that the provider offers to this key; what it does not tell is absent.
+ * A provider and its models: those its host lists first, then those of our table.
  *
- * `contextWindow` is in tokens, `images` says that it takes them, `reasoning` that it
+ * With `error` (no key, no answer) the host could not be asked, and only the table is
+ * known.
+ */
+export interface ProviderView {
+  name: string;
+  host: string;
+  models: ModelView[];
+  error?: ErrorInfo;
+}
+
+/**
+ * A model, by the name that can be said as `model`; what is not known is absent.
+ *
+ * `offered`: it is in its host's list of today; `retired`: the host has said that it is
+ * gone. Windows are in tokens. `images` says that it takes them, `reasoning` that it
  * thinks.
  */
-export interface OfferedModel {
-  id: string;
+export interface ModelView {
+  name: string;
+  offered?: boolean;
+  retired?: boolean;
   contextWindow?: number;
+  maxOutput?: number;
   images?: boolean;
   reasoning?: boolean;
+  price?: Price;
+}
+
+/** A list price per million tokens: fresh input, cached input, output; a hint. */
+export interface Price {
+  input: number;
+  cached: number;
+  output: number;
+  currency: string;
 }
 
 /** `schema` is the text of `schema.json`, byte for byte; `sha256` is that of the handshake. */

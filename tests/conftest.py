@@ -18,7 +18,7 @@ SEED_VARIABLE = "KODE_TEST_SEED"
 FULL = os.environ.get("KODE_TEST_FULL") == "1"
 
 # Settings and proxies of whoever runs the tests must not reach them, nor a real key.
-FOREIGN_PREFIXES = ("KIMI_", "MOONSHOT_", "KODE_", "AGENT_LOG_")
+FOREIGN_PREFIXES = ("KIMI_", "MOONSHOT_", "ANTHROPIC_", "OPENAI_", "KODE_", "AGENT_LOG_")
 FOREIGN_NAMES = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"})
 
 _numbers = itertools.count()

@@ -1,5 +1,5 @@
 """`kode-sidecar chat`: the small client for a terminal, for real use."""
 
-from kode_sidecar.chat.conversation import ChatOptions, chat
+from kode_sidecar.chat.program import ChatOptions, chat
 
 __all__ = ["ChatOptions", "chat"]

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kode_sidecar.chat.saving import save_file
 from kode_sidecar.chat.words import Words
 from kode_sidecar.client.buffer import Buffer
 from kode_sidecar.client.editor import Editor
@@ -50,8 +51,8 @@ class FileFormat:
 class Files:
     """The editor's buffers are files that have proposed hunks; nothing in them is unsaved.
 
-    Between a proposal and its decision the user may change a file with another program: `refresh`
-    takes that over, as an editor does that finds a file changed on disk.
+    Until an edit comes the user may change a file with another program: `refresh` takes that over,
+    as an editor does that finds a file changed on disk, and the edit is made again for that text.
     """
 
     editor: Editor
@@ -63,7 +64,9 @@ class Files:
     def __post_init__(self) -> None:
         self.editor.manners.open_touched = True
         self.editor.load = self._load
-        self.editor.applied = self._save
+        self.editor.manners.before_edit = lambda _editor: self.refresh()
+        self.editor.write = self._write
+        self.editor.applied = self._saved
 
     def learn(self, file: Json) -> None:
         """Note the format of a file of `changeSet.updated`."""
@@ -112,17 +115,26 @@ class Files:
         self._data[key] = data
         return text
 
-    def _save(self, buffers: Sequence[Buffer]) -> None:
+    def _write(self, buffer: Buffer, text: str) -> None:
+        """Save what an edit makes of a buffer. Raises OSError and ValueError: then it has not."""
+        path, key = path_of(buffer.uri), uri_key(buffer.uri)
+        try:
+            data = self._formats.get(key, FileFormat()).encode(text)
+            is_ours = path.read_bytes() == self._data[key]
+            if is_ours:
+                save_file(path, data)
+        except (OSError, ValueError) as error:
+            self._report(self.words.not_written, path, error)
+            raise
+        if not is_ours:
+            self.refresh()
+            raise ValueError("another program has just written the file")
+        self._data[key] = data
+
+    def _saved(self, buffers: Sequence[Buffer]) -> None:
         for buffer in buffers:
-            path, key = path_of(buffer.uri), uri_key(buffer.uri)
-            try:
-                data = self._formats.get(key, FileFormat()).encode(buffer.text)
-                path.write_bytes(data)
-            except (OSError, ValueError) as error:
-                self._report(self.words.not_written, path, error)
-                continue
-            self._data[key] = data
-            self.terminal.line(f"✓ {self.words.written.format(path=path)}", "green")
+            text = self.words.written.format(path=path_of(buffer.uri))
+            self.terminal.line(f"✓ {text}", "green")
             self.editor.client.notify("textDocument/didSave", {"textDocument": {"uri": buffer.uri}})
 
     def _report(self, sentence: str, path: Path, error: Exception) -> None:

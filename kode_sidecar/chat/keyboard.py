@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 import sys
 import threading
@@ -9,6 +10,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from types import FrameType
 from typing import Any, TextIO, TypeVar
+
+from kode_sidecar.client.plain_text import without_controls
 
 if sys.platform == "win32":
     import msvcrt
@@ -20,6 +23,9 @@ LEAVE_SECONDS = 2.0
 
 T = TypeVar("T")
 
+# What a terminal sends for keys that are no text (ECMA-48: CSI sequences, SS3 and a letter).
+_KEYS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.)")
+
 
 class Interrupted(Exception):
     """Ctrl-C: stop what is going on."""
@@ -30,14 +36,19 @@ class Leaving(Exception):
 
 
 class Interrupts:
-    """Ctrl-C as an event of the loop, while it is entered with `with`; on the main thread."""
+    """Ctrl-C as an event of the loop, while it is entered with `with`; on the main thread.
 
-    def __init__(self) -> None:
+    `on_missed()` is called for one that nobody waits for yet.
+    """
+
+    def __init__(self, on_missed: Callable[[], None]) -> None:
+        self._on_missed = on_missed
         self._loop = asyncio.get_running_loop()
         self._waiting: set[asyncio.Future[None]] = set()
         self._last = float("-inf")
         self._leave = False
         self._missed = False
+        self._leaving: asyncio.Future[None] = self._loop.create_future()
         self._before: Any = None
 
     def __enter__(self) -> "Interrupts":
@@ -64,6 +75,19 @@ class Interrupts:
         finally:
             self._waiting.discard(future)
 
+    async def until_left(self, work: Awaitable[T]) -> T:
+        """The result of `work`. A second Ctrl-C ends it wherever it waits and raises Leaving."""
+        working = asyncio.ensure_future(work)
+        # What it ends with after that concerns nobody.
+        working.add_done_callback(lambda done: done.cancelled() or done.exception())
+        try:
+            await asyncio.wait({working, self._leaving}, return_when=asyncio.FIRST_COMPLETED)
+            if not working.done():
+                raise Leaving
+            return working.result()
+        finally:
+            working.cancel()
+
     async def unless(self, work: Awaitable[T]) -> T:
         """The result of `work`. Ctrl-C cancels it and raises Interrupted or Leaving."""
         working = asyncio.ensure_future(work)
@@ -84,9 +108,13 @@ class Interrupts:
 
     def _arrived(self) -> None:
         now = self._loop.time()
-        self._leave = self._leave or now - self._last < LEAVE_SECONDS
+        if now - self._last < LEAVE_SECONDS and not self._leave:
+            self._leave = True
+            self._leaving.set_result(None)
         self._last = now
         self._missed = not self._waiting
+        if self._missed and not self._leave:
+            self._on_missed()
         for future in self._waiting:
             if not future.done():
                 future.set_exception(Leaving()) if self._leave else future.set_result(None)
@@ -126,19 +154,26 @@ class Keyboard:
             if text is None:
                 self._ended = True
             elif text.endswith("\n"):
-                return text.rstrip("\r\n").removeprefix("\ufeff")
+                return self._cleaned(text)
         return None
 
     def forget_typed_ahead(self) -> None:
         """Drop what was typed before a question was asked: it is no answer."""
         if not self.interactive:
             return
+        if self._pending is not None and self._pending.done() and self._pending.result():
+            self._pending = None  # read for somebody who did not wait for it any more
         if sys.platform == "win32":
             while msvcrt.kbhit():
                 msvcrt.getwch()
         else:
             with suppress(termios.error, OSError, ValueError):
                 termios.tcflush(self._source.fileno(), termios.TCIFLUSH)
+
+    def _cleaned(self, line: str) -> str:
+        """Without its end and, from a terminal, without what keys like arrows sent."""
+        text = line.rstrip("\r\n").removeprefix("\ufeff")
+        return without_controls(_KEYS.sub("", text)) if self.interactive else text
 
     def _start(self) -> asyncio.Future[str | None]:
         loop = asyncio.get_running_loop()
@@ -159,8 +194,8 @@ class Keyboard:
     def _read(self) -> str | None:
         """A line with its end, None at the end of input, empty when Ctrl-C broke it off."""
         try:
-            if self.interactive:
-                return input() + "\n"
+            if self.interactive and sys.platform == "win32":
+                return input() + "\n"  # its console tells Ctrl-C and Ctrl-Z to nothing else
             line = self._source.readline()
             return line.rstrip("\n") + "\n" if line else None
         except KeyboardInterrupt:  # only Windows consoles tell it to this thread

@@ -116,8 +116,13 @@ class Review:
         self.keyboard.forget_typed_ahead()
         while True:
             self.terminal.prompt(self.words.decide)
-            line = await self.keyboard.line()
+            try:
+                line = await self.keyboard.line()
+            except Interrupted:
+                self.terminal.line()  # below the question
+                raise
             if line is None:
+                self.terminal.line()
                 return "q", ""
             key, _, comment = line.strip().partition(" ")
             if key.lower() in ("y", "n", "a", "r", "q"):

@@ -9,7 +9,7 @@ from typing import Any
 from kode_sidecar.client.buffer import Buffer, ChangeStyle, StaleVersion
 from kode_sidecar.client.connection import Client
 from kode_sidecar.client.handshake import Handshake
-from kode_sidecar.client.positions import InvalidPosition
+from kode_sidecar.client.positions import InvalidPosition, replace_spans
 from kode_sidecar.client.uris import path_of, uri_key, uri_of
 from kode_sidecar.client.workspace_edit import EditPlan, plan_edit
 
@@ -55,10 +55,12 @@ def read_text(path: Path) -> str:
 
 @dataclass
 class Editor:
-    """Buffers over a connection. Nothing is ever written to disk here.
+    """Buffers over a connection. Nothing is ever written to disk here but by `write`.
 
     `load` gives the text of a file that is edited without being open; it raises OSError or
-    ValueError. `applied` is called with the buffers an edit has changed, after the server was told.
+    ValueError. `write` gets a buffer and the text that an edit is about to give it; where it raises
+    OSError or ValueError the edit is refused. `applied` is called with the buffers an edit has
+    changed, after the server was told.
     `edits` logs every `workspace/applyEdit` with the answer it got; `asked` every permission
     question; `deleted` the keys of files deleted by an edit.
     """
@@ -68,6 +70,7 @@ class Editor:
     answer_permission: AnswerPermission = reject
     answer_message: AnswerMessage = dismiss
     load: Callable[[Path], str] = read_text
+    write: Callable[[Buffer, str], None] | None = None
     applied: Callable[[Sequence[Buffer]], None] | None = None
     configuration: dict[str, Any] = field(default_factory=dict[str, Any])
     edits: list[tuple[dict[str, Any], dict[str, Any]]] = field(
@@ -158,7 +161,9 @@ class Editor:
         elif not manners.drop_edits:
             try:
                 plan = plan_edit(params["edit"], self._find, self.encoding)
+                self._write(plan)
             except (StaleVersion, InvalidPosition, ValueError, OSError) as error:
+                plan = EditPlan()
                 answer = {"applied": False, "failureReason": str(error)}
         self._carry_out(plan)
         if manners.after_edit:
@@ -178,6 +183,11 @@ class Editor:
         if uri_key(uri) in self.deleted or not path.is_file():
             return None
         return Buffer(uri, self.load(path), encoding=self.encoding)
+
+    def _write(self, plan: EditPlan) -> None:
+        if self.write is not None:
+            for buffer, spans in plan.changes:
+                self.write(buffer, replace_spans(buffer.text, spans))
 
     def _carry_out(self, plan: EditPlan) -> None:
         for old in plan.removed:

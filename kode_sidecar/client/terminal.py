@@ -110,7 +110,7 @@ class Terminal:
             case "permission.requested":
                 self.line(f"? {self._labels.question}: {event['title']}", "yellow")
             case "turn.completed":
-                self._turn_completed(event)
+                self._turn_completed(session, event)
             case _:
                 pass
 
@@ -225,7 +225,7 @@ class Terminal:
                     state = self._labels.hunk_states.get(hunk["state"], hunk["state"])
                     self.line(f"✎ {file['path']} · #{numbers[hunk['hunkId']]} · {state}", "cyan")
 
-    def _turn_completed(self, event: Json) -> None:
+    def _turn_completed(self, session: SessionFold, event: Json) -> None:
         labels = self._labels
         reason = labels.stop_reasons.get(event["stopReason"], event["stopReason"])
         parts = [labels.turn.format(reason=reason), _usage(event.get("usage") or {}, labels)]
@@ -238,7 +238,9 @@ class Terminal:
         self.line(f"■ {' · '.join(parts)}", "dim")
         error = event.get("error")
         if error:
-            self.line(f"⚠ {error['message']} ({error['code']})", "red")
+            told = any(error["message"] == block.text for block in _newest_blocks(session))
+            text = error["code"] if told else f"{error['message']} ({error['code']})"
+            self.line(f"⚠ {text}", "red")
 
     def _write(self, text: str, style: str = "") -> None:
         if not text:
@@ -265,6 +267,12 @@ def _tool_use(session: SessionFold, tool_use_id: str) -> Json:
             if block.type == "tool_use" and block.block.get("toolUseId") == tool_use_id:
                 return block.block
     return {}
+
+
+def _newest_blocks(session: SessionFold) -> list[BlockView]:
+    for message in reversed(session.messages.values()):
+        return message.blocks
+    return []
 
 
 def _usage(usage: Json, labels: Labels) -> str:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from kode_sidecar.context.compaction import after_summary
+from kode_sidecar.context.trimming import is_summary
 from kode_sidecar.domain.message import (
     Block,
     ImageBlock,
@@ -42,6 +44,18 @@ def cut_window(path: Sequence[Message], limit: int | None) -> list[Message]:
     while start < len(path) and path[start].role == "tool":
         start += 1
     return list(path[start:])
+
+
+def shown_messages(path: Sequence[Message], limit: int | None) -> list[Message]:
+    """What the model gets of a path: from its newest summary on, cut to the most recent `limit`.
+
+    The summary itself is always there. Cut once, at the start of a turn, so that the prompt only
+    grows: hosts cache it by prefix.
+    """
+    messages = after_summary(path)
+    if messages and is_summary(messages[0]):
+        return [messages[0], *cut_window(messages[1:], limit)]
+    return cut_window(messages, limit)
 
 
 def _with_calls(path: Sequence[Message], start: int) -> int:
@@ -162,28 +176,23 @@ def _note(message: Message, text: str) -> Message:
 
 @dataclass(frozen=True)
 class PromptContext:
-    """What stays the same over one turn: the system prompt, the window, the model's settings.
-
-    `window` is cut once, at the start of the turn, so that the prompt only grows: hosts cache it
-    by prefix.
-    """
+    """What stays the same over one turn: the system prompt and the model's settings."""
 
     session_id: str
     model: str
     system: str
-    window: Sequence[Message]
     temperature: float | None = 0.3
     top_p: float | None = 0.95
     max_tokens: int | None = None
 
     def request(
-        self, added: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: ToolChoice
+        self, messages: Iterable[Message], tools: Sequence[ToolSpec], tool_choice: ToolChoice
     ) -> ModelRequest:
-        """The next request; `added` are the messages of this turn so far, the prompt first."""
+        """The request about stored messages, whatever its size (`fitting` sees to that)."""
         return ModelRequest(
             model=self.model,
             system=self.system,
-            messages=normalize_messages_for_api([*self.window, *added]),
+            messages=normalize_messages_for_api(messages),
             tools=tools,
             tool_choice=tool_choice,
             temperature=self.temperature,

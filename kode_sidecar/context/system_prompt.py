@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kode_sidecar.context.agents import AgentProfile
+from kode_sidecar.context.project_notes import ProjectNote
 from kode_sidecar.context.prompt_files import PromptFiles
 
 
@@ -12,13 +13,14 @@ class Surroundings:
     """Where an agent works. Equal surroundings give equal bytes: hosts cache prompts by prefix.
 
     `date` is a day, `2026-01-02`: a time of day would spoil the cache with every turn.
-    `roots` are paths as the user knows them.
+    `roots` are paths as the user knows them, `notes` what the trusted ones tell assistants.
     """
 
     roots: Sequence[str]
     platform: str
     editor: str
     date: str
+    notes: Sequence[ProjectNote] = ()
 
 
 def system_prompt(
@@ -36,7 +38,11 @@ def system_prompt(
         "date": _one_line(surroundings.date),
         "mode": prompts.read(f"mode_{mode}"),
     }
-    return prompts.read(agent.prompt_file, values)
+    parts = [prompts.read(agent.prompt_file, values)]
+    for note in surroundings.notes:
+        told = {"root": _one_line(note.root), "notes": note.text}
+        parts.append(prompts.read("project_notes", told))
+    return "\n\n".join(parts)
 
 
 def _one_line(text: str) -> str:

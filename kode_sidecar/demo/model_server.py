@@ -23,7 +23,7 @@ _MAX_BODY_BYTES = 64 * 1024 * 1024
 
 @dataclass
 class RecordedRequest:
-    """What was asked. Header names are lower-case, the key is masked.
+    """What was asked, `data` byte for byte. Header names are lower-case, the key is masked.
 
     `outcome` says how far the answer got; `finished` is set when it is no longer `open`.
     """
@@ -31,6 +31,7 @@ class RecordedRequest:
     method: str
     path: str
     headers: Mapping[str, str]
+    data: bytes = b""
     body: Any = None
     status: int = 0
     outcome: Literal["open", "answered", "client_gone"] = "open"
@@ -244,7 +245,7 @@ async def _read_request(reader: asyncio.StreamReader) -> RecordedRequest:
     data = await reader.readexactly(length)
     if "authorization" in headers:
         headers["authorization"] = "Bearer ***"
-    return RecordedRequest(method, path, headers, json.loads(data) if data else None)
+    return RecordedRequest(method, path, headers, data, json.loads(data) if data else None)
 
 
 def _pair(line: str) -> tuple[str, str, str]:

@@ -94,6 +94,7 @@ class MessageCompleted(EventBase, frozen=True, kw_only=True, tag="message.comple
     cost_usd: float | None = None
     duration_ms: int | None = None
     response_id: str | None = None
+    provider: str | None = None
     model: str | None = None
     is_api_error_message: bool = False
 
@@ -124,6 +125,20 @@ class ToolProgress(EventBase, frozen=True, kw_only=True, tag="tool.progress"):
     message: str = ""
     completed: int | None = None
     total: int | None = None
+
+
+class ModelWaiting(EventBase, frozen=True, kw_only=True, tag="model.waiting"):
+    """Not stored. The turn waits for the model; whatever else comes of the turn ends it.
+
+    `silent`: nothing came for `silent_ms`, said again while it lasts: models think for minutes.
+    `retrying`: the host is asked again in `retry_in_ms`, for the `attempt`th time.
+    """
+
+    state: Literal["silent", "retrying"]
+    message: str
+    silent_ms: int | None = None
+    retry_in_ms: int | None = None
+    attempt: int | None = None
 
 
 class ChangeSetUpdated(EventBase, frozen=True, kw_only=True, tag="changeSet.updated"):
@@ -160,10 +175,25 @@ class PermissionResolved(EventBase, frozen=True, kw_only=True, tag="permission.r
     option_id: str | None = None
 
 
+class ContextCompacted(EventBase, frozen=True, kw_only=True, tag="context.compacted"):
+    """A summary takes the place of messages in what the model sees; they stay where they are.
+
+    `dropped_messages` is how many of them the model no longer sees, `tokens_before` and
+    `tokens_after` are estimates of the next request. The summary is a message with `meta.origin` =
+    `compaction`, told before this event; moving the head to its parent undoes it.
+    """
+
+    dropped_messages: int
+    tokens_before: int
+    tokens_after: int
+    summary_message_id: str
+
+
 class SessionUpdated(EventBase, frozen=True, kw_only=True, tag="session.updated"):
     """Something of the session changed; absent means unchanged.
 
     An empty `title` means that it has none any more; `mode` and `model` are what is in force now.
+    `head_id` is the message the next turn starts below; empty: before the first one.
     """
 
     title: str | None = None
@@ -199,9 +229,11 @@ Event = (
     | BlockCompleted
     | BlockDropped
     | ToolProgress
+    | ModelWaiting
     | ChangeSetUpdated
     | PermissionRequested
     | PermissionResolved
+    | ContextCompacted
     | SessionUpdated
     | UsageUpdated
     | Notice

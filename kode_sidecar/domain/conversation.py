@@ -67,6 +67,11 @@ class Conversation:
         found.reverse()
         return found
 
+    def parent_of(self, message_id: str) -> str | None:
+        """Id of the message right above one, None at a root. Raises KodeError `MessageNotFound`."""
+        self._check(message_id)
+        return self._parents[message_id]
+
     def children(self, parent_id: str | None) -> Sequence[Message]:
         """The messages right below `parent_id` (None: the roots), oldest first.
 
@@ -74,6 +79,11 @@ class Conversation:
         """
         self._check(parent_id)
         return tuple(self._children.get(parent_id, ()))
+
+    @property
+    def newest(self) -> str | None:
+        """Id of the message written last, wherever the head is."""
+        return next(reversed(self._messages), None)
 
     @property
     def messages(self) -> Sequence[Message]:

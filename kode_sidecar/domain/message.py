@@ -41,10 +41,15 @@ class TextBlock(BlockBase, frozen=True, kw_only=True, tag="text"):
 
 
 class ThinkingBlock(BlockBase, frozen=True, kw_only=True, tag="thinking"):
-    """The model's reasoning. An empty text is a thinking block too: some hosts demand it back."""
+    """The model's reasoning. An empty text is a thinking block too: some hosts demand it back.
+
+    `signature` is the host's seal on a finished block and goes back to it unchanged, "" as well.
+    `redacted`: the host hides the text, and the signature is all there is of it.
+    """
 
     text: str
     signature: str | None = None
+    redacted: bool = False
 
 
 class ImageBlock(BlockBase, frozen=True, kw_only=True, tag="image"):
@@ -84,25 +89,35 @@ ResultContent = TextBlock | ImageBlock
 
 
 class ToolResultBlock(BlockBase, frozen=True, kw_only=True, tag="tool_result"):
-    """The answer to a tool call. `summary` is the collapsed line of a tool card."""
+    """The answer to a tool call. `summary` is the collapsed line of a tool card.
+
+    `artifact` is the whole output where the model got no more than the beginning of it.
+    """
 
     tool_use_id: str
     content: tuple[ResultContent, ...] = ()
     is_error: bool = False
     status: ResultStatus = "ok"
     summary: str = ""
+    artifact: Blob | None = None
 
 
 Block = TextBlock | ThinkingBlock | ImageBlock | ResourceBlock | ToolUseBlock | ToolResultBlock
 
 
 class Usage(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Token counts. `cached_tokens` is part of `input_tokens`."""
+    """Token counts. `cached_tokens` and `cache_write_tokens` are part of `input_tokens`.
+
+    The former were read from the host's cache, the latter put into it at a price of its own.
+    `reasoning_tokens` are part of `output_tokens`; 0 where the host does not tell.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
     total_tokens: int = 0
     cached_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
 
     def plus(self, other: "Usage") -> "Usage":
         """The sum of two usages."""
@@ -111,6 +126,8 @@ class Usage(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
             output_tokens=self.output_tokens + other.output_tokens,
             total_tokens=self.total_tokens + other.total_tokens,
             cached_tokens=self.cached_tokens + other.cached_tokens,
+            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
+            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
         )
 
 
@@ -127,6 +144,7 @@ class Message(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
     `parent_id` is None at a root. `version` counts the siblings that replace each other
     (an edited prompt is version 2). `created_at` is RFC 3339 in UTC, `duration_ms` wall time.
     With `is_api_error_message` the last block is the text of the error that ended its turn.
+    `provider` and `model` say who answered; the model's id is the one that was served.
     """
 
     id: str
@@ -143,5 +161,11 @@ class Message(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
     cost_usd: float | None = None
     duration_ms: int | None = None
     response_id: str | None = None
+    provider: str | None = None
     model: str | None = None
     is_api_error_message: bool = False
+
+    @property
+    def waits_for_answer(self) -> bool:
+        """Whether the model has yet to say something about it: it failed, or was never asked."""
+        return self.role != "assistant" or self.is_api_error_message

@@ -3,7 +3,8 @@
 A provider yields batches of these, one batch per socket read. Ordering: `ResponseStarted`
 first; deltas in the order of the stream; `UsageReported` at most once; the last event is
 exactly one of `ResponseFinished` and `ResponseFailed`. `AttemptDropped` takes back
-everything since the last `ResponseStarted`; a new `ResponseStarted` follows it.
+everything since the last `ResponseStarted`; a new `ResponseStarted` follows it, after a
+`RetryPlanned` if the host is asked again.
 """
 
 from typing import Literal
@@ -13,15 +14,19 @@ from msgspec import Struct
 from kode_sidecar.domain.error_info import ErrorInfo
 from kode_sidecar.domain.message import Cost, Usage
 
-# `incomplete`: the stream ended without its end mark; `other`: a reason we do not know.
-FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "incomplete", "other"]
+# `incomplete`: the stream ended without its end mark; `paused`: the host wants to be asked to go
+# on; `other`: a reason we do not know.
+FinishReason = Literal[
+    "stop", "tool_calls", "length", "content_filter", "paused", "incomplete", "other"
+]
 
 
 class ResponseStarted(Struct, frozen=True, gc=False):
-    """The model began to answer. Ids are the provider's."""
+    """The model began to answer. Ids are the provider's; `model` is the one it serves."""
 
     response_id: str | None
     model: str | None
+    provider: str | None = None
 
 
 class TextDelta(Struct, frozen=True, gc=False):
@@ -32,6 +37,16 @@ class ThinkingDelta(Struct, frozen=True, gc=False):
     """A piece of reasoning; an empty one opens an empty thinking block."""
 
     text: str
+
+
+class ThinkingSigned(Struct, frozen=True, gc=False):
+    """The open thinking block is whole, and this is the host's seal on it.
+
+    With `redacted` it is a block of its own, whose text the host does not show.
+    """
+
+    signature: str
+    redacted: bool = False
 
 
 class ToolUseStarted(Struct, frozen=True, gc=False):
@@ -68,6 +83,14 @@ class AttemptDropped(Struct, frozen=True):
     reason: str
 
 
+class RetryPlanned(Struct, frozen=True):
+    """The model is asked again in `seconds`; `attempt` counts from 1. Nothing comes until then."""
+
+    reason: str
+    seconds: float
+    attempt: int
+
+
 class ResponseFinished(Struct, frozen=True):
     """The end of the answer. `raw_reason` is the provider's own word."""
 
@@ -85,11 +108,13 @@ ModelEvent = (
     ResponseStarted
     | TextDelta
     | ThinkingDelta
+    | ThinkingSigned
     | ToolUseStarted
     | ToolUseDelta
     | UsageReported
     | ModelNotice
     | AttemptDropped
+    | RetryPlanned
     | ResponseFinished
     | ResponseFailed
 )

@@ -1,7 +1,15 @@
 """The agent engine: provider-blind and editor-blind. See README.md; enter here only."""
 
+from kode_sidecar.kernel.message_assembler import MessageAssembler
 from kode_sidecar.kernel.model_step import block_events, message_added, message_completed
 from kode_sidecar.kernel.tool_runner import tool_specs
 from kode_sidecar.kernel.turn_loop import run_turn
 
-__all__ = ["block_events", "message_added", "message_completed", "run_turn", "tool_specs"]
+__all__ = [
+    "MessageAssembler",
+    "block_events",
+    "message_added",
+    "message_completed",
+    "run_turn",
+    "tool_specs",
+]

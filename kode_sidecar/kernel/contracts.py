@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from kode_sidecar.domain.agent_event import BlockDelta, Event, StopReason
 from kode_sidecar.domain.error_info import ErrorInfo
-from kode_sidecar.domain.message import Block, Message, Role, Usage
+from kode_sidecar.domain.message import Blob, Block, Message, Role
 from kode_sidecar.domain.model_event import ModelEvent
 
 ToolChoice = Literal["auto", "none", "required"]
@@ -63,7 +63,8 @@ class ToolSpec:
 class ModelRequest:
     """One question to the model.
 
-    `model` is a logical model name (`ide-chat`) or a provider's own id. `temperature`, `top_p`
+    `model` is a logical name (`ide-chat`), `provider/id`, or an id of the default provider.
+    With `stream` False the host answers at once, with the same events. `temperature`, `top_p`
     and `max_tokens` are wishes: a provider leaves out what the model does not accept.
     `cache_key` is stable over a session.
     """
@@ -77,13 +78,14 @@ class ModelRequest:
     top_p: float | None = 0.95
     max_tokens: int | None = None
     cache_key: str = ""
+    stream: bool = True
 
 
 class ModelClient(Protocol):
     """A model behind some provider."""
 
-    def missing(self) -> ErrorInfo | None:
-        """What keeps this model from being asked at all, such as a missing key; None if ready."""
+    def missing(self, model: str) -> ErrorInfo | None:
+        """What keeps `model` from being asked at all, such as a missing key; None if ready."""
         ...
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[ModelEvent], None]:
@@ -145,7 +147,7 @@ class Tool:
     read_only: bool = False
 
 
-ArtifactSink = Callable[[str], str]
+ArtifactSink = Callable[[str], Blob]
 """Stores a large text and returns the name under which the user finds it."""
 
 
@@ -169,8 +171,18 @@ class Context(Protocol):
         """Write the finished message and make it the newest. Raises KodeError `Storage`."""
         ...
 
-    def request(self, tools: Sequence[ToolSpec], tool_choice: ToolChoice) -> ModelRequest:
-        """The exact next request."""
+    async def request(self, tools: Sequence[ToolSpec], tool_choice: ToolChoice) -> ModelRequest:
+        """The exact next request; messages that make room for it may be committed first.
+
+        Raises KodeError `Storage`.
+        """
+        ...
+
+    async def recover(self, error: ErrorInfo) -> bool:
+        """The model refused the last request. Is there another one to ask instead?
+
+        Then the failure is not told. Raises KodeError `Storage`.
+        """
         ...
 
     def take_incoming(self) -> Sequence[Incoming]:
@@ -201,6 +213,7 @@ class TurnScope:
     """Who this turn is, and the small services it needs.
 
     `report_bug(where, error)` gets exceptions that should not exist; they reach the log only.
+    A model that is silent for `silence_told` seconds is told of, each time again.
     """
 
     session_id: str
@@ -209,12 +222,12 @@ class TurnScope:
     clock: Clock
     save_artifact: ArtifactSink
     report_bug: Callable[[str, BaseException], None]
+    silence_told: float = 10.0
 
 
 @dataclass(frozen=True)
 class TurnEnd:
-    """How a turn ended."""
+    """How a turn ended. What it cost stands in the messages it committed."""
 
     stop_reason: StopReason
-    usage: Usage
     error: ErrorInfo | None = None

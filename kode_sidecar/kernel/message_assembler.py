@@ -7,12 +7,15 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
+import msgspec
+
 from kode_sidecar.domain.agent_event import (
     BlockCompleted,
     BlockDelta,
     BlockDropped,
     BlockStarted,
     Event,
+    ModelWaiting,
     Notice,
 )
 from kode_sidecar.domain.error_info import ErrorInfo
@@ -32,8 +35,10 @@ from kode_sidecar.domain.model_event import (
     ResponseFailed,
     ResponseFinished,
     ResponseStarted,
+    RetryPlanned,
     TextDelta,
     ThinkingDelta,
+    ThinkingSigned,
     ToolUseDelta,
     ToolUseStarted,
     UsageReported,
@@ -64,7 +69,7 @@ class _OpenBlock:
         if isinstance(block, TextBlock):
             return TextBlock(id=block.id, text=text)
         if isinstance(block, ThinkingBlock):
-            return ThinkingBlock(id=block.id, text=text, signature=block.signature)
+            return msgspec.structs.replace(block, text=text)
         arguments = parse_arguments(text)
         if arguments is None:
             return ToolUseBlock(
@@ -108,6 +113,7 @@ class MessageAssembler:
         self.cost: Cost | None = None
         self.cost_usd: float | None = None
         self.response_id: str | None = None
+        self.provider: str | None = None
         self.model: str | None = None
         self.finish_reason: FinishReason | None = None
         self.error: ErrorInfo | None = None
@@ -121,6 +127,8 @@ class MessageAssembler:
                     self._grow_text(text, thinking=False, out=out)
                 case ThinkingDelta(text):
                     self._grow_text(text, thinking=True, out=out)
+                case ThinkingSigned(signature, redacted):
+                    self._sign(signature, redacted=redacted, out=out)
                 case ToolUseStarted(index, tool_use_id, name):
                     self._text = None
                     block = ToolUseBlock(
@@ -138,13 +146,24 @@ class MessageAssembler:
 
     def _note(self, event: ModelEvent, out: list[Shown]) -> None:
         match event:
-            case ResponseStarted(response_id, model):
+            case ResponseStarted(response_id, model, provider):
                 self.response_id = response_id or self.response_id
                 self.model = model or self.model
+                self.provider = provider or self.provider
             case UsageReported(usage, cost, cost_usd):
                 self.usage, self.cost, self.cost_usd = usage, cost, cost_usd
             case ModelNotice(code, message):
                 out.append(Notice(turn_id=self._turn_id, code=code, message=message))
+            case RetryPlanned(reason, seconds, attempt):
+                out.append(
+                    ModelWaiting(
+                        turn_id=self._turn_id,
+                        state="retrying",
+                        message=reason,
+                        retry_in_ms=round(seconds * 1000),
+                        attempt=attempt,
+                    )
+                )
             case ResponseFinished(reason):
                 self.finish_reason = reason
             case ResponseFailed(error):
@@ -179,6 +198,14 @@ class MessageAssembler:
             current = self._text = self._start(kind(id=self._new_block_id(), text=""), out)
         if text:
             _append_delta(out, current.grow(text))
+
+    def _sign(self, signature: str, *, redacted: bool, out: list[Shown]) -> None:
+        current = self._text
+        if redacted or current is None or not isinstance(current.block, ThinkingBlock):
+            block = ThinkingBlock(id=self._new_block_id(), text="", redacted=redacted)
+            current = self._start(block, out)
+        current.block = msgspec.structs.replace(current.block, signature=signature)
+        self._text = None
 
     def _start(
         self, block: TextBlock | ThinkingBlock | ToolUseBlock, out: list[Shown]

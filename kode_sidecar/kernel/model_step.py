@@ -12,13 +12,16 @@ from kode_sidecar.domain.agent_event import (
     MessageCompleted,
 )
 from kode_sidecar.domain.error_info import ErrorInfo
-from kode_sidecar.domain.message import Block, Message, TextBlock, Usage
+from kode_sidecar.domain.message import Block, Message, TextBlock
 from kode_sidecar.kernel.contracts import Context, Emit, ModelClient, ModelRequest, TurnScope
 from kode_sidecar.kernel.message_assembler import MessageAssembler, Shown
+from kode_sidecar.kernel.silence import SilenceWatch
 
 
 class ModelStep:
     """Runs once. Afterwards `assembler` tells what came, and the message is committed.
+
+    With `ask_again` the model refused, and the context has another request for it.
 
     The message enters the tree with its first block: an answer without any leaves no trace.
     A failed answer keeps what was said, plus the error, as a message the model never sees.
@@ -31,14 +34,10 @@ class ModelStep:
         self._message = context.open("assistant", {})
         self._added = False
         self._error_blocks: tuple[Block, ...] = ()
+        self.ask_again = False
         self.assembler = MessageAssembler(
             lambda: scope.new_id("block"), scope.turn_id, self._message.id
         )
-
-    @property
-    def usage(self) -> Usage:
-        """What this step cost in tokens, as far as the provider said."""
-        return self.assembler.usage or Usage()
 
     async def run(self, model: ModelClient, request: ModelRequest) -> None:
         """Stream the answer and commit it, whole, failed or cancelled."""
@@ -48,6 +47,8 @@ class ModelStep:
             error = self.assembler.error
             if error is None:
                 self._show(self.assembler.finish())
+            elif not self._added and await self._context.recover(error):
+                self.ask_again = True
             else:
                 self._show(self.assembler.abort(error.message))
                 self._show_error(error)
@@ -58,10 +59,16 @@ class ModelStep:
             self._commit(round((self._scope.clock.monotonic() - started) * 1000))
 
     async def _stream(self, model: ModelClient, request: ModelRequest) -> None:
-        async with aclosing(model.stream(request)) as batches:
-            async for batch in batches:
-                self._show(self.assembler.feed(batch))
-                await self._emit.flow()
+        scope = self._scope
+        watch = SilenceWatch(scope.turn_id, scope.silence_told, scope.clock.monotonic, self._emit)
+        with watch:
+            async with aclosing(model.stream(request)) as batches:
+                watch.listen()
+                async for batch in batches:
+                    watch.heard()
+                    self._show(self.assembler.feed(batch))
+                    await self._emit.flow()
+                    watch.listen()
 
     def _show(self, events: Sequence[Shown]) -> None:
         for event in events:
@@ -87,6 +94,7 @@ class ModelStep:
             cost_usd=assembler.cost_usd,
             duration_ms=duration_ms,
             response_id=assembler.response_id,
+            provider=assembler.provider,
             model=assembler.model,
             is_api_error_message=bool(self._error_blocks),
         )
@@ -118,6 +126,7 @@ def message_completed(message: Message, turn_id: str) -> MessageCompleted:
         cost_usd=message.cost_usd,
         duration_ms=message.duration_ms,
         response_id=message.response_id,
+        provider=message.provider,
         model=message.model,
         is_api_error_message=message.is_api_error_message,
     )

@@ -9,7 +9,7 @@ import msgspec
 
 from kode_sidecar.domain.agent_event import BlockCompleted, BlockStarted, ToolProgress
 from kode_sidecar.domain.error_info import error_info, failure
-from kode_sidecar.domain.message import ResultStatus, TextBlock, ToolResultBlock, ToolUseBlock
+from kode_sidecar.domain.message import Blob, ResultStatus, TextBlock, ToolResultBlock, ToolUseBlock
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import (
     Emit,
@@ -163,13 +163,15 @@ class ToolRun:
 
     def _finish(self, position: int, outcome: ToolOutcome, status: ResultStatus) -> None:
         block_id = self._block_ids.get(position) or self._start(position)
+        text, artifact = self._bounded(outcome.content or outcome.summary)
         block = ToolResultBlock(
             id=block_id,
             tool_use_id=self._calls[position].tool_use_id,
-            content=(TextBlock(text=self._bounded(outcome.content or outcome.summary)),),
+            content=(TextBlock(text=text),),
             is_error=not outcome.ok,
             status=status,
             summary=outcome.summary,
+            artifact=artifact,
         )
         self._results[position] = block
         self._emit(
@@ -181,15 +183,19 @@ class ToolRun:
             )
         )
 
-    def _bounded(self, text: str) -> str:
+    def _bounded(self, text: str) -> tuple[str, Blob | None]:
+        """What the model gets of an output, and where the whole of it is kept if that is less."""
         limit = self._limits.max_result_chars
         if len(text) <= limit:
-            return text
+            return text, None
         try:
-            where = f"the whole output is kept as artifact {self._scope.save_artifact(text)}"
+            artifact = self._scope.save_artifact(text)
+            where = f"the whole output is kept for the user as artifact {artifact.ref}"
         except KodeError:
+            artifact = None
             where = "the rest could not be kept"
-        return f"{text[:limit]}\n[cut after {limit} of {len(text)} characters; {where}]"
+        cut = f"{text[:limit]}\n[cut after {limit} of {len(text)} characters; {where}]"
+        return cut, artifact
 
 
 def _status(outcome: ToolOutcome) -> ResultStatus:

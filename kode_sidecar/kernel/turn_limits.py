@@ -14,6 +14,11 @@ def calls_may_run(finish: FinishReason | None, *, summing_up: bool) -> bool:
     return not summing_up and finish in ("stop", "tool_calls", "other", None)
 
 
+def wants_to_go_on(finish: FinishReason | None, *, summing_up: bool) -> bool:
+    """Did the host pause in the middle of an answer? It is asked to go on, within the rounds."""
+    return finish == "paused" and not summing_up
+
+
 def stop_reason(finish: FinishReason | None, *, summing_up: bool) -> StopReason:
     """Why a turn ended whose last answer called no tool."""
     if finish == "length":

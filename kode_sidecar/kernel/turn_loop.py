@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from kode_sidecar.domain.error_info import error_info
-from kode_sidecar.domain.message import TextBlock, ToolUseBlock, Usage
+from kode_sidecar.domain.message import TextBlock, ToolUseBlock
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import (
     Context,
@@ -24,7 +24,12 @@ from kode_sidecar.kernel.model_step import (
     message_completed,
 )
 from kode_sidecar.kernel.tool_runner import ToolRun, tool_specs
-from kode_sidecar.kernel.turn_limits import calls_may_run, must_sum_up, stop_reason
+from kode_sidecar.kernel.turn_limits import (
+    calls_may_run,
+    must_sum_up,
+    stop_reason,
+    wants_to_go_on,
+)
 
 
 async def run_turn(
@@ -51,11 +56,11 @@ async def run_turn(
             summing_up = must_sum_up(rounds, limits.max_tool_rounds)
             turn.add_incoming(limits.limit_instruction if summing_up else None)
             await emit.flow()
+            request = await context.request(specs, "none" if summing_up else "auto")
             step = ModelStep(scope, context, emit)
-            try:
-                await step.run(model, context.request(specs, "none" if summing_up else "auto"))
-            finally:
-                turn.usage = turn.usage.plus(step.usage)
+            await step.run(model, request)
+            if step.ask_again:
+                continue
             answer = step.assembler
             may_run = calls_may_run(answer.finish_reason, summing_up=summing_up)
             if answer.error is None and answer.tool_uses:
@@ -63,13 +68,16 @@ async def run_turn(
                 if may_run:
                     rounds += 1
                     continue
+            if wants_to_go_on(answer.finish_reason, summing_up=summing_up):
+                rounds += 1
+                continue
             if context.wants_another_step():
                 continue
             if answer.error is not None:
-                return TurnEnd("error", turn.usage, answer.error)
-            return TurnEnd(stop_reason(answer.finish_reason, summing_up=summing_up), turn.usage)
+                return TurnEnd("error", answer.error)
+            return TurnEnd(stop_reason(answer.finish_reason, summing_up=summing_up))
     except KodeError as error:
-        return TurnEnd("error", turn.usage, error_info(error))
+        return TurnEnd("error", error_info(error))
 
 
 class _Turn:
@@ -79,7 +87,6 @@ class _Turn:
         self._scope = scope
         self._context = context
         self._emit = emit
-        self.usage = Usage()
 
     def add_incoming(self, limit_instruction: str | None) -> None:
         """Put reminders, steering and the order to sum up where the model sees them next."""

@@ -11,6 +11,7 @@ from kode_sidecar.main_session.session_records import (
 )
 from kode_sidecar.main_session.session_registry import SessionRegistry
 from kode_sidecar.main_session.stored_messages import StoredMessages
+from kode_sidecar.main_session.usage_report import UsageReport
 
 __all__ = [
     "NewSession",
@@ -22,4 +23,5 @@ __all__ = [
     "SessionFolders",
     "SessionRegistry",
     "StoredMessages",
+    "UsageReport",
 ]

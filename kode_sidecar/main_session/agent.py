@@ -2,8 +2,17 @@
 
 from kode_sidecar.main_session.edit_sender import EditLocks
 from kode_sidecar.main_session.repair import repair
-from kode_sidecar.main_session.services import SessionServices
+from kode_sidecar.main_session.services import EncodedRequest, SessionServices
 from kode_sidecar.main_session.session import Session
+from kode_sidecar.main_session.token_meter import LearnedRates
 from kode_sidecar.main_session.toolset import Toolbox
 
-__all__ = ["EditLocks", "Session", "SessionServices", "Toolbox", "repair"]
+__all__ = [
+    "EditLocks",
+    "EncodedRequest",
+    "LearnedRates",
+    "Session",
+    "SessionServices",
+    "Toolbox",
+    "repair",
+]

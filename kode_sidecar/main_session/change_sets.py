@@ -157,6 +157,10 @@ class ChangeSets:
         """What was decided since the last call about this branch's edits; each hunk once."""
         return self._ledger.take_reminders(self._branch)
 
+    def untold(self, turn_ids: Collection[str]) -> str | None:
+        """What `take_reminders` would say on the branch of these turns; nothing is taken."""
+        return self._ledger.untold(turn_ids)
+
     async def decide(self, params: DecideParams) -> DecideResult:
         """Accept, reject or replace hunks; returns when the editor's text was checked.
 

@@ -130,10 +130,15 @@ class HunkLedger:
 
     def take_reminders(self, turn_ids: Collection[str]) -> str | None:
         """What the model was not told yet about hunks of these turns; each one once."""
+        text = self.untold(turn_ids)
+        self._untold = [hunk for hunk in self._untold if hunk.turn_id not in turn_ids]
+        return text
+
+    def untold(self, turn_ids: Collection[str]) -> str | None:
+        """The same, and they stay untold."""
         told = [hunk for hunk in self._untold if hunk.turn_id in turn_ids]
         if not told:
             return None
-        self._untold = [hunk for hunk in self._untold if hunk.turn_id not in turn_ids]
         return "What became of edits you proposed:\n" + "\n".join(map(verdict_line, told))
 
     def _settle(

@@ -17,15 +17,11 @@ _TURN_KEY = "clientTurnKey"
 
 @dataclass
 class RunningTurn:
-    """The turn that occupies the session until its last event is out.
-
-    `window` is what the model gets of the messages before it.
-    """
+    """The turn that occupies the session until its last event is out."""
 
     id: str
     context: TurnContext
     mode: Mode
-    window: Sequence[Message]
     key: str | None
     saved: asyncio.Event
     task: asyncio.Task[None] | None = None

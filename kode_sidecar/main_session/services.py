@@ -1,26 +1,43 @@
 """What every session shares. Built by the composition root."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from kode_sidecar.context.agents import AgentProfile
+from kode_sidecar.context.compaction import CompactionTexts
 from kode_sidecar.context.editor_context import EditorNote
-from kode_sidecar.kernel.contracts import Clock, ModelClient, NewId, Tool
+from kode_sidecar.kernel.contracts import Clock, ModelClient, ModelRequest, NewId, Tool
 from kode_sidecar.main_session.change_sets import ChangeSets
 from kode_sidecar.main_session.contracts import EditorPort
 from kode_sidecar.main_session.decisions import EditLocks
+from kode_sidecar.main_session.token_meter import ContextWindow, LearnedRates
 from kode_sidecar.protocol.session import Mode
+from kode_sidecar.protocol.turn import TurnOptions
 from kode_sidecar.records.json_log import JsonLog
 from kode_sidecar.workspace.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class EncodedRequest:
+    """A request as it goes to the host: for which of its models, and the body."""
+
+    model: str
+    body: bytes
+
+
+EncodeRequest = Callable[[ModelRequest], Awaitable[EncodedRequest]]
 
 
 @dataclass(frozen=True)
 class SessionServices:
     """Shared by all sessions.
 
-    `editor_note` says what the user looks at now; `system_prompt` is byte-stable during a session;
+    `editor_note` says what the user looks at now; `system_prompt` is byte-stable while the notes of
+    the project are; `koding_note` says what a prompt's options mean; `context_window` is how much a
+    model reads, `rates` what was learned of counting its tokens, `encode` a request as it is sent;
     `edit_locks` keep edits of one document apart; `toolset` gives the tools on offer to an agent
-    in a mode; `provider` is the model's host, for the log; `report_bug` writes there too.
+    in a mode. The user is told of a model that is silent for `silence_told` seconds. `provider`
+    is who answers where a message does not say, for the log; `report_bug` writes there too.
     """
 
     model: ModelClient
@@ -32,9 +49,15 @@ class SessionServices:
     top_p: float | None
     max_tokens: int | None
     permission_timeout: float
+    silence_told: float
     editor_note: Callable[[], EditorNote | None]
     system_prompt: Callable[[AgentProfile, Mode], str]
     limit_instruction: str
+    koding_note: Callable[[TurnOptions], str | None]
+    compaction_texts: Callable[[], CompactionTexts]
+    context_window: ContextWindow
+    rates: LearnedRates
+    encode: EncodeRequest
     edit_locks: EditLocks
     toolset: Callable[[AgentProfile, Mode, ChangeSets], Sequence[Tool]]
     log: JsonLog

@@ -4,19 +4,20 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 import msgspec
+from msgspec import UnsetType
 
-from kode_sidecar.context.builder import PromptContext, cut_window
 from kode_sidecar.domain.agent_event import (
     SessionUpdated,
     TurnStarted,
     TurnSteered,
     UsageUpdated,
 )
-from kode_sidecar.domain.conversation import Conversation
-from kode_sidecar.domain.message import Block, Message
+from kode_sidecar.domain.error_info import ErrorInfo
+from kode_sidecar.domain.message import Block
 from kode_sidecar.errors import KodeError
-from kode_sidecar.kernel.contracts import Incoming, TurnEnd
+from kode_sidecar.kernel.contracts import TurnEnd
 from kode_sidecar.main_session.change_sets import ChangeSets
+from kode_sidecar.main_session.compactor import answer_of, compact_result
 from kode_sidecar.main_session.prompt_input import prompt_blocks, title_of
 from kode_sidecar.main_session.repair import repair
 from kode_sidecar.main_session.running_turn import RunningTurn, TurnKeys, with_turn_key
@@ -25,15 +26,23 @@ from kode_sidecar.main_session.session_meta import (
     changes_nothing,
     update_event,
     updated,
+    with_head,
     with_meta,
 )
 from kode_sidecar.main_session.session_records import NewSession, OpenedSession
 from kode_sidecar.main_session.stream import SessionStream
 from kode_sidecar.main_session.totals import Totals
-from kode_sidecar.main_session.turn_context import TurnContext, prompt_reminder
-from kode_sidecar.main_session.turn_log import log_end, log_messages
-from kode_sidecar.main_session.turn_run import run_to_end, turn_completed
-from kode_sidecar.main_session.whole_message import report_message, write_message
+from kode_sidecar.main_session.turn_context import TurnContext
+from kode_sidecar.main_session.turn_log import log_turn
+from kode_sidecar.main_session.turn_run import keep_unsent, run_to_end, turn_completed
+from kode_sidecar.main_session.turn_setup import TurnSetup
+from kode_sidecar.main_session.whole_message import report_message, write_incoming
+from kode_sidecar.protocol.context import (
+    ContextCompactResult,
+    ContextInspectParams,
+    ContextInspectResult,
+)
+from kode_sidecar.protocol.session import Mode
 from kode_sidecar.protocol.session_records import SessionUpdateParams
 from kode_sidecar.protocol.turn import TurnStartParams, TurnStartResult, TurnSteerParams
 from kode_sidecar.records.conversation_meta import ConversationMeta
@@ -44,25 +53,23 @@ Release = Callable[[], None]
 class Session:
     """The state of one conversation; everything that changes it goes through here.
 
+    `conversation` and `totals` are to be read.
     Handlers are processed in arrival order up to their first await (protocol, O10), so what a
     method does before its first await is atomic.
     """
 
-    def __init__(
-        self,
-        new: NewSession,
-        services: SessionServices,
-    ) -> None:
+    def __init__(self, new: NewSession, services: SessionServices) -> None:
         self.id = new.id
         self._options = new
         self._services = services
         self._records = records = new.records
         self._title = new.title
-        self._conversation = new.conversation
+        self.conversation = new.conversation
         self._turn: RunningTurn | None = None
         self._turn_keys = TurnKeys(new.conversation.messages)
+        self._compaction: asyncio.Task[ContextCompactResult] | None = None
         self._stopped_at_limit = new.history.stop_reason == "max_tool_rounds"
-        self._totals = Totals(new.conversation.messages)
+        self.totals = Totals(new.conversation.messages)
         self.stream = SessionStream(
             self.id,
             records.journal,
@@ -82,6 +89,9 @@ class Session:
             published=self.stream.published,
             locks=services.edit_locks,
         )
+        self._setup = TurnSetup(
+            self.id, services, records, self.conversation, self.change_sets, self.stream
+        )
         self.stream.hold()
         self.change_sets.restore(new.history)
         self.stream.forget_held()
@@ -90,16 +100,6 @@ class Session:
     def meta(self) -> ConversationMeta:
         """The head of the session as last written."""
         return self._records.messages.meta
-
-    @property
-    def conversation(self) -> Conversation:
-        """The tree, to be read."""
-        return self._conversation
-
-    @property
-    def totals(self) -> Totals:
-        """What it has used, to be read."""
-        return self._totals
 
     @property
     def active_turn_id(self) -> str | None:
@@ -116,25 +116,23 @@ class Session:
         known = await self._known_turn(params.client_turn_key)
         if known is not None:
             return msgspec.structs.replace(known, deduplicated=True), _nothing
-        self._check_may_start()
+        self._check_may_start(params.model or self._options.model)
         self._catch_up()
         blocks = prompt_blocks(params.input, self._services.new_id)
-        parent_id = self._parent_of(params)
+        parent_id = self._parent_of(params.parent_id)
         if not blocks:
             self._check_may_go_on(parent_id)
         turn = self._new_turn(params, parent_id)
-        self.stream.hold()
         try:
-            prompt_id = self._open_turn(turn, blocks, params)
-            self._turn = turn
-            turn.task = asyncio.create_task(self._run(turn), name=f"turn {turn.id}")
-            result = TurnStartResult(turn_id=turn.id, message_id=prompt_id)
-            self._turn_keys.remember(turn.key, result)
-            await self._save()
+            async with self.stream.saving(self._save):
+                prompt_id = self._open_turn(turn, blocks, params)
+                self._turn = turn
+                turn.task = asyncio.create_task(self._run(turn), name=f"turn {turn.id}")
+                result = TurnStartResult(turn_id=turn.id, message_id=prompt_id)
+                self._turn_keys.remember(turn.key, result)
         except BaseException:
             self._turn_keys.forget(turn.key)
             self.cancel(turn.id)
-            self.stream.release()
             raise
         finally:
             turn.saved.set()
@@ -155,14 +153,9 @@ class Session:
         blocks = prompt_blocks(params.input, self._services.new_id)
         if not blocks:
             raise KodeError("InvalidParams", "$.input: there is nothing to say. Send text.")
-        self.stream.hold()
-        try:
+        async with self.stream.saving(self._save):
             turn.context.steer(blocks)
             self.stream(TurnSteered(turn_id=turn.id, input=blocks))
-            await self._save()
-        except BaseException:
-            self.stream.release()
-            raise
         return self.stream.release
 
     async def update(self, params: SessionUpdateParams) -> Release:
@@ -173,17 +166,53 @@ class Session:
         if changes_nothing(params):
             return _nothing
         meta = updated(self.meta, params)
-        self.stream.hold()
-        try:
+        async with self.stream.saving(self._save):
             self._records.messages.write_meta(meta)
             self._title = meta.title
             self._options = with_meta(self._options, meta)
             self.stream(update_event(params, meta, self._options.defaults))
-            await self._save()
-        except BaseException:
-            self.stream.release()
-            raise
         return self.stream.release
+
+    async def set_head(self, message_id: str | None) -> Release:
+        """Let the next turn start below another message; saved. Call the result after replying.
+
+        None: before the first one. Raises KodeError `TurnActive`, `MessageNotFound`, `Storage`.
+        """
+        self._check_idle()
+        self.conversation.set_head(message_id)
+        self._stopped_at_limit = False
+        async with self.stream.saving(self._save):
+            newest = self.conversation.newest
+            self._records.messages.write_meta(with_head(self.meta, message_id, newest))
+            self.stream(SessionUpdated(head_id=message_id or ""))
+        return self.stream.release
+
+    async def compact(self) -> tuple[ContextCompactResult, Release]:
+        """Sum up the conversation now; saved. Call the second value after replying.
+
+        Raises KodeError `TurnActive`, `AuthRequired`, `InvalidParams`, `Storage` and what the
+        provider answers.
+        """
+        self._check_may_start(self._options.model)
+        self._catch_up()
+        task = asyncio.create_task(self._compact(), name=f"compaction {self.id}")
+        self._compaction = task
+        try:
+            return await task, self.stream.release
+        except asyncio.CancelledError:
+            if task.done() and not task.cancelled() and task.exception() is None:
+                self.stream.release()  # it came too late, and there is no reply to wait for
+            raise
+        finally:
+            self._compaction = None
+
+    async def inspect(self, params: ContextInspectParams) -> ContextInspectResult:
+        """The request that would be sent next, and its parts.
+
+        Raises KodeError `MessageNotFound`, `InvalidParams`, `ConfigInvalid`.
+        """
+        parent_id = self._parent_of(params.parent_id)
+        return await self._setup.inspect(self._options, params, parent_id, self._turn)
 
     def cancel(self, turn_id: str | None) -> bool:
         """Stop the running turn; no model call and no tool starts after this.
@@ -206,6 +235,9 @@ class Session:
         if turn is not None and turn.task is not None:
             self.cancel(None)
             await asyncio.wait([turn.task])
+        if self._compaction is not None:
+            self._compaction.cancel()
+            await asyncio.wait([self._compaction])
         self.change_sets.close()
 
     async def discard(self) -> None:
@@ -217,10 +249,16 @@ class Session:
         """Write what a failing disk did not take. Raises KodeError `Storage` if it still fails."""
         self.stream.recover()
         if self.stream.history.messages:
-            session = OpenedSession(self._records, self._conversation, self.stream.history)
+            session = OpenedSession(self._records, self.conversation, self.stream.history)
             repair(session, self._services.clock, self._services.new_id, self.stream)
 
-    def _check_may_start(self) -> None:
+    def _check_may_start(self, model: str) -> None:
+        self._check_idle()
+        missing = self._services.model.missing(model)
+        if missing is not None:
+            raise KodeError(missing.code, missing.message, details=missing.details)
+
+    def _check_idle(self) -> None:
         if self._turn is not None:
             raise KodeError(
                 "TurnActive",
@@ -228,71 +266,47 @@ class Session:
                 "kode/turn/cancel.",
                 details=self._turn.name(),
             )
-        missing = self._services.model.missing()
-        if missing is not None:
-            raise KodeError(missing.code, missing.message, details=missing.details)
+        if self._compaction is not None:
+            text = "The conversation is being summed up; wait for the reply, or cancel the request."
+            raise KodeError("TurnActive", text)
 
-    def _parent_of(self, params: TurnStartParams) -> str | None:
-        if isinstance(params.parent_id, str):
-            return self._conversation.get(params.parent_id).id
-        return None if params.parent_id is None else self._conversation.head
+    def _parent_of(self, parent_id: str | UnsetType | None) -> str | None:
+        if isinstance(parent_id, str):
+            return self.conversation.get(parent_id).id
+        return None if parent_id is None else self.conversation.head
 
     def _check_may_go_on(self, parent_id: str | None) -> None:
-        if not self._stopped_at_limit or parent_id is None or parent_id != self._conversation.head:
+        at_head = parent_id is not None and parent_id == self.conversation.head
+        if parent_id is not None and self.conversation.get(parent_id).waits_for_answer:
+            return
+        if not self._stopped_at_limit or not at_head:
             raise KodeError(
                 "InvalidParams",
                 "$.input: the prompt is empty. Send text; an empty prompt only goes on after a "
-                "turn that stopped with max_tool_rounds.",
+                "turn that stopped with max_tool_rounds, or below a message without an answer.",
             )
 
+    def _context(
+        self, turn_id: str, parent_id: str | None, mode: Mode, model: str | None
+    ) -> TurnContext:
+        return self._setup.context(self._options, turn_id, parent_id, mode=mode, model=model)
+
     def _new_turn(self, params: TurnStartParams, parent_id: str | None) -> RunningTurn:
-        services = self._services
-        turn_id = services.new_id("turn")
+        turn_id = self._services.new_id("turn")
         mode = params.mode or self._options.mode
-        path = self._conversation.path(parent_id)
-        prompt = PromptContext(
-            session_id=self.id,
-            model=params.model or self._options.model,
-            system=services.system_prompt(self._options.agent, mode),
-            window=cut_window(path, self._options.agent.window_messages),
-            temperature=services.temperature,
-            top_p=services.top_p,
-            max_tokens=services.max_tokens,
-        )
-        self.change_sets.enter_turn(
-            turn_id, mode, {str(message.meta.get("turnId", "")) for message in path}
-        )
-        context = TurnContext(
-            session_id=self.id,
-            turn_id=turn_id,
-            conversation=self._conversation,
-            log=self._records.messages,
-            clock=services.clock,
-            new_id=services.new_id,
-            parent_id=parent_id,
-            build=prompt.request,
-            reminders=self.change_sets.take_reminders,
-        )
-        return RunningTurn(
-            turn_id, context, mode, prompt.window, params.client_turn_key, asyncio.Event()
-        )
+        context = self._context(turn_id, parent_id, mode, params.model)
+        self.change_sets.enter_turn(turn_id, mode, self._setup.turn_ids(parent_id))
+        return RunningTurn(turn_id, context, mode, params.client_turn_key, asyncio.Event())
 
     def _open_turn(
         self, turn: RunningTurn, blocks: tuple[Block, ...], params: TurnStartParams
     ) -> str:
         """Write the prompt (a reminder before it), then report it; the prompt's message id."""
+        decided = self.change_sets.take_reminders()
+        meta = with_turn_key(params.meta, params.client_turn_key)
+        opening = self._setup.opening(turn.context, decided, blocks, meta, params.options)
         new_id = self._services.new_id
-        messages: list[Message] = []
-        incoming = self._reminder(turn, with_context=bool(blocks))
-        if incoming is not None:
-            message = turn.context.open(incoming.role, incoming.meta)
-            messages.append(write_message(turn.context, message, incoming.content, new_id))
-        if blocks:
-            meta = with_turn_key(params.meta, params.client_turn_key)
-            if params.options is not None:
-                meta["options"] = params.options
-            message = turn.context.open("user", meta)
-            messages.append(write_message(turn.context, message, blocks, new_id))
+        messages = [write_incoming(turn.context, incoming, new_id) for incoming in opening]
         prompt_id = turn.context.leaf_id or ""
         self.stream(
             TurnStarted(
@@ -307,14 +321,6 @@ class Session:
         self._name_after(blocks)
         return prompt_id
 
-    def _reminder(self, turn: RunningTurn, *, with_context: bool) -> Incoming | None:
-        """What the model is told before a prompt."""
-        decided = self.change_sets.take_reminders()
-        if turn.context.leaf_id is None:
-            decided = None
-        note = self._services.editor_note() if with_context else None
-        return prompt_reminder(decided, note, turn.window)
-
     def _name_after(self, blocks: Sequence[Block]) -> None:
         """A session without a title gets the first line of its first prompt."""
         title = title_of(blocks)
@@ -324,14 +330,26 @@ class Session:
         self._records.messages.rename(title)
         self.stream(SessionUpdated(title=title))
 
+    async def _compact(self) -> ContextCompactResult:
+        context = self._context("", self.conversation.head, self._options.mode, None)
+        tools = self._setup.specs(self._options, self._options.mode)
+        summary = await self._setup.compactor.ask(context, tools)
+        if isinstance(summary, ErrorInfo):
+            raise answer_of(summary)
+        async with self.stream.saving(self._save):
+            event = self._setup.compactor.place(context, summary, tools)
+            self.totals.add(context.totals)
+            self._report_usage()
+        return compact_result(event)
+
     async def _run(self, turn: RunningTurn) -> None:
-        services, agent = self._services, self._options.agent
+        services, options = self._services, self._options
         started = services.clock.monotonic()
         end = await run_to_end(
             turn,
             services,
-            agent,
-            lambda: services.toolset(agent, turn.mode, self.change_sets),
+            options.agent,
+            lambda: self._setup.tools(options, turn.mode),
             self._records.save_artifact,
             self.stream,
         )
@@ -341,14 +359,15 @@ class Session:
         """Report the end, save everything, then let the last event out."""
         turn.ending = True
         self._stopped_at_limit = end.stop_reason == "max_tool_rounds"
-        self._totals.add(turn.context.totals)
+        self.totals.add(turn.context.totals)
         self.stream.hold_end()
         try:
-            self._keep_unsent(turn)
+            keep_unsent(turn.context, self._services, self.stream)
         except KodeError as error:
             self.stream.not_saved(error)
         try:
-            self._report_end(turn, end, duration_ms)
+            self._report_usage()
+            self.stream(turn_completed(turn.context, end, duration_ms))
             await self._save()
         except KodeError as error:
             self.stream.not_saved(error)
@@ -356,24 +375,11 @@ class Session:
             self._turn = None
             self.stream.release()
             # Last, because the log's thread would compete with all of the above.
-            self._log(turn, end, duration_ms)
+            log_turn(self._services.log, self._services.provider, turn.context, end, duration_ms)
 
-    def _log(self, turn: RunningTurn, end: TurnEnd, duration_ms: int) -> None:
-        log, provider = self._services.log, self._services.provider
-        log_messages(log, turn.id, provider, turn.context.messages)
-        log_end(log, self.id, turn.id, end, duration_ms)
-
-    def _keep_unsent(self, turn: RunningTurn) -> None:
-        """What was said to a turn that ended before its next step; the next turn has it."""
-        for incoming in turn.context.take_steering():
-            message = turn.context.open(incoming.role, incoming.meta)
-            message = write_message(turn.context, message, incoming.content, self._services.new_id)
-            report_message(self.stream, message, turn.id)
-
-    def _report_end(self, turn: RunningTurn, end: TurnEnd, duration_ms: int) -> None:
-        total = self._totals
+    def _report_usage(self) -> None:
+        total = self.totals
         self.stream(UsageUpdated(usage=total.usage, cost=total.cost, cost_usd=total.cost_usd))
-        self.stream(turn_completed(turn, end, duration_ms))
 
     async def _known_turn(self, key: str | None) -> TurnStartResult | None:
         """The turn that was started with this key, once it is saved."""

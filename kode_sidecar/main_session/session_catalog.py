@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
+from kode_sidecar.domain.agent_event import SessionUpdated
 from kode_sidecar.domain.conversation import Conversation
 from kode_sidecar.errors import KodeError
 from kode_sidecar.main_session.contracts import EditorPort
@@ -14,8 +15,9 @@ from kode_sidecar.main_session.session_meta import (
     update_event,
     updated,
     view_of,
+    with_head,
 )
-from kode_sidecar.main_session.session_records import OpenedSession, SessionDefaults, SessionRecords
+from kode_sidecar.main_session.session_records import OpenedSession, SessionDefaults
 from kode_sidecar.main_session.session_registry import SessionRegistry
 from kode_sidecar.main_session.stream import SessionStream
 from kode_sidecar.main_session.totals import Totals
@@ -26,6 +28,7 @@ from kode_sidecar.protocol.session_records import (
     SessionUpdateParams,
     SessionView,
 )
+from kode_sidecar.protocol.tree import TreeSetHeadParams
 from kode_sidecar.records.conversation_meta import ConversationMeta
 from kode_sidecar.records.conversation_store import ConversationStore
 from kode_sidecar.workspace.uris import canonical_key
@@ -36,6 +39,8 @@ if TYPE_CHECKING:  # the kernel is loaded after the process answers
 MAX_LISTED = 500
 
 Release = Callable[[], None]
+Changed = tuple[ConversationMeta, SessionUpdated]
+"""A head after a change, and what is told of it."""
 
 
 @dataclass(frozen=True)
@@ -93,14 +98,33 @@ class SessionCatalog:
         if self.sessions.meta_of(params.session_id) is not None:
             session = await self.sessions.get(params.session_id)
             return await session.update(params)
-        async with self.sessions.writing:
-            self.sessions.check_may_write(params.session_id)
-            opened = await asyncio.to_thread(self.open_session, params.session_id)
-            records = opened.records
-            try:
-                return await self._update_closed(records, params)
-            finally:
-                records.close()
+
+        def change(meta: ConversationMeta) -> Changed | None:
+            if changes_nothing(params):
+                return None
+            meta = updated(meta, params)
+            return meta, update_event(params, meta, self.defaults)
+
+        return await self._change_closed(params.session_id, change)
+
+    async def set_head(self, params: TreeSetHeadParams) -> Release:
+        """Move the head of a session's tree; saved. Call the result after replying.
+
+        Raises KodeError `SessionNotFound`, `MessageNotFound`, `TurnActive`, `Storage`.
+        """
+        session_id, head_id = params.session_id, params.message_id
+        if self.sessions.meta_of(session_id) is not None:
+            session = await self.sessions.get(session_id)
+            return await session.set_head(head_id)
+        conversation = await asyncio.to_thread(lambda: self.store.load(session_id).tree())
+        conversation.set_head(head_id)
+
+        def change(meta: ConversationMeta) -> Changed:
+            return with_head(meta, head_id, conversation.newest), SessionUpdated(
+                head_id=head_id or ""
+            )
+
+        return await self._change_closed(session_id, change)
 
     async def delete(self, session_id: str) -> None:
         """Remove a session; a turn that runs in it is cancelled, and over, before.
@@ -112,19 +136,27 @@ class SessionCatalog:
         async with self.sessions.writing:
             await asyncio.to_thread(self.store.delete, session_id)
 
-    async def _update_closed(self, records: SessionRecords, params: SessionUpdateParams) -> Release:
-        last_seq = records.journal.last_seq
-        stream = SessionStream(
-            params.session_id, records.journal, self.editor, self.clock, last_seq
-        )
-        if changes_nothing(params):
-            return stream.recover
-        meta = updated(records.messages.meta, params)
-        stream.hold()
-        records.messages.write_meta(meta)
-        stream(update_event(params, meta, self.defaults))
-        await records.save()
-        return stream.release
+    async def _change_closed(
+        self, session_id: str, change: Callable[[ConversationMeta], Changed | None]
+    ) -> Release:
+        """The same for a session that is not open here."""
+        async with self.sessions.writing:
+            self.sessions.check_may_write(session_id)
+            records = (await asyncio.to_thread(self.open_session, session_id)).records
+            try:
+                stream = SessionStream(
+                    session_id, records.journal, self.editor, self.clock, records.journal.last_seq
+                )
+                changed = change(records.messages.meta)
+                if changed is None:
+                    return stream.recover
+                async with stream.saving(records.save):
+                    meta, event = changed
+                    records.messages.write_meta(meta)
+                    stream(event)
+                return stream.release
+            finally:
+                records.close()
 
     def _all_metas(self) -> Sequence[ConversationMeta]:
         """On a thread. A session that cannot be read does not hide the others."""

@@ -10,7 +10,7 @@ from kode_sidecar.domain.agent_event import SessionUpdated
 from kode_sidecar.main_session.session_records import NewSession, SessionDefaults
 from kode_sidecar.protocol.session import Mode
 from kode_sidecar.protocol.session_records import SessionUpdateParams, SessionView
-from kode_sidecar.records.conversation_meta import ConversationMeta
+from kode_sidecar.records.conversation_meta import ConversationMeta, HeadMark
 
 _PLACES = ("roots", "projectRoot")
 _MODES = cast(tuple[Mode, ...], get_args(Mode))
@@ -40,6 +40,12 @@ def updated(meta: ConversationMeta, params: SessionUpdateParams) -> Conversation
         places = {name: meta.meta[name] for name in _PLACES if name in meta.meta}
         changes["meta"] = {**places, **(params.meta or {})}
     return msgspec.structs.replace(meta, **changes)
+
+
+def with_head(meta: ConversationMeta, head_id: str | None, newest: str | None) -> ConversationMeta:
+    """The head of the session after the head of its tree was moved."""
+    mark = UNSET if head_id == newest else HeadMark(head_id, newest)
+    return msgspec.structs.replace(meta, head=mark)
 
 
 def with_meta(session: NewSession, meta: ConversationMeta) -> NewSession:

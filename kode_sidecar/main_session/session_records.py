@@ -7,7 +7,7 @@ from typing import Protocol
 from kode_sidecar.context.agents import AgentProfile
 from kode_sidecar.domain.agent_event import Event
 from kode_sidecar.domain.conversation import Conversation
-from kode_sidecar.domain.message import Message
+from kode_sidecar.domain.message import Blob, Message
 from kode_sidecar.main_session.event_history import EventHistory
 from kode_sidecar.protocol.session import Mode
 from kode_sidecar.records.conversation_meta import ConversationMeta
@@ -57,7 +57,7 @@ class SessionRecords:
     messages: MessageRecord
     journal: EventRecord
     save: Callable[[], Awaitable[None]]
-    save_artifact: Callable[[str], str]
+    save_artifact: Callable[[str], Blob]
     close: Callable[[], None]
 
 

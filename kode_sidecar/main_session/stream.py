@@ -1,13 +1,14 @@
 """A session's events: numbered, on disk, then sent, in one order."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
 from itertools import groupby
 from typing import TYPE_CHECKING, Protocol, cast
 
 import msgspec
 
-from kode_sidecar.domain.agent_event import BlockDelta, Event, Notice, ToolProgress
+from kode_sidecar.domain.agent_event import BlockDelta, Event, ModelWaiting, Notice, ToolProgress
 from kode_sidecar.errors import KodeError
 from kode_sidecar.main_session.contracts import EditorPort
 from kode_sidecar.main_session.event_history import EventHistory
@@ -66,7 +67,7 @@ class SessionStream:
             self.history.grow(event)
             self._send(event)
             return 0
-        if isinstance(event, ToolProgress):
+        if isinstance(event, ToolProgress | ModelWaiting):
             self._send(event)
             return 0
         stamped = self._stamped(event)
@@ -124,6 +125,20 @@ class SessionStream:
             else:
                 self._editor.publish(self._session_id, tuple(cast(Iterable[Event], run)))
         self._released.set()
+
+    @asynccontextmanager
+    async def saving(self, save: Callable[[], Awaitable[None]]) -> AsyncGenerator[None]:
+        """Hold; what is done inside is saved before this ends. The caller releases, after replying.
+
+        When it fails there is nothing to wait for: everything is released at once.
+        """
+        self.hold()
+        try:
+            yield
+            await save()
+        except BaseException:
+            self.release()
+            raise
 
     async def published(self) -> None:
         """Wait until nothing is held: what was emitted before this is on its way out."""

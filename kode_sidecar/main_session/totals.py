@@ -16,6 +16,13 @@ class Totals:
             self.add_message(message)
 
     @property
+    def costs(self) -> tuple[Cost, ...]:
+        """The sum in each currency, by its name."""
+        return tuple(
+            Cost(amount=self._amounts[name], currency=name) for name in sorted(self._amounts)
+        )
+
+    @property
     def cost(self) -> Cost | None:
         """The sum in the provider's currency, if there is one."""
         if len(self._amounts) != 1:
@@ -25,15 +32,16 @@ class Totals:
 
     def add_message(self, message: Message) -> None:
         """Count one answer."""
-        self._add(message.usage, message.cost, message.cost_usd)
+        self.add_answer(message.usage, message.cost, message.cost_usd)
 
     def add(self, other: "Totals") -> None:
         """Count all of another."""
-        self._add(other.usage, None, other.cost_usd)
+        self.add_answer(other.usage, None, other.cost_usd)
         for currency, amount in other._amounts.items():
             self._amounts[currency] = self._amounts.get(currency, 0.0) + amount
 
-    def _add(self, usage: Usage | None, cost: Cost | None, cost_usd: float | None) -> None:
+    def add_answer(self, usage: Usage | None, cost: Cost | None, cost_usd: float | None) -> None:
+        """Count what is known of one answer."""
         if usage is not None:
             self.usage = self.usage.plus(usage)
         if cost is not None:

@@ -1,11 +1,13 @@
 """The conversation as one turn sees it: where messages go, and the next request."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from kode_sidecar.context.editor_context import EditorNote
+from kode_sidecar.context.builder import PromptContext
+from kode_sidecar.context.fitting import Fitted, fit
 from kode_sidecar.domain.conversation import Conversation
-from kode_sidecar.domain.message import Block, Message, Role, TextBlock
+from kode_sidecar.domain.error_info import ErrorInfo
+from kode_sidecar.domain.message import Block, Message, Role
 from kode_sidecar.kernel.contracts import (
     Clock,
     Incoming,
@@ -14,12 +16,15 @@ from kode_sidecar.kernel.contracts import (
     ToolChoice,
     ToolSpec,
 )
+from kode_sidecar.main_session.opening import reminder_input
+from kode_sidecar.main_session.token_meter import TokenMeter
 from kode_sidecar.main_session.totals import Totals
 
-BuildRequest = Callable[[Sequence[Message], Sequence[ToolSpec], ToolChoice], ModelRequest]
+# A refused request was larger than was thought, or the window is smaller.
+_AFTER_OVERFLOW = 0.9
 
-
-_EDITOR_CONTEXT = "editorContext"
+Compact = Callable[["TurnContext", Sequence[ToolSpec]], Awaitable[bool]]
+"""Puts a summary in the place of history; whether it did. Raises KodeError `Storage`."""
 
 
 class MessageLog(Protocol):
@@ -33,8 +38,9 @@ class MessageLog(Protocol):
 class TurnContext:
     """`kernel.contracts.Context` over the session's tree, from one leaf on.
 
-    `build` gets the messages of this turn, oldest first. Every message carries
-    `meta.turnId`, so that a branch knows which turns made it.
+    `shown` are the stored messages that the model gets, `window` is how many tokens it reads at
+    most. Without `compact` history is never summed up. Every message carries `meta.turnId`, so
+    that a branch knows which turns made it.
     """
 
     def __init__(
@@ -47,26 +53,43 @@ class TurnContext:
         clock: Clock,
         new_id: NewId,
         parent_id: str | None,
-        build: BuildRequest,
+        prompt: PromptContext,
+        shown: Iterable[Message],
+        window: int | None,
+        meter: TokenMeter,
         reminders: Callable[[], str | None],
+        compact: Compact | None = None,
+        may_compact: bool = True,
     ) -> None:
         self.session_id = session_id
-        self._turn_id = turn_id
+        self.turn_id = turn_id
         self._conversation = conversation
         self._log = log
         self._clock = clock
         self._new_id = new_id
         self._leaf = parent_id
-        self._build = build
+        self._prompt = prompt
+        self._shown = list(shown)
+        self._meter = meter
         self._reminders = reminders
+        self._compact = compact
+        self._may_compact = may_compact
+        self._recovered = False
+        self._asked: Fitted | None = None
         self._steering: list[Incoming] = []
         self._added: list[Message] = []
+        self.window = window
         self.totals = Totals()
 
     @property
     def leaf_id(self) -> str | None:
         """The newest message of this turn; before the first one, what it grows from."""
         return self._leaf
+
+    @property
+    def shown(self) -> Sequence[Message]:
+        """The stored messages that the model gets, oldest first."""
+        return tuple(self._shown)
 
     @property
     def messages(self) -> Sequence[Message]:
@@ -83,7 +106,7 @@ class TurnContext:
             depth=self._conversation.depth_below(self._leaf),
             version=self._conversation.next_version(self._leaf, role) if role == "user" else 1,
             created_at=self._clock.timestamp(),
-            meta={**meta, "turnId": self._turn_id},
+            meta={**meta, "turnId": self.turn_id} if self.turn_id else dict(meta),
         )
 
     def commit(self, message: Message) -> None:
@@ -92,11 +115,53 @@ class TurnContext:
         self._conversation.add(message)
         self._leaf = message.id
         self._added.append(message)
+        self._shown.append(message)
         self.totals.add_message(message)
+        if message.role == "assistant" and self._asked is not None:
+            self._meter.answered(self._asked.request, self._asked.size, message)
 
-    def request(self, tools: Sequence[ToolSpec], tool_choice: ToolChoice) -> ModelRequest:
-        """The exact next request."""
-        return self._build(self._added, tools, tool_choice)
+    def show(self, messages: Iterable[Message]) -> None:
+        """From now on the model gets these and what is committed after them."""
+        self._shown = list(messages)
+
+    def fitted(
+        self, tools: Sequence[ToolSpec], tool_choice: ToolChoice, more: Sequence[Message] = ()
+    ) -> Fitted:
+        """The next request as it would be now, with `more` at its end."""
+        request = self._prompt.request([*self._shown, *more], tools, tool_choice)
+        return fit(request, self.window, self._meter.estimate)
+
+    def will_sum_up(self, fitted: Fitted) -> bool:
+        """Whether history is summed up before this request is sent."""
+        return fitted.is_due and self._may_compact
+
+    async def request(self, tools: Sequence[ToolSpec], tool_choice: ToolChoice) -> ModelRequest:
+        """The exact next request; history is summed up before when the window is nearly full."""
+        fitted = self.fitted(tools, tool_choice)
+        if self._compact is not None and self.will_sum_up(fitted):
+            done = await self._compact(self, tools)
+            fitted = self.fitted(tools, tool_choice)
+            # What failed, or did not help, is not tried again in this turn.
+            self._may_compact = done and not fitted.is_due
+        self._asked = fitted
+        return fitted.request
+
+    async def recover(self, error: ErrorInfo) -> bool:
+        """After a refusal for its length: once a turn, a shorter request."""
+        asked = self._asked
+        if error.code != "ContextOverflow" or self._recovered or asked is None:
+            return False
+        self._recovered = True
+        self.was_too_long(asked)
+        if self._compact is not None:
+            self._may_compact = await self._compact(self, asked.request.tools)
+        again = self.fitted(asked.request.tools, asked.request.tool_choice)
+        return again.size.weight < asked.size.weight
+
+    def was_too_long(self, asked: Fitted) -> None:
+        """The host took a request for too long: requests of this turn must be smaller."""
+        real = int(asked.size.tokens * _AFTER_OVERFLOW)
+        self.window = real if self.window is None else min(self.window, real)
 
     def steer(self, blocks: tuple[Block, ...]) -> None:
         """Input from the user for the next step of this turn."""
@@ -107,6 +172,11 @@ class TurnContext:
         taken, self._steering = self._steering, []
         return taken
 
+    def incoming(self, reminder: str | None) -> list[Incoming]:
+        """What the next step would be told, `reminder` first; nothing is taken."""
+        found = [] if reminder is None else [reminder_input(reminder)]
+        return [*found, *self._steering]
+
     def take_incoming(self) -> Sequence[Incoming]:
         """Reminders first, then what the user said meanwhile."""
         taken = self.take_steering()
@@ -116,29 +186,3 @@ class TurnContext:
     def wants_another_step(self) -> bool:
         """Has the user steered since the last request?"""
         return bool(self._steering)
-
-
-def reminder_input(text: str, editor_context: Mapping[str, Any] | None = None) -> Incoming:
-    """What the sidecar tells the model on its own account, as a persisted message.
-
-    `editor_context` is what it says of the editor.
-    """
-    meta: dict[str, Any] = {"origin": "reminder"}
-    if editor_context is not None:
-        meta[_EDITOR_CONTEXT] = editor_context
-    return Incoming("user", (TextBlock(text=text),), meta)
-
-
-def prompt_reminder(
-    decided: str | None, note: EditorNote | None, window: Sequence[Message]
-) -> Incoming | None:
-    """What goes before a prompt: what was decided about edits, and what the user looks at.
-
-    The latter only if the messages that the model gets do not say so already.
-    """
-    said = (message.meta.get(_EDITOR_CONTEXT) for message in reversed(window))
-    told = next((context for context in said if context is not None), None)
-    if note is None or note.meta == told:
-        return None if decided is None else reminder_input(decided)
-    text = note.text if decided is None else f"{decided}\n\n{note.text}"
-    return reminder_input(text, note.meta)

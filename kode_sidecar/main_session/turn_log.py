@@ -4,15 +4,17 @@ from collections.abc import Sequence
 
 from kode_sidecar.domain.message import Message, TextBlock, ToolResultBlock, ToolUseBlock
 from kode_sidecar.kernel.contracts import TurnEnd
+from kode_sidecar.main_session.turn_context import TurnContext
 from kode_sidecar.records.json_log import JsonLog, LogScope
 
 _MODULE = "main_session"
 
 
-def log_messages(log: JsonLog, turn_id: str, provider: str, messages: Sequence[Message]) -> None:
+def _log_messages(log: JsonLog, turn_id: str, provider: str, messages: Sequence[Message]) -> None:
     """A line per message. Prompts and answers are content; of tool results the summary."""
     for message in messages:
-        scope = LogScope(turn_id, message.session_id, message.id, provider)
+        answered = message.provider or provider
+        scope = LogScope(turn_id, message.session_id, message.id, answered)
         text = "".join(block.text for block in message.content if isinstance(block, TextBlock))
         if message.role == "tool":
             for block in message.content:
@@ -43,15 +45,18 @@ def log_messages(log: JsonLog, turn_id: str, provider: str, messages: Sequence[M
             log.write("info", _MODULE, "prompt", scope, content={"prompt": text})
 
 
-def log_end(log: JsonLog, session_id: str, turn_id: str, end: TurnEnd, duration_ms: int) -> None:
-    """The turn's last line."""
+def log_turn(
+    log: JsonLog, provider: str, context: TurnContext, end: TurnEnd, duration_ms: int
+) -> None:
+    """A line per message of a turn, and its last one."""
+    _log_messages(log, context.turn_id, provider, context.messages)
     log.write(
         "error" if end.error else "info",
         _MODULE,
         "turn_completed",
-        LogScope(turn_id, session_id),
+        LogScope(context.turn_id, context.session_id),
         duration_ms=duration_ms,
-        tokens=end.usage,
+        tokens=context.totals.usage,
         stop_reason=end.stop_reason,
         error=end.error and end.error.code,
         error_message=end.error and end.error.message,

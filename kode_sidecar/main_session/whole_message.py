@@ -1,25 +1,28 @@
 """Messages that arrive whole: prompts, reminders, steering."""
 
+from typing import Any
+
 import msgspec
 
-from kode_sidecar.domain.message import Block, Message
+from kode_sidecar.domain.message import Message
 from kode_sidecar.kernel import block_events, message_added, message_completed
-from kode_sidecar.kernel.contracts import Emit, NewId
+from kode_sidecar.kernel.contracts import Emit, Incoming, NewId
 from kode_sidecar.main_session.turn_context import TurnContext
 
 
-def write_message(
-    context: TurnContext, opened: Message, content: tuple[Block, ...], new_id: NewId
+def write_incoming(
+    context: TurnContext, incoming: Incoming, new_id: NewId, **known: Any
 ) -> Message:
-    """Fill an opened message and commit it; blocks without an id get one.
+    """Place it below the newest message and commit it; blocks without an id get one.
 
-    Raises KodeError `Storage`.
+    `known` are more fields of the message, such as its usage. Raises KodeError `Storage`.
     """
+    opened = context.open(incoming.role, incoming.meta)
     blocks = tuple(
         block if block.id else msgspec.structs.replace(block, id=new_id("block"))
-        for block in content
+        for block in incoming.content
     )
-    message = msgspec.structs.replace(opened, content=blocks)
+    message = msgspec.structs.replace(opened, content=blocks, **known)
     context.commit(message)
     return message
 

@@ -46,9 +46,23 @@ class BlobPlace(NamedTuple):
     position: int
 
 
-def place_of(ref: str) -> BlobPlace | None:
+class ArtifactPlace(NamedTuple):
+    """Where the whole output of a tool is kept."""
+
+    session_id: str
+    artifact_id: str
+
+
+def artifact_ref(session_id: str, artifact_id: str) -> str:
+    """How a client asks for an artifact."""
+    return f"{session_id}.{artifact_id}"
+
+
+def place_of(ref: str) -> BlobPlace | ArtifactPlace | None:
     """The place a `ref` names; None if it is none of ours."""
     parts = ref.split(".")
+    if len(parts) == 2:
+        return ArtifactPlace(parts[0], parts[1])
     if len(parts) != 3 or not (parts[2].isascii() and parts[2].isdecimal()):
         return None
     return BlobPlace(parts[0], parts[1], int(parts[2][:9]))

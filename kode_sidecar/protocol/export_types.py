@@ -16,6 +16,7 @@ from msgspec.structs import FieldInfo, fields
 from kode_sidecar.domain import agent_event, change_set, message
 from kode_sidecar.domain.error_info import ErrorInfo
 from kode_sidecar.protocol.change_set import DecideAction
+from kode_sidecar.protocol.context import SegmentOrigin
 from kode_sidecar.protocol.export_shapes import (
     Choice,
     ListOf,
@@ -34,6 +35,7 @@ from kode_sidecar.protocol.initialize import (
 )
 from kode_sidecar.protocol.methods import METHODS
 from kode_sidecar.protocol.session import Mode
+from kode_sidecar.protocol.usage import UsageKey
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,8 @@ _UNIONS: dict[str, tuple[Any, str]] = {
     ),
     "HunkKind": (change_set.HunkKind, "What a hunk does to its file."),
     "HunkFlag": (change_set.HunkFlag, "What a user should look at before accepting."),
+    "SegmentOrigin": (SegmentOrigin, "What a part of a request is."),
+    "UsageKey": (UsageKey, "What a sum of usage may be about."),
     "DecideAction": (DecideAction, "`replace` accepts with another text."),
 }
 # What no method of the table has.

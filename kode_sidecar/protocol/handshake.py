@@ -6,9 +6,14 @@ standard part equal to what pygls would say.
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.framing import MAX_BODY_BYTES, MAX_HEADER_BYTES
+from kode_sidecar.protocol.initialize_check import (
+    Object,
+    as_list,
+    as_object,
+    check_options,
+    invalid,
+)
 from kode_sidecar.protocol.schema_hash import SCHEMA_SHA256
-
-Object = dict[str, object]
 
 SERVER_NAME = "kode-sidecar"
 PROTOCOL_VERSIONS = ("0.9",)
@@ -35,6 +40,11 @@ METHODS = (
     "kode/turn/steer",
     "kode/message/list",
     "kode/blob/read",
+    "kode/tree/get",
+    "kode/tree/setHead",
+    "kode/context/inspect",
+    "kode/context/compact",
+    "kode/usage/get",
     "kode/changeSet/get",
     "kode/changeSet/decide",
     "kode/models/list",
@@ -57,8 +67,10 @@ EDITOR_SETTINGS = ("mode", "agent", "model", "locale", "fileEncoding")
 
 USER_SETTINGS = (
     *("api_key", "base_url", "proxy", "window_messages", "temperature", "top_p", "max_tokens"),
+    "context_window",
     *("http_timeout_connect", "http_timeout_first_byte", "http_timeout_idle"),
-    *("http_timeout_write", "permission_timeout", "storage_root", "log_dir"),
+    *("http_timeout_write", "http_retry_budget", "http_silence_told", "permission_timeout"),
+    *("providers", "logical_models", "storage_root", "log_dir"),
     *("log_redact_content", "log_redact_chars"),
 )
 """What only the user's own files and environment may set, in any spelling. A test compares both
@@ -72,18 +84,6 @@ _FOREIGN_NAMES = (
 _FORBIDDEN_NAMES = frozenset(name.replace("_", "") for name in (*USER_SETTINGS, *_FOREIGN_NAMES))
 _FORBIDDEN_ENDINGS = ("apikey", "baseurl", "proxy", "proxies", "authtoken", "secret", "password")
 
-_KODE_FIELDS: dict[str, type] = {
-    "protocolVersions": list,
-    "client": dict,
-    "locale": str,
-    "trusted": bool,
-    "settings": dict,
-    "delivery": dict,
-    "capabilities": dict,
-}
-
-_JSON_NAMES: dict[type, str] = {list: "array", dict: "object", str: "string", bool: "boolean"}
-
 
 def initialize_result(params: Object, server_version: str) -> Object:
     """The answer to `initialize`.
@@ -91,7 +91,9 @@ def initialize_result(params: Object, server_version: str) -> Object:
     Raises KodeError: `InvalidParams` naming the JSON path, `UnsupportedVersion`, or
     `ConfigInvalid` for settings that an editor may not pass.
     """
-    client = _object(params, "capabilities", "$")
+    if not isinstance(params.get("capabilities"), dict | None):
+        raise invalid("$.capabilities")
+    client = as_object(params.get("capabilities"))
     version = _check_kode(params)
     capabilities = _server_capabilities(client)
     capabilities["experimental"] = {
@@ -116,27 +118,16 @@ def kode_options(params: Object) -> Object:
 def editor_settings(params: Object) -> Object:
     """The settings the editor passed, only those it may."""
     settings = as_object(kode_options(params).get("settings"))
-    return {name: settings[name] for name in EDITOR_SETTINGS if name in settings}
+    return {name: settings[name] for name in EDITOR_SETTINGS if settings.get(name) is not None}
 
 
 def position_encoding(client_capabilities: Object) -> str:
     """The client's first choice that is served, else `utf-16` (LSP 3.17 `positionEncodings`)."""
     offered = as_object(client_capabilities.get("general")).get("positionEncodings")
-    for name in _as_list(offered):
+    for name in as_list(offered):
         if isinstance(name, str) and name in POSITION_ENCODINGS:
             return name
     return "utf-16"
-
-
-def as_object(value: object) -> Object:
-    """`value` if it is a JSON object, else an empty one."""
-    if isinstance(value, dict):
-        return value  # type: ignore[reportUnknownVariableType]
-    return {}
-
-
-def _as_list(value: object) -> list[object]:
-    return value if isinstance(value, list) else []  # type: ignore[reportUnknownVariableType]
 
 
 def _server_capabilities(client: Object) -> Object:
@@ -170,13 +161,10 @@ def _kode_capabilities() -> Object:
 
 def _check_kode(params: Object) -> str:
     """The protocol version to speak. Raises KodeError."""
-    options = _object(params, "initializationOptions", "$", strict=False)
-    path = "$.initializationOptions"
-    kode = _object(options, "kode", path)
-    path += ".kode"
-    for name, expected in _KODE_FIELDS.items():
-        if kode.get(name) is not None and not isinstance(kode[name], expected):
-            raise _invalid(f"{path}.{name}", expected)
+    told = as_object(params.get("initializationOptions")).get("kode")
+    kode = kode_options(params)
+    if told is not None:
+        check_options(told)
     forbidden = _forbidden_settings(kode.get("settings"), "")
     if forbidden:
         raise KodeError(
@@ -187,7 +175,7 @@ def _check_kode(params: Object) -> str:
         )
     offered = kode.get("protocolVersions")
     for version in PROTOCOL_VERSIONS:
-        if offered is None or version in _as_list(offered):
+        if offered is None or version in as_list(offered):
             return version
     raise KodeError(
         "UnsupportedVersion",
@@ -207,15 +195,3 @@ def _forbidden_settings(value: object, prefix: str) -> list[str]:
         else:
             found += _forbidden_settings(child, f"{prefix}{name}.")
     return found
-
-
-def _object(parent: Object, name: str, path: str, *, strict: bool = True) -> Object:
-    value = parent.get(name)
-    if strict and not isinstance(value, dict | None):
-        raise _invalid(f"{path}.{name}", dict)
-    return as_object(parent.get(name))
-
-
-def _invalid(path: str, expected: type) -> KodeError:
-    message = f"Expected `{_JSON_NAMES[expected]}` at `{path}`"
-    return KodeError("InvalidParams", message, details={"path": path})

@@ -56,7 +56,7 @@ class Delivery(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
     least 1024) travel as their head and a `Blob`.
     """
 
-    max_inline_bytes: int = MAX_INLINE_BYTES
+    max_inline_bytes: int | None = MAX_INLINE_BYTES
 
 
 class KodeInitializeOptions(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -69,7 +69,7 @@ class KodeInitializeOptions(Struct, frozen=True, kw_only=True, rename="camel", o
     protocol_versions: tuple[str, ...] | None = None
     client: ClientInfo | None = None
     locale: str | None = None
-    trusted: bool = False
+    trusted: bool | None = False
     settings: EditorSettings | None = None
     delivery: Delivery | None = None
     capabilities: ClientCapabilities | None = None

@@ -7,13 +7,16 @@ from kode_sidecar.protocol import (
     attach,
     blob,
     change_set,
+    context,
     editor_context,
     events,
     models,
     schema,
     session,
     session_records,
+    tree,
     turn,
+    usage,
 )
 
 PROTOCOL_VERSION = "0.9"
@@ -141,6 +144,51 @@ METHODS: tuple[Method, ...] = (
         ("BlobNotFound", "Storage"),
     ),
     Method(
+        "kode/tree/get",
+        "The tree of a session's messages, without their blocks.",
+        tree.TreeGetParams,
+        tree.TreeGetResult,
+        ("SessionNotFound", "MessageNotFound", "Storage"),
+    ),
+    Method(
+        "kode/tree/setHead",
+        "Let the next turn start below another message; saved before the answer, told by"
+        " `session.updated`.",
+        tree.TreeSetHeadParams,
+        session.Empty,
+        ("SessionNotFound", "MessageNotFound", "TurnActive", "Storage"),
+    ),
+    Method(
+        "kode/context/inspect",
+        "The exact next request to the model, part by part.",
+        context.ContextInspectParams,
+        context.ContextInspectResult,
+        ("SessionNotFound", "MessageNotFound", "ConfigInvalid"),
+    ),
+    Method(
+        "kode/context/compact",
+        "Let the model sum up the conversation now; `kode/tree/setHead` to the summary's parent"
+        " undoes it.",
+        session_records.SessionRef,
+        context.ContextCompactResult,
+        (
+            "SessionNotFound",
+            "TurnActive",
+            "AuthRequired",
+            "Provider",
+            "RateLimited",
+            "ContextOverflow",
+            "Storage",
+        ),
+    ),
+    Method(
+        "kode/usage/get",
+        "Tokens and cost by message, turn, session, day or model, over all sessions.",
+        usage.UsageGetParams,
+        usage.UsageGetResult,
+        ("SessionNotFound", "Storage"),
+    ),
+    Method(
         "kode/changeSet/get",
         "A change set as it stands now, with a unified diff.",
         change_set.ChangeSetRef,
@@ -156,10 +204,10 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "kode/models/list",
-        "The models the provider offers to this key, and those behind each logical name.",
+        "The models of every provider, as its host lists them to your key and as we know them.",
         session.Empty,
         models.ModelsListResult,
-        ("AuthRequired", "ConfigInvalid", "Provider", "RateLimited"),
+        ("ConfigInvalid",),
     ),
     Method(
         "kode/schema/get",

@@ -2,26 +2,51 @@
 
 from msgspec import Struct
 
+from kode_sidecar.domain.error_info import ErrorInfo
 
-class OfferedModel(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """A model that the provider offers to this key; what it does not tell is absent.
 
-    `context_window` is in tokens, `images` says that it takes them, `reasoning` that it thinks.
+class Price(Struct, frozen=True, kw_only=True):
+    """A list price per million tokens: fresh input, cached input, output; a hint."""
+
+    input: float
+    cached: float
+    output: float
+    currency: str
+
+
+class ModelView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A model, by the name that can be said as `model`; what is not known is absent.
+
+    `offered`: it is in its host's list of today; `retired`: the host has said that it is gone.
+    Windows are in tokens. `images` says that it takes them, `reasoning` that it thinks.
     """
 
-    id: str
+    name: str
+    offered: bool = False
+    retired: bool = False
     context_window: int | None = None
+    max_output: int | None = None
     images: bool | None = None
     reasoning: bool | None = None
+    price: Price | None = None
+
+
+class ProviderView(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A provider and its models: those its host lists first, then those of our table.
+
+    With `error` (no key, no answer) the host could not be asked, and only the table is known.
+    """
+
+    name: str
+    host: str
+    models: tuple[ModelView, ...]
+    error: ErrorInfo | None = None
 
 
 class ModelCandidate(Struct, frozen=True, kw_only=True):
-    """A model behind a logical name.
+    """A model behind a logical name; see `ModelView`."""
 
-    `retired`: the provider has said that it is gone. `offered`: it is in the list of today.
-    """
-
-    id: str
+    name: str
     retired: bool
     offered: bool
 
@@ -34,12 +59,11 @@ class LogicalModel(Struct, frozen=True, kw_only=True):
 
 
 class ModelsListResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What may be said as `model`: a logical name, or the id of a model.
+    """What may be said as `model`: a logical name, or the name of a model.
 
-    `default` is what a session uses that names none, `host` the provider's.
+    `default` is what a session uses that names none.
     """
 
-    host: str
     default: str
     logical: tuple[LogicalModel, ...]
-    models: tuple[OfferedModel, ...]
+    providers: tuple[ProviderView, ...]

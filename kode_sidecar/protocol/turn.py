@@ -9,6 +9,17 @@ from kode_sidecar.domain.message import Block
 from kode_sidecar.protocol.session import Mode
 
 
+class TurnOptions(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """What is special about a prompt; kept with it and told to the model.
+
+    `koding`: the answer is meant for the project's notes (AGENTS.md). `koding_context` is what the
+    editor adds to the prompt.
+    """
+
+    koding: bool = False
+    koding_context: str | None = None
+
+
 class TurnStartParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """Start a turn. `parent_id` absent = below the head; `null` = a new root.
 
@@ -23,7 +34,7 @@ class TurnStartParams(Struct, frozen=True, kw_only=True, rename="camel", omit_de
     client_turn_key: str | None = None
     mode: Mode | None = None
     model: str | None = None
-    options: dict[str, Any] | None = None
+    options: TurnOptions | None = None
     meta: dict[str, Any] = field(default_factory=dict[str, Any])
 
 

@@ -1,15 +1,44 @@
 """The body of a successful answer, from raw bytes to model events. Sans-IO."""
 
+from collections.abc import Iterable
+from typing import Protocol
+
 from kode_sidecar.domain.error_info import failure
 from kode_sidecar.domain.model_event import ModelEvent, ResponseFailed
 from kode_sidecar.errors import KodeError
-from kode_sidecar.providers.openai_chat import ChatDecoder
 from kode_sidecar.providers.sse import MAX_EVENT_BYTES, SseDecoder
 
 _WEB_PAGE = (
-    "The provider's address answered with a web page instead of the model's answer: check "
-    "KIMI_BASE_URL, and whether this network wants you to log in first."
+    "The provider's address answered with a web page instead of the model's answer: check it "
+    "(KIMI_BASE_URL, or `base_url` in config.yaml), and whether this network wants you to log in."
 )
+
+# White space and the bytes of a byte order mark.
+_BLANK = b"\xef\xbb\xbf \t\r\n"
+
+
+class EventDecoder(Protocol):
+    """What the data of an answer's events means in one dialect.
+
+    `ended`, `complete` and `growth` are those of `AnswerDecoder`.
+    """
+
+    @property
+    def ended(self) -> bool: ...
+
+    @property
+    def complete(self) -> bool: ...
+
+    @property
+    def growth(self) -> int: ...
+
+    def feed_many(self, batch: Iterable[bytes]) -> list[ModelEvent]:
+        """What the events of one read mean, in order."""
+        ...
+
+    def finish(self) -> list[ModelEvent]:
+        """The end of the answer."""
+        ...
 
 
 class AnswerDecoder:
@@ -19,8 +48,8 @@ class AnswerDecoder:
     gives the same events, but for how neighbouring deltas are joined.
     """
 
-    def __init__(self, chat: ChatDecoder) -> None:
-        self._chat = chat
+    def __init__(self, answer: EventDecoder) -> None:
+        self._answer = answer
         self._sse = SseDecoder()
         self._is_stream = False
         self._whole: list[bytes] = []
@@ -29,49 +58,49 @@ class AnswerDecoder:
     @property
     def ended(self) -> bool:
         """Nothing that follows matters."""
-        return self._chat.ended
+        return self._answer.ended
 
     @property
     def complete(self) -> bool:
         """The model said that it is done, whatever happens to the connection now."""
-        return self._chat.complete
+        return self._answer.complete
 
     @property
     def growth(self) -> int:
         """How much the model has said; more means that it is at work, as keep-alives do not."""
-        return self._chat.growth
+        return self._answer.growth
 
     def feed(self, data: bytes) -> list[ModelEvent]:
         """What one read means. Raises KodeError `TooLarge` for an endless event or body."""
         if not self._is_stream:
-            self._whole.append(data)
             self._whole_size += len(data)
+            if not self._whole:
+                # Kept out, or a host could make us look through nothing again and again.
+                data = data.lstrip(_BLANK)
+            if data:
+                self._whole.append(data)
             if self._whole_size > MAX_EVENT_BYTES:
                 text = f"The model's host sent more than {MAX_EVENT_BYTES:,} bytes; ask again."
                 raise KodeError("TooLarge", text)
-            start = _start(self._whole)
+            start = self._start()
             if not start or start in b"{[<":
                 return []
             self._is_stream = True
             data, self._whole = b"".join(self._whole), []
         events = self._sse.feed(data)
-        return self._chat.feed_many(events) if events else []
+        return self._answer.feed_many(events) if events else []
 
     def finish(self) -> list[ModelEvent]:
         """The end of the body; call once. The last event is the end of the answer."""
         if self._is_stream:
             events = self._sse.finish()
-        elif _start(self._whole) == b"<":
+        elif self._start() == b"<":
             return [ResponseFailed(failure("ConfigInvalid", _WEB_PAGE))]
         else:
-            whole = b"".join(self._whole).strip().removeprefix(b"\xef\xbb\xbf")
+            whole = b"".join(self._whole).strip()
             events = [whole] if whole else []
-        return [*self._chat.feed_many(events), *self._chat.finish()]
+        return [*self._answer.feed_many(events), *self._answer.finish()]
 
-
-def _start(pieces: list[bytes]) -> bytes:
-    """The first byte that is no white space and no part of a byte order mark."""
-    for piece in pieces:
-        if start := piece.lstrip(b"\xef\xbb\xbf \t\r\n"):
-            return start[:1]
-    return b""
+    def _start(self) -> bytes:
+        """The first byte that says something; empty while there is none."""
+        return self._whole[0][:1] if self._whole else b""

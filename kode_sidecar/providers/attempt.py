@@ -1,6 +1,7 @@
 """One request to the model and its answer, up to its end or its failure."""
 
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
 from kode_sidecar.domain.error_info import ErrorInfo, error_info, failure
@@ -12,70 +13,101 @@ from kode_sidecar.domain.model_event import (
     ResponseStarted,
     TextDelta,
     ThinkingDelta,
+    ThinkingSigned,
     ToolUseDelta,
     ToolUseStarted,
     UsageReported,
 )
 from kode_sidecar.errors import KodeError
 from kode_sidecar.providers.answer_decoder import AnswerDecoder
-from kode_sidecar.providers.kimi import CHAT_PATH
-from kode_sidecar.providers.provider_errors import ProviderErrors
+from kode_sidecar.providers.dialects import DIALECTS
+from kode_sidecar.providers.endpoint import Endpoint
+from kode_sidecar.providers.profiles import ModelProfile
+from kode_sidecar.providers.rate_words import seconds_until_reset
+from kode_sidecar.providers.retry import MAX_RETRY_AFTER
 
 if TYPE_CHECKING:  # httpx is loaded by a thread, after the process answers
-    from kode_sidecar.providers.http_client import HttpClient
+    from kode_sidecar.providers.http_client import HttpResponse
 
 _MAX_ERROR_BODY = 64 * 1024
+# W16: many times what any model may say.
+_MAX_ANSWER_CHARS = 32 * 1024 * 1024
 # How long the last bytes of a finished answer are waited for, to keep the connection.
 _DRAIN_SECONDS = 0.05
-_SHOWN = (TextDelta, ThinkingDelta, ToolUseStarted, ToolUseDelta)
+_SHOWN = (TextDelta, ThinkingDelta, ThinkingSigned, ToolUseStarted, ToolUseDelta)
+
+
+class RawAnswer:
+    """What a host sent, for debugging: the body of the last answer, cut at a limit."""
+
+    def __init__(self, most_bytes: int = 4 * 1024 * 1024) -> None:
+        self._most = most_bytes
+        self.status = 0
+        self.headers: Mapping[str, str] = {}
+        self.body = bytearray()
+
+    def begin(self, response: "HttpResponse") -> None:
+        """Another answer begins."""
+        self.status, self.headers = response.status, response.headers
+        self.body.clear()
+
+    def add(self, data: bytes) -> None:
+        """More of it."""
+        self.body += data[: max(0, self._most - len(self.body))]
 
 
 class Attempt:
     """Runs once. Afterwards `error` tells why it failed, None when the answer is whole.
 
     `started`: the answer began; `shown`: the user saw some of it; `usage`: what a failed answer
-    reported. `notices` that are not yet in `told` go out with the start of the answer.
+    reported. `notices` go out with the start of the answer, each that is not yet in `told`.
     """
 
     def __init__(
         self,
+        endpoint: Endpoint,
+        model: ModelProfile,
+        body: bytes,
         decoder: AnswerDecoder,
-        errors: ProviderErrors,
-        notices: Iterable[ModelNotice] = (),
-        told: set[ModelNotice] | None = None,
+        notices: Iterable[ModelNotice],
+        told: set[ModelNotice],
     ) -> None:
+        self._endpoint = endpoint
+        self._model = model
+        self._body = body
         self._decoder = decoder
-        self._errors = errors
         self._notices = notices
-        self._told: set[ModelNotice] = set() if told is None else told
+        self._told = told
         self.error: ErrorInfo | None = None
         self.started = False
         self.shown = False
         self.usage: list[UsageReported] = []
 
     async def batches(
-        self, http: "HttpClient", model_id: str, body: bytes, api_key: str
+        self, raw: RawAnswer | None = None
     ) -> AsyncGenerator[Sequence[ModelEvent], None]:
         """The answer, one batch per read. A failure is in `error`, not among the events."""
-        headers = {"authorization": f"Bearer {api_key}", "content-type": "application/json"}
-        decoder = self._decoder
+        endpoint, decoder = self._endpoint, self._decoder
         try:
-            async with http.stream("POST", CHAT_PATH, body, headers) as response:
+            async with endpoint.limiter.turn(), self._ask() as response:
+                if raw is not None:
+                    raw.begin(response)
                 if response.status != 200:
-                    refusal = await response.read_all(_MAX_ERROR_BODY)
-                    self.error = self._errors.response(
-                        response.status, response.headers, refusal, model_id
-                    )
+                    self._refused(response, await response.read_all(_MAX_ERROR_BODY), raw)
                     return
+                self._pause_when_used_up(response)
                 growth = 0
                 while not decoder.ended and (data := await response.read()):
+                    if raw is not None:
+                        raw.add(data)
                     events = decoder.feed(data)
                     if decoder.growth > growth:
-                        growth = decoder.growth
+                        growth = self._checked(decoder.growth)
                         response.note_progress()
                     if events:
                         yield self._passed_on(events)
                 yield self._passed_on(decoder.finish())
+                self._learn()
                 await response.drain(_DRAIN_SECONDS)
         except KodeError as error:
             if not decoder.complete:
@@ -84,18 +116,56 @@ class Attempt:
             # The model had said that it was done; only the end of the bytes is missing.
             yield self._passed_on(decoder.finish())
 
+    def _is_news(self, event: ModelEvent) -> bool:
+        if isinstance(event, ModelNotice):
+            if event in self._told:
+                return False
+            self._told.add(event)
+        return True
+
+    def _ask(self) -> AbstractAsyncContextManager["HttpResponse"]:
+        headers = self._endpoint.headers(self._model)
+        path = DIALECTS[self._model.dialect].path
+        return self._endpoint.http().stream("POST", path, self._body, headers)
+
+    def _refused(self, response: "HttpResponse", body: bytes, raw: RawAnswer | None) -> None:
+        if raw is not None:
+            raw.add(body)
+        errors = self._endpoint.errors
+        self.error = errors.response(response.status, response.headers, body, self._model.id)
+        self._learn()
+
+    def _learn(self) -> None:
+        if self.error is not None and self.error.code == "RateLimited":
+            self._endpoint.limiter.learn(self.error)
+
+    def _checked(self, growth: int) -> int:
+        """Raises KodeError `TooLarge` for an answer without end."""
+        if growth > _MAX_ANSWER_CHARS:
+            text = f"The answer of {self._endpoint.errors.host} has no end; it was cut off."
+            raise KodeError("TooLarge", text)
+        return growth
+
+    def _pause_when_used_up(self, response: "HttpResponse") -> None:
+        """The host counts, and says that this was the last request for now."""
+        seconds = seconds_until_reset(response.headers)
+        if seconds is not None:
+            self._endpoint.limiter.pause(min(seconds, MAX_RETRY_AFTER))
+
     def _passed_on(self, events: list[ModelEvent]) -> list[ModelEvent]:
         """`events` as they go out: with the notices, without what tells of a failure."""
         if not self.started and events and isinstance(events[0], ResponseStarted):
             self.started = True
-            events[1:1] = [notice for notice in self._notices if notice not in self._told]
-            self._told.update(self._notices)
+            events[1:1] = self._notices
+        if any(isinstance(event, ModelNotice) for event in events):
+            events = [event for event in events if self._is_news(event)]
         self.shown = self.shown or any(isinstance(event, _SHOWN) for event in events)
         last = events[-1] if events else None
         if isinstance(last, ResponseFailed):
             self.error = last.error
         elif isinstance(last, ResponseFinished) and last.reason == "incomplete":
-            text = f"The answer of {self._errors.host} broke off before its end: ask again."
+            host = self._endpoint.errors.host
+            text = f"The answer of {host} broke off before its end: ask again."
             self.error = failure("IncompleteAnswer", text)
         else:
             return events

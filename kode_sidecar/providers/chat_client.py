@@ -1,11 +1,10 @@
-"""`ModelClient` for OpenAI-compatible chat hosts: which model, how often, and what failed."""
+"""`ModelClient` for all providers: which model, how often, and what failed."""
 
 import asyncio
 import random
-import threading
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING
 
 from kode_sidecar.domain.error_info import ErrorInfo, error_info
 from kode_sidecar.domain.model_event import (
@@ -13,25 +12,19 @@ from kode_sidecar.domain.model_event import (
     ModelEvent,
     ModelNotice,
     ResponseFailed,
+    RetryPlanned,
 )
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import ModelRequest
-from kode_sidecar.providers.attempt import Attempt
-from kode_sidecar.providers.kimi import encode_request, new_decoder
+from kode_sidecar.providers.attempt import Attempt, RawAnswer
+from kode_sidecar.providers.dialects import DIALECTS
+from kode_sidecar.providers.endpoint import Endpoint, OpenHttp
 from kode_sidecar.providers.model_choice import ModelChoice
-from kode_sidecar.providers.model_list import (
-    MAX_MODELS_BYTES,
-    MODELS_PATH,
-    OfferedModel,
-    read_models,
-)
+from kode_sidecar.providers.model_list import OfferedModel
 from kode_sidecar.providers.provider_config import ProviderConfig
-from kode_sidecar.providers.provider_errors import ProviderErrors
-from kode_sidecar.providers.registry import RetiredModels, SessionRetiredModels
-from kode_sidecar.providers.retry import RetryPolicy
-
-if TYPE_CHECKING:  # loaded by a thread, after the process answers
-    from kode_sidecar.providers.http_client import HttpClient
+from kode_sidecar.providers.rate_limiter import RateLimiter
+from kode_sidecar.providers.registry import Registry, RetiredModels, SessionRetiredModels, Target
+from kode_sidecar.providers.retry import MAX_RETRY_AFTER, RetryPolicy
 
 Sleep = Callable[[float], Awaitable[None]]
 
@@ -40,78 +33,97 @@ _LIST_SECONDS = 5.0
 
 
 class ChatClient:
-    """Answers of one provider. Lives as long as the process; streams may run side by side.
+    """Answers of all providers. Lives as long as the process; streams may run side by side.
 
-    `open_http` builds the HTTP client on first use, or in `warm`. What concerns the user only
-    once, such as a retired model, is told once.
+    The dialect of a model's profile picks how it is asked. `open_http` builds an HTTP client on
+    first use, or in `warm`. What concerns the user only once, such as a retired model, is told
+    once. `now` and `sleep` count seconds.
     """
 
     def __init__(
         self,
-        config: ProviderConfig,
-        open_http: "Callable[[ProviderConfig], HttpClient]",
+        registry: Registry,
+        open_http: OpenHttp,
         *,
         retired: RetiredModels | None = None,
         retry: RetryPolicy | None = None,
         sleep: Sleep = asyncio.sleep,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._config = config
+        self.registry = registry
         self._open_http = open_http
         self._retired = retired or SessionRetiredModels()
         self._retry = retry or RetryPolicy(random.random)
         self._sleep = sleep
-        self._http: HttpClient | None = None
-        self._opening = threading.Lock()
+        self._now = now
+        self._endpoints: dict[str, Endpoint] = {}
+        self._limiters: dict[tuple[str, str], RateLimiter] = {}
         self._told: set[ModelNotice] = set()
 
-    def missing(self) -> ErrorInfo | None:
+    def missing(self, model: str) -> ErrorInfo | None:
         """What keeps this model from being asked at all; None if ready."""
-        return self._config.missing()
+        return self.registry.targets(model)[0].config.missing()
 
-    def warm(self) -> "HttpClient":
-        """Build the HTTP client now; may run in a thread. Raises KodeError `ConfigInvalid`."""
-        with self._opening:
-            if self._http is None:
-                self._http = self._open_http(self._config)
-            return self._http
+    def warm(self, model: str) -> None:
+        """Build the HTTP client for a model now; may run in a thread. No network.
+
+        Raises KodeError `ConfigInvalid`.
+        """
+        self.endpoint(self.registry.targets(model)[0].config).http()
+
+    def endpoint(self, config: ProviderConfig) -> Endpoint:
+        """The one endpoint of a provider. Raises KodeError `ConfigInvalid`."""
+        found = self._endpoints.get(config.name)
+        if found is None:
+            key = (config.host(), config.api_key)
+            limiter = self._limiters.setdefault(key, RateLimiter(self._now, self._sleep))
+            found = Endpoint(config, self._open_http, limiter)
+            found = self._endpoints.setdefault(config.name, found)
+        return found
+
+    def masked(self, data: bytes) -> bytes:
+        """`data` without any key in use: hosts repeat them."""
+        for config in self.registry.providers.values():
+            if config.api_key:
+                data = data.replace(config.api_key.encode(), b"***")
+        return data
 
     async def aclose(self) -> None:
         """Close all connections."""
-        if self._http is not None:
-            await self._http.aclose()
+        for endpoint in self._endpoints.values():
+            await endpoint.aclose()
 
-    async def list_models(self) -> list[OfferedModel]:
-        """The models the host serves to this key. Raises KodeError."""
-        http = self.warm()
-        headers = {"authorization": f"Bearer {self._config.api_key}"}
-        async with http.stream("GET", MODELS_PATH, None, headers) as response:
-            body = await response.read_all(MAX_MODELS_BYTES)
-        if response.status == 200:
-            return read_models(body, http.host)
-        errors = ProviderErrors(http.host, self._config.api_key)
-        error = errors.response(response.status, response.headers, body, "list")
-        raise KodeError(error.code, error.message, http_status=response.status)
+    def encode(self, request: ModelRequest) -> tuple[str, bytes]:
+        """The model that a request would go to now, and the body it would go with.
 
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[ModelEvent], None]:
-        """See `ModelClient.stream`."""
-        if missing := self.missing():
-            yield [ResponseFailed(missing)]
-            return
-        try:
-            http = self.warm()
-        except KodeError as error:
-            yield [ResponseFailed(error_info(error))]
-            return
-        choice = ModelChoice(request.model, http.host, self._config, self._retired)
-        errors = ProviderErrors(http.host, self._config.api_key)
+        Raises KodeError `ConfigInvalid`.
+        """
+        target = ModelChoice(request.model, self.registry, self._retired).target
+        model = self.endpoint(target.config).described(target.model)
+        return model.id, DIALECTS[model.dialect].encode_request(request, model).body
+
+    def context_window(self, name: str) -> int | None:
+        """What the model that a name stands for now reads, in tokens; None where nobody knows."""
+        target = ModelChoice(name, self.registry, self._retired).target
+        endpoint = self._endpoints.get(target.config.name)
+        model = endpoint.described(target.model) if endpoint else target.model
+        return model.context_window
+
+    async def stream(
+        self, request: ModelRequest, raw: RawAnswer | None = None
+    ) -> AsyncGenerator[Sequence[ModelEvent], None]:
+        """See `ModelClient.stream`. `raw` collects the bytes of the last answer."""
+        choice = ModelChoice(request.model, self.registry, self._retired)
+        started = self._now()
         failed = shown = 0
         while True:
-            profile = choice.profile
-            body, dropped = encode_request(request, profile)
-            decoder = new_decoder(request, profile, errors)
-            attempt = Attempt(decoder, errors, [*choice.notices(), *dropped], self._told)
-            answer = attempt.batches(http, profile.id, body, self._config.api_key)
-            async with aclosing(answer) as batches:
+            try:
+                endpoint = self._ready(choice.target)
+            except KodeError as error:
+                yield [ResponseFailed(error_info(error))]
+                return
+            attempt = self._attempt(request, choice, endpoint)
+            async with aclosing(attempt.batches(raw)) as batches:
                 async for batch in batches:
                     if batch:
                         yield batch
@@ -119,22 +131,56 @@ class ChatClient:
             if error is None:
                 return
             if error.code == "ModelNotFound" and not attempt.started:
-                if choice.next_after_unknown(await self._offered()):
+                if choice.next_after_unknown(await _offered(endpoint)):
                     continue
                 error = choice.none_left(error)
             failed += 1
             shown += attempt.shown
-            delay = self._retry.next_delay(failed, error, shown)
+            delay = self._retry.next_delay(failed, error, shown, self._now() - started)
+            _slow_all(endpoint.limiter, error, delay)
             if delay is None:
                 yield [*attempt.usage, ResponseFailed(error)]
                 return
-            if attempt.started:
-                yield [AttemptDropped(error.message)]
+            dropped = [AttemptDropped(error.message)] if attempt.started else []
+            yield [*dropped, RetryPlanned(error.message, delay, failed + 1)]
             await self._sleep(delay)
 
-    async def _offered(self) -> list[OfferedModel]:
-        try:
-            async with asyncio.timeout(_LIST_SECONDS):
-                return await self.list_models()
-        except (KodeError, TimeoutError):
-            return []
+    def _ready(self, target: Target) -> Endpoint:
+        """What can be asked now. Raises KodeError."""
+        if missing := target.config.missing():
+            raise KodeError(missing.code, missing.message, details=missing.details)
+        endpoint = self.endpoint(target.config)
+        endpoint.http()
+        return endpoint
+
+    def _attempt(self, request: ModelRequest, choice: ModelChoice, endpoint: Endpoint) -> Attempt:
+        model = endpoint.described(choice.target.model)
+        dialect = DIALECTS[model.dialect]
+        body, dropped = dialect.encode_request(request, model)
+        return Attempt(
+            endpoint,
+            model,
+            body,
+            dialect.new_decoder(request, model, endpoint.errors),
+            [*choice.notices(), *dropped],
+            self._told,
+        )
+
+
+def _slow_all(limiter: RateLimiter, error: ErrorInfo, delay: float | None) -> None:
+    """Whoever else uses the key waits, too, unless it is so long that it is reported instead."""
+    if error.code != "RateLimited" or not error.retryable:
+        return
+    asked = (error.retry_after_ms or 0) / 1000
+    if delay is not None:
+        limiter.pause(delay)
+    elif asked <= MAX_RETRY_AFTER:
+        limiter.pause(asked)
+
+
+async def _offered(endpoint: Endpoint) -> list[OfferedModel]:
+    try:
+        async with asyncio.timeout(_LIST_SECONDS):
+            return await endpoint.list_models()
+    except (KodeError, TimeoutError):
+        return []

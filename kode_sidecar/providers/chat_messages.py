@@ -22,10 +22,11 @@ from kode_sidecar.domain.message import (
     ToolUseBlock,
 )
 from kode_sidecar.providers.profiles import ModelProfile
+from kode_sidecar.providers.tool_ids import Keeps, is_foreign, with_safe_ids
 
 ChatMessage = dict[str, Any]
 
-_NO_OUTPUT = "(no output)"
+NO_OUTPUT = "(no output)"
 
 
 def chat_messages(
@@ -35,10 +36,15 @@ def chat_messages(
     found: list[ChatMessage] = []
     if system:
         found.append({"role": "system", "content": system})
-    for message in messages:
+    for message in with_safe_ids(messages, _keeps_id(profile.provider)):
         if not message.is_api_error_message:
             found += _encode(message, profile)
     return found
+
+
+def _keeps_id(provider: str) -> Keeps:
+    """A host's own ids stay verbatim, even those that repeat."""
+    return lambda message, _id, _used: not is_foreign(message, provider)
 
 
 def _encode(message: Message, profile: ModelProfile) -> list[ChatMessage]:
@@ -85,7 +91,7 @@ def _result(block: ToolResultBlock) -> ChatMessage:
     return {
         "role": "tool",
         "tool_call_id": block.tool_use_id,
-        "content": text or block.summary or _NO_OUTPUT,
+        "content": text or block.summary or NO_OUTPUT,
     }
 
 
@@ -102,11 +108,16 @@ def _content(blocks: Sequence[Block], profile: ModelProfile) -> str | list[dict[
             url = f"data:{block.media_type};base64,{block.data}"
             images.append({"type": "image_url", "image_url": {"url": url}})
         elif isinstance(block, ImageBlock):
-            texts.append(f"[An image, {block.media_type}: {profile.id} reads text only.]")
+            texts.append(image_note(block, profile))
     text = _joined(texts)
     if not images:
         return text
     return [*images, *([{"type": "text", "text": text}] if text else ())]
+
+
+def image_note(block: ImageBlock, profile: ModelProfile) -> str:
+    """What a model that cannot see is told of an image."""
+    return f"[An image, {block.media_type}: {profile.id} reads text only.]"
 
 
 def resource_text(block: ResourceBlock) -> str:

@@ -11,7 +11,7 @@ MAX_EXCERPT = 300
 """Characters of a host's own words that are shown."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
-_KEY = re.compile(r"\bsk-[\w*-]{6,}|(?<=[Bb]earer )\S{8,}")
+_KEY = re.compile(r"\b[as]k-[\w*-]{6,}|(?<=[Bb]earer )\S{8,}")
 _TRY_AFTER = re.compile(r"(?:try again|retry) (?:after|in) (\d+(?:\.\d+)?) ?(ms|s)", re.IGNORECASE)
 
 

@@ -6,7 +6,8 @@ redirects are not followed, and plain http goes to this machine only (W9).
 
 import asyncio
 import ssl
-from collections.abc import AsyncGenerator, Mapping
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 import httpcore
@@ -14,8 +15,9 @@ import httpx
 
 from kode_sidecar import __version__
 from kode_sidecar.errors import KodeError
+from kode_sidecar.providers.content_coding import Unpacker
 from kode_sidecar.providers.http_transport import FAILURES, PoolTransport
-from kode_sidecar.providers.provider_config import ProviderConfig, host_of
+from kode_sidecar.providers.provider_config import ProviderConfig
 
 
 class HttpResponse:
@@ -26,8 +28,9 @@ class HttpResponse:
         self.headers: Mapping[str, str] = dict(response.headers.items())
         self._host = host
         self._idle = idle
-        encoded = self.headers.get("content-encoding", "identity") != "identity"
-        self._chunks = response.aiter_bytes() if encoded else response.aiter_raw()
+        coding = self.headers.get("content-encoding", "identity")
+        chunks = response.aiter_raw()
+        self._chunks = chunks if coding == "identity" else _unpacked(chunks, Unpacker(coding, host))
         self.note_progress()
 
     def note_progress(self) -> None:
@@ -77,11 +80,11 @@ class HttpClient:
     """
 
     def __init__(self, config: ProviderConfig, tls: ssl.SSLContext | None = None) -> None:
-        self.host = host_of(config.base_url)
+        self.host = config.host()
         self._timeouts = config.timeouts
         self._base_url = config.base_url.rstrip("/")
         self._client = httpx.AsyncClient(
-            transport=PoolTransport(tls or ssl.create_default_context(), config.proxy),
+            transport=PoolTransport(tls or system_tls(), config.proxy),
             trust_env=False,
             timeout=httpx.Timeout(None, connect=self._timeouts.connect, write=self._timeouts.write),
             headers={
@@ -118,6 +121,25 @@ class HttpClient:
     async def aclose(self) -> None:
         """Close all connections."""
         await self._client.aclose()
+
+
+def system_tls() -> ssl.SSLContext:
+    """The certificates of the system's store; some 0.05 s, so in a thread. For all clients.
+
+    A program built elsewhere may not know where this system keeps them: then those of httpx.
+    """
+    known = ssl.get_default_verify_paths()
+    if sys.platform == "win32" or known.cafile or known.capath:
+        return ssl.create_default_context()
+    return httpx.create_ssl_context(trust_env=False)
+
+
+async def _unpacked(chunks: AsyncIterator[bytes], unpacker: Unpacker) -> AsyncIterator[bytes]:
+    async for chunk in chunks:
+        for piece in unpacker.feed(chunk):
+            yield piece
+            # Much comes out of little, without waiting for the network in between.
+            await asyncio.sleep(0)
 
 
 def _network_error(host: str, error: Exception) -> KodeError:

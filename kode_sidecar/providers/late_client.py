@@ -16,7 +16,7 @@ class LateClient:
     is loaded.
     """
 
-    def __init__(self, missing: Callable[[], ErrorInfo | None]) -> None:
+    def __init__(self, missing: Callable[[str], ErrorInfo | None]) -> None:
         self._missing = missing
         self._client: ModelClient | None = None
         self._ready = asyncio.Event()
@@ -26,9 +26,9 @@ class LateClient:
         self._client = client
         self._ready.set()
 
-    def missing(self) -> ErrorInfo | None:
+    def missing(self, model: str) -> ErrorInfo | None:
         """See `ModelClient.missing`."""
-        return self._missing()
+        return self._missing(model)
 
     async def loaded(self) -> None:
         """Wait until the client is there."""

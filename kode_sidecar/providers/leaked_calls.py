@@ -53,6 +53,11 @@ class LeakedCallScanner:
             text, self._held = text[:at], text[at:]
         return text
 
+    def release(self) -> str:
+        """The start of a marker that was held back, now that something else follows it."""
+        held, self._held = self._held, ""
+        return held
+
     def finish(self, *, take_calls: bool) -> tuple[list[LeakedCall], str]:
         """The calls that were held back, and the text that was none.
 

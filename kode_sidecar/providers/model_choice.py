@@ -9,30 +9,30 @@ from kode_sidecar.domain.error_info import ErrorInfo
 from kode_sidecar.domain.model_event import ModelNotice
 from kode_sidecar.errors import KodeError
 from kode_sidecar.providers.model_list import OfferedModel
-from kode_sidecar.providers.profiles import ModelProfile
-from kode_sidecar.providers.provider_config import ProviderConfig
-from kode_sidecar.providers.registry import RetiredModels, candidates
+from kode_sidecar.providers.registry import Registry, RetiredModels, Target
 
 _MAX_LISTED = 20
 
 
 class ModelChoice:
-    """The models behind one name (A2), for one question. `profile` is the one to ask now."""
+    """The models behind one name (A2), for one question. `target` is the one to ask now.
 
-    def __init__(
-        self, name: str, host: str, config: ProviderConfig, retired: RetiredModels
-    ) -> None:
+    Retired ids are passed over, unless nothing else is left: a host may have them again.
+    """
+
+    def __init__(self, name: str, registry: Registry, retired: RetiredModels) -> None:
         self._name = name
-        self._host = host
         self._retired = retired
-        self._is_logical = name in config.logical_models
-        self._left = candidates(name, retired.ids(host), config.logical_models)
-        self._gone: list[str] = []
+        self._is_logical = name in registry.logical_models
+        targets = registry.targets(name)
+        served = [t for t in targets if t.model.id not in retired.ids(_host(t))]
+        self._left = served if served and self._is_logical else targets
+        self._gone: list[Target] = []
         self._offered = ""
 
     @property
-    def profile(self) -> ModelProfile:
-        """The model to ask now."""
+    def target(self) -> Target:
+        """The model to ask now, and its provider."""
         return self._left[0]
 
     def next_after_unknown(self, offered: Sequence[OfferedModel]) -> bool:
@@ -44,8 +44,8 @@ class ModelChoice:
         if self._is_logical:
             # A hint that cannot be written costs one more refusal next time.
             with suppress(KodeError):
-                self._retired.add(self._host, self.profile.id)
-        self._gone.append(self.profile.id)
+                self._retired.add(_host(self.target), self.target.model.id)
+        self._gone.append(self.target)
         if len(self._left) == 1:
             return False
         del self._left[0]
@@ -55,19 +55,30 @@ class ModelChoice:
         """What the user is told about models that this question could not go to."""
         if not self._gone:
             return []
-        text = f"{self._host} no longer serves {', '.join(self._gone)}; {self.profile.id} answers."
-        return [ModelNotice("model_retired", text + self._offer())]
+        host = _host(self._gone[-1])
+        text = f"{host} no longer serves {self._gone_ids()}; {self.target.model.id} answers."
+        return [ModelNotice("model_retired", text + self._offer(host))]
 
     def none_left(self, error: ErrorInfo) -> ErrorInfo:
         """The failure when no model of that name is served."""
-        asked = self._name
-        if self._is_logical:
-            asked = f"{self._name} ({', '.join(self._gone)})"
+        asked = f"{self._name} ({self._gone_ids()})" if self._is_logical else self._name
+        host = _host(self._gone[-1])
         text = (
-            f"{self._host} does not serve {asked} to this key.{self._offer()} "
+            f"{host} does not serve {asked} to this key.{self._offer(host)} "
             "Choose one of its models with the setting `model`."
         )
         return msgspec.structs.replace(error, message=text)
 
-    def _offer(self) -> str:
-        return f" It offers {self._offered}." if self._offered else ""
+    def _gone_ids(self) -> str:
+        return ", ".join(target.model.id for target in self._gone)
+
+    def _offer(self, host: str) -> str:
+        return f" {host} offers {self._offered}." if self._offered else ""
+
+
+def _host(target: Target) -> str:
+    """Its host; an address that is none is told when it is asked."""
+    try:
+        return target.config.host()
+    except KodeError:
+        return target.config.base_url

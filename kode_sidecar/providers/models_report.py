@@ -1,55 +1,106 @@
 """What a user may choose as model, for `kode/models/list`."""
 
-from collections.abc import Collection, Mapping, Sequence
+import asyncio
+from collections.abc import Sequence
 
-from kode_sidecar.errors import INTERNAL_ERROR, KodeError
+from kode_sidecar.domain.error_info import error_info
+from kode_sidecar.errors import KodeError
 from kode_sidecar.protocol import models
+from kode_sidecar.providers.chat_client import ChatClient
 from kode_sidecar.providers.model_list import OfferedModel
+from kode_sidecar.providers.profiles import ModelProfile
+from kode_sidecar.providers.provider_config import ProviderConfig
+from kode_sidecar.providers.registry import RetiredModels
 
 
-def models_report(
-    host: str,
-    default: str,
-    offered: Sequence[OfferedModel],
-    logical: Mapping[str, Sequence[str]],
-    retired: Collection[str],
+async def models_report(
+    client: ChatClient, retired: RetiredModels, default: str
 ) -> models.ModelsListResult:
-    """`offered` in the host's order, the ids behind logical names in the order they are tried."""
-    ids = {model.id for model in offered}
+    """The table merged with what each host says of itself; hosts without a key are not asked.
+
+    What a host says beats the table. A host that fails still has its row, with the reason.
+    """
+    configs = list(client.registry.providers.values())
+    rows = await asyncio.gather(*(_provider(client, config, retired) for config in configs))
+    offered = {model.name: model for row in rows for model in row.models}
     return models.ModelsListResult(
-        host=host,
         default=default,
         logical=tuple(
             models.LogicalModel(
                 name=name,
                 candidates=tuple(
-                    models.ModelCandidate(id=one, retired=one in retired, offered=one in ids)
-                    for one in candidates
+                    _candidate(target.config, target.model.id, offered)
+                    for target in client.registry.listed(name)
                 ),
             )
-            for name, candidates in logical.items()
+            for name in client.registry.logical_models
         ),
+        providers=tuple(rows),
+    )
+
+
+def _candidate(
+    config: ProviderConfig, model_id: str, known: dict[str, models.ModelView]
+) -> models.ModelCandidate:
+    name = f"{config.name}/{model_id}"
+    model = known.get(name)
+    return models.ModelCandidate(
+        name=name,
+        retired=model is not None and model.retired,
+        offered=model is not None and model.offered,
+    )
+
+
+async def _provider(
+    client: ChatClient, config: ProviderConfig, retired: RetiredModels
+) -> models.ProviderView:
+    error = config.missing()
+    offered: Sequence[OfferedModel] = ()
+    host = config.base_url
+    gone: frozenset[str] = frozenset()
+    try:
+        host = config.host()
+        gone = retired.ids(host)
+        if error is None:
+            offered = await client.endpoint(config).list_models()
+    except KodeError as failed:
+        error = error_info(failed)
+    served = {model.id for model in offered}
+    listed = [model.id for model in config.profile.models if model.id not in served]
+    return models.ProviderView(
+        name=config.name,
+        host=host,
+        error=error,
         models=tuple(
-            models.OfferedModel(
-                id=model.id,
-                context_window=model.context_length,
-                images=model.supports_image_in,
-                reasoning=model.supports_reasoning,
-            )
-            for model in offered
+            _model(client, config, model_id, offered=model_id in served, retired=model_id in gone)
+            for model_id in [*(model.id for model in offered), *listed]
         ),
     )
 
 
-def answerable(error: KodeError) -> KodeError:
-    """The error as the answer to a request: without a code of its own it counts as `Provider`."""
-    if error.rpc_code != INTERNAL_ERROR:
-        return error
-    return KodeError(
-        "Provider",
-        error.message,
-        http_status=error.http_status,
-        retry_after_ms=error.retry_after_ms,
-        retryable=error.retryable,
-        details={"reason": error.code},
+def _model(
+    client: ChatClient, config: ProviderConfig, model_id: str, *, offered: bool, retired: bool
+) -> models.ModelView:
+    known = config.profile.listed(model_id) is not None
+    model = config.profile.model(model_id)
+    if offered:
+        model = client.endpoint(config).described(model)
+    return models.ModelView(
+        name=f"{config.name}/{model_id}",
+        offered=offered,
+        retired=retired,
+        context_window=model.context_window,
+        max_output=model.max_output,
+        images=model.images if known or offered else None,
+        reasoning=model.thinking != "never" if known or offered else None,
+        price=_price(model),
+    )
+
+
+def _price(model: ModelProfile) -> models.Price | None:
+    price = model.price
+    if price is None:
+        return None
+    return models.Price(
+        input=price.input, cached=price.cached, output=price.output, currency=price.currency
     )

@@ -6,15 +6,18 @@ of the bytes, then `finish`. A whole completion or an error body goes the same w
 
 from collections.abc import Iterable
 
-from kode_sidecar.domain.error_info import ErrorInfo, failure
 from kode_sidecar.domain.model_event import (
+    AttemptDropped,
     FinishReason,
     ModelEvent,
     ResponseFailed,
     ResponseFinished,
     ResponseStarted,
 )
+from kode_sidecar.kernel.contracts import ModelRequest
+from kode_sidecar.providers.answer_end import bad_event_notice, fault_of, no_end_mark_notice
 from kode_sidecar.providers.delta_runs import TEXT, THINKING, DeltaRuns
+from kode_sidecar.providers.odd_names import ReadChunk, chunk_reader
 from kode_sidecar.providers.openai_wire import (
     Chunk,
     ContentPart,
@@ -25,7 +28,7 @@ from kode_sidecar.providers.openai_wire import (
     error_of,
     usage_of,
 )
-from kode_sidecar.providers.profiles import Price, usage_event
+from kode_sidecar.providers.profiles import ModelProfile, Price, usage_event
 from kode_sidecar.providers.provider_errors import ProviderErrors
 from kode_sidecar.providers.tool_call_assembly import ToolCallAssembly
 
@@ -40,16 +43,20 @@ _FINISH_REASONS: dict[str, FinishReason] = {
     "length": "length",
     "max_tokens": "length",
     "model_length": "length",
+    "model_context_window_exceeded": "length",
     "content_filter": "content_filter",
     "insufficient_system_resource": "incomplete",
+    "abort": "incomplete",
 }
 
 
 class ChatDecoder:
-    """Events of one answer. `price` makes usage into cost.
+    """Events of one answer. `price` makes usage into cost, `provider` says whose answer it is.
 
     `tool_names` are the tools a call leaked into the text may be for; without them text is
-    never held back. Neighbouring deltas of one `feed_many` become one event.
+    never held back. With `needs_done` an answer ends with `[DONE]` and nothing else; otherwise
+    its finish reason is enough. `read_chunk` reads one event. Neighbouring deltas of one
+    `feed_many` become one event.
     """
 
     def __init__(
@@ -58,18 +65,50 @@ class ChatDecoder:
         price: Price | None = None,
         tool_names: frozenset[str] = frozenset(),
         errors: ProviderErrors | None = None,
+        provider: str = "",
+        needs_done: bool = False,
+        read_chunk: ReadChunk = decode_exact,
     ) -> None:
+        self._read_chunk = read_chunk
         self._errors = errors or ProviderErrors()
         self._price = price
-        self._runs = DeltaRuns(tool_names)
-        self._calls = ToolCallAssembly()
-        self._started = False
+        self._provider = provider
+        self._needs_done = needs_done
+        self._runs = DeltaRuns(tool_names, think_tags=True)
         self._done = False
         self._failed = False
-        self._raw_reason: str | None = None
-        self._usage: WireUsage | None = None
         self._bad_in_a_row = 0
         self.bad_events = 0
+        self._begin()
+
+    @classmethod
+    def of(
+        cls,
+        request: ModelRequest,
+        profile: ModelProfile,
+        errors: ProviderErrors,
+        *,
+        needs_done: bool,
+    ) -> "ChatDecoder":
+        """The decoder for the answer to a request."""
+        return cls(
+            price=profile.price,
+            tool_names=frozenset(tool.name for tool in request.tools),
+            errors=errors,
+            provider=profile.provider,
+            needs_done=needs_done,
+            read_chunk=chunk_reader(profile.names),
+        )
+
+    def _begin(self) -> None:
+        """Nothing was said yet."""
+        self._calls = ToolCallAssembly()
+        self._started = False
+        self._id: str | int | None = None
+        self._id_lasts = False
+        self._named_reasoning = False
+        self._raw_reason: str | None = None
+        self._usage: WireUsage | None = None
 
     @property
     def ended(self) -> bool:
@@ -79,7 +118,7 @@ class ChatDecoder:
     @property
     def complete(self) -> bool:
         """The model said that it is done, whatever happens to the connection now."""
-        return self._done or self._raw_reason is not None
+        return self._done or (self._raw_reason is not None and not self._needs_done)
 
     @property
     def growth(self) -> int:
@@ -92,11 +131,12 @@ class ChatDecoder:
 
     def feed_many(self, batch: Iterable[bytes]) -> list[ModelEvent]:
         """What the events of one read mean, in order."""
+        read_chunk = self._read_chunk
         for data in batch:
             if self.ended:
                 break
             try:
-                chunk = decode_exact(data)
+                chunk = read_chunk(data)
             except (ValueError, RecursionError):
                 maybe = self._salvage(data)
                 if maybe is None:
@@ -104,6 +144,10 @@ class ChatDecoder:
                 chunk = maybe
             if self._bad_in_a_row:
                 self._bad_in_a_row = 0
+            if chunk.id == self._id:
+                self._id_lasts = True
+            elif chunk.id and self._is_of_another_answer(chunk):
+                continue
             choices = chunk.choices
             # The common case, growth and nothing else, takes the short way.
             if choices and chunk.usage is None and chunk.error is None:
@@ -134,19 +178,53 @@ class ChatDecoder:
         if self._usage is not None:
             runs.put(usage_event(usage_of(self._usage), self._price))
         reason = self._reason()
-        error = self._error(reason)
-        runs.put(ResponseFailed(error) if error else ResponseFinished(reason, self._raw_reason))
+        fault = fault_of(
+            reason,
+            has_text=runs.has_text,
+            has_calls=calls.count > 0,
+            has_nameless_call=calls.has_nameless_call(),
+        )
+        if fault is None and reason != "incomplete":
+            if self.bad_events:
+                runs.put(bad_event_notice(self._errors.host))
+            if not self._done:
+                runs.put(no_end_mark_notice(self._errors.host))
+        runs.put(ResponseFailed(fault) if fault else ResponseFinished(reason, self._raw_reason))
         return runs.take()
+
+    def _is_of_another_answer(self, chunk: Chunk) -> bool:
+        """A gateway that asks again glues a second answer to the first; its id tells them apart.
+
+        After the end of the first one it is passed over, before that it takes its place.
+        """
+        if not self._id_lasts:
+            # The first id, or a host that has a new one for each chunk.
+            self._id = chunk.id
+            return False
+        if self._raw_reason is not None:
+            return bool(chunk.choices)
+        delta = chunk.choices[0].delta if chunk.choices else None
+        if delta is not None and delta.role is not None:
+            self._runs.restart()
+            self._runs.put(AttemptDropped(f"{self._errors.host} began its answer anew."))
+            self._begin()
+            self._id = chunk.id
+        return False
 
     def _start(self, chunk: Chunk | None) -> None:
         if not self._started:
             self._started = True
             response_id = None if chunk is None or chunk.id in (None, "") else str(chunk.id)
-            self._runs.put(ResponseStarted(response_id, (chunk and chunk.model) or None))
+            model = (chunk and chunk.model) or None
+            self._runs.put(ResponseStarted(response_id, model, self._provider or None))
 
     def _grow(self, delta: Delta) -> None:
         runs = self._runs
         reasoning = delta.reasoning_content or delta.reasoning
+        if reasoning:
+            self._named_reasoning = True
+        elif delta.reasoning_details and not self._named_reasoning:
+            reasoning = "".join(item.text or item.summary or "" for item in delta.reasoning_details)
         if reasoning or (delta.reasoning_content is not None and not runs.has_any):
             runs.add(THINKING, reasoning or "")
         content = delta.content
@@ -155,6 +233,8 @@ class ChatDecoder:
                 runs.add(TEXT, content)
             else:
                 self._add_parts(content, TEXT)
+        if delta.refusal:
+            runs.add(TEXT, delta.refusal)
         if delta.tool_calls:
             self._put_all(self._calls.feed(delta.tool_calls))
 
@@ -208,23 +288,9 @@ class ChatDecoder:
         return chunk
 
     def _reason(self) -> FinishReason:
+        if not self.complete:
+            return "incomplete"
         if self._raw_reason is None:
-            if not self._done:
-                return "incomplete"
             return "tool_calls" if self._calls.count else "other"
         reason = _FINISH_REASONS.get(self._raw_reason, "other")
         return "tool_calls" if reason in ("stop", "other") and self._calls.count else reason
-
-    def _error(self, reason: FinishReason) -> ErrorInfo | None:
-        """What makes this end no answer."""
-        if reason in ("incomplete", "length", "content_filter"):
-            return None
-        if self._calls.has_nameless_call():
-            return failure(
-                "IncompleteAnswer", "The model called a tool without naming it; ask again."
-            )
-        if not self._runs.has_text and not self._calls.count:
-            return failure(
-                "EmptyAnswer", "The model ended its answer without saying anything; ask again."
-            )
-        return None

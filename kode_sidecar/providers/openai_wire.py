@@ -38,27 +38,40 @@ class ContentPart(Struct):
     thinking: "str | list[ContentPart] | None" = None
 
 
+class ReasoningDetail(Struct):
+    """A piece of OpenRouter's list; most hosts that send it say the same under another name."""
+
+    text: str | None = None
+    summary: str | None = None
+
+
 class Delta(Struct):
     """What grew; also the `message` of a whole completion."""
 
+    role: str | None = None
     content: str | list[ContentPart] | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
+    reasoning_details: list[ReasoningDetail] | None = None
+    refusal: str | None = None
     tool_calls: list[ToolCallDelta] | None = None
 
 
 class TokenDetails(Struct):
     cached_tokens: Number = None
+    reasoning_tokens: Number = None
 
 
 class WireUsage(Struct):
-    """Token counts; cached ones hide under four names."""
+    """Token counts; cached ones hide under four names, reasoning ones under two."""
 
     prompt_tokens: Number = None
     completion_tokens: Number = None
     total_tokens: Number = None
     cached_tokens: Number = None
     prompt_tokens_details: TokenDetails | None = None
+    completion_tokens_details: TokenDetails | None = None
+    reasoning_tokens: Number = None
     prompt_cache_hit_tokens: Number = None
     cache_read_input_tokens: Number = None
 
@@ -141,11 +154,13 @@ def usage_of(wire: WireUsage) -> Usage:
     # More cached than prompt tokens: this host counts them apart.
     tokens_in = given + cached if cached > given else given
     tokens_out = _count(wire.completion_tokens)
+    out = wire.completion_tokens_details
     return Usage(
         input_tokens=tokens_in,
         output_tokens=tokens_out,
         total_tokens=_count(wire.total_tokens) or tokens_in + tokens_out,
         cached_tokens=cached,
+        reasoning_tokens=_count(out and out.reasoning_tokens, wire.reasoning_tokens),
     )
 
 

@@ -1,130 +1,168 @@
-"""What is known of models, as data. A hint: hosts change their lists within months.
+"""What is known of providers and models, as data. A hint: hosts change their lists in months.
 
-Prices are the vendor's list prices in US dollars (Moonshot pricing pages, 2026).
+The built-in table is `builtin_providers`; users write the same fields in `config.yaml`
+(`user_providers`), and what a host says of itself in `GET /models` beats both.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct, field
+from msgspec.structs import replace
 
 from kode_sidecar.domain.message import Cost, Usage
 from kode_sidecar.domain.model_event import UsageReported
 
 Thinking = Literal["never", "optional", "always"]
+DialectName = Literal["kimi", "openai_chat", "anthropic_messages"]
+Amount = Annotated[float, Meta(ge=0)]
+Tokens = Annotated[int, Meta(ge=1)]
+Name = Annotated[str, Meta(min_length=1, max_length=200)]
+Variable = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=200)]
+HeaderName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$", max_length=200)]
+HeaderValue = Annotated[str, Meta(pattern=r"^[ -~]*$", max_length=2_000)]
+Path = Annotated[str, Meta(pattern=r"^[^.]+(\.[^.]+)*$|^$", max_length=200)]
 
 
-@dataclass(frozen=True)
-class Price:
-    """An amount per million tokens: fresh input, cached input, output."""
+class Price(Struct, frozen=True, forbid_unknown_fields=True):
+    """An amount per million tokens: fresh input, cached input, output.
 
-    input: float
-    cached: float
-    output: float
-    currency: str = "USD"
+    `cache_write` is for what a host puts into its cache at a price of its own; None: as fresh.
+    """
+
+    input: Amount
+    cached: Amount
+    output: Amount
+    currency: Annotated[str, Meta(pattern=r"^[A-Z]{3}$")] = "USD"
+    cache_write: Amount | None = None
 
 
-@dataclass(frozen=True)
-class ModelProfile:
+class WireNames(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where an OpenAI-compatible host departs from the usual names. Empty: it does not.
+
+    `max_tokens` is a field of the request. The others are dotted paths in what it answers:
+    `text` and `reasoning` from a delta (or a whole message), `usage` from a chunk, and the counts
+    from the usage.
+    """
+
+    max_tokens: Annotated[str, Meta(max_length=200)] = ""
+    text: Path = ""
+    reasoning: Path = ""
+    usage: Path = ""
+    input_tokens: Path = ""
+    output_tokens: Path = ""
+    cached_tokens: Path = ""
+    reasoning_tokens: Path = ""
+
+
+class ModelProfile(Struct, frozen=True, forbid_unknown_fields=True):
     """How to ask one model.
 
     A model that thinks wants its reasoning back. `sampling` False means that the vendor pins
-    temperature and top_p and refuses others. `context_window` is in tokens; None: unknown.
+    temperature and top_p and refuses others; `forced_tools` that a call can be demanded.
+    `tool_schema` is how arguments are described to it; empty: as its dialect does.
+    `context_window` and `max_output` are in tokens; None: unknown. `provider` names who runs the
+    model: what one has signed, others refuse.
     """
 
-    id: str
+    id: Name
+    dialect: DialectName = "kimi"
+    provider: str = ""
     thinking: Thinking = "never"
     sampling: bool = False
     forced_tools: bool = False
     images: bool = False
-    context_window: int | None = None
+    tool_schema: Literal["", "json_schema", "mfjs"] = ""
+    context_window: Tokens | None = None
+    max_output: Tokens | None = None
     price: Price | None = None
+    names: WireNames = WireNames()
+
+
+class Auth(Struct, frozen=True, forbid_unknown_fields=True):
+    """The header that carries the key, and what stands before it."""
+
+    header: HeaderName = "authorization"
+    prefix: HeaderValue = "Bearer "
+
+
+class ProviderProfile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A host of models. `name` is what a model's name begins with: `name/id`.
+
+    `api_key_env` are the variables that may hold the key, the first one set wins; none: the host
+    wants no key. `auth` None: as its dialect does. `headers` go with every request. `console` is
+    where keys are made, `sibling` the address of a host whose keys are mistaken for this one's.
+    `base_url_env` is the variable that moves the host, if there is one.
+    """
+
+    name: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
+    base_url: Name
+    dialect: DialectName = "openai_chat"
+    api_key_env: tuple[Variable, ...] = ()
+    auth: Auth | None = None
+    headers: Mapping[HeaderName, HeaderValue] = field(default_factory=dict[str, str])
+    names: WireNames = WireNames()
+    models: tuple[ModelProfile, ...] = ()
+    console: str = ""
+    sibling: str = ""
+    base_url_env: str = ""
+
+    def model(self, model_id: str) -> ModelProfile:
+        """The profile of one of its ids; a careful guess where the id is unknown.
+
+        Every current Kimi model thinks and pins its sampling; other vendors must never get
+        reasoning back, and none minds a missing temperature.
+        """
+        known = self.listed(model_id)
+        if known is not None:
+            return replace(known, provider=self.name)
+        thinks = self.dialect == "kimi" and model_id.rpartition("/")[2].startswith("kimi-")
+        return ModelProfile(
+            model_id,
+            dialect=self.dialect,
+            provider=self.name,
+            thinking="optional" if thinks else "never",
+            names=self.names,
+        )
+
+    def listed(self, model_id: str) -> ModelProfile | None:
+        """The profile of an id of the table."""
+        return next((model for model in self.models if model.id == model_id), None)
 
 
 def usage_event(usage: Usage, price: Price | None) -> UsageReported:
     """Usage with what it cost, where the price is known."""
     if price is None:
         return UsageReported(usage)
-    fresh = (usage.input_tokens - usage.cached_tokens) * price.input
-    cached = usage.cached_tokens * price.cached
-    amount = (fresh + cached + usage.output_tokens * price.output) / 1_000_000
+    written = usage.cache_write_tokens
+    fresh = usage.input_tokens - usage.cached_tokens - written
+    amount = (
+        fresh * price.input
+        + usage.cached_tokens * price.cached
+        + written * (price.input if price.cache_write is None else price.cache_write)
+        + usage.output_tokens * price.output
+    ) / 1_000_000
     in_dollars = amount if price.currency == "USD" else None
     return UsageReported(usage, Cost(amount, price.currency), in_dollars)
 
 
-_QUARTER_MILLION = 262_144
-
-_MOONSHOT = (
-    ModelProfile(
-        "kimi-k2-turbo-preview",
-        sampling=True,
-        context_window=_QUARTER_MILLION,
-        price=Price(2.40, 0.60, 10.00),
-    ),
-    ModelProfile(
-        "kimi-k2.6",
-        thinking="optional",
-        images=True,
-        context_window=_QUARTER_MILLION,
-        price=Price(0.95, 0.16, 4.00),
-    ),
-    ModelProfile(
-        "kimi-k2.7-code",
-        thinking="always",
-        context_window=_QUARTER_MILLION,
-        price=Price(0.95, 0.19, 4.00),
-    ),
-    ModelProfile(
-        "kimi-k2.7-code-highspeed",
-        thinking="always",
-        context_window=_QUARTER_MILLION,
-        price=Price(1.90, 0.38, 8.00),
-    ),
-    ModelProfile(
-        "kimi-k2.5",
-        thinking="optional",
-        images=True,
-        context_window=_QUARTER_MILLION,
-        price=Price(0.60, 0.10, 3.00),
-    ),
-    ModelProfile(
-        "kimi-k3",
-        thinking="always",
-        forced_tools=True,
-        images=True,
-        context_window=1_048_576,
-        price=Price(3.00, 0.30, 15.00),
-    ),
-    ModelProfile("moonshot-v1-8k", sampling=True, context_window=8_192),
-    ModelProfile("moonshot-v1-32k", sampling=True, context_window=32_768),
-    ModelProfile("moonshot-v1-128k", sampling=True, context_window=131_072),
-)
-
-KNOWN_MODELS: Mapping[str, ModelProfile] = {profile.id: profile for profile in _MOONSHOT}
-
-LOGICAL_MODELS: Mapping[str, tuple[str, ...]] = {
-    # The first id is the promised one; hosts have retired it, so others follow.
-    "ide-chat": (
-        "kimi-k2-turbo-preview",
-        "kimi-k2.6",
-        "kimi-k2.7-code",
-        "kimi-k2.5",
-        "kimi-k3",
-    ),
-}
-
-
-@dataclass(frozen=True)
-class Host:
-    """A provider's address. Keys of one host are refused by its `sibling`."""
-
-    name: str
-    console: str
-    sibling: str
-
-
-KNOWN_HOSTS: Mapping[str, Host] = {
-    "api.moonshot.cn": Host("Moonshot (China)", "platform.kimi.com", "https://api.moonshot.ai/v1"),
-    "api.moonshot.ai": Host(
-        "Moonshot (international)", "platform.kimi.ai", "https://api.moonshot.cn/v1"
-    ),
-}
+def with_facts(
+    model: ModelProfile,
+    *,
+    context_window: int | None = None,
+    images: bool | None = None,
+    reasoning: bool | None = None,
+) -> ModelProfile:
+    """`model` as its host describes it; None: the host does not say."""
+    thinking = model.thinking
+    if reasoning is False:
+        thinking = "never"
+    elif reasoning and thinking == "never" and model.dialect == "kimi":
+        # Only this dialect has a use for it; others must never get reasoning back.
+        thinking = "optional"
+    return replace(
+        model,
+        context_window=context_window or model.context_window,
+        images=model.images if images is None else images,
+        thinking=thinking,
+    )

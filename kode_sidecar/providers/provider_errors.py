@@ -6,7 +6,7 @@ what to do first, then quote the host, cut and cleaned.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kode_sidecar.domain.error_info import ErrorInfo, error_info
 from kode_sidecar.errors import KodeError
@@ -17,7 +17,12 @@ from kode_sidecar.providers.error_words import (
     excerpt,
     seconds_to_wait,
 )
-from kode_sidecar.providers.profiles import KNOWN_HOSTS
+from kode_sidecar.providers.rate_words import (
+    LimitKind,
+    limit_kind,
+    limits_in,
+    seconds_until_reset,
+)
 
 _OVERFLOW = re.compile(
     r"context_length_exceeded|maximum context length|model token limit|prompt is too long"
@@ -29,25 +34,61 @@ _QUOTA = re.compile(
     r"|recharge|billing|out of credits|account.{0,20}suspended",
     re.IGNORECASE,
 )
-_PER_DAY = re.compile(r"\bTPD\b|tokens per day|requests per day|\bRPD\b|per-day", re.IGNORECASE)
-_OVERLOADED = re.compile(r"overloaded|over capacity|at capacity", re.IGNORECASE)
 _FILTERED = re.compile(r"content_filter|high risk|content management policy", re.IGNORECASE)
 _UNKNOWN_MODEL = re.compile(
     r"not found the model|model_not_found|no such model|unknown model"
     r"|model\b.{0,120}?(not found|not exist|not a valid|no longer available|deprecated|retired)"
-    r"|(invalid|unsupported|not a valid) model",
+    r"|(invalid|unsupported|not a valid) model|not_found_error model:",
     re.IGNORECASE | re.DOTALL,
 )
 
-_TRACE_HEADERS = ("x-trace-id", "x-request-id", "request-id")
+# The types of Anthropic's errors stand for these, also where there is no status (Errors page of
+# its API reference).
+_STATUS_OF_TYPE = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+_TRACE_HEADERS = (
+    "x-trace-id",
+    "x-msh-trace-id",
+    "x-request-id",
+    "request-id",
+    "msh-request-id",
+    "cf-ray",
+)
+_SLOW_DOWN: dict[LimitKind, str] = {
+    "rate": "The provider's limit of requests is reached: wait a little, then ask again",
+    "concurrency": (
+        "The account may not ask so often at once: wait for other turns to end, then ask again"
+    ),
+    "tokens": "The provider's limit of tokens a minute is reached: wait a minute, then ask again",
+    "day": "The account's limit for today is used up: go on tomorrow, or raise its tier",
+    "overload": "The provider is overloaded: try again in a while, or choose another model",
+}
 
 
 @dataclass(frozen=True)
 class ProviderErrors:
-    """Reads the errors of one host. `secret` is the key in use; it is masked in every text."""
+    """Reads the errors of one host. `secret` is the key in use; it is masked in every text.
+
+    `key_name` and `url_name` are what the user sets for key and address, `console` is where keys
+    are made, `sibling` an address whose keys are mistaken for this host's.
+    """
 
     host: str = "The host"
-    secret: str = ""
+    secret: str = field(default="", repr=False)
+    key_name: str = "KIMI_API_KEY"
+    url_name: str = "KIMI_BASE_URL"
+    console: str = ""
+    sibling: str = ""
 
     def response(
         self, status: int, headers: Mapping[str, str], body: bytes, model: str
@@ -55,12 +96,19 @@ class ProviderErrors:
         """The failure behind an HTTP answer other than 200. Header names are in lower case."""
         words = error_words(error_payload(body)).without(self.secret)
         trace_id = next((headers[name] for name in _TRACE_HEADERS if name in headers), "")
-        return self._info(status, words, model, seconds_to_wait(headers, words), trace_id)
+        if self.secret:
+            trace_id = trace_id.replace(self.secret, "***")
+        after = seconds_to_wait(headers, words)
+        if after is None and status == 429:
+            after = seconds_until_reset(headers)
+        return self._info(status, words, model, after, trace_id)
 
     def in_stream(self, error: object) -> ErrorInfo:
         """The failure behind an error that came inside a stream: an object, or just a text."""
         words = error_words(error).without(self.secret)
-        return self._info(words.status or 0, words, "asked for", seconds_to_wait({}, words))
+        named = (_STATUS_OF_TYPE[kind] for kind in words.kind.split() if kind in _STATUS_OF_TYPE)
+        status = words.status or next(named, 0)
+        return self._info(status, words, "asked for", seconds_to_wait({}, words))
 
     def _info(
         self,
@@ -70,11 +118,11 @@ class ProviderErrors:
         after: float | None,
         trace_id: str = "",
     ) -> ErrorInfo:
-        code, advice = _judge(status, words, self.host, model)
+        code, advice = self._judge(status, words, model)
         said = excerpt(words.message)
         details: dict[str, object] = {"type": excerpt(words.kind)} if words.kind else {}
-        if code == "RateLimited" and _OVERLOADED.search(words.all):
-            details["overloaded"] = True
+        if code in ("RateLimited", "QuotaExceeded"):
+            details.update(_limit(code, words))
         if trace_id:
             details["traceId"] = excerpt(trace_id)
         return error_info(
@@ -88,76 +136,95 @@ class ProviderErrors:
             )
         )
 
+    def _judge(self, status: int, words: ErrorWords, model: str) -> tuple[str, str]:
+        """The code of our table, and what to say before the host's words."""
+        said = words.all
+        if _FILTERED.search(said) and status in (0, 400, 403):
+            return (
+                "ContentFiltered",
+                "The provider refused this text as risky: change it and ask again",
+            )
+        if _OVERFLOW.search(said) and status in (0, 400, 413, 422):
+            return "ContextOverflow", (
+                "The conversation is longer than the model can read: start a new session, "
+                "or go on from an earlier message"
+            )
+        if status == 402 or (_QUOTA.search(said) and status in (0, 400, 403, 429)):
+            return (
+                "QuotaExceeded",
+                "The account is empty: recharge it with the provider, then go on",
+            )
+        unknown_model = _UNKNOWN_MODEL.search(said) and status in (0, 400, 403, 404)
+        if unknown_model or "resource_not_found" in said:
+            return "ModelNotFound", (
+                f"{self.host} does not serve the model {model} to this key: choose another model"
+            )
+        if status == 401 or re.search(r"invalid_authentication|incorrect_api_key", said):
+            return "AuthRequired", self._wrong_key()
+        if "tool_use_failed" in words.kind:
+            return "IncompleteAnswer", "The model wrote a tool call that cannot be read: ask again"
+        kind = limit_kind(said)
+        if status == 429 or "rate_limit" in words.kind or kind == "overload":
+            return "RateLimited", _SLOW_DOWN[kind]
+        return self._by_status(status)
+
+    def _by_status(self, status: int) -> tuple[str, str]:
+        if 300 <= status < 400:
+            return "ConfigInvalid", (
+                f"{self.host} sends requests on to another address, which is not followed: "
+                f"set {self.url_name} to the final address"
+            )
+        if status == 404:
+            return "ConfigInvalid", (
+                f"{self.host} has no chat API at this address: check {self.url_name}, "
+                "it usually ends in /v1"
+            )
+        if status == 413:
+            return (
+                "TooLarge",
+                "The request is too large for the provider: send fewer or smaller files",
+            )
+        if status == 403:
+            return (
+                "Provider",
+                f"{self.host} does not allow this to the key: check its rights and region",
+            )
+        if status and status < 499 and status not in (408, 409, 425):
+            return "Provider", f"{self.host} did not accept the request"
+        return "Provider", f"{self.host} has trouble answering: try again in a while"
+
+    def _wrong_key(self) -> str:
+        hint = "check that it is complete and belongs to this host"
+        if self.console:
+            hint += f"; its keys are made at {self.console}"
+        if self.sibling:
+            hint = (
+                f"use a key from {self.console}, or set {self.url_name} to {self.sibling} "
+                "if the key is from there; keys of the two hosts are not interchangeable"
+            )
+        return f"{self.host} did not accept the API key in {self.key_name}: {hint}"
+
+
+def _limit(code: str, words: ErrorWords) -> dict[str, object]:
+    """Which of the limits it is, and what the host said of it."""
+    if code == "QuotaExceeded":
+        return {"limit": "quota"}
+    told = limits_in(words.message)
+    found: dict[str, object] = {"limit": limit_kind(words.all)}
+    if told.at_once is not None:
+        found["atOnce"] = told.at_once
+    if told.per_minute is not None:
+        found["perMinute"] = told.per_minute
+    return found
+
 
 def _retryable(code: str, status: int, words: ErrorWords) -> bool | None:
     """Whether the same request may succeed later; None: as the table of codes says."""
     if code == "RateLimited":
-        return not _PER_DAY.search(words.all)
+        return limit_kind(words.all) != "day"
     if code != "Provider":
         return None
     if not status:
         # Without a status only the host's word for a client's mistake tells the two apart.
         return "invalid_request" not in words.kind
     return status in (408, 409, 425) or status >= 499
-
-
-def _judge(status: int, words: ErrorWords, host: str, model: str) -> tuple[str, str]:
-    """The code of our table, and what to say before the host's words."""
-    said = words.all
-    if _FILTERED.search(said) and status in (0, 400, 403):
-        return "ContentFiltered", "The provider refused this text as risky: change it and ask again"
-    if _OVERFLOW.search(said) and status in (0, 400, 413, 422):
-        return "ContextOverflow", (
-            "The conversation is longer than the model can read: start a new session, "
-            "or go on from an earlier message"
-        )
-    if status == 402 or (_QUOTA.search(said) and status in (0, 400, 403, 429)):
-        return "QuotaExceeded", "The account is empty: recharge it with the provider, then go on"
-    unknown_model = _UNKNOWN_MODEL.search(said) and status in (0, 400, 403, 404)
-    if unknown_model or "resource_not_found" in said:
-        return "ModelNotFound", (
-            f"{host} does not serve the model {model} to this key: choose another model"
-        )
-    if status == 401 or re.search(r"invalid_authentication|incorrect_api_key", said):
-        return "AuthRequired", _wrong_key(host)
-    if status == 429 or "rate_limit" in words.kind or _OVERLOADED.search(said):
-        return "RateLimited", _slow_down(words)
-    return _by_status(status, host)
-
-
-def _by_status(status: int, host: str) -> tuple[str, str]:
-    if 300 <= status < 400:
-        return "ConfigInvalid", (
-            f"{host} sends requests on to another address, which is not followed: "
-            "set KIMI_BASE_URL to the final address"
-        )
-    if status == 404:
-        return "ConfigInvalid", (
-            f"{host} has no chat API at this address: check KIMI_BASE_URL, it usually ends in /v1"
-        )
-    if status == 413:
-        return "TooLarge", "The request is too large for the provider: send fewer or smaller files"
-    if status == 403:
-        return "Provider", f"{host} does not allow this to the key: check its rights and region"
-    if status and status < 499 and status not in (408, 409, 425):
-        return "Provider", f"{host} did not accept the request"
-    return "Provider", f"{host} has trouble answering: try again in a while"
-
-
-def _wrong_key(host: str) -> str:
-    known = KNOWN_HOSTS.get(host)
-    hint = "check that it is complete and belongs to this host"
-    if known is not None:
-        hint = (
-            f"use a key from {known.console}, or set KIMI_BASE_URL to {known.sibling} if the key "
-            "is from there; keys of the .cn and .ai hosts are not interchangeable"
-        )
-    return f"{host} did not accept the API key in KIMI_API_KEY: {hint}"
-
-
-def _slow_down(words: ErrorWords) -> str:
-    if _PER_DAY.search(words.all):
-        return "The account's limit for today is used up: go on tomorrow, or raise its tier"
-    if _OVERLOADED.search(words.all):
-        return "The provider is overloaded: try again in a while, or choose another model"
-    return "The provider's rate limit is reached: wait a little, then ask again"

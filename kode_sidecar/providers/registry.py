@@ -1,9 +1,11 @@
-"""Which model ids stand behind a name, and which of them a host still serves."""
+"""Which models of which providers stand behind a name, and which of them a host still serves."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from kode_sidecar.providers.profiles import KNOWN_MODELS, LOGICAL_MODELS, ModelProfile
+from kode_sidecar.providers.builtin_providers import LOGICAL_MODELS
+from kode_sidecar.providers.profiles import ModelProfile
+from kode_sidecar.providers.provider_config import ProviderConfig
 
 
 class RetiredModels(Protocol):
@@ -33,30 +35,45 @@ class SessionRetiredModels:
         self._ids[host] = self.ids(host) | {model_id}
 
 
-def profile_of(model_id: str) -> ModelProfile:
-    """The profile of a provider's own id; a careful guess where the id is unknown.
+class Target(NamedTuple):
+    """A model of a provider."""
 
-    Every current Kimi model thinks and pins its sampling; other vendors must never get
-    reasoning back, and none minds a missing temperature.
-    """
-    known = KNOWN_MODELS.get(model_id)
-    if known is not None:
-        return known
-    is_kimi = model_id.rpartition("/")[2].startswith("kimi-")
-    return ModelProfile(model_id, thinking="optional" if is_kimi else "never")
+    config: ProviderConfig
+    model: ModelProfile
 
 
-def candidates(
-    model: str,
-    retired: frozenset[str],
-    logical_models: Mapping[str, Sequence[str]] = LOGICAL_MODELS,
-) -> list[ModelProfile]:
-    """The models to try for a name, in order. An id that is no logical name stands for itself.
+class Registry:
+    """The providers side by side. The first one is meant where a name does not say which."""
 
-    Retired ids are passed over, unless nothing else is left: a host may have them again.
-    """
-    ids = logical_models.get(model)
-    if ids is None:
-        return [profile_of(model)]
-    served = [model_id for model_id in ids if model_id not in retired]
-    return [profile_of(model_id) for model_id in served or ids]
+    def __init__(
+        self,
+        providers: Sequence[ProviderConfig],
+        logical_models: Mapping[str, Sequence[str]] = LOGICAL_MODELS,
+    ) -> None:
+        self.providers = {config.name: config for config in providers}
+        self.logical_models = logical_models
+        self._default = providers[0]
+
+    def targets(self, name: str) -> list[Target]:
+        """What to try for a name, in order.
+
+        A logical name stands for its list; of that, models whose provider has no key are passed
+        over unless nothing is left. Any other name stands for itself: `provider/id`, or an id of
+        the provider that lists it, or else of the default one.
+        """
+        targets = self.listed(name)
+        ready = [target for target in targets if target.config.missing() is None]
+        return ready or targets
+
+    def listed(self, name: str) -> list[Target]:
+        """All that stand behind a name, whether they can be asked or not."""
+        return [self._target(one) for one in self.logical_models.get(name, (name,))]
+
+    def _target(self, name: str) -> Target:
+        provider, slash, model_id = name.partition("/")
+        if slash and model_id and (config := self.providers.get(provider)):
+            return Target(config, config.profile.model(model_id))
+        for config in (self._default, *self.providers.values()):
+            if config.profile.listed(name):
+                return Target(config, config.profile.model(name))
+        return Target(self._default, self._default.profile.model(name))

@@ -17,7 +17,7 @@ class ScriptedModel:
         self._scripts = list(scripts)
         self.requests: list[ModelRequest] = []
 
-    def missing(self) -> ErrorInfo | None:
+    def missing(self, model: str) -> ErrorInfo | None:  # noqa: ARG002 - the protocol's
         """Nothing is ever missing."""
         return None
 

@@ -68,6 +68,8 @@ class SseDecoder:
             # Nearly every event is one line; all others take the long way.
             if event.startswith(b"data: ") and b"\n" not in event:
                 found.append(event[6:])
+            elif b"data" not in event:  # a keep-alive
+                continue
             elif data := _data_lines(event):
                 found.append(data)
         return found

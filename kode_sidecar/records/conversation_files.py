@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import msgspec
+from msgspec import UNSET
 
 from kode_sidecar.domain.message import Message
 from kode_sidecar.errors import KodeError
@@ -64,10 +65,13 @@ class ConversationFiles:
         return self._meta
 
     def append(self, message: Message) -> None:
-        """Write a message with one write and bump `updated_at`. Raises KodeError `Storage`."""
+        """Write a message with one write and bump `updated_at`; it is the head.
+
+        Raises KodeError `Storage`.
+        """
         self._messages.append(encode_message(message))
         updated = max(self._meta.updated_at, message.created_at)
-        self._write_meta(msgspec.structs.replace(self._meta, updated_at=updated))
+        self._write_meta(msgspec.structs.replace(self._meta, updated_at=updated, head=UNSET))
 
     def rename(self, title: str) -> None:
         """Give the conversation a title."""

@@ -15,12 +15,22 @@ _USUAL_BYTES = 16 * 1024
 _READ = os.O_RDONLY | getattr(os, "O_BINARY", 0)
 
 
+class HeadMark(Struct, frozen=True):
+    """Where the head was moved to; None: before the first message.
+
+    It holds until a message is written after `newest`: then that one is the head.
+    """
+
+    id: str | None
+    newest: str | None
+
+
 class ConversationMeta(Struct, frozen=True, kw_only=True):
     """What `meta.json` says; snake_case on disk.
 
     `agent_type` names an agent; times are RFC 3339 in UTC, `updated_at` that of the newest
     message. `meta` is the user's own and holds `projectRoot` and `roots`. `mode` and `model` are
-    there when the user chose them for this session.
+    there when the user chose them for this session, `head` when it is not the newest message.
     """
 
     id: str
@@ -31,6 +41,7 @@ class ConversationMeta(Struct, frozen=True, kw_only=True):
     meta: dict[str, Any] = field(default_factory=dict[str, Any])
     mode: str | UnsetType = UNSET
     model: str | UnsetType = UNSET
+    head: HeadMark | UnsetType = UNSET
 
 
 _decode = msgspec.json.Decoder(ConversationMeta).decode

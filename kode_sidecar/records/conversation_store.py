@@ -5,6 +5,7 @@ import re
 import shutil
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -14,14 +15,16 @@ import msgspec
 from kode_sidecar.domain.conversation import Conversation
 from kode_sidecar.domain.message import Message
 from kode_sidecar.errors import KodeError
+from kode_sidecar.records.artifacts import read_artifact
 from kode_sidecar.records.conversation_files import JOURNAL_FILE, MESSAGES_FILE, ConversationFiles
-from kode_sidecar.records.conversation_meta import META_FILE, ConversationMeta, read_meta
+from kode_sidecar.records.conversation_meta import META_FILE, ConversationMeta, HeadMark, read_meta
 from kode_sidecar.records.journal import StoredEvent, read_events
 from kode_sidecar.records.jsonl import DiskCounter, LineProblem, read_records
 from kode_sidecar.records.message_record import decode_message
 from kode_sidecar.records.quarantine import open_lines
 from kode_sidecar.records.saver import Saver, Syncable
 from kode_sidecar.records.session_lock import SessionLock
+from kode_sidecar.records.spending import Spent, read_spending
 from kode_sidecar.records.storage_error import not_read, not_saved
 from kode_sidecar.records.text_search import says
 from kode_sidecar.records.whole_file import sync_folder
@@ -40,8 +43,13 @@ class StoredConversation:
     problems: Sequence[LineProblem] = ()
 
     def tree(self) -> Conversation:
-        """The messages as a tree."""
-        return Conversation(self.messages)
+        """The messages as a tree, its head where it was left."""
+        conversation = Conversation(self.messages)
+        mark = self.meta.head
+        if isinstance(mark, HeadMark) and mark.newest == conversation.newest:
+            with suppress(KodeError):  # the line of that message was damaged
+                conversation.set_head(mark.id)
+        return conversation
 
 
 @dataclass(frozen=True)
@@ -113,10 +121,26 @@ class ConversationStore(Protocol):
         """
         ...
 
+    def spending(self, conversation_id: str) -> Sequence[Spent]:
+        """What its answers used, oldest first; blocks while it reads.
+
+        Raises KodeError `SessionNotFound`.
+        """
+        ...
+
     def load_events(self, conversation_id: str) -> Sequence[StoredEvent]:
         """The readable events of its journal; blocks while it reads.
 
         Raises KodeError `SessionNotFound`.
+        """
+        ...
+
+    def read_artifact(
+        self, conversation_id: str, artifact_id: str, offset: int, length: int
+    ) -> tuple[int, bytes] | None:
+        """The size of an artifact and the bytes from `offset` on; None if there is none.
+
+        Blocks while it reads. Raises KodeError `SessionNotFound`.
         """
         ...
 
@@ -199,9 +223,21 @@ class FileConversationStore:
         messages, problems = read_records(folder / MESSAGES_FILE, decode_message)
         return _stored(conversation_id, read_meta(folder), messages, problems)
 
+    def spending(self, conversation_id: str) -> Sequence[Spent]:
+        """As `ConversationStore.spending` says."""
+        if not self.exists(conversation_id):
+            raise _not_found(conversation_id)
+        return read_spending(self._path(conversation_id) / MESSAGES_FILE)
+
     def load_events(self, conversation_id: str) -> Sequence[StoredEvent]:
         """As `ConversationStore.load_events` says."""
         return read_events(self._path(conversation_id) / JOURNAL_FILE)[0]
+
+    def read_artifact(
+        self, conversation_id: str, artifact_id: str, offset: int, length: int
+    ) -> tuple[int, bytes] | None:
+        """As `ConversationStore.read_artifact` says."""
+        return read_artifact(self._path(conversation_id), artifact_id, offset, length)
 
     def head(self, conversation_id: str) -> ConversationMeta:
         """As `ConversationStore.head` says."""

@@ -216,4 +216,5 @@ def _tokens(usage: Usage | None) -> dict[str, int] | None:
         "output": usage.output_tokens,
         "total": usage.total_tokens,
         "cached": usage.cached_tokens,
+        "reasoning": usage.reasoning_tokens,
     }

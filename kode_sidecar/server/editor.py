@@ -39,7 +39,7 @@ class ClientProfile:
     @property
     def permission_requests(self) -> bool:
         """Does it answer `kode/permission/request`?"""
-        return "permission" in self._kode
+        return self._kode.get("permission") is not None
 
     @property
     def work_done_progress(self) -> bool:

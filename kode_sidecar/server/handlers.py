@@ -9,6 +9,7 @@ from kode_sidecar.main_session import (
     SessionCopies,
     SessionRegistry,
     StoredMessages,
+    UsageReport,
 )
 from kode_sidecar.protocol.attach import (
     SessionAttachParams,
@@ -24,6 +25,7 @@ from kode_sidecar.protocol.change_set import (
     DecideParams,
     DecideResult,
 )
+from kode_sidecar.protocol.context import ContextInspectParams, ContextInspectResult
 from kode_sidecar.protocol.documents import (
     DidChangeParams,
     DidCloseParams,
@@ -51,12 +53,14 @@ from kode_sidecar.protocol.session_records import (
     SessionRef,
     SessionUpdateParams,
 )
+from kode_sidecar.protocol.tree import TreeGetParams, TreeGetResult, TreeSetHeadParams
 from kode_sidecar.protocol.turn import (
     TurnCancelParams,
     TurnCancelResult,
     TurnStartParams,
     TurnSteerParams,
 )
+from kode_sidecar.protocol.usage import UsageGetParams, UsageGetResult
 from kode_sidecar.server.connection import Connection, Reply
 from kode_sidecar.workspace.documents import Documents
 
@@ -88,6 +92,7 @@ class Handlers:
         messages: StoredMessages,
         attachments: SessionAttachments,
         copies: SessionCopies,
+        usage: UsageReport,
         documents: Documents,
         services: Services,
     ) -> None:
@@ -96,6 +101,7 @@ class Handlers:
         self._messages = messages
         self._attachments = attachments
         self._copies = copies
+        self._usage = usage
         self._documents = documents
         self._services = services
 
@@ -116,6 +122,11 @@ class Handlers:
             "kode/turn/steer": self._turn_steer,
             "kode/message/list": self._message_list,
             "kode/blob/read": self._blob_read,
+            "kode/tree/get": self._tree_get,
+            "kode/tree/setHead": self._tree_set_head,
+            "kode/context/inspect": self._context_inspect,
+            "kode/context/compact": self._context_compact,
+            "kode/usage/get": self._usage_get,
             "kode/changeSet/get": self._change_set_get,
             "kode/changeSet/decide": self._change_set_decide,
             "kode/models/list": self._models_list,
@@ -192,6 +203,25 @@ class Handlers:
 
     async def _blob_read(self, params: BlobReadParams) -> BlobReadResult:
         return await self._messages.read_blob(params)
+
+    async def _tree_get(self, params: TreeGetParams) -> TreeGetResult:
+        return await self._messages.tree(params)
+
+    async def _tree_set_head(self, params: TreeSetHeadParams) -> Reply:
+        release = await self._catalog.set_head(params)
+        return Reply(Empty(), after=release)
+
+    async def _context_inspect(self, params: ContextInspectParams) -> ContextInspectResult:
+        session = await self._sessions.get(params.session_id)
+        return await session.inspect(params)
+
+    async def _context_compact(self, params: SessionRef) -> Reply:
+        session = await self._sessions.get(params.session_id)
+        result, release = await session.compact()
+        return Reply(result, after=release)
+
+    async def _usage_get(self, params: UsageGetParams) -> UsageGetResult:
+        return await self._usage.get(params)
 
     def _change_set_get(self, params: ChangeSetRef) -> ChangeSetView:
         return self._sessions.change_sets_of(params.change_set_id).get(params.change_set_id)

@@ -33,6 +33,7 @@ class _Draft:
         self.values: dict[str, object] = {}
         self.sources: dict[str, str] = {}
         self.problems: list[str] = []
+        self.variables: dict[str, str] = {}
 
     def put(self, name: str, raw: object, source: str, *, is_text: bool = False) -> None:
         """Check one raw value and lay it over what is there."""
@@ -44,6 +45,7 @@ class _Draft:
 
     def put_environment(self, environ: Mapping[str, str], source: str) -> None:
         """Lay variables over what is there; an empty one counts as unset."""
+        self.variables |= {name: text for name, text in environ.items() if text.strip()}
         for name, variables in ENV_NAMES.items():
             for variable in variables:
                 if text := environ.get(variable, "").strip():
@@ -72,6 +74,7 @@ def load_settings(
         settings=msgspec.convert(draft.values, Settings),
         sources=draft.sources,
         problems=tuple(draft.problems),
+        variables=draft.variables,
     )
     return with_editor(loaded, editor or {})
 
@@ -100,14 +103,21 @@ def with_editor(
         elif (user_name := _user_only(name)) is not None:
             raise KodeError(
                 "ConfigInvalid",
-                f"an editor may not set `{name}`: set {ENV_NAMES[user_name][0]} in the"
-                f" environment, or `{user_name}` in your own config.yaml",
+                f"an editor may not set `{name}`: set {_where(user_name)}",
             )
     return LoadedSettings(
         settings=replace(loaded.settings, **draft.values),
         sources={**loaded.sources, **draft.sources},
         problems=(*loaded.problems, *draft.problems),
+        variables=loaded.variables,
     )
+
+
+def _where(name: str) -> str:
+    """Where the user sets what an editor may not."""
+    in_file = f"`{name}` in your own config.yaml"
+    variables = ENV_NAMES[name]
+    return f"{variables[0]} in the environment, or {in_file}" if variables else in_file
 
 
 def _user_only(name: str) -> str | None:

@@ -1,11 +1,11 @@
 """What can be set, under which names, and what a sound value is."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 from msgspec.structs import fields
 
 from kode_sidecar.errors import KodeError
@@ -21,8 +21,11 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Every setting. Times are seconds, folders absolute.
 
     `proxy` is used only when given here: the system's proxies are ignored. `window_messages`
-    is how many stored messages the model gets. `permission_timeout` is how long a question to
-    the user stays open; no answer means no. `file_encoding` reads files that are not UTF-8.
+    is how many stored messages the model gets, `context_window` how many tokens it reads, for
+    models nobody knows. `permission_timeout` is how long a question to
+    the user stays open; no answer means no. `providers` and `logical_models` are kept as they
+    were written: `providers.user_providers` reads them. `http_retry_budget` is how long after the
+    first attempt another one may begin. `file_encoding` reads files that are not UTF-8.
     `log_redact_content` keeps only the first `log_redact_chars` characters of prompts and
     replies in the log. `trusted` is the editor's word on the workspace, in the handshake only.
     """
@@ -38,10 +41,15 @@ class Settings(Struct, frozen=True, kw_only=True):
     temperature: Annotated[float, Meta(ge=0, le=2)] = 0.3
     top_p: Annotated[float, Meta(gt=0, le=1)] = 0.95
     max_tokens: Annotated[int, Meta(ge=1)] | None = None
+    context_window: Annotated[int, Meta(ge=2_000)] | None = None
+    providers: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    logical_models: Mapping[str, Any] = field(default_factory=dict[str, Any])
     http_timeout_connect: Seconds = 10.0
     http_timeout_first_byte: Seconds = 60.0
     http_timeout_idle: Seconds = 120.0
     http_timeout_write: Seconds = 30.0
+    http_retry_budget: Seconds = 300.0
+    http_silence_told: Seconds = 10.0
     permission_timeout: Seconds = 300.0
     file_encoding: str | None = None
     storage_root: Path
@@ -59,12 +67,31 @@ class LoadedSettings(Struct, frozen=True, kw_only=True):
     """Settings, the source of each by name, and what was wrong with the sources.
 
     A wrong value is left out, so with problems `settings` may not be what the user meant
-    (another host, say): call `require_valid` before acting on them for the user.
+    (another host, say): call `require_valid` before acting on them for the user. `variables` are
+    the user's `.env` and the environment over it, for keys that `providers` names.
     """
 
     settings: Settings
     sources: Mapping[str, str]
     problems: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def __repr__(self) -> str:
+        """Without values: a key must not reach a log by way of a repr."""
+        return "LoadedSettings(...)"
+
+    def key(self, variables: Sequence[str]) -> str:
+        """The key in the first of these variables that is set; empty when none is.
+
+        Raises KodeError `ConfigInvalid` for what can be no key.
+        """
+        for name in variables:
+            if text := self.variables.get(name, "").strip():
+                try:
+                    return checks.api_key(text)
+                except ValueError as error:
+                    raise KodeError("ConfigInvalid", f"`{name}`: {error}") from None
+        return ""
 
     def require_valid(self) -> None:
         """Raises KodeError `ConfigInvalid` naming every problem."""
@@ -81,9 +108,11 @@ _OWN_ENV_NAMES = {
     "base_url": ("KIMI_BASE_URL",),
     "storage_root": ("KODE_HOME",),
     "log_redact_content": ("AGENT_LOG_REDACT_CONTENT",),
+    "providers": (),
+    "logical_models": (),
 }
 ENV_NAMES = {name: _OWN_ENV_NAMES.get(name, (f"KODE_{name.upper()}",)) for name in NAMES}
-"""The environment variables of each setting."""
+"""The environment variables of each setting; none for what only `config.yaml` can hold."""
 
 EDITOR_NAMES = {
     "mode": "mode",
@@ -135,5 +164,8 @@ def describe(loaded: LoadedSettings) -> list[tuple[str, object, str]]:
             value = checks.masked_proxy(loaded.settings.proxy)
         elif isinstance(value, Path):
             value = str(value)
+        elif name in ("providers", "logical_models"):
+            # Their contents may be anything; what matters of them the checks tell.
+            value = ", ".join(getattr(loaded.settings, name))
         rows.append((name, value, loaded.sources.get(name, "default")))
     return rows

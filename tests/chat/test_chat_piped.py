@@ -111,10 +111,11 @@ async def test_without_a_key_it_says_what_to_set(project: Path) -> None:
 
 
 async def test_a_failed_turn_is_told_and_ends_with_1(project: Path) -> None:
-    wrong = failure(400, "invalid_request_error", "no")
+    wrong = failure(400, "invalid_request_error", "no such thing")
     done = await piped(project, "hello\n", [wrong])
     assert done.code == 1
     assert "turn ended: error" in done.out
+    assert done.out.count("no such thing") == 1
 
 
 async def test_a_root_that_is_none(tmp_path: Path) -> None:

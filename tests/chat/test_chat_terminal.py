@@ -1,5 +1,9 @@
 """The chat at a terminal: keys, colours, questions, Ctrl-C."""
 
+import asyncio
+import os
+import re
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -8,6 +12,8 @@ import pytest
 
 from tests.support.chat_program import CTRL_C, CTRL_D, at_terminal
 from tests.support.model_script import answer, hold, text, tool_call
+from tests.support.processes import children, gone
+from tests.support.sidecar import HANG_SECONDS
 
 pytestmark = [
     pytest.mark.program,
@@ -164,3 +170,85 @@ async def test_two_ctrl_c_leave_a_running_turn(project: Path) -> None:
         await screen.until("cancelling")
         screen.type(CTRL_C)
         assert await screen.left() == 130
+
+
+async def test_two_ctrl_c_leave_a_sidecar_that_does_not_answer(project: Path) -> None:
+    async with at_terminal(project, []) as screen:
+        (child,) = children(screen.pid)
+        os.kill(child, signal.SIGSTOP)
+        screen.type("go\n")
+        await screen.until("go\n")
+        screen.type(CTRL_C)
+        await screen.until("Ctrl-C once more")
+        screen.type(CTRL_C)
+        assert await screen.left() == 130
+        assert gone(child)
+
+
+async def test_ctrl_c_while_the_models_are_asked_for(project: Path) -> None:
+    asked = asyncio.Semaphore(0)
+
+    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readline()
+        asked.release()
+        await reader.read()
+        writer.close()
+
+    silent = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
+    port = silent.sockets[0].getsockname()[1]
+    url = f"http://127.0.0.1:{port}/v1"
+    async with silent, at_terminal(project, [], KIMI_BASE_URL=url) as screen:
+        screen.type("/model\n")
+        await asyncio.wait_for(asked.acquire(), HANG_SECONDS)
+        screen.type(CTRL_C)
+        await screen.until("Ctrl-C once more")
+        await screen.until(PROMPT)
+        screen.type("/mode\n")
+        await screen.until("mode: review")
+        screen.type(CTRL_D)
+        assert await screen.left() == 0
+
+
+async def test_keys_that_are_no_text_are_left_out(project: Path) -> None:
+    """Ctrl-Space, which some input methods take, arrives as a NUL."""
+    async with at_terminal(project, [answer(text("seen"))]) as screen:
+        screen.type("a\x1b[A\x1b[1;5Db\x00\x1bOPc 茶\x07\n")
+        await screen.until("seen")
+        assert screen.model.chats[0].body["messages"][-1]["content"] == "abc 茶"
+        await screen.until(PROMPT)
+
+
+async def test_a_late_answer_to_one_question_is_none_to_the_next(project: Path) -> None:
+    risky = propose(".vscode/tasks.json", ("[]", "[1]"))
+    both = [answer(risky, THREE), answer(hold("gate"), text("Done."))]
+    timeout = {"KODE_PERMISSION_TIMEOUT": "0.5"}
+    async with at_terminal(project, both, **timeout) as screen:
+        screen.type("edit it\n")
+        await screen.until("anything else = no: ")
+        await screen.model.reached("gate")  # the question has timed out
+        screen.type("a\n")
+        await screen.until("a\n")
+        screen.model.release("gate")
+        await screen.until(ASKED)
+        screen.type("r\n")
+        await screen.until("applied: 0 · rejected: 3")
+        assert (project / "a.txt").read_bytes() == TEXT.encode()
+
+
+async def test_the_end_of_input_at_a_question_decides_nothing(project: Path) -> None:
+    async with at_terminal(project, [answer(THREE), answer(text("Done."))]) as screen:
+        screen.type("edit it\n")
+        await screen.until(ASKED)
+        screen.type("y\n")
+        await screen.until(ASKED)
+        screen.type(CTRL_C)
+        shown = await screen.until("2 hunk(s) wait")
+        assert "^C\n" in re.sub(r"\x1b\[\d*m", "", shown)  # what follows is below the question
+        assert (project / "a.txt").read_bytes() == TEXT.replace("two", "TWO").encode()
+        await screen.until(PROMPT)
+        screen.type("/review\n")
+        await screen.until(ASKED)
+        screen.type(CTRL_D)
+        await screen.until("2 hunk(s) wait")
+        assert await screen.left() == 0
+        assert (project / "a.txt").read_bytes() == TEXT.replace("two", "TWO").encode()

@@ -239,14 +239,14 @@ def test_the_window_never_tears_a_call_from_its_results() -> None:  # A5
 
 def test_a_request_holds_the_window_and_the_turn() -> None:  # A5
     window = [said("user", "old"), said("assistant", "answer")]
-    context = PromptContext(session_id="s", model="ide-chat", system="be good", window=window)
+    context = PromptContext(session_id="s", model="ide-chat", system="be good")
     spec = ToolSpec("read_file", "", {})
     prompt = said("user", "new")
-    first = context.request([prompt], [spec], "auto")
+    first = context.request([*window, prompt], [spec], "auto")
     assert first.messages == [*window, prompt]
     assert (first.model, first.system, first.cache_key) == ("ide-chat", "be good", "s")
     assert (first.tools, first.tool_choice) == ([spec], "auto")
-    step = [prompt, said("assistant", call("a")), said("tool", result("a"))]
+    step = [*window, prompt, said("assistant", call("a")), said("tool", result("a"))]
     second = replace(context, temperature=None).request(step, [spec], "none")
     assert second.messages[: len(first.messages)] == first.messages
     assert (second.tools, second.tool_choice, second.temperature) == ([spec], "none", None)

@@ -134,7 +134,9 @@ def check_files(folder: Path) -> None:
 async def play_with_fault(runner: Runner, at: int, kind: str) -> None:
     home = runner.home()
     played = await runner.play(home, at=at, kind=kind, prompts=PROMPTS)
-    assert played["exit"] == (9 if kind in ("kill", "torn") else 0), played
+    # What is written late is written once or twice: the last numbers may not come up.
+    met = at <= (facts(played, "operations") or [at])[0]
+    assert played["exit"] == (9 if met and kind in ("kill", "torn") else 0), played
     created = facts(played, "created")
     if not created:  # nobody was told of it: it is not there, or has nothing in it
         return

@@ -13,6 +13,7 @@ ROWS = (
     ("app", "ide_chat"),
     ("agent",),
     ("doctor",),
+    ("provider_setup",),
     ("server",),
     ("main_session",),
     ("tools",),
@@ -31,7 +32,7 @@ SEES_ONLY = {
 }
 # Who may see these at all; everybody above where nothing is said.
 SEEN_ONLY_BY = {
-    "settings": {"agent", "app", "cli", "doctor", "ide_chat"},
+    "settings": {"agent", "app", "cli", "doctor", "ide_chat", "provider_setup"},
     "client": {"demo", "chat"},
     "front_door": {"__main__", "app", "server"},
 }
@@ -58,6 +59,7 @@ FIRST_LOADED = {
     "front_door",
     "protocol",
     "protocol.handshake",
+    "protocol.initialize_check",
     "protocol.json_rpc",
     "protocol.schema_hash",
 }
@@ -66,6 +68,8 @@ SANS_IO = {
     "providers.sse",
     "providers.openai_chat",
     "providers.kimi",
+    "providers.anthropic_messages",
+    "providers.anthropic_request",
     "kernel.message_assembler",
     "kernel.turn_limits",
 }

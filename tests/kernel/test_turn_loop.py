@@ -2,6 +2,7 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
 from kode_sidecar.domain.agent_event import BlockCompleted, BlockDelta, MessageCompleted
@@ -9,17 +10,20 @@ from kode_sidecar.domain.error_info import failure
 from kode_sidecar.domain.message import TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from kode_sidecar.domain.model_event import (
     AttemptDropped,
+    ModelEvent,
     ResponseFailed,
     ResponseFinished,
     ResponseStarted,
     TextDelta,
     ThinkingDelta,
+    ThinkingSigned,
     ToolUseDelta,
     ToolUseStarted,
 )
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import Incoming, TurnLimits
 from tests.support.turn_world import (
+    Batches,
     MemoryContext,
     Recorder,
     ScriptedModel,
@@ -194,9 +198,11 @@ async def test_large_output_becomes_an_artifact_with_a_stated_cut() -> None:  # 
         limits=limits,
         artifacts=artifacts,
     )
-    text = context.messages[2].content[0].content[0].text
+    result = context.messages[2].content[0]
+    text = result.content[0].text
     assert text.startswith("x" * 50 + "\n[cut after 50 of 200 characters")
-    assert "artifact-1" in text
+    assert result.artifact.ref == "s.artifact-1"
+    assert "s.artifact-1" in text
     assert artifacts == ["x" * 200]
 
 
@@ -302,3 +308,79 @@ async def _run_cancelled(model: ScriptedModel, at: int | None) -> Recorder:
         assert at is not None
     assert_valid_history(context.messages)
     return emit
+
+
+def paused() -> list[list[ModelEvent]]:
+    return [
+        [ResponseStarted("r", "m"), TextDelta("half"), ResponseFinished("paused", "pause_turn")]
+    ]
+
+
+async def test_a_host_that_pauses_is_asked_to_go_on() -> None:
+    model, context = ScriptedModel(paused(), says(" done")), MemoryContext()
+    end = await turn(model, context=context, emit=Recorder())
+    assert end.stop_reason == "end_turn"
+    assert [message.role for message in context.messages] == ["user", "assistant", "assistant"]
+    assert model.requests[1].messages[-1].content[0].text == "half"
+
+
+async def test_a_host_that_pauses_for_ever_is_stopped_by_the_limit() -> None:  # A15
+    model = ScriptedModel(*[paused() for _ in range(9)])
+    limits = TurnLimits(max_tool_rounds=2, limit_instruction="Sum up.")
+    end = await turn(model, context=MemoryContext(), emit=Recorder(), limits=limits)
+    assert end.stop_reason == "max_tool_rounds"
+    assert len(model.requests) == 3
+
+
+async def test_sealed_thinking_becomes_blocks_of_its_own() -> None:  # C2
+    answer = [
+        [ResponseStarted("r", "m", "anthropic"), ThinkingDelta("a"), ThinkingSigned("s1")],
+        [ThinkingDelta(""), ThinkingSigned("s2"), ThinkingSigned("hidden", redacted=True)],
+        [ThinkingDelta("b"), TextDelta("done"), ResponseFinished("stop")],
+    ]
+    context, emit = MemoryContext(), Recorder()
+    await turn(ScriptedModel(answer), context=context, emit=emit)
+    message = context.messages[-1]
+    assert message.provider == "anthropic"
+    assert [msgspec.structs.replace(block, id="") for block in message.content] == [
+        ThinkingBlock(text="a", signature="s1"),
+        ThinkingBlock(text="", signature="s2"),
+        ThinkingBlock(text="", signature="hidden", redacted=True),
+        ThinkingBlock(text="b"),
+        TextBlock(text="done"),
+    ]
+    assert_block_order(emit.seen)
+
+
+def refuses(code: str) -> Batches:
+    return [[ResponseFailed(failure(code, "too long"))]]
+
+
+async def test_a_refused_question_is_asked_again_when_there_is_another_one() -> None:
+    model = ScriptedModel(refuses("ContextOverflow"), says("shorter"))
+    context, emit = MemoryContext(), Recorder()
+    context.recoveries = 1
+    end = await turn(model, context=context, emit=emit)
+    assert (end.stop_reason, end.error) == ("end_turn", None)
+    assert context.refusals == ["ContextOverflow"]
+    assert [message.role for message in context.messages] == ["user", "assistant"]
+    assert not context.messages[-1].is_api_error_message
+
+
+async def test_a_refused_question_without_another_one_is_told() -> None:
+    model = ScriptedModel(refuses("ContextOverflow"), refuses("ContextOverflow"))
+    context, emit = MemoryContext(), Recorder()
+    context.recoveries = 1
+    end = await turn(model, context=context, emit=emit)
+    assert end.error is not None
+    assert (end.stop_reason, end.error.code) == ("error", "ContextOverflow")
+    assert [message.is_api_error_message for message in context.messages] == [False, True]
+
+
+async def test_an_answer_that_began_is_never_asked_again() -> None:
+    batches = [*says("half")[:2], [ResponseFailed(failure("ContextOverflow", "cut"))]]
+    context, emit = MemoryContext(), Recorder()
+    context.recoveries = 1
+    end = await turn(ScriptedModel(batches), context=context, emit=emit)
+    assert end.stop_reason == "error"
+    assert context.refusals == []

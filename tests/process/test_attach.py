@@ -167,7 +167,7 @@ async def test_a_turn_whose_process_died_is_closed_as_interrupted(project: Path)
     async with sidecar([answer(text("ok"))], roots=[project]) as world:
         # who only reads sees it as it is
         read = await ask(world, "session/attach", sessionId=session.session_id, access="read")
-        assert read["seq"] == session.seq
+        assert read["seq"] == len(world.journal(session))
         fold = await world.watch.attach(session.session_id, session)
         turn = fold.turns[turn_id]
         assert (turn.stop_reason, turn.result["usage"]["totalTokens"]) == ("interrupted", 120)

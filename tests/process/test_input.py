@@ -296,9 +296,10 @@ async def test_keys_that_look_like_messages_are_just_data(project: Path) -> None
         command = {"command": "kode.doctor", "arguments": [trap], "params": trap}
         assert await world.client.request("workspace/executeCommand", command, HANG_SECONDS)
         session = await world.session(meta=trap)
-        turn = await world.turn(session, json.dumps(trap), meta=trap, options=trap)
+        told = {"koding": True, "kodingContext": json.dumps(trap)}
+        turn = await world.turn(session, json.dumps(trap), meta=trap, options=told)
         assert turn.stop_reason == "end_turn"
-        assert world.messages(session)[0]["meta"]["options"] == trap
+        assert world.messages(session)[1]["meta"]["options"] == told
 
 
 async def test_two_thousand_requests_get_two_thousand_answers(

@@ -97,6 +97,22 @@ async def test_a_client_that_refuses_or_never_answers_hears_nothing(project: Pat
             assert progress_values(world) == []
 
 
+async def test_a_token_that_is_agreed_to_after_the_turn_is_closed(project: Path) -> None:
+    over = asyncio.Event()
+
+    async def agree_late(_params: Any) -> None:
+        await over.wait()
+
+    async with sidecar([answer(text("quick"))], roots=[project]) as world:
+        world.client.handle(CREATE, agree_late)
+        session = await world.session()
+        turn_id = (await world.turn(session, "go")).id
+        assert told(world)[-1] == (turn_id, "turn.completed")
+        over.set()
+        await world.watch.until(lambda: (turn_id, "end") in told(world), HANG_SECONDS)
+        assert told(world)[-2:] == [(turn_id, "begin"), (turn_id, "end")]
+
+
 async def test_a_client_without_progress_is_not_asked(project: Path) -> None:
     capabilities: dict[str, Any] = {"capabilities": {"window": {}}}
     async with sidecar([answer(text("x"))], roots=[project], handshake=capabilities) as world:

@@ -297,20 +297,34 @@ async def test_models_are_listed_with_what_is_known_of_them(project: Path) -> No
         session = await world.session()
         await world.turn(session, "hi")
         listed = await ask(world, "models/list")
-        assert [model["id"] for model in listed["models"]] == ["kimi-k2.6", "kimi-k9"]
+        kimi = listed["providers"][0]
+        known, unknown, *rest = kimi["models"]
+        assert known == {
+            "name": "kimi/kimi-k2.6",
+            "offered": True,
+            "contextWindow": 262144,
+            "images": True,
+            "reasoning": True,
+            "price": {"input": 0.95, "cached": 0.16, "output": 4.0, "currency": "USD"},
+        }
+        assert (unknown["name"], unknown["contextWindow"]) == ("kimi/kimi-k9", 262144)
+        assert not any(model.get("offered") for model in rest)
+        others = {row["name"]: row["error"]["code"] for row in listed["providers"][1:]}
+        assert others == dict.fromkeys(("kimi-intl", "openai", "anthropic"), "AuthRequired")
         (logical,) = listed["logical"]
         assert (logical["name"], listed["default"]) == ("ide-chat", "ide-chat")
         assert logical["candidates"][:3] == [
-            {"id": "kimi-k2-turbo-preview", "retired": True, "offered": False},
-            {"id": "kimi-k2.6", "retired": False, "offered": True},
-            {"id": "kimi-k2.7-code", "retired": False, "offered": False},
+            {"name": "kimi/kimi-k2-turbo-preview", "retired": True, "offered": False},
+            {"name": "kimi/kimi-k2.6", "retired": False, "offered": True},
+            {"name": "kimi/kimi-k2.7-code", "retired": False, "offered": False},
         ]
         await world.model.__aexit__(None, None, None)
-        error = await refused(world, "models/list")
-        assert (error.code, error.data["details"]) == (-33011, {"reason": "Network"})
+        kimi = (await ask(world, "models/list"))["providers"][0]
+        assert (kimi["error"]["code"], kimi["error"]["retryable"]) == ("Network", True)
+        assert {model["name"] for model in kimi["models"]} >= {"kimi/kimi-k2.6", "kimi/kimi-k3"}
     async with sidecar(roots=[project], environment={"KIMI_API_KEY": None}) as world:
-        error = await refused(world, "models/list")
-        assert (error.code, "KIMI_API_KEY" in error.message) == (-33014, True)
+        error = (await ask(world, "models/list"))["providers"][0]["error"]
+        assert (error["code"], "KIMI_API_KEY" in error["message"]) == ("AuthRequired", True)
 
 
 async def test_the_schema_is_the_generated_one(project: Path) -> None:  # E1

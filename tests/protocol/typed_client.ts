@@ -69,8 +69,12 @@ export function words(event: Event): string {
       return blockWords(event.block);
     case "tool.progress":
       return event.message ?? event.toolUseId;
+    case "model.waiting":
+      return event.state === "silent" ? event.message : `${event.retryInMs} ms`;
     case "changeSet.updated":
       return (event.files ?? []).flatMap((file) => file.hunks.map((hunk) => hunk.state)).join();
+    case "context.compacted":
+      return `${event.droppedMessages} ${event.summaryMessageId}`;
     case "notice":
       return event.code;
     default:

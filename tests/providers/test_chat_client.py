@@ -18,6 +18,7 @@ from kode_sidecar.domain.model_event import (
     ResponseFailed,
     ResponseFinished,
     ResponseStarted,
+    RetryPlanned,
     TextDelta,
     ToolUseDelta,
     ToolUseStarted,
@@ -28,7 +29,7 @@ from kode_sidecar.kernel.contracts import ModelClient, ModelRequest, ToolSpec
 from kode_sidecar.providers.chat_client import ChatClient
 from kode_sidecar.providers.http_client import HttpClient
 from kode_sidecar.providers.provider_config import HttpTimeouts, ProviderConfig
-from kode_sidecar.providers.registry import SessionRetiredModels
+from kode_sidecar.providers.registry import Registry, SessionRetiredModels
 from kode_sidecar.providers.retry import RetryPolicy
 from kode_sidecar.providers.scripted import ScriptedModel
 from tests.support.raw_http import (
@@ -59,18 +60,22 @@ class Client:
 
     def __init__(self, server: RawHttpServer, **config: Any) -> None:
         self.waited: list[float] = []
+        self.time = 0.0
         self.retired = SessionRetiredModels()
         self.host = f"127.0.0.1:{server.port}"
+        self.config = ProviderConfig(server.url, KEY, **config)
         self.chat = ChatClient(
-            ProviderConfig(server.url, KEY, **config),
+            Registry([self.config]),
             HttpClient,
             retired=self.retired,
             retry=RetryPolicy(random=lambda: 1.0),
             sleep=self._sleep,
+            now=lambda: self.time,
         )
 
     async def _sleep(self, seconds: float) -> None:
         self.waited.append(seconds)
+        self.time += seconds
 
     async def ask(self, model: str = "kimi-k2.6", **fields: Any) -> list[ModelEvent]:
         async with asyncio.timeout(HANG_CEILING):
@@ -121,7 +126,7 @@ async def test_an_answer(new_client: NewClient) -> None:  # C3, C4
     async with RawHttpServer(says("Hello ", "world")) as server:
         client = new_client(server)
         events = await client.ask(cache_key="s1")
-        assert isinstance(events[0], ResponseStarted)
+        assert events[0] == ResponseStarted("chatcmpl-1", "m", "kimi")
         assert text(events) == "Hello world"
         assert isinstance(events[-2], UsageReported)
         assert events[-2].usage.cached_tokens == 40
@@ -223,12 +228,13 @@ async def test_list_models(new_client: NewClient) -> None:
     async with RawHttpServer(
         MODELS, refusal(401, "x", "bad key"), response(200, b"<html>")
     ) as server:
-        chat = new_client(server).chat
-        assert [model.id for model in await chat.list_models()] == ["kimi-k2.6", "kimi-k3"]
+        client = new_client(server)
+        endpoint = client.chat.endpoint(client.config)
+        assert [model.id for model in await endpoint.list_models()] == ["kimi-k2.6", "kimi-k3"]
         with pytest.raises(KodeError, match="KIMI_API_KEY"):
-            await chat.list_models()
+            await endpoint.list_models()
         with pytest.raises(KodeError, match="KIMI_BASE_URL"):
-            await chat.list_models()
+            await endpoint.list_models()
 
 
 async def test_a_dropped_wish_is_told_once(new_client: NewClient) -> None:  # A13
@@ -300,6 +306,7 @@ async def test_a_cut_answer_is_dropped_and_asked_for_again(new_client: NewClient
         assert kinds == [
             ResponseStarted,
             AttemptDropped,
+            RetryPlanned,
             ResponseStarted,
             UsageReported,
             ResponseFinished,
@@ -327,9 +334,17 @@ async def test_an_answer_without_its_end_is_cut(new_client: NewClient) -> None: 
 
 
 async def test_a_connection_that_breaks_after_the_end_is_no_failure(new_client: NewClient) -> None:
-    async with RawHttpServer([*CUT, chunk(delta("stop"))]) as server:
+    async with RawHttpServer([*CUT, chunk(delta("stop")), chunk(END)]) as server:
         events = await new_client(server).ask()
         assert text(events) == "Hello"
+        assert events[-1] == ResponseFinished("stop", "stop")
+
+
+async def test_kimi_is_done_only_with_its_end_mark(new_client: NewClient) -> None:
+    async with RawHttpServer([*CUT, chunk(delta("stop"))], says("Hi")) as server:
+        events = await new_client(server).ask()
+        assert dropped(events) == 1
+        assert text(events) == "HelloHi"
         assert events[-1] == ResponseFinished("stop", "stop")
 
 
@@ -439,8 +454,8 @@ async def test_the_systems_proxies_are_ignored(
 
 async def test_no_key() -> None:
     async with RawHttpServer(says("Hi")) as server:
-        chat = ChatClient(ProviderConfig(server.url, ""), HttpClient)
-        missing = chat.missing()
+        chat = ChatClient(Registry([ProviderConfig(server.url, "")]), HttpClient)
+        missing = chat.missing("ide-chat")
         assert missing is not None
         assert (missing.code, "KIMI_API_KEY" in missing.message) == ("AuthRequired", True)
         events = [event async for batch in chat.stream(request()) for event in batch]
@@ -458,11 +473,12 @@ async def test_a_wrong_proxy_is_the_turns_failure(new_client: NewClient, proxy: 
 async def test_warm_builds_the_client_in_a_thread(new_client: NewClient) -> None:
     async with RawHttpServer(says("Hi")) as server:
         client = new_client(server)
-        warming = threading.Thread(target=client.chat.warm)
+        warming = threading.Thread(target=client.chat.warm, args=["ide-chat"])
         warming.start()
         await asyncio.to_thread(warming.join)
         assert text(await client.ask()) == "Hi"
-        assert client.chat.warm() is client.chat.warm()
+        http = client.chat.endpoint(client.config).http()
+        assert http is client.chat.endpoint(client.config).http()
 
 
 async def test_answers_side_by_side(new_client: NewClient) -> None:
@@ -491,7 +507,7 @@ async def test_scripted_model() -> None:
     batches = [batch async for batch in model.stream(request())]
     assert batches == [[ResponseStarted("r", "m"), TextDelta("Hi")], [ResponseFinished("stop")]]
     assert failed([event async for batch in model.stream(request()) for event in batch])
-    assert model.missing() is None
+    assert model.missing("m") is None
 
 
 async def test_cancelled_anywhere_no_connection_is_lost(new_client: NewClient) -> None:  # W9
@@ -507,3 +523,70 @@ async def test_cancelled_anywhere_no_connection_is_lost(new_client: NewClient) -
         assert text(await client.ask()) == "x" * 200
         await client.chat.aclose()
         await server.all_gone()
+
+
+CONCURRENCY = "request reached max organization concurrency: 1"
+ONE_AT_ONCE = refusal(429, "rate_limit_reached_error", CONCURRENCY, "retry-after: 0")
+
+
+async def test_a_pause_of_one_is_waited_for_by_the_next(new_client: NewClient) -> None:  # W9
+    refused = refusal(429, "rate_limit_reached_error", "slow down", "retry-after: 9")
+    async with RawHttpServer(*[refused] * 4, says("Hi")) as server:
+        client = new_client(server)
+        assert failed(await client.ask()).code == "RateLimited"
+        assert client.waited == [9.0, 9.0, 9.0]
+        assert text(await client.ask()) == "Hi"
+        assert client.waited == [9.0] * 4, "the fourth refusal was heard by the next question"
+
+
+async def test_what_is_reported_instead_of_waited_for_slows_nobody(new_client: NewClient) -> None:
+    later = refusal(429, "rate_limit_reached_error", "slow down", "retry-after: 300")
+    async with RawHttpServer(later, says("Hi")) as server:
+        client = new_client(server)
+        assert failed(await client.ask()).retry_after_ms == 300_000
+        assert text(await client.ask()) == "Hi"
+        assert client.waited == []
+
+
+async def test_a_host_that_wants_one_at_once_gets_one_at_once(new_client: NewClient) -> None:  # W9
+    async with RawHttpServer(ONE_AT_ONCE, says("Hi")) as server:
+        client = new_client(server)
+        assert text(await client.ask()) == "Hi"
+        server.answers[:] = [says("Hi")]
+        answers = await asyncio.gather(*(client.ask() for _ in range(4)))
+        assert [text(events) for events in answers] == ["Hi"] * 4
+        assert {sent.connection for sent in server.requests} == {1}
+
+
+async def test_a_further_attempt_is_announced(new_client: NewClient) -> None:  # W9
+    async with RawHttpServer(OVERLOADED, CUT, says("Hi")) as server:
+        events = await new_client(server).ask()
+        planned = [event for event in events if isinstance(event, RetryPlanned)]
+        assert [(plan.seconds, plan.attempt) for plan in planned] == [(4.0, 2), (1.0, 3)]
+        assert "overloaded" in planned[0].reason
+
+
+async def test_attempts_end_with_the_budget(new_client: NewClient) -> None:  # W9
+    slow = refusal(503, "server_error", "boom", "retry-after: 50")
+    async with RawHttpServer(slow) as server:
+        client = new_client(server)
+        client.chat = ChatClient(
+            Registry([client.config]),
+            HttpClient,
+            retry=RetryPolicy(random=lambda: 1.0, budget=120.0),
+            sleep=client._sleep,
+            now=lambda: client.time,
+        )
+        assert failed(await client.ask()).code == "Provider"
+        assert client.waited == [50.0, 50.0]
+        await client.chat.aclose()
+
+
+async def test_an_answer_without_end_is_cut_off(
+    new_client: NewClient, monkeypatch: pytest.MonkeyPatch
+) -> None:  # W16
+    monkeypatch.setattr("kode_sidecar.providers.attempt._MAX_ANSWER_CHARS", 1_000)
+    async with RawHttpServer([HEAD, Repeat(chunk(delta(content="x" * 90)))]) as server:
+        client = new_client(server)
+        assert failed(await client.ask()).code == "TooLarge"
+        assert len(server.requests) == 1

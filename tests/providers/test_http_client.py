@@ -3,8 +3,11 @@
 import asyncio
 import base64
 import gzip
+import os
 import socket
 import ssl
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,7 @@ from typing import Any
 import pytest
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.providers.http_client import HttpClient
+from kode_sidecar.providers.http_client import HttpClient, HttpResponse
 from kode_sidecar.providers.network import describe_os_error
 from kode_sidecar.providers.provider_config import HttpTimeouts, ProviderConfig, host_of
 from tests.support import raw_http
@@ -128,6 +131,47 @@ async def test_a_body_is_read_to_a_limit(new_http: NewHttp) -> None:  # W16
         assert len(await found.read_all(1_000)) == 1_000
 
 
+BOMB = gzip.compress(b" " * 80_000_000)
+
+
+async def test_a_packed_bomb_is_not_unpacked(new_http: NewHttp) -> None:  # W16
+    async with RawHttpServer(response(200, BOMB, "content-encoding: gzip")) as server:
+        http = new_http(server.url)
+        async with http.stream("GET", "/", None, {}) as found:
+            assert len(await found.read_all(1_000)) == 1_000
+        async with http.stream("GET", "/", None, {}) as found:
+            with pytest.raises(KodeError) as caught:
+                await all_pieces(found)
+        assert caught.value.code == "TooLarge"
+
+
+async def all_pieces(response: HttpResponse) -> None:
+    while data := await response.read():
+        assert len(data) <= 256 * 1024
+
+
+UNPACKABLE = {
+    "gzip": (b"no gzip at all", "Network"),
+    "br": (b"x", "Provider"),
+    "gzip, gzip": (gzip.compress(gzip.compress(b"x")), "Provider"),
+}
+
+
+@pytest.mark.parametrize("coding", UNPACKABLE)
+async def test_what_cannot_be_unpacked(new_http: NewHttp, coding: str) -> None:  # W16
+    body, code = UNPACKABLE[coding]
+    async with RawHttpServer(response(200, body, f"content-encoding: {coding}")) as server:
+        with pytest.raises(KodeError) as caught:
+            await get(new_http(server.url))
+        assert caught.value.code == code
+
+
+async def test_a_body_of_several_packed_parts(new_http: NewHttp) -> None:
+    packed = gzip.compress(b"one ") + gzip.compress(b"two")
+    async with RawHttpServer(response(200, packed, "content-encoding: gzip")) as server:
+        assert await get(new_http(server.url)) == b"one two"
+
+
 BROKEN = [
     [HEAD, b"5\r\nab"],
     [HEAD, chunk(b"ab"), b"zz\r\n"],
@@ -171,7 +215,7 @@ async def test_no_handshake_in_time(new_http: NewHttp) -> None:  # W9
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"https://127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(KodeError, match="TLS handshake"):
-            await get(new_http(url, timeouts=HttpTimeouts(connect=0.05)))
+            await get(new_http(url, timeouts=HttpTimeouts(connect=0.5)))
 
 
 async def test_tls_with_a_known_authority(new_http: NewHttp) -> None:
@@ -203,6 +247,25 @@ async def test_tls_with_an_unknown_authority(new_http: NewHttp) -> None:  # W9
             await get(new_http(server.url))
         assert not caught.value.retryable
         assert server.requests == []
+
+
+STORE = (
+    "from kode_sidecar.providers.http_client import system_tls;"
+    "print(system_tls().cert_store_stats()['x509_ca'])"
+)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows always has its store")
+def test_without_a_system_store_there_are_certificates_all_the_same() -> None:  # W9
+    nowhere = {"SSL_CERT_FILE": "/nonexistent/ca.pem", "SSL_CERT_DIR": "/nonexistent"}
+    done = subprocess.run(
+        [sys.executable, "-c", STORE],
+        env={**os.environ, **nowhere},
+        capture_output=True,
+        check=True,
+        timeout=HANG_CEILING,
+    )
+    assert int(done.stdout) > 50
 
 
 async def test_leaving_early_closes_a_tls_connection(new_http: NewHttp) -> None:

@@ -17,12 +17,12 @@ from kode_sidecar.domain.message import (
     ToolUseBlock,
 )
 from kode_sidecar.kernel.contracts import ModelRequest, ToolSpec
+from kode_sidecar.providers.builtin_providers import KIMI
 from kode_sidecar.providers.kimi import encode_request
-from kode_sidecar.providers.profiles import KNOWN_MODELS, ModelProfile
-from kode_sidecar.providers.registry import profile_of
+from kode_sidecar.providers.profiles import ModelProfile
 
-THINKS = KNOWN_MODELS["kimi-k2.6"]
-PLAIN = KNOWN_MODELS["kimi-k2-turbo-preview"]
+THINKS = KIMI.model("kimi-k2.6")
+PLAIN = KIMI.model("kimi-k2-turbo-preview")
 TOOL = ToolSpec("read_file", "Reads.", {"type": "object", "properties": {"path": {}}})
 
 
@@ -95,7 +95,10 @@ def test_a_dropped_wish_is_told() -> None:  # A13
     assert codes(THINKS) == ["sampling_dropped"]
     assert codes(PLAIN) == []
     assert codes(PLAIN, temperature=1.5) == ["sampling_dropped"]
-    assert codes(THINKS, temperature=None, top_p=None) == []
+    free: dict[str, Any] = {"temperature": None, "top_p": None}
+    assert codes(THINKS, **free) == []
+    assert codes(THINKS, **free, tools=[TOOL], tool_choice="required") == ["tool_choice_dropped"]
+    assert codes(KIMI.model("kimi-k3"), **free, tools=[TOOL], tool_choice="required") == []
 
 
 @pytest.mark.parametrize(
@@ -104,7 +107,7 @@ def test_a_dropped_wish_is_told() -> None:  # A13
         (THINKS, "auto", "auto", "user"),
         (THINKS, "none", "none", "user"),
         (THINKS, "required", "auto", "system"),
-        (KNOWN_MODELS["kimi-k3"], "required", "required", "user"),
+        (KIMI.model("kimi-k3"), "required", "required", "user"),
     ],
 )
 def test_tool_choice(profile: ModelProfile, wish: str, sent: str, last_role: str) -> None:
@@ -167,7 +170,7 @@ def test_reasoning_goes_back_to_models_that_think() -> None:
         "",
         None,
     ]
-    for other in (PLAIN, profile_of("qwen3-coder")):
+    for other in (PLAIN, KIMI.model("qwen3-coder")):
         assert all("reasoning_content" not in found for found in messages(thought, profile=other))
 
 
@@ -248,5 +251,5 @@ def test_half_a_character_does_not_stop_the_request() -> None:
     ],
 )
 def test_unknown_models_are_asked_with_care(model_id: str, thinking: str) -> None:
-    assert profile_of(model_id).thinking == thinking
-    assert profile_of(model_id).sampling is (model_id == "moonshot-v1-8k")
+    assert KIMI.model(model_id).thinking == thinking
+    assert KIMI.model(model_id).sampling is (model_id == "moonshot-v1-8k")

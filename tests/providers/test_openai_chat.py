@@ -22,8 +22,10 @@ from kode_sidecar.domain.model_event import (
     UsageReported,
 )
 from kode_sidecar.providers.answer_decoder import AnswerDecoder
+from kode_sidecar.providers.answer_end import bad_event_notice
 from kode_sidecar.providers.openai_chat import ChatDecoder
 from kode_sidecar.providers.profiles import Price
+from tests.providers.streams.answer import joined
 
 DONE = "[DONE]"
 
@@ -64,55 +66,16 @@ def read(*events: Any, tools: frozenset[str] = frozenset()) -> list[ModelEvent]:
     return joined(found + decoder.finish())
 
 
-def joined(events: list[ModelEvent]) -> list[ModelEvent]:
-    out: list[ModelEvent] = []
-    for event in events:
-        last = out[-1] if out else None
-        if isinstance(event, TextDelta) and isinstance(last, TextDelta):
-            out[-1] = TextDelta(last.text + event.text)
-        elif isinstance(event, ThinkingDelta) and isinstance(last, ThinkingDelta):
-            out[-1] = ThinkingDelta(last.text + event.text)
-        elif (
-            isinstance(event, ToolUseDelta)
-            and isinstance(last, ToolUseDelta)
-            and last.index == event.index
-        ):
-            out[-1] = ToolUseDelta(last.index, last.json + event.json)
-        else:
-            out.append(event)
-    return out
-
-
 STARTED = ResponseStarted("r1", "m1")
 STOP = ResponseFinished("stop", "stop")
 CALLS = ResponseFinished("tool_calls", "tool_calls")
 END = (chunk(finish="stop"), DONE)
 END_CALLS = (chunk(finish="tool_calls"), DONE)
 ONE_CALL = [STARTED, ToolUseStarted(0, "a", "f"), ToolUseDelta(0, '{"x":1}'), CALLS]
-TWO_CALLS = [
-    STARTED,
-    ToolUseStarted(0, "a", "f"),
-    ToolUseDelta(0, '{"x":1}'),
-    ToolUseStarted(1, "b", "g"),
-    ToolUseDelta(1, "{}"),
-    CALLS,
-]
 
 SHAPES: dict[str, tuple[list[Any], list[Any]]] = {
     "role first, then text": (
         [chunk({"role": "assistant", "content": ""}), chunk({"content": "Hi"}), *END],
-        [STARTED, TextDelta("Hi"), STOP],
-    ),
-    "white space counts": (
-        [chunk({"content": "a"}), chunk({"content": " "}), chunk({"content": "\n"}), *END],
-        [STARTED, TextDelta("a \n"), STOP],
-    ),
-    "first chunk empty, as Azure sends": (
-        [
-            {"id": "", "model": "", "choices": [], "prompt_filter_results": [{}]},
-            chunk({"content": "Hi"}),
-            *END,
-        ],
         [STARTED, TextDelta("Hi"), STOP],
     ),
     "choices null and absent": (
@@ -120,14 +83,6 @@ SHAPES: dict[str, tuple[list[Any], list[Any]]] = {
             {"id": "r1", "choices": None},
             {"id": "r1", "object": "x"},
             chunk({"content": "Hi"}),
-            *END,
-        ],
-        [STARTED, TextDelta("Hi"), STOP],
-    ),
-    "delta null, finish reason absent": (
-        [
-            {"id": "r1", "model": "m1", "choices": [{"index": 0, "delta": None}]},
-            {"id": "r1", "choices": [{"index": 0, "delta": {"content": "Hi"}}]},
             *END,
         ],
         [STARTED, TextDelta("Hi"), STOP],
@@ -150,76 +105,13 @@ SHAPES: dict[str, tuple[list[Any], list[Any]]] = {
         ],
         [STARTED, ThinkingDelta(""), TextDelta("Hi!"), STOP],
     ),
-    "reasoning null is none": (
-        [chunk({"content": "Hi", "reasoning_content": None, "reasoning": None}), *END],
-        [STARTED, TextDelta("Hi"), STOP],
-    ),
-    "reasoning by its other name, and its details beside it": (
-        [
-            chunk({"reasoning": "Hm", "reasoning_details": [{"text": "Hm"}]}),
-            chunk({"content": "Hi"}),
-            *END,
-        ],
-        [STARTED, ThinkingDelta("Hm"), TextDelta("Hi"), STOP],
-    ),
-    "both names are one": (
-        [chunk({"reasoning": "Hm", "reasoning_content": "Hm"}), chunk({"content": "Hi"}), *END],
-        [STARTED, ThinkingDelta("Hm"), TextDelta("Hi"), STOP],
-    ),
-    "content as parts": (
-        [
-            chunk(
-                {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "Hm"}]}]}
-            ),
-            chunk({"content": [{"type": "text", "text": "Hi"}, {"type": "new", "more": 1}]}),
-            *END,
-        ],
-        [STARTED, ThinkingDelta("Hm"), TextDelta("Hi"), STOP],
-    ),
-    "tool_calls null and empty": (
-        [chunk({"content": "Hi", "tool_calls": None}), chunk({"tool_calls": []}), *END],
-        [STARTED, TextDelta("Hi"), STOP],
-    ),
-    "one call in fragments": (
-        [
-            calls(tool(0, "a", "f", "")),
-            calls(tool(0, args='{"x"')),
-            calls(tool(0, args=":1}")),
-            *END_CALLS,
-        ],
-        ONE_CALL,
-    ),
-    "arguments whole in the first fragment": (
-        [calls(tool(0, "a", "f", '{"x":1}')), *END_CALLS],
-        ONE_CALL,
-    ),
-    "arguments as an object": (
-        [calls(tool(0, "a", "f", {"x": 1})), *END_CALLS],
-        [STARTED, ToolUseStarted(0, "a", "f"), ToolUseDelta(0, '{"x": 1}'), CALLS],
-    ),
     "no arguments at all": (
         [calls(tool(0, "a", "f")), *END_CALLS],
         [STARTED, ToolUseStarted(0, "a", "f"), CALLS],
     ),
-    "id and name in every fragment": (
-        [calls(tool(0, "a", "f", '{"x"')), calls(tool(0, "a", "f", ":1}")), *END_CALLS],
-        ONE_CALL,
-    ),
-    "id empty in later fragments": (
-        [calls(tool(0, "a", "f", '{"x"')), calls(tool(0, "", "", ":1}")), *END_CALLS],
-        ONE_CALL,
-    ),
     "name late": (
         [calls(tool(0, "a", None, '{"x"')), calls(tool(0, None, "f", ":1}")), *END_CALLS],
         ONE_CALL,
-    ),
-    "id late": (
-        [calls(tool(0, None, "f", '{"x"')), calls(tool(0, "a", None, ":1}")), *END_CALLS],
-        ONE_CALL,
-    ),
-    "id never": (
-        [calls(tool(0, None, "f", '{"x":1}')), *END_CALLS],
-        [STARTED, ToolUseStarted(0, "functions.f:0", "f"), ToolUseDelta(0, '{"x":1}'), CALLS],
     ),
     "parallel calls, interleaved": (
         [
@@ -239,10 +131,6 @@ SHAPES: dict[str, tuple[list[Any], list[Any]]] = {
             CALLS,
         ],
     ),
-    "parallel calls under one index": (
-        [calls(tool(0, "a", "f", '{"x":1}')), calls(tool(0, "b", "g", "{}")), *END_CALLS],
-        TWO_CALLS,
-    ),
     "a late fragment of the first of them": (
         [
             calls(tool(0, "a", "f", '{"x"')),
@@ -260,14 +148,6 @@ SHAPES: dict[str, tuple[list[Any], list[Any]]] = {
             CALLS,
         ],
     ),
-    "index missing, each entry a call": (
-        [calls(tool(None, "a", "f", '{"x":1}'), tool(None, "b", "g", "{}")), *END_CALLS],
-        TWO_CALLS,
-    ),
-    "index missing in fragments": (
-        [calls(tool(None, "a", "f", '{"x"')), calls(tool(args=":1}")), *END_CALLS],
-        ONE_CALL,
-    ),
     "ids as numbers": (
         [chunk({"content": "Hi"}, id=7), calls(tool(0, 0, "f", "{}")), *END_CALLS],
         [
@@ -278,29 +158,9 @@ SHAPES: dict[str, tuple[list[Any], list[Any]]] = {
             CALLS,
         ],
     ),
-    "indexes need not start at 0": (
-        [calls(tool(3, "a", "f", '{"x":1}')), *END_CALLS],
-        ONE_CALL,
-    ),
     "text, then a call": (
         [chunk({"content": "I look."}), calls(tool(0, "a", "f", "{}")), *END_CALLS],
         [STARTED, TextDelta("I look."), ToolUseStarted(0, "a", "f"), ToolUseDelta(0, "{}"), CALLS],
-    ),
-    "stop with calls means calls": (
-        [calls(tool(0, "a", "f", '{"x":1}')), *END],
-        [*ONE_CALL[:-1], ResponseFinished("tool_calls", "stop")],
-    ),
-    "no finish reason, but the end mark: trust the calls": (
-        [calls(tool(0, "a", "f", '{"x":1}')), DONE],
-        [*ONE_CALL[:-1], ResponseFinished("tool_calls", None)],
-    ),
-    "no finish reason, but the end mark: trust the text": (
-        [chunk({"content": "Hi"}), DONE],
-        [STARTED, TextDelta("Hi"), ResponseFinished("other", None)],
-    ),
-    "a finish reason, but no end mark": (
-        [chunk({"content": "Hi"}), chunk(finish="stop")],
-        [STARTED, TextDelta("Hi"), STOP],
     ),
     "neither": (
         [chunk({"content": "Hi"})],
@@ -309,10 +169,6 @@ SHAPES: dict[str, tuple[list[Any], list[Any]]] = {
     "nothing at all": ([], [ResponseStarted(None, None), ResponseFinished("incomplete", None)]),
     "the end mark is the end": (
         [chunk({"content": "Hi"}), *END, chunk({"content": "ghost"})],
-        [STARTED, TextDelta("Hi"), STOP],
-    ),
-    "the last finish reason wins": (
-        [chunk({"content": "Hi"}, "length"), chunk(finish=None), chunk(finish="stop"), DONE],
         [STARTED, TextDelta("Hi"), STOP],
     ),
     "a whole completion instead of a stream": (
@@ -348,23 +204,11 @@ SHAPES: dict[str, tuple[list[Any], list[Any]]] = {
     ),
     "one bad event is passed over": (
         [chunk({"content": "a"}), b'{"id":"r1","cho{"id"', chunk({"content": "b"}), *END],
-        [STARTED, TextDelta("ab"), STOP],
+        [STARTED, TextDelta("ab"), bad_event_notice("The host"), STOP],
     ),
     "two bad events, but not in a row": (
         [chunk({"content": "a"}), b"{", chunk({"content": "b"}), b"{", *END],
-        [STARTED, TextDelta("ab"), STOP],
-    ),
-    "two in a row": (
-        [chunk({"content": "a"}), b"{", b"}", chunk({"content": "ghost"}), *END],
-        [STARTED, TextDelta("a"), ResponseFinished("incomplete", None)],
-    ),
-    "raw control characters, NaN, numbers as text": (
-        [
-            b'{"id":"r1","model":"m1","choices":[{"delta":{"content":"a\tb"},"logprobs":NaN}]}',
-            chunk({"tool_calls": [{"index": "0", "id": "a", "function": {"name": "f"}}]}),
-            *END_CALLS,
-        ],
-        [STARTED, TextDelta("a\tb"), ToolUseStarted(0, "a", "f"), CALLS],
+        [STARTED, TextDelta("ab"), bad_event_notice("The host"), STOP],
     ),
     "a character cut in two": (
         [
@@ -391,89 +235,6 @@ def test_a_batch_means_the_same_and_is_joined(shape: tuple[list[Any], list[Any]]
     found = decoder.feed_many(raw(*events))
     assert found == joined(found)
     assert joined(found + decoder.finish()) == expected
-
-
-FINISH = [
-    ("stop", "stop"),
-    ("eos", "stop"),
-    ("end_turn", "stop"),
-    ("tool_calls", "tool_calls"),
-    ("function_call", "tool_calls"),
-    ("length", "length"),
-    ("model_length", "length"),
-    ("content_filter", "content_filter"),
-    ("insufficient_system_resource", "incomplete"),
-    ("brand_new", "other"),
-]
-
-
-@pytest.mark.parametrize(("raw_reason", "reason"), FINISH)
-def test_finish_reasons(raw_reason: str, reason: str) -> None:
-    last = read(chunk({"content": "Hi"}), chunk(finish=raw_reason), DONE)[-1]
-    assert last == ResponseFinished(reason, raw_reason)  # type: ignore[arg-type]
-
-
-USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
-USAGES: dict[str, tuple[list[Any], Usage]] = {
-    "in the choice": (
-        [
-            {
-                "choices": [
-                    {"delta": {}, "finish_reason": "stop", "usage": {**USAGE, "cached_tokens": 4}}
-                ]
-            }
-        ],
-        Usage(input_tokens=10, output_tokens=5, total_tokens=15, cached_tokens=4),
-    ),
-    "at the top, with empty choices": (
-        [chunk(finish="stop"), {"choices": [], "usage": USAGE}],
-        Usage(input_tokens=10, output_tokens=5, total_tokens=15),
-    ),
-    "at the top, beside a choice": (
-        [chunk(finish="stop", usage=USAGE)],
-        Usage(input_tokens=10, output_tokens=5, total_tokens=15),
-    ),
-    "Groq's": (
-        [chunk(finish="stop", x_groq={"usage": USAGE})],
-        Usage(input_tokens=10, output_tokens=5, total_tokens=15),
-    ),
-    "the last one wins, null is none": (
-        [
-            chunk(finish="stop", usage={"prompt_tokens": 1}),
-            {"choices": [], "usage": USAGE},
-            chunk(usage=None),
-        ],
-        Usage(input_tokens=10, output_tokens=5, total_tokens=15),
-    ),
-    "details of OpenAI": (
-        [chunk(finish="stop", usage={**USAGE, "prompt_tokens_details": {"cached_tokens": 3}})],
-        Usage(input_tokens=10, output_tokens=5, total_tokens=15, cached_tokens=3),
-    ),
-    "cache hits of DeepSeek": (
-        [chunk(finish="stop", usage={**USAGE, "prompt_cache_hit_tokens": 3})],
-        Usage(input_tokens=10, output_tokens=5, total_tokens=15, cached_tokens=3),
-    ),
-    "cached tokens counted apart": (
-        [
-            chunk(
-                finish="stop",
-                usage={"prompt_tokens": 2, "cache_read_input_tokens": 50, "completion_tokens": 1},
-            )
-        ],
-        Usage(input_tokens=52, output_tokens=1, total_tokens=53, cached_tokens=50),
-    ),
-    "nulls": (
-        [chunk(finish="stop", usage={"prompt_tokens": None, "prompt_tokens_details": None})],
-        Usage(),
-    ),
-}
-
-
-@pytest.mark.parametrize("case", USAGES.values(), ids=list(USAGES))
-def test_usage(case: tuple[list[Any], Usage]) -> None:  # C5
-    events, usage = case
-    found = read(chunk({"content": "Hi"}), *events, DONE)
-    assert [event.usage for event in found if isinstance(event, UsageReported)] == [usage]
 
 
 def test_cost() -> None:  # C1, C5
@@ -511,11 +272,6 @@ def test_an_answer_without_an_answer(events: list[Any]) -> None:
 def test_an_empty_answer_with_its_reason(reason: str) -> None:
     last = read(chunk({"reasoning_content": "Hm"}), chunk(finish=reason), DONE)[-1]
     assert isinstance(last, ResponseFinished)
-
-
-def test_a_call_without_a_name_is_no_call() -> None:  # W10
-    error = failed(chunk({"content": "Hi"}), calls(tool(0, "a", None, "{}")), *END_CALLS)
-    assert error.code == "IncompleteAnswer"
 
 
 ERRORS: dict[str, tuple[Any, str, bool]] = {
@@ -592,23 +348,6 @@ def test_bad_events_are_counted() -> None:
     assert decoder.bad_events == 2
 
 
-@given(st.sampled_from(list(SHAPES.values())), st.lists(st.integers(0, 900)), st.booleans())
-def test_any_cut_of_the_bytes_gives_the_same(
-    shape: tuple[list[Any], list[Any]], cuts: list[int], crlf: bool
-) -> None:
-    events, _ = shape
-    end = b"\r\n" if crlf else b"\n"
-    stream = b": hello" + end * 2 + b"".join(b"data: " + data + end * 2 for data in raw(*events))
-    edges = [0, *sorted(cut for cut in cuts if cut < len(stream)), len(stream)]
-    decoder = AnswerDecoder(ChatDecoder())
-    found: list[ModelEvent] = []
-    for start, stop in pairwise(edges):
-        found += decoder.feed(stream[start:stop])
-    whole = AnswerDecoder(ChatDecoder())
-    expected = whole.feed(stream) + whole.finish()
-    assert joined(found + decoder.finish()) == joined(expected)
-
-
 COMPLETION = json.dumps(SHAPES["a whole completion instead of a stream"][0][0], indent=1).encode()
 
 
@@ -619,24 +358,3 @@ def test_a_whole_body_cut_anywhere(cuts: list[int]) -> None:
     for start, stop in pairwise(edges):
         assert decoder.feed(COMPLETION[start:stop]) == []
     assert decoder.finish() == SHAPES["a whole completion instead of a stream"][1]
-
-
-@pytest.mark.parametrize(
-    ("body", "code"),
-    [
-        (b'\xef\xbb\xbf {"error": {"type": "server_error", "message": "boom"}}', "Provider"),
-        (b"<!doctype html><title>Log in</title>", "ConfigInvalid"),
-    ],
-)
-def test_a_body_that_is_no_stream(body: bytes, code: str) -> None:
-    decoder = AnswerDecoder(ChatDecoder())
-    decoder.feed(body)
-    last = decoder.finish()[-1]
-    assert isinstance(last, ResponseFailed)
-    assert last.error.code == code
-
-
-def test_a_body_cut_off() -> None:
-    decoder = AnswerDecoder(ChatDecoder())
-    decoder.feed(COMPLETION[:-9])
-    assert decoder.finish()[-1] == ResponseFinished("incomplete", None)

@@ -7,6 +7,7 @@ import pytest
 
 from kode_sidecar.domain.error_info import ErrorInfo
 from kode_sidecar.providers.error_words import MAX_EXCERPT
+from kode_sidecar.providers.provider_config import ProviderConfig
 from kode_sidecar.providers.provider_errors import ProviderErrors
 
 KEY = "live-key-3141592653"
@@ -110,7 +111,9 @@ def test_the_table(status: int, body: Any, code: str, retryable: bool) -> None: 
 
 
 def test_a_refused_key_says_what_to_set() -> None:
-    text = read(401, moonshot("invalid_authentication_error", "Invalid Authentication")).message
+    refused = json.dumps(moonshot("invalid_authentication_error")).encode()
+    errors = ProviderConfig("https://api.moonshot.cn/v1", KEY).errors()
+    text = errors.response(401, {}, refused, "m").message
     for part in (
         HOST,
         "KIMI_API_KEY",

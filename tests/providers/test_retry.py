@@ -24,7 +24,7 @@ def test_full_jitter() -> None:
 
 
 def test_an_overloaded_host_gets_more_time() -> None:
-    overloaded = error("RateLimited", details={"overloaded": True})
+    overloaded = error("RateLimited", details={"limit": "overload"})
     assert [LONGEST.next_delay(n, overloaded, 0) for n in (1, 2, 3)] == [4.0, 8.0, 16.0]
 
 
@@ -49,6 +49,12 @@ def test_one_more_attempt_once_something_was_shown() -> None:  # W9
     assert LONGEST.next_delay(2, error(), 2) is None
 
 
-def test_an_empty_answer_is_asked_for_once_more() -> None:
+def test_an_empty_answer_is_asked_for_twice_more() -> None:  # W9
     empty = failure("EmptyAnswer", "boom")
-    assert [LONGEST.next_delay(n, empty, 0) for n in (1, 2)] == [0.5, None]
+    assert [LONGEST.next_delay(n, empty, 0) for n in (1, 2, 3)] == [0.5, 1.0, None]
+
+
+def test_no_attempt_begins_after_the_budget() -> None:  # W9
+    assert LONGEST.next_delay(1, error(), 0, elapsed=299.5) == 0.5
+    assert LONGEST.next_delay(1, error(), 0, elapsed=299.6) is None
+    assert LONGEST.next_delay(1, error(retry_after_ms=60_000), 0, elapsed=250) is None

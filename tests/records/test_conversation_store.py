@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec import UNSET, structs
 
 from kode_sidecar.domain.message import Message, TextBlock
 from kode_sidecar.errors import KodeError
-from kode_sidecar.records.conversation_meta import ConversationMeta
+from kode_sidecar.records.conversation_meta import ConversationMeta, HeadMark
 from kode_sidecar.records.conversation_store import ConversationStore, FileConversationStore
 from kode_sidecar.records.journal import Journal
 from kode_sidecar.records.jsonl import DiskCounter
@@ -203,3 +204,30 @@ def test_an_id_is_created_once_and_a_blocked_folder_is_an_error(
         FileConversationStore(tmp_path / "file", saver).create(META)
     assert caught.value.code == "Storage"
     assert str(tmp_path) not in caught.value.message
+
+
+async def test_the_head_holds_until_something_is_written_after_it(
+    tmp_path: Path, store: ConversationStore, saver: Saver
+) -> None:  # A4
+    writer = store.create(META)
+    for number in range(3):
+        writer.append(message(number))
+    assert store.load("c-1").tree().head == "m2"
+    moved = structs.replace(writer.meta, head=HeadMark("m0", "m2"))
+    writer.write_meta(moved)
+    await saver.save(writer)
+    assert store.load("c-1").tree().head == "m0"
+    # A crash can leave the old mark beside a newer message, and a damaged line none to name.
+    written = (tmp_path / "conversations" / "c-1" / "meta.json").read_bytes()
+    writer.append(message(3))
+    await saver.save(writer)
+    (tmp_path / "conversations" / "c-1" / "meta.json").write_bytes(written)
+    assert store.load("c-1").tree().head == "m3"
+    writer.write_meta(structs.replace(moved, head=HeadMark("gone", "m3")))
+    await saver.save(writer)
+    assert store.load("c-1").tree().head == "m3"
+    writer.write_meta(structs.replace(moved, head=HeadMark(None, "m3")))
+    await saver.save(writer)
+    assert store.load("c-1").tree().head is None
+    writer.append(message(4))
+    assert writer.meta.head is UNSET

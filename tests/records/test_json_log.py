@@ -56,7 +56,7 @@ def test_a_line_has_all_the_fields(tmp_path: Path) -> None:  # A10
             "message_id": "m1",
             "provider": "kimi",
             "duration": 12,
-            "tokens": {"input": 1, "output": 2, "total": 3, "cached": 1},
+            "tokens": {"input": 1, "output": 2, "total": 3, "cached": 1, "reasoning": 0},
             "status": 200,
             "prompt": "长" * 500,
         }

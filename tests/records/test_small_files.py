@@ -1,9 +1,11 @@
 """Artifacts and the list of retired models."""
 
+import hashlib
 from pathlib import Path
 
 import pytest
 
+from kode_sidecar.domain.message import Blob
 from kode_sidecar.errors import KodeError
 from kode_sidecar.records.artifacts import Artifacts
 from kode_sidecar.records.retired_models import RetiredModels
@@ -12,8 +14,12 @@ from kode_sidecar.records.retired_models import RetiredModels
 def test_an_artifact_is_kept_whole(tmp_path: Path) -> None:  # A14
     names = iter(["a1", "a2"])
     artifacts = Artifacts(tmp_path, lambda: next(names))
-    assert artifacts.save("x\r\n中\ud800") == "a1.txt"
-    assert artifacts.save("") == "a2.txt"
+    blob = artifacts.save("x\r\n中\ud800")
+    data = "x\r\n中\ufffd".encode()
+    assert blob == Blob(
+        ref=f"{tmp_path.name}.a1", bytes=len(data), sha256=hashlib.sha256(data).hexdigest()
+    )
+    assert artifacts.save("").bytes == 0
     assert (tmp_path / "artifacts" / "a1.txt").read_bytes() == "x\r\n中\ufffd".encode()
 
 

@@ -138,7 +138,8 @@ def test_settings_an_editor_may_not_pass(name: str) -> None:
 
 
 def test_allowed_and_unknown_settings_pass() -> None:
-    params = kode(settings={"mode": "auto", "fileEncoding": "gbk", "colour": "red"})
+    settings = {"mode": "auto", "fileEncoding": "gbk", "model": None, "colour": "red"}
+    params = kode(settings=settings)
     initialize_result(params, __version__)
     assert editor_settings(params) == {"mode": "auto", "fileEncoding": "gbk"}
 

@@ -22,10 +22,10 @@ CTRL_D = "\x04"
 
 def environment(model: ModelServer | None, **more: str) -> dict[str, str]:
     """The chat's environment; without a model there is no key either."""
-    made = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1", "TERM": "xterm", **more}
+    made = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1", "TERM": "xterm"}
     if model is not None:
         made |= {"KIMI_BASE_URL": model.base_url, "KIMI_API_KEY": "sk-test-key-000"}
-    return made
+    return made | more
 
 
 def command(root: Path, *arguments: str) -> list[str]:
@@ -96,6 +96,11 @@ class Screen:
     def type(self, keys: str) -> None:
         """Press keys; Enter is a newline."""
         os.write(self._master, keys.encode())
+
+    @property
+    def pid(self) -> int:
+        """The chat's process."""
+        return self._child.pid
 
     async def left(self) -> int:
         """Wait until the program has ended; its exit code."""

@@ -61,14 +61,17 @@ Part = Text | Thinking | ToolCall | Hold
 
 @dataclass(frozen=True)
 class TokenUsage:
-    """As Moonshot counts: `cached` is part of `prompt`."""
+    """As Moonshot counts: `cached` is part of `prompt`, `reasoning` of `completion`."""
 
     prompt: int = 100
     completion: int = 20
     cached: int = 0
+    reasoning: int = 0
 
-    def wire(self) -> dict[str, int]:
+    def wire(self) -> dict[str, Any]:
+        thought = {"completion_tokens_details": {"reasoning_tokens": self.reasoning}}
         return {
+            **(thought if self.reasoning else {}),
             "prompt_tokens": self.prompt,
             "completion_tokens": self.completion,
             "total_tokens": self.prompt + self.completion,
@@ -188,7 +191,7 @@ class _Stream:
         self,
         delta: dict[str, Any],
         finish: str | None = None,
-        usage: dict[str, int] | None = None,
+        usage: dict[str, Any] | None = None,
     ) -> None:
         choice: dict[str, Any] = {"index": 0, "delta": delta, "finish_reason": finish}
         if usage is not None:

@@ -29,7 +29,12 @@ class Repeat:
     data: bytes
 
 
-Step = bytes | Wait | Repeat
+@dataclass(frozen=True)
+class Never:
+    """A step of an answer: nothing more comes, until the client goes."""
+
+
+Step = bytes | Wait | Repeat | Never
 Answer = Sequence[Step]
 
 
@@ -121,6 +126,9 @@ class RawHttpServer:
         try:
             for step in answer:
                 await self._play(step, writer, gone)
+        except ConnectionError:
+            self.hung_up.set()
+            raise
         finally:
             if not gone.done():
                 gone.cancel()
@@ -136,18 +144,19 @@ class RawHttpServer:
             writer.write(step)
             await writer.drain()
             return
+        if isinstance(step, Never):
+            await asyncio.wait({gone})
+            raise ConnectionError
         if isinstance(step, Repeat):
             while not gone.done():
                 writer.write(step.data)
                 await writer.drain()
                 await asyncio.sleep(0.005)
-            self.hung_up.set()
             raise ConnectionError
         go_on = asyncio.create_task(step.event.wait())
         await asyncio.wait({go_on, gone}, return_when=asyncio.FIRST_COMPLETED)
         go_on.cancel()
         if gone.done() and not step.event.is_set():
-            self.hung_up.set()
             raise ConnectionError
 
 

@@ -7,7 +7,15 @@ from typing import Any
 import msgspec
 
 from kode_sidecar.domain.agent_event import BlockDelta, Event
-from kode_sidecar.domain.message import Message, Role, TextBlock, ToolResultBlock, ToolUseBlock
+from kode_sidecar.domain.error_info import ErrorInfo
+from kode_sidecar.domain.message import (
+    Blob,
+    Message,
+    Role,
+    TextBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+)
 from kode_sidecar.domain.model_event import (
     ModelEvent,
     ResponseFinished,
@@ -56,7 +64,7 @@ class ScriptedModel:
         self._answers = list(answers)
         self.requests: list[ModelRequest] = []
 
-    def missing(self) -> None:
+    def missing(self, model: str) -> None:
         return None
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[ModelEvent], None]:
@@ -97,6 +105,8 @@ class MemoryContext:
         self.messages: list[Message] = []
         self.incoming: list[Incoming] = []
         self.steered = False
+        self.recoveries = 0
+        self.refusals: list[str] = []
         self._count = 0
         message = self.open("user", {})
         self.commit(msgspec.structs.replace(message, content=(TextBlock(text=prompt),)))
@@ -111,7 +121,7 @@ class MemoryContext:
     def commit(self, message: Message) -> None:
         self.messages.append(message)
 
-    def request(self, tools: Sequence[ToolSpec], tool_choice: ToolChoice) -> ModelRequest:
+    async def request(self, tools: Sequence[ToolSpec], tool_choice: ToolChoice) -> ModelRequest:
         return ModelRequest(
             model="m",
             system="s",
@@ -119,6 +129,12 @@ class MemoryContext:
             tools=tools,
             tool_choice=tool_choice,
         )
+
+    async def recover(self, error: ErrorInfo) -> bool:
+        """As often as `recoveries` says."""
+        self.refusals.append(error.code)
+        self.recoveries -= 1
+        return self.recoveries >= 0
 
     def take_incoming(self) -> Sequence[Incoming]:
         taken, self.incoming = self.incoming, []
@@ -146,9 +162,9 @@ def scope(bugs: list[str] | None = None, artifacts: list[str] | None = None) -> 
         count += 1
         return f"{kind}-{count}"
 
-    def save_artifact(text: str) -> str:
+    def save_artifact(text: str) -> Blob:
         (artifacts if artifacts is not None else []).append(text)
-        return "artifact-1"
+        return Blob(ref="s.artifact-1", bytes=len(text), sha256="0" * 64)
 
     return TurnScope(
         session_id="s",

@@ -1,0 +1,96 @@
+"""The chat as a program: its options, the process it talks to, its exit code."""
+
+import asyncio
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from kode_sidecar.chat.conversation import Conversation
+from kode_sidecar.chat.keyboard import Interrupts, Keyboard, Leaving, end_process
+from kode_sidecar.chat.words import words_for
+from kode_sidecar.client.connection import Client, ConnectionLost, RpcError
+from kode_sidecar.client.handshake import Handshake, client_capabilities
+from kode_sidecar.client.labels import labels_for, system_locale
+from kode_sidecar.client.terminal import Terminal, prepare
+from kode_sidecar.errors import KodeError
+
+LEFT_BY_CTRL_C = 130
+HURRIED_CLOSE_SECONDS = 1.0
+"""What the sidecar gets for each step of its end when the user leaves by Ctrl-C."""
+
+
+@dataclass(frozen=True)
+class ChatOptions:
+    """`root` is the folder the model may read, by default the working directory.
+
+    `model` and `mode` None = as the user's settings say. `accept`: accept every hunk that is not
+    sensitive, without asking. `trusted`: the user trusts this folder. `locale` None asks the
+    system.
+    """
+
+    root: Path | None = None
+    model: str | None = None
+    mode: str | None = None
+    accept: bool = False
+    trusted: bool = False
+    locale: str | None = None
+
+
+def chat(options: ChatOptions) -> int:
+    """Talk on standard input and output until the user leaves; the exit code.
+
+    It is 1 when there is no key or, for a piped conversation, when a turn failed. Raises KodeError.
+    """
+    root = (options.root or Path.cwd()).absolute()
+    if not root.is_dir():
+        raise KodeError("NotFound", f"--root {root} is no folder; name one that exists.")
+    code, still_reads = asyncio.run(_chat(options, root))
+    if still_reads:
+        end_process(code)
+    return code
+
+
+async def _chat(options: ChatOptions, root: Path) -> tuple[int, bool]:
+    out: TextIO = sys.stdout
+    prepare(out)
+    locale = options.locale or system_locale()
+    words = words_for(locale)
+    interactive = sys.stdin.isatty() and out.isatty()
+    terminal = Terminal(out, labels_for(locale), echo=not interactive)
+    keyboard = None
+    try:
+        client = await Client.spawn(keep_frames=0, apart=True)
+    except OSError as error:
+        terminal.line(words.no_start.format(error=error), "red")
+        return 1, False
+    try:
+        async with client:
+            with Interrupts(lambda: terminal.line(f"\n{words.leave}", "dim")) as interrupts:
+                keyboard = Keyboard(interrupts, sys.stdin, interactive=interactive)
+                choice = {"model": options.model, "mode": options.mode}
+                talk = Conversation(
+                    client, interrupts, keyboard, terminal, words, choice, accept=options.accept
+                )
+                handshake = _handshake(root, locale, trusted=options.trusted)
+                try:
+                    code = await interrupts.until_left(talk.run(handshake))
+                except Leaving:
+                    code = LEFT_BY_CTRL_C
+                    await client.close(HURRIED_CLOSE_SECONDS)
+    except (ConnectionLost, RpcError) as error:
+        terminal.line(words.failed.format(error=error), "red")
+        code = 1
+    return code, keyboard is not None and keyboard.reads
+
+
+def _handshake(root: Path, locale: str, *, trusted: bool) -> Handshake:
+    capabilities = client_capabilities(("utf-16",))
+    capabilities["workspace"]["workspaceEdit"]["resourceOperations"] = []
+    return Handshake(
+        roots=[root],
+        locale="zh-CN" if locale.lower().startswith("zh") else "en",
+        trusted=trusted,
+        capabilities=capabilities,
+        client_name="kode-sidecar chat",
+    )

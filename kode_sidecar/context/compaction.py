@@ -1,0 +1,130 @@
+"""When history is replaced by a summary in what the model sees, and by what (C11). Sans-IO.
+
+A summary is a message of the tree with `meta.origin` = `compaction`: what grows below it starts
+with it, what grows beside it does not know of it. So moving the head to its parent undoes it, and
+on disk nothing ever changes. `meta.keeps` names the first message before it that is kept as it is.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kode_sidecar.context.prompt_files import PromptFiles
+from kode_sidecar.context.token_count import message_weight
+from kode_sidecar.context.trimming import is_prompt, is_summary
+from kode_sidecar.domain.message import Message, TextBlock
+
+COMPACT_AT = 0.92
+"""The share of the window at which history is summed up."""
+
+_KEPT_SHARE = 0.15
+_KEPT_WEIGHT = 20_000.0
+_MOST_KEPT = 0.3
+_MOST_SAID = 0.5
+_QUOTED_CHARS = 8_000
+_KEEPS = "keeps"
+
+
+@dataclass(frozen=True)
+class CompactionTexts:
+    """What the model reads about a summary: how to write one, and what stands around it."""
+
+    instruction: str
+    summary: Callable[[str], str]
+    request: Callable[[str], str]
+
+
+def compaction_texts(prompts: PromptFiles) -> CompactionTexts:
+    """From the prompt files; read now. Raises KodeError `ConfigInvalid`."""
+    return CompactionTexts(
+        instruction=prompts.read("compaction_instruction"),
+        summary=lambda text: prompts.read("compaction_summary", {"summary": text}),
+        request=lambda text: prompts.read("compaction_request", {"request": text}),
+    )
+
+
+def after_summary(path: Sequence[Message]) -> list[Message]:
+    """What the model sees of a path: from its newest summary on, and what that one keeps."""
+    at = next((at for at in range(len(path) - 1, -1, -1) if is_summary(path[at])), None)
+    if at is None:
+        return list(path)
+    first = path[at].meta.get(_KEEPS)
+    kept = next((start for start in range(at) if path[start].id == first), at)
+    return [path[at], *path[kept:at], *path[at + 1 :]]
+
+
+def is_undone(path: Sequence[Message], below: Callable[[str], Sequence[Message]]) -> bool:
+    """Whether the user went back behind a summary of this path, so that none is made unasked.
+
+    `below` gives the messages right below one. A summary was asked for where it hangs on the path
+    itself, or below a prompt there that was not answered before.
+    """
+    start = max((at for at, message in enumerate(path) if is_summary(message)), default=0)
+    known = {message.id for message in path}
+    nearby = [child for message in path[start:] for child in below(message.id)]
+    while nearby:
+        message = nearby.pop()
+        if message.id in known or message.role != "user":
+            continue
+        if is_summary(message):
+            return True
+        nearby += below(message.id)
+    return False
+
+
+def kept_from(messages: Sequence[Message], window: int | None) -> int:
+    """Where what a summary keeps begins: newest messages, whole calls, at a prompt if possible.
+
+    What the user just said is always kept, unless it is itself too large.
+    """
+    weights = [message_weight(message) for message in messages]
+    room = min(_KEPT_WEIGHT, _MOST_KEPT * sum(weights))
+    if window is not None:
+        room = min(room, _KEPT_SHARE * window)
+    first = 1 + max((at for at, one in enumerate(messages) if is_summary(one)), default=0)
+    begin = _unanswered_from(messages, first)
+    said = sum(weights[begin:])
+    if window is not None and said > _MOST_SAID * window:
+        begin, said = len(messages), 0.0
+    prompt = begin if any(map(is_prompt, messages[begin:])) else None
+    room -= said
+    for at in range(begin - 1, first - 1, -1):
+        room -= weights[at]
+        if room < 0:
+            break
+        if messages[at].role in ("user", "assistant"):
+            begin = at
+        if is_prompt(messages[at]):
+            prompt = at
+    return begin if prompt is None else prompt
+
+
+def _unanswered_from(messages: Sequence[Message], first: int) -> int:
+    """Where the user's words begin that nothing follows."""
+    at = len(messages)
+    while at > first and messages[at - 1].role == "user":
+        at -= 1
+    return at
+
+
+def summary_content(
+    texts: CompactionTexts, summary: str, dropped: Sequence[Message]
+) -> tuple[TextBlock, ...]:
+    """The text of a summary message; the prompt being worked on is repeated if it was dropped."""
+    blocks = [TextBlock(text=texts.summary(summary))]
+    if dropped and dropped[-1].role != "assistant":
+        prompt = next((one for one in reversed(dropped) if is_prompt(one)), None)
+        said = "\n\n".join(_texts(prompt)) if prompt is not None else ""
+        if said:
+            blocks.append(TextBlock(text=texts.request(said[:_QUOTED_CHARS])))
+    return tuple(blocks)
+
+
+def summary_meta(kept: Sequence[Message]) -> Mapping[str, Any]:
+    """What marks a summary and names the messages it keeps."""
+    meta = {"origin": "compaction"}
+    return meta | {_KEEPS: kept[0].id} if kept else meta
+
+
+def _texts(message: Message) -> Iterable[str]:
+    return (block.text for block in message.content if isinstance(block, TextBlock))

@@ -1,0 +1,200 @@
+"""How many tokens a request has: told by the host where it can be, counted in bytes elsewhere.
+
+Sans-IO. There is no tokenizer: the host says after each answer how large the question was, and
+what has come since is weighed by its UTF-8 bytes. Rates are of bytes per token in code, prose and
+Chinese alike (about four) and in JSON (about three); how far a model is from that is learned.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import msgspec
+
+from kode_sidecar.domain.message import (
+    Block,
+    ImageBlock,
+    Message,
+    ResourceBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    Usage,
+)
+from kode_sidecar.kernel.contracts import ModelRequest, ToolSpec
+
+TEXT_RATE = 0.25
+JSON_RATE = 0.32
+MESSAGE_WEIGHT = 4.0
+"""The marks around a message."""
+IMAGE_WEIGHT = 1_024.0
+
+MARGIN = 0.05
+FIRST_MARGIN = 0.15
+
+# A measurement counts as much as this many tokens of belief in the rates above, and older
+# measurements count less and less: conversations change from prose to code.
+_PRIOR_WEIGHT = 400.0
+_FORGETTING = 0.8
+_SMALLEST_STEP = 24.0
+_SCALES = (0.4, 2.5)
+# An old measurement of a request that has lost more than this since is worth less than bytes.
+_LOST_SHARE = 0.25
+
+
+def text_weight(text: str) -> float:
+    """The tokens of a text, if its rate is the usual one."""
+    size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+    return size * (JSON_RATE if _is_json_like(text) else TEXT_RATE)
+
+
+def message_weight(message: Message) -> float:
+    """The same of a message."""
+    return MESSAGE_WEIGHT + sum(map(block_weight, message.content))
+
+
+def block_weight(block: Block) -> float:
+    """The same of a block; an image is a constant."""
+    match block:
+        case TextBlock() | ThinkingBlock():
+            return text_weight(block.text)
+        case ToolUseBlock():
+            arguments = msgspec.json.encode(block.input)
+            return MESSAGE_WEIGHT + (len(block.name) + len(arguments)) * JSON_RATE
+        case ToolResultBlock():
+            return MESSAGE_WEIGHT + sum(map(block_weight, block.content))
+        case ResourceBlock():
+            return text_weight(block.uri) + text_weight(block.text or "")
+        case ImageBlock():
+            return IMAGE_WEIGHT
+
+
+@lru_cache(maxsize=256)
+def tool_weight(tool: ToolSpec) -> float:
+    """The tokens a tool takes: its description and its schema."""
+    return text_weight(tool.description) + len(msgspec.json.encode(tool.schema)) * JSON_RATE
+
+
+def _is_json_like(text: str) -> bool:
+    """Whether it is data rather than words: what JSON consists of, its marks, is dense in it."""
+    sample = text[:600]
+    marks = sum(map(sample.count, '{}[]":,'))
+    return marks * 6 > len(sample)
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What was learned of one model: real tokens per weight, and tokens that no request shows."""
+
+    scale: float = 1.0
+    hidden: float = 0.0
+    measured: bool = False
+    seen_tokens: float = _PRIOR_WEIGHT
+    seen_weight: float = _PRIOR_WEIGHT
+
+    def after_whole(self, weight: float, tokens: int) -> "Rates":
+        """A whole request had so many tokens: what the rate does not explain is hidden."""
+        hidden = max(tokens - self.scale * weight, -0.5 * weight)
+        return replace(self, hidden=hidden, measured=True)
+
+    def after_growth(self, weight: float, tokens: int) -> "Rates":
+        """A request grew by so much since it was last measured."""
+        low, high = _SCALES
+        if weight < _SMALLEST_STEP or not low * weight <= tokens <= high * weight:
+            return self
+        seen_tokens = self.seen_tokens * _FORGETTING + tokens
+        seen_weight = self.seen_weight * _FORGETTING + weight
+        return replace(
+            self,
+            scale=seen_tokens / seen_weight,
+            measured=True,
+            seen_tokens=seen_tokens,
+            seen_weight=seen_weight,
+        )
+
+
+@dataclass(frozen=True)
+class Measured:
+    """An answer: what it and its question weigh together, and the tokens the host counted."""
+
+    weight: float
+    tokens: int
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The size of a request in tokens. `safe` is what it will hardly exceed.
+
+    `counted` tells how many of its messages, from the first on, are part of what the host has
+    counted; the others, and all where it is 0, are estimated by their bytes. `weight` is theirs.
+    """
+
+    tokens: int
+    safe: int
+    counted: int
+    weight: float
+    base: Measured | None = None
+
+    @property
+    def lost(self) -> bool:
+        """Whether nothing of it was ever counted."""
+        return self.base is None
+
+
+def request_weight(request: ModelRequest) -> float:
+    """What a request weighs: system prompt, tools, messages."""
+    tools = sum(map(tool_weight, request.tools))
+    return text_weight(request.system) + tools + sum(map(message_weight, request.messages))
+
+
+def estimate(request: ModelRequest, measured: Mapping[str, Measured], rates: Rates) -> Estimate:
+    """The size of a request.
+
+    `measured` are answers by message id. The newest one that the request holds is the base, unless
+    much of what it was asked with is gone: then only bytes tell.
+    """
+    weights = [message_weight(message) for message in request.messages]
+    fixed = text_weight(request.system) + sum(map(tool_weight, request.tools))
+    weight = fixed + sum(weights)
+    grown = 0.0
+    for position in range(len(weights) - 1, -1, -1):
+        base = measured.get(request.messages[position].id)
+        if base is not None:
+            lost = base.weight + grown - weight
+            if abs(lost) > _LOST_SHARE * base.weight:
+                break
+            change = rates.scale * (weight - base.weight)
+            tokens = max(round(base.tokens + change), 1)
+            safe = tokens + round(abs(change) * MARGIN)
+            return Estimate(tokens, safe, position + 1, weight, base)
+        grown += weights[position]
+    tokens = max(round(rates.scale * weight + rates.hidden), 1)
+    margin = MARGIN if rates.measured else FIRST_MARGIN
+    return Estimate(tokens, round(tokens * (1 + margin)), 0, weight)
+
+
+def learned(rates: Rates, asked: Estimate, usage: Usage) -> Rates:
+    """What the real size of a request teaches."""
+    if asked.base is None:
+        return rates.after_whole(asked.weight, usage.input_tokens)
+    growth = asked.weight - asked.base.weight
+    return rates.after_growth(growth, usage.input_tokens - asked.base.tokens)
+
+
+def with_answer(asked: Estimate, answer: Message, usage: Usage) -> Measured:
+    """The measurement that an answer brings."""
+    size = usage.input_tokens + usage.output_tokens
+    return Measured(asked.weight + message_weight(answer), size)
+
+
+def shares(estimate: Estimate, weights: Sequence[float]) -> list[int]:
+    """Whole tokens for each part, in proportion to the weights; together they are the estimate."""
+    total, done, given = sum(weights) or 1.0, 0.0, 0
+    found: list[int] = []
+    for weight in weights:
+        done += weight
+        upto = round(estimate.tokens * done / total)
+        found.append(upto - given)
+        given = upto
+    return found

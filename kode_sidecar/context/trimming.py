@@ -1,0 +1,120 @@
+"""What is left out of a request that does not fit, in which order. Sans-IO.
+
+The system prompt, a summary and the newest messages stay; what users said outlives what tools
+found; what is oldest goes first. A call and its result stay or go together.
+"""
+
+from collections.abc import Sequence
+from math import ceil
+
+import msgspec
+
+from kode_sidecar.context.token_count import message_weight
+from kode_sidecar.domain.message import Message, TextBlock, ToolResultBlock
+
+# Left out in pieces of this share of the window: a request that grows a little keeps its
+# beginning, which hosts cache.
+_STEP_SHARE = 0.1
+
+OUR_ORIGINS = ("reminder", "steer", "compaction")
+"""`meta.origin` of what stands among the user's messages and opened no turn."""
+
+
+def trim(messages: Sequence[Message], excess: float, room: float) -> list[Message]:
+    """The messages without at least `excess` weight, where that is possible at all.
+
+    They are whole as `builder.normalize_messages_for_api` leaves them, and stay so. `room` is the
+    weight that there is for all.
+    """
+    if excess <= 0:
+        return list(messages)
+    step = max(room * _STEP_SHARE, 1.0)
+    cut = _Cut(messages, ceil(excess / step) * step)
+    recent = _last_prompt(messages)
+    cut.shorten_results(0, recent)
+    cut.drop_answers(0, recent)
+    cut.shorten_results(recent, len(messages) - 1)
+    cut.drop_prompts(0, recent)
+    return cut.left()
+
+
+def is_summary(message: Message) -> bool:
+    """Whether a message stands for what was said before it."""
+    return message.meta.get("origin") == "compaction"
+
+
+def is_prompt(message: Message) -> bool:
+    """Whether the user opened a turn with it."""
+    return message.role == "user" and message.meta.get("origin") not in OUR_ORIGINS
+
+
+class _Cut:
+    """Messages being left out until enough weight is gone."""
+
+    def __init__(self, messages: Sequence[Message], excess: float) -> None:
+        self._messages: list[Message | None] = list(messages)
+        self._excess = excess
+
+    def left(self) -> list[Message]:
+        return [message for message in self._messages if message is not None]
+
+    def shorten_results(self, start: int, end: int) -> None:
+        """A sentence instead of what tools found."""
+        for position in range(start, end):
+            message = self._messages[position]
+            if self._excess > 0 and message is not None and message.role == "tool":
+                self._replace(position, _without_output(message))
+
+    def drop_answers(self, start: int, end: int) -> None:
+        """Answers, and the results of the calls in them."""
+        for position in range(start, end):
+            message = self._messages[position]
+            if self._excess > 0 and message is not None and message.role == "assistant":
+                self._replace(position, None)
+                below = position + 1
+                if below < end and _role(self._messages[below]) == "tool":
+                    self._replace(below, None)
+
+    def drop_prompts(self, start: int, end: int) -> None:
+        """What the user said, and reminders; only once no answer stands between them."""
+        for position in range(start, end):
+            message = self._messages[position]
+            if self._excess > 0 and _role(message) == "user":
+                assert message is not None
+                if not is_summary(message):
+                    self._replace(position, None)
+
+    def _replace(self, position: int, new: Message | None) -> None:
+        old = self._messages[position]
+        assert old is not None
+        self._excess -= message_weight(old) - (message_weight(new) if new is not None else 0.0)
+        self._messages[position] = new
+
+
+def _role(message: Message | None) -> str:
+    """The role, empty for what is left out."""
+    return message.role if message is not None else ""
+
+
+def _last_prompt(messages: Sequence[Message]) -> int:
+    found = (at for at in range(len(messages) - 1, -1, -1) if is_prompt(messages[at]))
+    return next(found, 0)
+
+
+def _without_output(message: Message) -> Message:
+    content = tuple(
+        _stub(block) if isinstance(block, ToolResultBlock) else block for block in message.content
+    )
+    return msgspec.structs.replace(message, content=content)
+
+
+def _stub(block: ToolResultBlock) -> ToolResultBlock:
+    size = sum(len(part.text) for part in block.content if isinstance(part, TextBlock))
+    summary = f" It was: {block.summary}." if block.summary else ""
+    text = (
+        f"[Left out to make room: {size} characters.{summary} "
+        "Call the tool again if you need them.]"
+    )
+    if len(text) >= size and all(isinstance(part, TextBlock) for part in block.content):
+        return block
+    return msgspec.structs.replace(block, content=(TextBlock(text=text),))

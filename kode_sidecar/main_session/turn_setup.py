@@ -1,0 +1,148 @@
+"""What a turn is made of, from a session's options and services."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from kode_sidecar.context.builder import PromptContext, shown_messages
+from kode_sidecar.context.compaction import is_undone
+from kode_sidecar.domain.conversation import Conversation
+from kode_sidecar.domain.message import Block
+from kode_sidecar.kernel import tool_specs
+from kode_sidecar.kernel.contracts import Incoming, Tool, ToolSpec
+from kode_sidecar.main_session.change_sets import ChangeSets
+from kode_sidecar.main_session.compactor import Compactor
+from kode_sidecar.main_session.inspection import inspection, unwritten
+from kode_sidecar.main_session.opening import prompt_input, prompt_reminder
+from kode_sidecar.main_session.prompt_input import prompt_blocks
+from kode_sidecar.main_session.running_turn import RunningTurn
+from kode_sidecar.main_session.services import SessionServices
+from kode_sidecar.main_session.session_records import NewSession, SessionRecords
+from kode_sidecar.main_session.stream import SessionStream
+from kode_sidecar.main_session.token_meter import TokenMeter
+from kode_sidecar.main_session.turn_context import TurnContext
+from kode_sidecar.protocol.context import ContextInspectParams, ContextInspectResult
+from kode_sidecar.protocol.session import Mode
+from kode_sidecar.protocol.turn import TurnOptions
+
+
+class TurnSetup:
+    """Makes the contexts of one session's turns. Nothing is written and nothing used up by it."""
+
+    def __init__(
+        self,
+        session_id: str,
+        services: SessionServices,
+        records: SessionRecords,
+        conversation: Conversation,
+        change_sets: ChangeSets,
+        stream: SessionStream,
+    ) -> None:
+        self._session_id = session_id
+        self._services = services
+        self._records = records
+        self._conversation = conversation
+        self._change_sets = change_sets
+        self._meter = TokenMeter(services.rates)
+        self.compactor = Compactor(
+            model=services.model,
+            texts=services.compaction_texts,
+            emit=stream,
+            new_id=services.new_id,
+            clock=services.clock,
+        )
+
+    def context(
+        self,
+        options: NewSession,
+        turn_id: str,
+        parent_id: str | None,
+        *,
+        mode: Mode,
+        model: str | None,
+    ) -> TurnContext:
+        """The conversation from `parent_id` on. Raises KodeError `MessageNotFound`."""
+        services = self._services
+        model = model or options.model
+        path = self._conversation.path(parent_id)
+        prompt = PromptContext(
+            session_id=self._session_id,
+            model=model,
+            system=services.system_prompt(options.agent, mode),
+            temperature=services.temperature,
+            top_p=services.top_p,
+            max_tokens=services.max_tokens,
+        )
+        return TurnContext(
+            session_id=self._session_id,
+            turn_id=turn_id,
+            conversation=self._conversation,
+            log=self._records.messages,
+            clock=services.clock,
+            new_id=services.new_id,
+            parent_id=parent_id,
+            prompt=prompt,
+            shown=shown_messages(path, options.agent.window_messages),
+            window=services.context_window(model),
+            meter=self._meter,
+            reminders=self._change_sets.take_reminders,
+            compact=self.compactor.compact,
+            may_compact=not is_undone(path, self._conversation.children),
+        )
+
+    def turn_ids(self, parent_id: str | None) -> Collection[str]:
+        """The turns that made the path to a message."""
+        path = self._conversation.path(parent_id)
+        return {str(message.meta.get("turnId", "")) for message in path}
+
+    def tools(self, options: NewSession, mode: Mode) -> Sequence[Tool]:
+        """The tools on offer."""
+        return self._services.toolset(options.agent, mode, self._change_sets)
+
+    def specs(self, options: NewSession, mode: Mode) -> Sequence[ToolSpec]:
+        """The same, as the model is told of them."""
+        return tool_specs(self.tools(options, mode))
+
+    async def inspect(
+        self,
+        options: NewSession,
+        params: ContextInspectParams,
+        parent_id: str | None,
+        running: RunningTurn | None,
+    ) -> ContextInspectResult:
+        """The next request of the running turn, else of one below `parent_id`, and its parts."""
+        if running is None:
+            mode = params.mode or options.mode
+            blocks = prompt_blocks(params.input, self._services.new_id)
+            context = self.context(options, "", parent_id, mode=mode, model=params.model)
+            decided = self._change_sets.untold(self.turn_ids(parent_id))
+            opening = self.opening(context, decided, blocks, {}, params.options)
+        else:
+            context, mode = running.context, running.mode
+            opening = context.incoming(self._change_sets.untold(self.turn_ids(context.leaf_id)))
+        tools = self.specs(options, mode)
+        fitted = context.fitted(tools, "auto", [unwritten(incoming) for incoming in opening])
+        encoded = await self._services.encode(fitted.request)
+        due = context.will_sum_up(fitted)
+        return inspection(fitted, encoded, compaction_due=due, with_body=params.body)
+
+    def opening(
+        self,
+        context: TurnContext,
+        decided: str | None,
+        blocks: tuple[Block, ...],
+        meta: Mapping[str, Any],
+        options: TurnOptions | None,
+    ) -> list[Incoming]:
+        """What a turn begins with: a reminder, if there is something to tell, and the prompt.
+
+        `decided` is what became of edits. Without blocks the turn goes on with what is there.
+        """
+        told = [None if context.leaf_id is None else decided]
+        if options is not None:
+            told.append(self._services.koding_note(options))
+        note = self._services.editor_note() if blocks else None
+        reminder = prompt_reminder(told, note, context.shown)
+        found = [] if reminder is None else [reminder]
+        if blocks:
+            found.append(prompt_input(blocks, meta, options))
+        return found

@@ -1,0 +1,79 @@
+"""One provider in use: its connections, its pace, and what it says of its models."""
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from kode_sidecar.errors import KodeError
+from kode_sidecar.providers.dialects import DIALECTS
+from kode_sidecar.providers.model_list import (
+    MAX_MODELS_BYTES,
+    MODELS_PATH,
+    OfferedModel,
+    read_models,
+)
+from kode_sidecar.providers.profiles import ModelProfile, with_facts
+from kode_sidecar.providers.provider_config import ProviderConfig
+from kode_sidecar.providers.rate_limiter import RateLimiter
+
+if TYPE_CHECKING:  # loaded by a thread, after the process answers
+    from kode_sidecar.providers.http_client import HttpClient
+
+OpenHttp = Callable[[ProviderConfig], "HttpClient"]
+
+
+class Endpoint:
+    """Lives as long as the process. `limiter` is shared by all endpoints of one key.
+
+    Raises KodeError `ConfigInvalid` for an address that is none.
+    """
+
+    def __init__(self, config: ProviderConfig, open_http: OpenHttp, limiter: RateLimiter) -> None:
+        self.config = config
+        self.errors = config.errors()
+        self.limiter = limiter
+        self._open_http = open_http
+        self._http: HttpClient | None = None
+        self._opening = threading.Lock()
+        self._offered: dict[str, OfferedModel] = {}
+
+    def http(self) -> "HttpClient":
+        """The HTTP client, built on first use, in any thread. Raises KodeError `ConfigInvalid`."""
+        with self._opening:
+            if self._http is None:
+                self._http = self._open_http(self.config)
+            return self._http
+
+    def headers(self, model: ModelProfile) -> dict[str, str]:
+        """The headers of a request, key included."""
+        return self.config.headers(dict(DIALECTS[model.dialect].headers(self.config.api_key)))
+
+    def described(self, model: ModelProfile) -> ModelProfile:
+        """`model` with what the host last said of it."""
+        offered = self._offered.get(model.id)
+        if offered is None:
+            return model
+        return with_facts(
+            model,
+            context_window=offered.context_length,
+            images=offered.supports_image_in,
+            reasoning=offered.supports_reasoning,
+        )
+
+    async def list_models(self) -> list[OfferedModel]:
+        """The models the host serves to this key. Raises KodeError."""
+        http = self.http()
+        headers = self.headers(self.config.profile.model("list"))
+        async with http.stream("GET", MODELS_PATH, None, headers) as response:
+            body = await response.read_all(MAX_MODELS_BYTES)
+        if response.status != 200:
+            error = self.errors.response(response.status, response.headers, body, "list")
+            raise KodeError(error.code, error.message, http_status=response.status)
+        models = read_models(body, self.errors.host, self.config.url_name)
+        self._offered = {model.id: model for model in models}
+        return models
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        if self._http is not None:
+            await self._http.aclose()

@@ -1,0 +1,98 @@
+"""How fast one key may ask: learnt from its refusals, shared by all that use it.
+
+Hosts count requests by key, so what one conversation learns holds for all: a refusal slows
+everybody, not only the one who got it.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from kode_sidecar.domain.error_info import ErrorInfo
+
+# A limit that was guessed, not told, is tried again after this long.
+_GUESS_HOLDS = 60.0
+_MINUTE = 60.0
+_MOST_REMEMBERED = 10_000
+
+
+class RateLimiter:
+    """Lets requests go in order, as many side by side and in a minute as the host allows.
+
+    Nothing is limited before the host has refused something. `now` and `sleep` count seconds.
+    """
+
+    def __init__(
+        self, now: Callable[[], float], sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    ) -> None:
+        self._now = now
+        self._sleep = sleep
+        self._running = 0
+        self._at_once: int | None = None
+        self._guessed_until: float | None = None
+        self._per_minute: int | None = None
+        self._begun: deque[float] = deque(maxlen=_MOST_REMEMBERED)
+        self._not_before = now()
+        self._line: deque[asyncio.Event] = deque()
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncGenerator[None, None]:
+        """Wait for this request's turn, and keep its place until its answer has ended."""
+        await self._wait_in_line()
+        self._running += 1
+        try:
+            yield
+        finally:
+            self._running -= 1
+            self._wake_first()
+
+    def learn(self, error: ErrorInfo) -> None:
+        """A request that has its turn was refused: what the host said of its limits."""
+        told = error.details or {}
+        if per_minute := told.get("perMinute"):
+            self._per_minute = per_minute
+        if at_once := told.get("atOnce"):
+            self._at_once, self._guessed_until = at_once, None
+        elif told.get("limit") == "concurrency":
+            # The refused one is counted here; whoever else holds a place was not refused.
+            self._at_once = max(1, min(self._running - 1, self._at_once or self._running))
+            self._guessed_until = self._now() + _GUESS_HOLDS
+
+    def pause(self, seconds: float) -> None:
+        """Nobody asks before so many seconds are over."""
+        self._not_before = max(self._not_before, self._now() + seconds)
+
+    async def _wait_in_line(self) -> None:
+        """First come, first served; a place that is given up goes to the next."""
+        place = asyncio.Event()
+        self._line.append(place)
+        try:
+            while True:
+                if self._line[0] is not place or not self._has_room():
+                    place.clear()
+                    await place.wait()
+                elif (seconds := self._seconds_to_go()) > 0:
+                    await self._sleep(seconds)
+                else:
+                    break
+            self._begun.append(self._now())
+        finally:
+            self._line.remove(place)
+            self._wake_first()
+
+    def _has_room(self) -> bool:
+        if self._guessed_until is not None and self._now() > self._guessed_until:
+            self._at_once = self._guessed_until = None
+        return self._at_once is None or self._running < self._at_once
+
+    def _seconds_to_go(self) -> float:
+        seconds = self._not_before - self._now()
+        count = self._per_minute
+        if count is not None and len(self._begun) >= count:
+            seconds = max(seconds, self._begun[-count] + _MINUTE - self._now())
+        return seconds
+
+    def _wake_first(self) -> None:
+        if self._line:
+            self._line[0].set()

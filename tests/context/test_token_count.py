@@ -1,0 +1,231 @@
+"""How well requests are counted without a tokenizer (C10), against counts of a real one.
+
+`token_counts/` holds a session of 40 turns with code, Chinese and JSON, what o200k makes of each of
+its messages, and the script that made both.
+"""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from kode_sidecar.context.token_count import (
+    FIRST_MARGIN,
+    IMAGE_WEIGHT,
+    JSON_RATE,
+    TEXT_RATE,
+    Estimate,
+    Measured,
+    Rates,
+    estimate,
+    message_weight,
+    request_weight,
+    shares,
+    text_weight,
+)
+from kode_sidecar.domain.message import ImageBlock, Message, TextBlock, Usage
+from kode_sidecar.kernel.contracts import ModelRequest, ToolSpec
+from kode_sidecar.main_session.token_meter import REMEMBERED_ANSWERS, LearnedRates, TokenMeter
+
+FOLDER = Path(__file__).parent / "token_counts"
+
+
+class RecordedHost:
+    """Counts as a host with that tokenizer would."""
+
+    def __init__(self) -> None:
+        lines = (FOLDER / "session.jsonl").read_bytes().splitlines()
+        fixed = json.loads(lines[0])
+        self.request = ModelRequest(
+            model="kimi-k2.6",
+            system=fixed["system"],
+            messages=(),
+            tools=tuple(ToolSpec(**tool) for tool in fixed["tools"]),
+        )
+        self.messages = [msgspec.json.decode(line, type=Message) for line in lines[1:]]
+        self._counts = json.loads((FOLDER / "counts.json").read_text())
+        self._sizes = dict(
+            zip((one.id for one in self.messages), self._counts["messages"], strict=True)
+        )
+
+    def prompt(self, messages: list[Message]) -> int:
+        counts = self._counts
+        marks = counts["marks"] * len(messages)
+        sizes = sum(self._sizes[message.id] for message in messages)
+        return counts["hidden"] + counts["fixed"] + marks + sizes
+
+    def usage(self, messages: list[Message], answer: Message) -> Usage:
+        size = self._sizes[answer.id]
+        return Usage(input_tokens=self.prompt(messages), output_tokens=size)
+
+
+class Session:
+    """Asks for every answer of the recorded session in turn, and notes how wrong it was."""
+
+    def __init__(self, meter: TokenMeter, host: RecordedHost) -> None:
+        self._meter, self._host = meter, host
+        self.estimates: list[Estimate] = []
+        self.errors: list[float] = []
+
+    def play(self, messages: list[Message], since: int = 0, window: int | None = None) -> None:
+        """From message `since` on, the model gets the last `window` messages of each turn."""
+        start = 0
+        for position, message in enumerate(messages):
+            if position < since:
+                continue
+            if message.role == "user" and window is not None:
+                start = max(position - window, 0)
+            if message.role == "assistant":
+                self._ask(messages[start:position], message)
+
+    def _ask(self, shown: list[Message], answer: Message) -> None:
+        request = replace(self._host.request, messages=shown)
+        asked = self._meter.estimate(request)
+        usage = self._host.usage(shown, answer)
+        self.estimates.append(asked)
+        self.errors.append(asked.tokens / usage.input_tokens - 1)
+        self._meter.answered(request, asked, msgspec.structs.replace(answer, usage=usage))
+
+
+def play(window: int | None = None) -> Session:
+    host = RecordedHost()
+    session = Session(TokenMeter(LearnedRates()), host)
+    session.play(host.messages, window=window)
+    return session
+
+
+def test_forty_turns_are_counted_within_five_percent() -> None:  # C10
+    session = play()
+    assert len(session.errors) == 100
+    worst = max(map(abs, session.errors[1:]))
+    print(f"first {session.errors[0]:+.1%}, worst of the others {worst:.2%}")  # noqa: T201
+    assert abs(session.errors[0]) < 0.25
+    assert worst < 0.05
+    assert session.estimates[0].counted == 0
+    assert all(estimate.counted for estimate in session.estimates[1:])
+
+
+def test_a_window_that_slides_is_counted_within_five_percent_too() -> None:  # A5
+    session = play(window=20)
+    worst = max(map(abs, session.errors[1:]))
+    print(f"worst {worst:.2%}")  # noqa: T201
+    assert worst < 0.05
+
+
+@pytest.mark.parametrize("turn", [5, 20, 39])
+def test_after_a_summary_bytes_tell(turn: int) -> None:  # C11
+    host = RecordedHost()
+    meter = TokenMeter(LearnedRates())
+    prompts = [at for at, message in enumerate(host.messages) if message.role == "user"]
+    before = Session(meter, host)
+    before.play(host.messages[: prompts[turn]])
+    after = Session(meter, host)
+    # The first message plays the summary's part; the newest turn is kept.
+    shown = [host.messages[0], *host.messages[prompts[turn - 1] :]]
+    after.play(shown, since=2 + prompts[turn] - prompts[turn - 1])
+    print(f"first {after.errors[0]:+.1%}")  # noqa: T201
+    assert after.estimates[0].counted == 0
+    assert abs(after.errors[0]) < 0.10
+    assert max(map(abs, after.errors[1:]), default=0.0) < 0.05
+
+
+def test_what_is_safe_is_hardly_ever_exceeded() -> None:
+    session = play()
+    real = [
+        round(asked.tokens / (1 + error))
+        for asked, error in zip(session.estimates, session.errors, strict=True)
+    ]
+    assert (
+        real[0]
+        <= session.estimates[0].safe
+        == round(session.estimates[0].tokens * (1 + FIRST_MARGIN))
+    )
+    exceeded = [size - asked.safe for asked, size in zip(session.estimates, real, strict=True)]
+    # Where it is, it is by a sliver of the window.
+    assert max(exceeded) < 500
+
+
+def test_a_fork_takes_the_measurement_of_its_own_path() -> None:
+    host = RecordedHost()
+    meter = TokenMeter(LearnedRates())
+    session = Session(meter, host)
+    session.play(host.messages)
+    for end in (12, 50, 120):
+        shown = host.messages[:end]
+        asked = meter.estimate(replace(host.request, messages=shown))
+        assert asked.counted > 0
+        assert abs(asked.tokens / host.prompt(shown) - 1) < 0.05
+
+
+def test_every_model_has_rates_of_its_own_and_all_sessions_share_them() -> None:
+    host = RecordedHost()
+    rates = LearnedRates()
+    Session(TokenMeter(rates), host).play(host.messages[:60])
+    assert rates.of("kimi-k2.6").measured
+    assert rates.of("another") == Rates()
+    shown = host.messages[:30]
+    first = TokenMeter(rates).estimate(replace(host.request, messages=shown))
+    assert first.counted == 0
+    assert abs(first.tokens / host.prompt(shown) - 1) < 0.10
+
+
+def test_a_host_that_tells_nothing_or_nonsense_teaches_nothing() -> None:
+    rates = LearnedRates()
+    meter = TokenMeter(rates)
+    request = ModelRequest("m", "system", [said("user", "x" * 4_000)])
+    asked = meter.estimate(request)
+    meter.answered(request, asked, said("assistant", "y"))
+    for tokens in (0, 20):
+        answer = said("assistant", "y", usage=Usage(input_tokens=tokens, output_tokens=9))
+        meter.answered(request, asked, answer)
+    assert rates.of("m") == Rates()
+    known = Rates().after_growth(100.0, 100_000).after_growth(100.0, -5).after_growth(1.0, 1)
+    assert known == Rates()
+
+
+def test_only_so_many_answers_are_remembered() -> None:
+    meter = TokenMeter(LearnedRates())
+    usage = Usage(input_tokens=50, output_tokens=1)
+    for number in range(REMEMBERED_ANSWERS + 1):
+        request = ModelRequest("m", "", [said("user", "x")])
+        answer = said("assistant", "y", name=f"a{number}", usage=usage)
+        meter.answered(request, meter.estimate(request), answer)
+    newest = meter.estimate(ModelRequest("m", "", [said("user", "x"), answer]))
+    oldest = said("assistant", "y", name="a0")
+    assert newest.counted == 2
+    assert meter.estimate(ModelRequest("m", "", [said("user", "x"), oldest])).counted == 0
+
+
+def test_text_weighs_by_bytes_and_data_more() -> None:
+    assert text_weight("x" * 400) == 400 * TEXT_RATE
+    assert text_weight("茶" * 100) == 300 * TEXT_RATE
+    assert text_weight("half \ud83c") > 0
+    data = json.dumps([{"id": n, "name": "茶铺"} for n in range(50)])
+    assert text_weight(data) == len(data) * JSON_RATE
+    picture = ImageBlock(media_type="image/png", data="A" * 1_000_000)
+    assert IMAGE_WEIGHT <= message_weight(said("user", picture)) < IMAGE_WEIGHT + 10
+
+
+def test_shares_add_up() -> None:
+    asked = Estimate(tokens=1_000, safe=1_050, counted=0, weight=7.0)
+    found = shares(asked, [1.0, 2.0, 0.5, 3.5])
+    assert sum(found) == 1_000
+    assert found == [143, 286, 71, 500]
+
+
+def test_the_newest_measurement_on_the_path_is_the_base() -> None:
+    first, second = (said("assistant", "y" * 400, name=name) for name in ("a", "b"))
+    request = ModelRequest("m", "", [said("user", "x" * 40), first, said("user", "z"), second])
+    weight = request_weight(request)
+    measured = {"a": Measured(weight / 2, 900), "b": Measured(weight, 2_000)}
+    assert estimate(request, measured, Rates()).tokens == 2_000
+    assert estimate(request, {}, Rates()).tokens == round(weight)
+
+
+def said(
+    role: str, content: str | ImageBlock, *, name: str = "", usage: Usage | None = None
+) -> Message:
+    block = TextBlock(text=content) if isinstance(content, str) else content
+    return Message(id=name, session_id="s", role=role, content=(block,), usage=usage)  # type: ignore[arg-type]

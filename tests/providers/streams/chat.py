@@ -1,0 +1,20 @@
+"""Answers of OpenAI-compatible hosts, one for each shape that was met in the field."""
+
+from tests.providers.streams.answer import Stream
+from tests.providers.streams.chat_calls import LEAKS, TOOLS
+from tests.providers.streams.chat_ends import ENDS, ERRORS, USAGES
+from tests.providers.streams.chat_words import REASONING, TEXT
+
+STREAMS: dict[str, Stream] = {
+    f"{group}: {name}": found
+    for group, streams in {
+        "text": TEXT,
+        "reasoning": REASONING,
+        "tools": TOOLS,
+        "usage": USAGES,
+        "end": ENDS,
+        "error": ERRORS,
+        "leak": LEAKS,
+    }.items()
+    for name, found in streams.items()
+}
