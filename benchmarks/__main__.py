@@ -12,6 +12,7 @@ from types import FrameType
 from typing import NamedTuple
 
 from benchmarks import usage
+from benchmarks.edits import edits
 from benchmarks.figures import Figure, table
 from benchmarks.flame import FlameError, draw
 from benchmarks.model import Model
@@ -43,6 +44,7 @@ GROUPS = {
     "tools": Group(tools, 7),
     "fsyncs": Group(fsyncs, 3),
     "sessions": Group(sessions, 3),
+    "edits": Group(edits, 20),
 }
 
 

@@ -86,6 +86,7 @@ class Agent:
             documents=documents,
             file_encoding=settings.file_encoding,
             own_files=[settings.storage_root],
+            counts_lone_cr=editor_name.startswith("Visual Studio Code"),
         )
         self._notes = ProjectNotes(self.workspace, lambda: settings.trusted)
         self._model = LateClient(self._providers.missing)

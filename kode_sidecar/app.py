@@ -117,6 +117,7 @@ class _App:
         return Application(
             features=Features(
                 workspace_folders_changed=self._folders_changed,
+                watched_files_changed=self._files_changed,
                 progress_cancelled=self._progress_cancelled,
                 commands={DOCTOR_COMMAND: self._doctor_command},
             ),
@@ -212,6 +213,10 @@ class _App:
         self._roots = [*kept, *(path for path in self._paths(added) if path not in kept)]
         if self._agent is not None:
             self._agent.workspace.set_roots(self._roots)
+
+    def _files_changed(self, changes: Sequence[tuple[str, int]]) -> None:
+        """For clients that watch files; nobody else needs to."""
+        self._sessions.files_changed([uri for uri, _ in changes])
 
     def _paths(self, uris: Sequence[str]) -> list[Path]:
         """The folders that these URIs name; what is left out is told on stderr."""

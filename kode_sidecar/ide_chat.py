@@ -16,7 +16,12 @@ from kode_sidecar.domain.agent_event import BlockDelta, Event, TurnCompleted
 from kode_sidecar.domain.message import Message, TextBlock
 from kode_sidecar.errors import KodeError
 from kode_sidecar.main_session import SessionDefaults, SessionFolders, SessionRegistry
-from kode_sidecar.main_session.contracts import ApplyAnswer, DocumentEdit, PermissionQuestion
+from kode_sidecar.main_session.contracts import (
+    ApplyAnswer,
+    DocumentEdit,
+    FileEdit,
+    PermissionQuestion,
+)
 from kode_sidecar.protocol.editor_context import EditorContextParams
 from kode_sidecar.protocol.session import SessionNewParams
 from kode_sidecar.protocol.turn import TurnStartParams
@@ -25,6 +30,7 @@ from kode_sidecar.records.saver import Saver
 from kode_sidecar.settings import LoadedSettings, load_settings
 from kode_sidecar.system import RandomIds, SystemClock
 from kode_sidecar.workspace.documents import Documents
+from kode_sidecar.workspace.file_changes import FileChangeKind
 
 _AGENT = "ide-helper"
 
@@ -52,10 +58,20 @@ class NoEditor:
     async def flow(self) -> None:
         """There is always room."""
 
-    async def apply_edit(self, edit: DocumentEdit) -> ApplyAnswer:
+    async def apply_edit(self, edit: DocumentEdit | FileEdit) -> ApplyAnswer:
         """As `EditorPort.apply_edit` says."""
         del edit
         return ApplyAnswer(applied=False, reason="there is no editor")
+
+    def can_change_files(self, kind: FileChangeKind) -> bool:
+        """Files can be proposed, to be looked at."""
+        del kind
+        return True
+
+    async def open_document(self, uri: str) -> bool:
+        """Nobody can open a file."""
+        del uri
+        return False
 
     def warn(self, line: str) -> None:
         """Nobody develops an editor here."""

@@ -59,6 +59,11 @@ export interface KodeRequests {
   /** A page of a text that was too large to travel at once. Errors: BlobNotFound, Storage. */
   "kode/blob/read": [BlobReadParams, BlobReadResult];
   /**
+   * The change sets of a session of this process, oldest first, without texts. Errors:
+   * SessionNotFound.
+   */
+  "kode/changeSet/list": [ChangeSetListParams, ChangeSetListResult];
+  /**
    * The tree of a session's messages, without their blocks. Errors: SessionNotFound,
    * MessageNotFound, Storage.
    */
@@ -92,6 +97,23 @@ export interface KodeRequests {
    */
   "kode/changeSet/decide": [DecideParams, DecideResult];
   /**
+   * Take applied hunks back where they stand now; the user's later edits stay. Undoing that
+   * puts them there again. Errors: ChangeSetNotFound, Storage.
+   */
+  "kode/changeSet/undo": [UndoParams, UndoResult];
+  /**
+   * The files that a session's model has read and edited, and which of them others changed.
+   * Errors: SessionNotFound.
+   */
+  "kode/freshness/get": [FreshnessGetParams, FreshnessGetResult];
+  /**
+   * The permission rules in force in a session, and what each one decided. Errors:
+   * SessionNotFound.
+   */
+  "kode/permission/list": [PermissionListParams, PermissionListResult];
+  /** Make, change or take back one of a session's own rules. Errors: SessionNotFound. */
+  "kode/permission/set": [PermissionSetParams, Empty];
+  /**
    * The models of every provider, as its host lists them to your key and as we know them.
    * Errors: ConfigInvalid.
    */
@@ -108,6 +130,11 @@ export interface KodeRequests {
 export interface KodeServerRequests {
   /** Ask the user to allow a tool call. */
   "kode/permission/request": [PermissionRequestParams, PermissionRequestResult];
+  /**
+   * Open a file whose encoding only the editor knows; its `didOpen` brings the text. Only
+   * sent to clients with the capability `openDocument`.
+   */
+  "kode/openDocument": [OpenDocumentParams, OpenDocumentResult];
 }
 
 /** Notifications to the editor: method → [params]. */
@@ -219,6 +246,7 @@ export type Event =
   | ChangeSetUpdated
   | PermissionRequested
   | PermissionResolved
+  | FreshnessChanged
   | ContextCompacted
   | SessionUpdated
   | UsageUpdated
@@ -514,6 +542,11 @@ export interface BlobReadParams {
   length?: number;
 }
 
+/** The change sets of one session. */
+export interface ChangeSetListParams {
+  sessionId: string;
+}
+
 /** `limit` is at most 5000; `cursor` is the `nextCursor` of the page before. */
 export interface TreeGetParams {
   sessionId: string;
@@ -567,8 +600,8 @@ export interface ChangeSetRef {
 /**
  * `rest` covers the hunks announced at or before `seenSeq` that `decisions` leaves out.
  *
- * `rest` needs `seenSeq` unless it is `keep`. Sensitive hunks are never covered by `rest:
- * accept`. `dryRun` answers without acting.
+ * `rest` needs `seenSeq` unless it is `keep`. `rest: accept` never covers sensitive hunks,
+ * nor repairs that are offered. `dryRun` answers without acting.
  */
 export interface DecideParams {
   changeSetId: string;
@@ -584,6 +617,46 @@ export interface HunkDecision {
   action: DecideAction;
   newText?: string | null;
   comment?: string | null;
+}
+
+/**
+ * Exactly one of the three ids says what to take back.
+ *
+ * `skipConflicts` takes back what can be taken back; without it one conflict stops
+ * everything. `dryRun` answers without acting.
+ */
+export interface UndoParams {
+  changeSetId?: string | null;
+  turnId?: string | null;
+  hunkId?: string | null;
+  skipConflicts?: boolean;
+  dryRun?: boolean;
+}
+
+/** `limit` is how many important files to name, 1 to 100. */
+export interface FreshnessGetParams {
+  sessionId: string;
+  limit?: number;
+}
+
+/** The rules of one session. */
+export interface PermissionListParams {
+  sessionId: string;
+}
+
+/**
+ * Make, change or take back the rule of one tool and one pattern; `effect: null` takes
+ * back.
+ *
+ * `pattern` is a path as in `permission.requested.subject`, one with `/**` at its end, or
+ * `**`. An `allow` for a pattern never covers a sensitive file: name that file itself.
+ * Rules are forgotten with the process.
+ */
+export interface PermissionSetParams {
+  sessionId: string;
+  tool: string;
+  pattern: string;
+  effect: "allow" | "ask" | "deny" | null;
 }
 
 /** No params, or no result. */
@@ -621,6 +694,11 @@ export interface Position {
 /** The chosen option. */
 export interface PermissionRequestResult {
   optionId: string;
+}
+
+/** `opened` is false where the editor cannot or will not. */
+export interface OpenDocumentResult {
+  opened: boolean;
 }
 
 /**
@@ -675,8 +753,8 @@ export interface Delivery {
  * What the client can do beyond LSP; an object, even an empty one, means yes.
  *
  * `permission`: it answers `kode/permission/request`; otherwise the user is asked by
- * `window/showMessageRequest`. `changeSetReview` and `openDocument` are reserved: say them
- * if they are true, nothing depends on them yet.
+ * `window/showMessageRequest`. `openDocument`: it answers `kode/openDocument`.
+ * `changeSetReview` is reserved: say it if it is true, nothing depends on it yet.
  */
 export interface ClientCapabilities {
   permission?: { [name: string]: unknown } | null;
@@ -928,9 +1006,13 @@ export interface FileView {
  * A hunk on the wire. Sent whole once; afterwards only `hunkId` and `state`.
  *
  * `range` and `oldText` are those of the editor's text at the file's `version`: whole
- * lines, with the line ends of the file in `oldText` and `newText`. `supersededBy` names
- * the hunk that took over, `reason` says why one is stale. `codePoints` are the hidden
- * characters in `newText` that the flag `invisibleCharacters` is about, as `U+202E`.
+ * lines, with the line ends of the file in `oldText` and `newText`. A `create` has all of
+ * the new file as `newText`, a `delete` all of the old one as `oldText`, a `rename`
+ * `newUri` and `newPath`; none of them has a range. `supersededBy` names the hunk that took
+ * over, `repairs` the diverged one whose text this one puts right, `reason` says why one is
+ * stale. `diff`, of a diverged hunk, leads from what was sent to what is there.
+ * `codePoints` are the hidden characters in `newText` that the flag `invisibleCharacters`
+ * is about, as `U+202E`.
  */
 export interface HunkView {
   hunkId: string;
@@ -943,6 +1025,10 @@ export interface HunkView {
   codePoints?: string[];
   supersededBy?: string;
   reason?: string;
+  newUri?: string;
+  newPath?: string;
+  repairs?: string;
+  diff?: string;
 }
 
 /**
@@ -960,7 +1046,7 @@ export interface TextBase {
   version?: number;
 }
 
-/** The user is asked; the tool call waits. Resolved exactly once. */
+/** The user is asked; the tool call waits. Resolved exactly once. `reason` says why. */
 export interface PermissionRequested extends EventBase {
   type: "permission.requested";
   requestId: string;
@@ -968,6 +1054,7 @@ export interface PermissionRequested extends EventBase {
   title: string;
   subject: string;
   options: PermissionOption[];
+  reason?: string;
 }
 
 /** One answer the user can give. */
@@ -983,6 +1070,23 @@ export interface PermissionResolved extends EventBase {
   requestId: string;
   by: ResolvedBy;
   optionId?: string;
+}
+
+/**
+ * Others changed files that the model has read; it is told before its next step.
+ *
+ * Once per file until the model was told, or has read it again.
+ */
+export interface FreshnessChanged extends EventBase {
+  type: "freshness.changed";
+  files: ChangedFile[];
+}
+
+/** A file that is not as the model believes. `path` is as people read it. */
+export interface ChangedFile {
+  uri: string;
+  path: string;
+  change: "changed" | "deleted" | "unreadable";
 }
 
 /**
@@ -1116,6 +1220,33 @@ export interface BlobReadResult {
   nextOffset?: number;
 }
 
+/** Oldest first. */
+export interface ChangeSetListResult {
+  changeSets: ChangeSetSummary[];
+}
+
+/** A change set without texts. `onHead`: its turn is on the path the newest turn grew on. */
+export interface ChangeSetSummary {
+  changeSetId: string;
+  turnId: string;
+  state: ChangeSetState;
+  onHead: boolean;
+  files: FileSummary[];
+}
+
+/** A file of a change set without texts. */
+export interface FileSummary {
+  uri: string;
+  path: string;
+  hunks: HunkCount[];
+}
+
+/** How many hunks are in one state. */
+export interface HunkCount {
+  state: HunkState;
+  count: number;
+}
+
 /**
  * All messages in the order written, so parents come first.
  *
@@ -1245,6 +1376,110 @@ export interface DecideResult {
 }
 
 /**
+ * What was taken back, hunk ids each.
+ *
+ * Where nothing of the scope was applied, the newest undo in it is taken back instead:
+ * `restored`. With `conflicts` and without `skipConflicts` nothing was sent. `diff` is what
+ * was, or with `dryRun` would be, sent. `verified` as in `DecideResult`.
+ */
+export interface UndoResult {
+  changeSetId: string;
+  state: ChangeSetState;
+  undone: string[];
+  restored: string[];
+  conflicts: UndoConflict[];
+  diff: string;
+  verified: boolean | null;
+}
+
+/** A hunk that cannot be taken back; `diff` leads from the text there now to the one before. */
+export interface UndoConflict {
+  hunkId: string;
+  diff: string;
+}
+
+/**
+ * Both lists have the file that was used last first.
+ *
+ * `important` leaves out dependency folders and files that are gone.
+ */
+export interface FreshnessGetResult {
+  files: FileFreshness[];
+  important: ImportantFile[];
+}
+
+/**
+ * A file that the model has read or edited. Times are those of the latest read and edit.
+ *
+ * `sha256` is over the text the editor, or else the disk, had when it was last looked at
+ * (LF, UTF-8, no BOM); `lines` of that text the model has seen as they are, `staleLines`
+ * are others than it has seen. `mtime` and `size` are the file's, where the text is from
+ * the disk. `changed`: by somebody else since the last read or own edit. `lost`: there is
+ * no text any more.
+ */
+export interface FileFreshness {
+  uri: string;
+  path: string;
+  sha256: string;
+  lines?: LineRange[];
+  staleLines?: LineRange[];
+  readAt?: string;
+  editedAt?: string;
+  mtime?: string;
+  size?: number;
+  changed?: boolean;
+  lost?: "deleted" | "unreadable";
+}
+
+/** Lines from 1 on, `end` inclusive. */
+export interface LineRange {
+  start: number;
+  end: number;
+}
+
+/** A file of the project that was used lately. */
+export interface ImportantFile {
+  uri: string;
+  path: string;
+  usedAt: string;
+}
+
+/**
+ * A denial wins over a permission, a permission over a wish to be asked.
+ *
+ * What no rule covers needs no permission.
+ */
+export interface PermissionListResult {
+  rules: RuleView[];
+}
+
+/**
+ * A rule in force; `reason` says in words where it comes from.
+ *
+ * `source`: `builtIn` rules cannot be changed, `answer` was given to a question, `client`
+ * set by `kode/permission/set`. `tool` is `*` for all tools, `pattern` a path, `…/**` for
+ * all below one, or a name at any depth for `builtIn`. `matches` are the latest questions
+ * it answered, out of `matched`.
+ */
+export interface RuleView {
+  tool: string;
+  pattern: string;
+  effect: "allow" | "ask" | "deny";
+  source: "builtIn" | "answer" | "client";
+  reason: string;
+  setAt?: string;
+  matched?: number;
+  matches?: RuleMatch[];
+}
+
+/** A question that a rule answered; `requestId` is that of `permission.requested`. */
+export interface RuleMatch {
+  subject: string;
+  requestId: string;
+  at: string;
+}
+
+/**
  * What may be said as `model`: a logical name, or the name of a model.
  *
  * `default` is what a session uses that names none.
@@ -1364,7 +1599,12 @@ export interface BlockDelta {
   add: string;
 }
 
-/** Ask the user. No answer in time counts as reject. */
+/**
+ * Ask the user. No answer in time counts as reject.
+ *
+ * `reason` says why the user is asked, `diff` what exactly a yes is for (unified, may be
+ * cut): if the call would do anything else by then, it is refused.
+ */
 export interface PermissionRequestParams {
   requestId: string;
   sessionId: string;
@@ -1373,6 +1613,13 @@ export interface PermissionRequestParams {
   title: string;
   subject: string;
   options: PermissionOption[];
+  reason?: string;
+  diff?: string;
+}
+
+/** A file inside an open folder. */
+export interface OpenDocumentParams {
+  uri: string;
 }
 
 /**

@@ -90,6 +90,7 @@ class Editor:
             ("client/registerCapability", _nothing),
             ("client/unregisterCapability", _nothing),
             ("kode/permission/request", self._permission),
+            ("kode/openDocument", self._open_document),
         ):
             self.client.handle(method, handler)
 
@@ -227,6 +228,15 @@ class Editor:
     async def _permission(self, params: dict[str, Any]) -> dict[str, Any]:
         self.asked.append(params)
         return {"optionId": await self.answer_permission(params)}
+
+    async def _open_document(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Open what the server cannot decode, as `load` reads it."""
+        path = path_of(params["uri"])
+        try:
+            self.open(path, self.load(path))
+        except (OSError, ValueError):
+            return {"opened": False}
+        return {"opened": True}
 
 
 async def _nothing(params: Any) -> None:

@@ -21,7 +21,7 @@ class AgentProfile:
     tools: tuple[str, ...]
 
 
-_EDITOR_TOOLS = ("read_file", "list_files", "search_code", "propose_edit")
+_EDITOR_TOOLS = ("read_file", "list_files", "search_code", "propose_edit", "propose_file")
 
 IDE_HELPER = AgentProfile(
     name="ide-helper",

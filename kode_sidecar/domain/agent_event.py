@@ -158,13 +158,14 @@ class PermissionOption(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class PermissionRequested(EventBase, frozen=True, kw_only=True, tag="permission.requested"):
-    """The user is asked; the tool call waits. Resolved exactly once."""
+    """The user is asked; the tool call waits. Resolved exactly once. `reason` says why."""
 
     request_id: str
     tool_use_id: str
     title: str
     subject: str
     options: tuple[PermissionOption, ...]
+    reason: str = ""
 
 
 class PermissionResolved(EventBase, frozen=True, kw_only=True, tag="permission.resolved"):
@@ -173,6 +174,23 @@ class PermissionResolved(EventBase, frozen=True, kw_only=True, tag="permission.r
     request_id: str
     by: ResolvedBy
     option_id: str | None = None
+
+
+class ChangedFile(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A file that is not as the model believes. `path` is as people read it."""
+
+    uri: str
+    path: str
+    change: Literal["changed", "deleted", "unreadable"]
+
+
+class FreshnessChanged(EventBase, frozen=True, kw_only=True, tag="freshness.changed"):
+    """Others changed files that the model has read; it is told before its next step.
+
+    Once per file until the model was told, or has read it again.
+    """
+
+    files: tuple[ChangedFile, ...]
 
 
 class ContextCompacted(EventBase, frozen=True, kw_only=True, tag="context.compacted"):
@@ -233,6 +251,7 @@ Event = (
     | ChangeSetUpdated
     | PermissionRequested
     | PermissionResolved
+    | FreshnessChanged
     | ContextCompacted
     | SessionUpdated
     | UsageUpdated

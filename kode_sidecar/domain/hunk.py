@@ -109,13 +109,14 @@ def compose(text: str, eol: str, hunks: Sequence[Hunk], overlay: str) -> Composi
     the last one of the file its old one.
     """
     base = split_lines(text)
+    lf = split_lines(to_lf(text)) if "\r" in text else base
     offsets = list(accumulate(map(len, base), initial=0))
-    lines, pieces = _overlay_lines(base, offsets, hunks)
+    lines, pieces = _overlay_lines(lf, offsets, hunks)
     new = split_lines(overlay)
     drafts: list[Draft] = []
     withdrawn: list[str] = []
     for window in _windows(diff_lines(lines, new), pieces):
-        made = _drafts(base, offsets, window, new, eol)
+        made = _drafts(base, lf, offsets, window, new, eol)
         kept = {hunk.id for hunk in window.hunks if _draft_of(hunk) in made}
         gone = tuple(hunk.id for hunk in window.hunks if hunk.id not in kept)
         fresh = [draft for draft in made if draft not in map(_draft_of, window.hunks)]
@@ -147,20 +148,20 @@ class _Window:
 
 
 def _overlay_lines(
-    base: Sequence[str], offsets: Sequence[int], hunks: Sequence[Hunk]
+    lf: Sequence[str], offsets: Sequence[int], hunks: Sequence[Hunk]
 ) -> tuple[list[str], list[_Piece]]:
-    """The overlay's lines with LF ends, and which of them are hunks."""
+    """The overlay's lines, and which of them are hunks; `lf` are the text's, with LF ends."""
     lines: list[str] = []
     pieces: list[_Piece] = []
     at = 0
     for hunk in hunks:
         first, last = bisect_left(offsets, hunk.start), bisect_left(offsets, hunk.end)
-        lines += map(to_lf, base[at:first])
+        lines += lf[at:first]
         start = len(lines)
         lines += split_lines(to_lf(hunk.new_text))
         pieces.append(_Piece(start, len(lines), last - first, hunk))
         at = last
-    lines += map(to_lf, base[at:])
+    lines += lf[at:]
     return lines, pieces
 
 
@@ -191,18 +192,23 @@ def _windows(runs: Sequence[Run], pieces: Sequence[_Piece]) -> Iterator[_Window]
 
 
 def _drafts(
-    base: Sequence[str], offsets: Sequence[int], window: _Window, new: Sequence[str], eol: str
+    base: Sequence[str],
+    lf: Sequence[str],
+    offsets: Sequence[int],
+    window: _Window,
+    new: Sequence[str],
+    eol: str,
 ) -> list[Draft]:
     """One draft per run of lines that differ between the base and the new overlay."""
     first, last = window.base
-    old_lines, new_lines = base[first:last], new[slice(*window.new)]
+    new_lines = new[slice(*window.new)]
     result: list[Draft] = []
-    for a0, a1, b0, b1 in diff_lines([to_lf(line) for line in old_lines], new_lines):
+    for a0, a1, b0, b1 in diff_lines(lf[first:last], new_lines):
         start, end = offsets[first + a0], offsets[first + a1]
         fresh = with_eol("".join(new_lines[b0:b1]), eol)
         if end == offsets[-1] and base and fresh:
             fresh = _with_final_eol(fresh, eol, base[-1])
-        result.append(Draft(start, end, "".join(old_lines[a0:a1]), fresh))
+        result.append(Draft(start, end, "".join(base[first + a0 : first + a1]), fresh))
     return result
 
 

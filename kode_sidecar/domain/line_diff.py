@@ -1,13 +1,14 @@
 """The difference of two texts, line by line. Pure and without dependencies.
 
-Intern lines → trim what both ends share → split at lines that occur once on both sides
-(patience diff) → Myers' O(ND) on the lines both sides know → beyond a cap, one run.
+Trim what both ends share → split at lines that occur once on both sides (patience diff), each with
+all equal lines below it → Myers' O(ND) on the lines both sides know → beyond a cap, one run.
 """
 
 import io
 from bisect import bisect_left
-from collections.abc import Sequence
-from itertools import islice
+from collections import Counter
+from collections.abc import Callable, Sequence
+from operator import lt
 
 MAX_DISTANCE = 1000
 """Changed lines between two anchors beyond which Myers gives up (about 0.2 s of work)."""
@@ -16,6 +17,9 @@ Run = tuple[int, int, int, int]
 """`(a0, a1, b0, b1)`: lines `a0..a1` of the old text became lines `b0..b1` of the new one."""
 
 Pair = tuple[int, int]
+Block = tuple[int, int, int]
+"""`(i, j, n)`: `n` lines from `i` in the old text are equal to those from `j` in the new one."""
+Lines = list[str]
 
 
 def split_lines(text: str) -> list[str]:
@@ -31,9 +35,7 @@ def diff_lines(old: Sequence[str], new: Sequence[str]) -> list[Run]:
 
     Replacing each run's old lines by its new ones turns `old` into `new`.
     """
-    ids: dict[str, int] = {}
-    a = [ids.setdefault(line, len(ids)) for line in old]
-    b = [ids.setdefault(line, len(ids)) for line in new]
+    a, b = list(old), list(new)
     return _gaps(_matches(a, b), len(a), len(b))
 
 
@@ -75,92 +77,121 @@ def unified_diff(old: Sequence[str], new: Sequence[str], path: str, *, context: 
     return "".join(out)
 
 
-def _matches(a: Sequence[int], b: Sequence[int]) -> list[Pair]:
-    """Pairs of equal positions, ascending on both sides: an alignment of `a` and `b`."""
-    head = _common_prefix(a, b)
+def _matches(a: Lines, b: Lines) -> list[Block]:
+    """Blocks of equal lines, ascending and disjoint on both sides: an alignment of `a` and `b`."""
+    head = _common_prefix(a, 0, len(a), b, 0, len(b))
     tail = _common_suffix(a, b, head)
     a_end, b_end = len(a) - tail, len(b) - tail
-    pairs = [(i, i) for i in range(head)]
-    at_a, at_b = head, head
-    for i, j in [*_anchors(a, b, head, a_end, b_end), (a_end, b_end)]:
+    blocks = [(0, 0, head)]
+    at_a = at_b = head
+    in_a, in_b = _anchors(a[head:a_end], b[head:b_end])
+    at = 0
+    while at < len(in_a):
+        i, j = in_a[at] + head, in_b[at] + head
         if at_a < i and at_b < j:
-            pairs += _between(a, b, (at_a, i), (at_b, j))
-        if i < a_end:
-            pairs.append((i, j))
-        at_a, at_b = i + 1, j + 1
-    pairs += [(a_end + k, b_end + k) for k in range(tail)]
-    return pairs
+            blocks += _between(a, b, (at_a, i), (at_b, j))
+        size = _common_prefix(a, i, a_end, b, j, b_end)
+        blocks.append((i, j, size))
+        at_a, at_b = i + size, j + size
+        # Anchors inside the block belong to it: they occur once on both sides.
+        at = bisect_left(in_a, at_a - head, lo=at + 1)
+    if at_a < a_end and at_b < b_end:
+        blocks += _between(a, b, (at_a, a_end), (at_b, b_end))
+    blocks.append((a_end, b_end, tail))
+    return blocks
 
 
-def _gaps(pairs: Sequence[Pair], a_len: int, b_len: int) -> list[Run]:
+def _gaps(blocks: Sequence[Block], a_len: int, b_len: int) -> list[Run]:
     """What an alignment leaves out, as runs."""
     runs: list[Run] = []
     i = j = 0
-    for x, y in [*pairs, (a_len, b_len)]:
+    for x, y, size in [*blocks, (a_len, b_len, 0)]:
         if x > i or y > j:
             runs.append((i, x, j, y))
-        i, j = x + 1, y + 1
+        i, j = x + size, y + size
     return runs
 
 
-def _common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
-    n = min(len(a), len(b))
-    return next((k for k, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), n)
+def _common_prefix(a: Lines, i: int, a_end: int, b: Lines, j: int, b_end: int) -> int:
+    """How many lines from `i` and `j` on are equal."""
+    return _longest(
+        lambda low, high: a[i + low : i + high] == b[j + low : j + high], min(a_end - i, b_end - j)
+    )
 
 
-def _common_suffix(a: Sequence[int], b: Sequence[int], head: int) -> int:
-    n = min(len(a), len(b)) - head
-    pairs = islice(zip(reversed(a), reversed(b), strict=False), n)
-    return next((k for k, (x, y) in enumerate(pairs) if x != y), n)
+def _common_suffix(a: Lines, b: Lines, head: int) -> int:
+    """How many lines at the end are equal, the first `head` left out."""
+    a_len, b_len = len(a), len(b)
+    return _longest(
+        lambda low, high: a[a_len - high : a_len - low] == b[b_len - high : b_len - low],
+        min(a_len, b_len) - head,
+    )
 
 
-def _anchors(a: Sequence[int], b: Sequence[int], head: int, a_end: int, b_end: int) -> list[Pair]:
-    """Lines that occur exactly once on both sides, in an order both sides agree on."""
-    in_a, in_b = _singles(a, head, a_end), _singles(b, head, b_end)
-    candidates = [(i, in_b[line]) for line, i in in_a.items() if line in in_b]
-    return _longest_rising(candidates)
+def _longest(equal: Callable[[int, int], bool], room: int) -> int:
+    """The largest `n` up to `room` with `equal(0, n)`: ever longer slices, then bisection."""
+    low, step = 0, 8
+    high = min(step, room)
+    while low < high and equal(low, high):
+        low, step = high, 2 * step
+        high = min(low + step, room)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if equal(low, middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
-def _singles(lines: Sequence[int], start: int, end: int) -> dict[int, int]:
-    """Line → position, for the lines that occur once in `start..end`, in order."""
-    seen: dict[int, int] = {}
-    for at in range(start, end):
-        line = lines[at]
-        seen[line] = -1 if line in seen else at
-    return {line: at for line, at in seen.items() if at >= 0}
+def _anchors(a: Lines, b: Lines) -> tuple[Sequence[int], Sequence[int]]:
+    """Where lines stand that occur once on both sides, in an order both sides agree on."""
+    shared = _singles(a) & _singles(b)
+    at_b = dict(zip(b, range(len(b)), strict=True))
+    in_a = [i for i, line in enumerate(a) if line in shared]
+    in_b = [at_b[a[i]] for i in in_a]
+    if all(map(lt, in_b, in_b[1:])):
+        return in_a, in_b
+    rising = _longest_rising(in_b)
+    return [in_a[k] for k in rising], [in_b[k] for k in rising]
 
 
-def _longest_rising(pairs: Sequence[Pair]) -> list[Pair]:
-    """The longest subsequence that rises in its second part (patience sorting)."""
+def _singles(lines: Lines) -> set[str]:
+    return {line for line, count in Counter(lines).items() if count == 1}
+
+
+def _longest_rising(places: Sequence[int]) -> list[int]:
+    """The indexes of a longest subsequence that rises (patience sorting)."""
     tops: list[int] = []
     piles: list[int] = []
     back: list[int] = []
-    for k, (_, j) in enumerate(pairs):
-        pile = bisect_left(tops, j)
+    for k, place in enumerate(places):
+        pile = bisect_left(tops, place)
         back.append(piles[pile - 1] if pile else -1)
         if pile == len(tops):
-            tops.append(j)
+            tops.append(place)
             piles.append(k)
         else:
-            tops[pile], piles[pile] = j, k
-    chain: list[Pair] = []
+            tops[pile], piles[pile] = place, k
+    chain: list[int] = []
     k = piles[-1] if piles else -1
     while k >= 0:
-        chain.append(pairs[k])
+        chain.append(k)
         k = back[k]
     chain.reverse()
     return chain
 
 
-def _between(a: Sequence[int], b: Sequence[int], a_span: Pair, b_span: Pair) -> list[Pair]:
+def _between(a: Lines, b: Lines, a_span: Pair, b_span: Pair) -> list[Block]:
     """An alignment between two anchors. Lines only one side knows cannot match: drop them."""
     shared = set(a[slice(*a_span)]) & set(b[slice(*b_span)])
     if not shared:
         return []
     left = [i for i in range(*a_span) if a[i] in shared]
     right = [j for j in range(*b_span) if b[j] in shared]
-    inner = _myers([a[i] for i in left], [b[j] for j in right])
-    return [(left[x], right[y]) for x, y in inner]
+    ids = {line: number for number, line in enumerate(shared)}
+    inner = _myers([ids[a[i]] for i in left], [ids[b[j]] for j in right])
+    return [(left[x], right[y], 1) for x, y in inner]
 
 
 def _myers(a: Sequence[int], b: Sequence[int]) -> list[Pair]:

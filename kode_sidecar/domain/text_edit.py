@@ -89,11 +89,36 @@ def refine(text: str, change: Change) -> tuple[Edit, ...]:
     )
 
 
+def whole_lines(text: str, edit: Change) -> Edit:
+    """The same edit of `text`, told as one of whole lines."""
+    start = _line_start(text, edit.start)
+    end = edit.end if between_lines(text, edit.end) else _line_end(text, edit.end)
+    return Edit(start, end, text[start : edit.start] + edit.text + text[edit.end : end])
+
+
 def between_lines(text: str, at: int) -> bool:
     """Whether `at` is the start of a line, or the end of the text."""
     if at in (0, len(text)):
         return True
     return text[at - 1] == "\n" or (text[at - 1] == "\r" and text[at] != "\n")
+
+
+def common_prefix(one: str, other: str) -> int:
+    """How many characters at the beginning are equal, by bisection over fast comparisons."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def common_suffix(one: str, other: str, head: int = 0) -> int:
+    """How many characters at the end are equal, those in the first `head` of either left out."""
+    room = min(len(one), len(other)) - head
+    return common_prefix(one[len(one) - room :][::-1], other[len(other) - room :][::-1])
 
 
 def minimal_edits(text: str, edits: Sequence[Edit]) -> list[Edit]:
@@ -103,11 +128,11 @@ def minimal_edits(text: str, edits: Sequence[Edit]) -> list[Edit]:
     `\\r` and `\\n`, and none lies past the last line as Neovim counts lines (it knows no empty
     line after a final line end), except where a text cannot be reached without.
     """
-    small = [_off_the_end(text, _trim(text, edit)) for edit in _joined(edits)]
-    return _joined(edit for edit in small if edit.start < edit.end or edit.text)
+    small = [_off_the_end(text, _trim(text, edit)) for edit in joined_edits(edits)]
+    return joined_edits(edit for edit in small if edit.start < edit.end or edit.text)
 
 
-def _joined(edits: Iterable[Edit]) -> list[Edit]:
+def joined_edits(edits: Iterable[Edit]) -> list[Edit]:
     """`edits` with those that touch made one."""
     result: list[Edit] = []
     for edit in edits:
@@ -122,12 +147,10 @@ def _joined(edits: Iterable[Edit]) -> list[Edit]:
 def _trim(text: str, edit: Edit) -> Edit:
     """`edit` without what both sides share at their ends."""
     old, new = text[edit.start : edit.end], edit.text
-    shorter = min(len(old), len(new))
-    head = next((k for k in range(shorter) if old[k] != new[k]), shorter)
+    head = common_prefix(old, new)
     while head and (_splits_crlf(text, edit.start + head) or _splits_crlf(new, head)):
         head -= 1
-    room = shorter - head
-    tail = next((k for k in range(room) if old[-1 - k] != new[-1 - k]), room)
+    tail = common_suffix(old, new, head)
     while tail and (_splits_crlf(text, edit.end - tail) or _splits_crlf(new, len(new) - tail)):
         tail -= 1
     return Edit(edit.start + head, edit.end - tail, new[head : len(new) - tail])

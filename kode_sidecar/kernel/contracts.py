@@ -138,13 +138,16 @@ class Tool:
     """A tool: its params struct (the docstring is the description the model reads) and its run.
 
     Neighbouring calls of `read_only` tools run in parallel; all others run alone, in order.
-    `run` gets an instance of `params`; a KodeError it raises becomes a failed outcome.
+    `run` gets an instance of `params`; a KodeError it raises becomes a failed outcome. A tool that
+    understands more than `params` says reads its arguments by `accept`, and `run` gets what that
+    returns; it raises msgspec.ValidationError.
     """
 
     name: str
     params: type[Struct]
     run: Callable[[Any, ToolCall], Awaitable[ToolOutcome]]
     read_only: bool = False
+    accept: Callable[[Mapping[str, Any]], Any] | None = None
 
 
 ArtifactSink = Callable[[str], Blob]

@@ -1,9 +1,10 @@
 """Runs the tool calls of one answer: in order, neighbouring read-only calls side by side."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
+from typing import Any
 
 import msgspec
 
@@ -112,7 +113,7 @@ class ToolRun:
             text = "The arguments were not a valid JSON object; send the call again, whole."
             return tool_failure(failure("InvalidArguments", text))
         try:
-            params = msgspec.convert(call.input, tool.params, strict=False)
+            params = _read_arguments(tool, call.input)
         except msgspec.ValidationError as error:
             text = f"Invalid arguments for {tool.name}: {error}. Mend them and call again."
             return tool_failure(failure("InvalidArguments", text))
@@ -196,6 +197,12 @@ class ToolRun:
             where = "the rest could not be kept"
         cut = f"{text[:limit]}\n[cut after {limit} of {len(text)} characters; {where}]"
         return cut, artifact
+
+
+def _read_arguments(tool: Tool, arguments: Mapping[str, Any]) -> Any:
+    if tool.accept is not None:
+        return tool.accept(arguments)
+    return msgspec.convert(arguments, tool.params, strict=False)
 
 
 def _status(outcome: ToolOutcome) -> ResultStatus:

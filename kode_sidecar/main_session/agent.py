@@ -1,6 +1,6 @@
 """The room's second door: what runs turns. Loaded by a thread, after the process answers."""
 
-from kode_sidecar.main_session.edit_sender import EditLocks
+from kode_sidecar.main_session.edit_locks import EditLocks
 from kode_sidecar.main_session.repair import repair
 from kode_sidecar.main_session.services import EncodedRequest, SessionServices
 from kode_sidecar.main_session.session import Session

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from kode_sidecar.domain.agent_event import BlockDelta, Event, PermissionOption
 from kode_sidecar.domain.change_set import Range
+from kode_sidecar.workspace.file_changes import FileChangeKind
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,21 @@ class DocumentEdit:
 
 
 @dataclass(frozen=True)
+class FileEdit:
+    """Create a file with `text`, rename it to `new_uri`, or delete it (LSP `CreateFile` etc.).
+
+    `ask` lets the editor ask its user once more, where it can.
+    """
+
+    label: str
+    kind: FileChangeKind
+    uri: str
+    new_uri: str = ""
+    text: str = ""
+    ask: bool = False
+
+
+@dataclass(frozen=True)
 class ApplyAnswer:
     """What the editor said to `workspace/applyEdit`. It is not proof: verify the text."""
 
@@ -39,7 +55,10 @@ class ApplyAnswer:
 
 @dataclass(frozen=True)
 class PermissionQuestion:
-    """A question that only the user may answer. No answer in time means no."""
+    """A question that only the user may answer. No answer in time means no.
+
+    `reason` says why the user is asked, `diff` what would change (unified); each may be empty.
+    """
 
     request_id: str
     session_id: str
@@ -48,10 +67,12 @@ class PermissionQuestion:
     title: str
     subject: str
     options: Sequence[PermissionOption]
+    reason: str = ""
+    diff: str = ""
 
 
 class EditorPort(Protocol):
-    """The editor as a session sees it: one ordered stream out, three questions."""
+    """The editor as a session sees it: one ordered stream out, a few questions."""
 
     def publish(self, session_id: str, events: Sequence[Event]) -> None:
         """Send events together. In order with everything else; never blocks."""
@@ -65,8 +86,16 @@ class EditorPort(Protocol):
         """Wait until the outgoing queue has room."""
         ...
 
-    async def apply_edit(self, edit: DocumentEdit) -> ApplyAnswer:
+    async def apply_edit(self, edit: DocumentEdit | FileEdit) -> ApplyAnswer:
         """Ask the editor to apply one edit. No time limit; a lost client answers not applied."""
+        ...
+
+    def can_change_files(self, kind: FileChangeKind) -> bool:
+        """Whether the editor can create, rename or delete files when asked to."""
+        ...
+
+    async def open_document(self, uri: str) -> bool:
+        """Ask the editor to open a file; False where it cannot. `didOpen` comes by itself."""
         ...
 
     def warn(self, line: str) -> None:

@@ -7,11 +7,18 @@ from dataclasses import replace
 import msgspec
 
 from kode_sidecar.domain.change_set import HunkState
+from kode_sidecar.domain.text_edit import to_lf
 from kode_sidecar.errors import KodeError
-from kode_sidecar.main_session.edit_sender import EditLocks, EditSender, Order
+from kode_sidecar.main_session.announcer import Announcer
+from kode_sidecar.main_session.edit_locks import EditLocks
+from kode_sidecar.main_session.edit_sender import EditSender, Order
+from kode_sidecar.main_session.file_sender import FileSender
 from kode_sidecar.main_session.hunk_ledger import HunkLedger
-from kode_sidecar.main_session.proposed_hunk import ChangeSet, FileName, ProposedHunk, by_file
+from kode_sidecar.main_session.proposed_hunk import ChangeSet, ProposedHunk, by_file
+from kode_sidecar.main_session.session_files import SessionFiles
+from kode_sidecar.main_session.shielded_work import ShieldedWork
 from kode_sidecar.protocol.change_set import DecideParams, DecideResult, HunkDecision
+from kode_sidecar.workspace.file_changes import FileChange
 from kode_sidecar.workspace.overlay import Overlay
 
 Choices = Mapping[str, HunkDecision]
@@ -22,7 +29,9 @@ def choose(change_set: ChangeSet, params: DecideParams) -> dict[str, HunkDecisio
     """By hunk id what was decided, `rest` spelled out, in the order of the announcements.
 
     `rest` means hunks that still wait and were announced at or before `seen_seq`; to accept a
-    sensitive one it must be named. Raises KodeError `ChangeSetClosed`, `InvalidParams`.
+    sensitive one, or a repair, it must be named.
+
+    Raises KodeError `ChangeSetClosed`, `InvalidParams`.
     """
     if change_set.state == "decided":
         raise KodeError(
@@ -40,8 +49,9 @@ def choose(change_set: ChangeSet, params: DecideParams) -> dict[str, HunkDecisio
             )
         for hunk in change_set.hunks.values():
             waits = hunk.state == "proposed" and hunk.announced <= params.seen_seq
-            sensitive = params.rest == "accept" and "sensitive" in hunk.flags
-            if waits and not sensitive and hunk.id not in named:
+            needs_name = "sensitive" in hunk.flags or hunk.repairs is not None
+            left = params.rest == "accept" and needs_name
+            if waits and not left and hunk.id not in named:
                 named[hunk.id] = HunkDecision(hunk_id=hunk.id, action=params.rest)
     return {hunk_id: named[hunk_id] for hunk_id in change_set.hunks if hunk_id in named}
 
@@ -61,6 +71,11 @@ def _named(change_set: ChangeSet, params: DecideParams) -> dict[str, HunkDecisio
             )
         if decision.action == "replace" and decision.new_text is None:
             raise KodeError("InvalidParams", f"{where}.newText: `replace` needs the text to put.")
+        kind = change_set.hunks[decision.hunk_id].kind
+        if decision.action == "replace" and kind in ("rename", "delete"):
+            raise KodeError(
+                "InvalidParams", f"{where}.action: a {kind} has no text that could be replaced."
+            )
         named[decision.hunk_id] = decision
     return named
 
@@ -95,28 +110,35 @@ class Decisions:
     """Carries decisions out, one document's edit at a time."""
 
     def __init__(
-        self, ledger: HunkLedger, overlay: Overlay, sender: EditSender, locks: EditLocks
+        self,
+        *,
+        ledger: HunkLedger,
+        overlay: Overlay,
+        files: SessionFiles,
+        announcer: Announcer,
+        sender: EditSender,
+        file_sender: FileSender,
+        locks: EditLocks,
     ) -> None:
         self._ledger = ledger
         self._overlay = overlay
+        self._files = files
+        self._announcer = announcer
         self._sender = sender
+        self._file_sender = file_sender
         self._locks = locks
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._work = ShieldedWork()
 
     def close(self) -> None:
         """Give up what is under way."""
-        for task in self._tasks:
-            task.cancel()
+        self._work.close()
 
-    async def carry_out(self, choices: Choices) -> None:
+    async def carry_out(self, choices: Choices, *, by_user: bool = True) -> None:
         """Do what was decided and report it.
 
         It goes on when the caller is cancelled: an edit may be on its way to the editor.
         """
-        task = asyncio.create_task(self._carry_out(choices))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        await asyncio.shield(task)
+        await self._work.run(self._carry_out(choices, by_user=by_user))
 
     def forecast(self, change_set: ChangeSet, choices: Choices) -> DecideResult:
         """What it would come to, as far as can be told without sending anything."""
@@ -131,13 +153,15 @@ class Decisions:
     def _expected(self, hunk: ProposedHunk, choice: HunkDecision) -> HunkState:
         if choice.action == "reject":
             return "rejected"
-        document = self._sender.find_document(hunk.file.uri)
+        if hunk.change is not None:
+            return "applied" if self._file_sender.fits(hunk.change) else "conflict"
+        document = self._files.find(hunk.file.uri)
         if document is None or (hunk.was_open and not document.is_open):
             return "stale"
         span = self._overlay.find(document, hunk.id)
         return "conflict" if span is None or span.touched else "applied"
 
-    async def _carry_out(self, choices: Choices) -> None:
+    async def _carry_out(self, choices: Choices, *, by_user: bool) -> None:
         """A hunk that another decision has claimed waits for that one."""
         hunks = [self._ledger[hunk_id] for hunk_id in choices]
         self._reject([hunk for hunk in hunks if not hunk.claimed], choices)
@@ -145,26 +169,52 @@ class Decisions:
         for hunk in waiting:
             hunk.claimed = True
         try:
-            groups = by_file(waiting).items()
-            await asyncio.gather(*(self._send(file, group, choices) for file, group in groups))
+            groups = by_file(waiting).values()
+            await asyncio.gather(*(self._send(g, choices, by_user=by_user) for g in groups))
         finally:
             for hunk in waiting:
                 hunk.claimed = False
 
-    async def _send(self, file: FileName, hunks: Sequence[ProposedHunk], choices: Choices) -> None:
-        async with self._locks.of(file.key):
+    async def _send(
+        self, hunks: Sequence[ProposedHunk], choices: Choices, *, by_user: bool
+    ) -> None:
+        """Text first, then the file itself, each in a request of its own."""
+        async with self._locks.of_all(key for hunk in hunks for key in hunk.keys):
             self._reject(hunks, choices)
             accepted = [hunk for hunk in hunks if hunk.state == "proposed"]
-            if not accepted:
-                return
-            texts = {
-                hunk.id: choices[hunk.id].new_text if choices[hunk.id].action == "replace" else None
-                for hunk in accepted
-            }
-            synced = {hunk.id for hunk in accepted if hunk.was_open}
-            outcomes = await self._sender.send(Order(file.uri, f"kode: {file.path}", texts, synced))
-            self._overlay.remove(file.key, texts)
-            self._ledger.finish(accepted, choices, outcomes)
+            texts = [hunk for hunk in accepted if hunk.change is None]
+            if texts:
+                await self._send_texts(texts, choices)
+            for hunk in accepted:
+                if hunk.change is not None:
+                    await self._send_file(hunk, hunk.change, choices, by_user=by_user)
+
+    async def _send_texts(self, hunks: Sequence[ProposedHunk], choices: Choices) -> None:
+        file = hunks[0].file
+        texts = {hunk.id: choices[hunk.id].put for hunk in hunks}
+        synced = {hunk.id for hunk in hunks if hunk.was_open}
+        outcomes = await self._sender.send(Order(file.uri, f"kode: {file.path}", texts, synced))
+        self._overlay.remove(file.key, [key for key in texts if not outcomes[key].is_applied])
+        self._ledger.finish(hunks, choices, outcomes)
+        document = self._files.find(file.uri)
+        for hunk in hunks:
+            repairs = outcomes[hunk.id].repairs
+            if repairs and document is not None:
+                self._announcer.repair(document, hunk, repairs)
+
+    async def _send_file(
+        self, hunk: ProposedHunk, change: FileChange, choices: Choices, *, by_user: bool
+    ) -> None:
+        text = choices[hunk.id].put
+        if text is not None:
+            change = replace(change, text=to_lf(text))
+        label = f"kode: {change.kind} {hunk.file.path}"
+        outcome = await self._file_sender.send(change, label, ask=not by_user)
+        self._announcer.forget(change.key, {hunk.id: None})
+        if outcome.is_applied:
+            hunk.change = change.inverse()
+            self._announcer.renamed(change)
+        self._ledger.finish([hunk], choices, {hunk.id: outcome})
 
     def _reject(self, hunks: Iterable[ProposedHunk], choices: Choices) -> None:
         rejected = [
@@ -173,5 +223,5 @@ class Decisions:
             if hunk.state == "proposed" and choices[hunk.id].action == "reject"
         ]
         for hunk in rejected:
-            self._overlay.remove(hunk.file.key, [hunk.id])
+            self._announcer.forget(hunk.file.key, {hunk.id: None})
         self._ledger.reject(rejected, choices)

@@ -1,14 +1,16 @@
 """Sends edits of one document to the editor and finds out what became of them."""
 
 import asyncio
-from collections.abc import Collection, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from kode_sidecar.domain.change_set import Range
-from kode_sidecar.domain.text_edit import Change, Edit, minimal_edits, to_lf, with_eol
-from kode_sidecar.errors import KodeError
+from kode_sidecar.domain.hunk import Hunk
+from kode_sidecar.domain.text_edit import Edit, apply_edits, minimal_edits, to_lf, with_eol
+from kode_sidecar.kernel.contracts import NewId
 from kode_sidecar.main_session.contracts import ApplyAnswer, DocumentEdit, EditorPort, TextEdit
+from kode_sidecar.main_session.file_watch import FileWatch
 from kode_sidecar.main_session.verification import SentEdit
 from kode_sidecar.workspace.documents import Document, DocumentChange
 from kode_sidecar.workspace.overlay import Overlay
@@ -16,17 +18,8 @@ from kode_sidecar.workspace.workspace import Workspace
 
 ATTEMPTS = 2
 """An edit that left no trace is rebased and sent once more."""
-
-
-class EditLocks:
-    """One lock per document, shared by all sessions of an editor."""
-
-    def __init__(self) -> None:
-        self._locks: dict[str, asyncio.Lock] = {}
-
-    def of(self, key: str) -> asyncio.Lock:
-        """The lock of the document with that canonical key."""
-        return self._locks.setdefault(key, asyncio.Lock())
+ANSWER_SECONDS = 60.0
+"""How long an editor may think about an edit (some ask their user) before others get their turn."""
 
 
 @dataclass(frozen=True)
@@ -47,39 +40,64 @@ class Order:
 class Outcome:
     """What became of one hunk. `found` is what stands there instead (LF), if it diverged.
 
-    `unconfirmed`: sent for a file that the editor does not sync, so nobody can tell.
+    `repairs` are ids of tracked hunks that would then make of it what was meant. `unconfirmed`:
+    sent for a file that the editor does not sync, so nobody can tell.
     """
 
     state: Literal["applied", "unconfirmed", "conflict", "diverged", "stale"]
     found: str = ""
+    repairs: Sequence[str] = ()
+
+    @property
+    def is_applied(self) -> bool:
+        """Whether it counts as done."""
+        return self.state in ("applied", "unconfirmed")
 
 
 @dataclass
 class _Flight:
-    """One edit on its way. `lost`: its document was closed or went out of step."""
+    """One edit on its way. `lost`: its document was closed or went out of step.
+
+    `answered`: it was, or it needed no answer.
+    """
 
     settled: asyncio.Event = field(default_factory=asyncio.Event)
     document: Document | None = None
+    text: str = ""
     sent: SentEdit | None = None
     edits: Mapping[str, Edit] = field(default_factory=dict[str, Edit])
     answer: ApplyAnswer | None = None
     lost: bool = False
+    answered: bool = False
 
 
 class EditSender:
     """Keeps the overlay in step with the open documents, and sends its hunks.
 
     At most one edit per document may be on its way: the caller holds that document's lock.
-    `settle_seconds` is how long after its answer an editor may take to report the new text.
+    `settle_seconds` is how long after a yes an editor may take to report the new text; after a no
+    it is much less. `answer_seconds` is how long it may take to answer at all.
     """
 
     def __init__(
-        self, workspace: Workspace, overlay: Overlay, editor: EditorPort, settle_seconds: float
+        self,
+        workspace: Workspace,
+        overlay: Overlay,
+        find_document: Callable[[str], Document | None],
+        editor: EditorPort,
+        watch: FileWatch,
+        new_id: NewId,
+        settle_seconds: float,
+        answer_seconds: float = ANSWER_SECONDS,
     ) -> None:
         self._workspace = workspace
         self._overlay = overlay
+        self.find_document = find_document
         self._editor = editor
+        self._watch = watch
+        self._new_id = new_id
         self._settle_seconds = settle_seconds
+        self._answer_seconds = answer_seconds
         self._flights: dict[str, _Flight] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._unsubscribe = workspace.documents.subscribe(self._changed)
@@ -90,23 +108,13 @@ class EditSender:
         for task in self._tasks:
             task.cancel()
 
-    def find_document(self, uri: str) -> Document | None:
-        """The document as it is now; None where it is gone, out of step or out of bounds."""
-        document = self._workspace.documents.get(uri)
-        if document is not None:
-            return document if document.synced else None
-        try:
-            return self._workspace.document(uri, purpose="edit")
-        except KodeError:
-            return None
-
     async def send(self, order: Order) -> dict[str, Outcome]:
         """Apply the order's hunks and say what became of each one."""
         outcomes: dict[str, Outcome] = {}
         flight = _Flight()
         for _ in range(ATTEMPTS):
             flight = await self._fly(order, outcomes)
-            if len(outcomes) == len(order.texts):
+            if len(outcomes) == len(order.texts) or not flight.answered:
                 break
         missing = [hunk_id for hunk_id in order.texts if hunk_id not in outcomes]
         outcomes |= dict.fromkeys(missing, Outcome("conflict"))
@@ -119,17 +127,42 @@ class EditSender:
         transmission = self._spawn(self._transmit(flight, order, outcomes))
         settled = self._spawn(flight.settled.wait())
         try:
-            await asyncio.wait({transmission, settled}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(
+                {transmission, settled},
+                return_when=asyncio.FIRST_COMPLETED,
+                timeout=self._answer_seconds,
+            )
             if transmission.done():
                 transmission.result()
             if flight.document is not None and self._live(flight.document.key):
-                await asyncio.wait({settled}, timeout=self._settle_seconds)
+                await asyncio.wait({settled}, timeout=self._patience(flight))
         finally:
             settled.cancel()
             if flight.document is not None:
                 self._flights.pop(flight.document.key, None)
+                self._watch.landed(flight.document.key)
         self._judge(flight, outcomes)
+        self._tell_watch(flight, outcomes)
+        flight.answered = transmission.done() or flight.settled.is_set()
         return flight
+
+    def _tell_watch(self, flight: _Flight, outcomes: Mapping[str, Outcome]) -> None:
+        """What was done of a flight is no change by others."""
+        if flight.document is None:
+            return
+        done = [
+            edit
+            for key, edit in flight.edits.items()
+            if key in outcomes and outcomes[key].is_applied
+        ]
+        done.sort(key=lambda edit: (edit.start, edit.end))
+        self._watch.applied(flight.document.key, flight.text, apply_edits(flight.text, done))
+
+    def _patience(self, flight: _Flight) -> float:
+        """How long the text may take to show, in seconds; nobody reports much after a no."""
+        if flight.answer is None:
+            return 0.0
+        return self._settle_seconds if flight.answer.applied else self._settle_seconds / 8
 
     async def _transmit(self, flight: _Flight, order: Order, outcomes: dict[str, Outcome]) -> None:
         """Build the edit on the text of this moment and send it, with no await in between (O7)."""
@@ -145,7 +178,8 @@ class EditSender:
         edits = self._edits(document, current, todo, outcomes)
         if not edits:
             return
-        flight.document, flight.edits = document, edits
+        flight.document, flight.edits, flight.text = document, edits, current.text
+        self._watch.sending(document.key)
         flight.sent = SentEdit(current.text, edits)
         self._flights[document.key] = flight
         flight.answer = await self._editor.apply_edit(self._wire(order.label, current, edits))
@@ -157,16 +191,23 @@ class EditSender:
         todo: Mapping[str, str | None],
         outcomes: dict[str, Outcome],
     ) -> dict[str, Edit]:
-        """The hunks where they stand now. One that the user touched is a conflict."""
+        """The hunks where they stand now. One that the user touched is a conflict.
+
+        So is one that overlaps another of them, as a repair and a later proposal may.
+        """
         edits: dict[str, Edit] = {}
         for hunk_id, text in todo.items():
             hunk = self._overlay.find(document, hunk_id)
-            if hunk is None or hunk.touched:
+            taken = hunk is not None and any(
+                edit.start < hunk.end and hunk.start < edit.end for edit in edits.values()
+            )
+            if hunk is None or hunk.touched or taken:
                 outcomes[hunk_id] = Outcome("conflict")
                 continue
             new = hunk.new_text if text is None else with_eol(text, current.eol)
             if to_lf(new) == to_lf(hunk.old_text):
-                self._overlay.remove(document.key, [hunk_id])
+                same = replace(hunk, new_text=hunk.old_text)
+                self._overlay.track(document, [same])
                 outcomes[hunk_id] = Outcome("applied")
                 continue
             edits[hunk_id] = Edit(hunk.start, hunk.end, new)
@@ -200,11 +241,20 @@ class EditSender:
         live = self._live(document.key)
         if live is not None:
             text = live.text
-            for hunk_id, verdict in sent.verdicts(text).items():
+            refused = flight.answer is not None and not flight.answer.applied
+            verdicts = sent.verdicts(text, refused=refused)
+            for hunk_id, verdict in verdicts.items():
                 if verdict == "applied":
                     outcomes[hunk_id] = Outcome("applied")
                 elif verdict == "diverged":
-                    outcomes[hunk_id] = Outcome("diverged", sent.found(hunk_id, text))
+                    repairs = self._track_repairs(live, sent.repairs(hunk_id, text))
+                    outcomes[hunk_id] = Outcome("diverged", sent.found(hunk_id, text), repairs)
+            late = [
+                key
+                for key, verdict in verdicts.items()
+                if verdict == "applied" and key not in sent.verified
+            ]
+            self._overlay.track(live, sent.inverses(late, text))
             return
         outcomes |= dict.fromkeys(sent.verified, Outcome("applied"))
         rest = [hunk_id for hunk_id in flight.edits if hunk_id not in sent.verified]
@@ -213,9 +263,19 @@ class EditSender:
         elif flight.answer is not None and flight.answer.applied:
             self._overlay.remove(document.key, rest)
             self._overlay.assume_applied(document, list(flight.edits.values()))
+            now = self._overlay.current(document).text
+            self._overlay.track(document, sent.inverses(rest, now))
             outcomes |= dict.fromkeys(rest, Outcome("unconfirmed"))
         else:
             outcomes |= dict.fromkeys(rest, Outcome("conflict"))
+
+    def _track_repairs(self, document: Document, edits: Sequence[Edit]) -> list[str]:
+        hunks = [
+            Hunk(self._new_id("hunk"), e.start, e.end, document.text[e.start : e.end], e.text)
+            for e in edits
+        ]
+        self._overlay.track(document, hunks)
+        return [hunk.id for hunk in hunks]
 
     def _explain(self, label: str, flight: _Flight, outcomes: Mapping[str, Outcome]) -> None:
         """Tell why an edit that was sent is not there: the cause mostly lies in the editor."""
@@ -249,14 +309,19 @@ class EditSender:
         if before is None or before == after:
             return
         step = change.entries[0] if change.entries else Edit(0, len(before), after)
-        steps: Sequence[Change] = (step,)
-        if flight is not None and flight.sent is not None:
-            steps = flight.sent.follow(before, step)
-            self._overlay.remove(key, flight.sent.verified)
-            if flight.sent.is_settled:
-                flight.settled.set()
+        if flight is None or flight.sent is None:
+            self._overlay.follow(key, (step,))
+            self._overlay.reread(change.document)
+            return
+        known = set(flight.sent.verified)
+        steps = flight.sent.follow(before, step)
+        fresh = flight.sent.verified - known
+        self._overlay.remove(key, fresh)
         self._overlay.follow(key, steps)
         self._overlay.reread(change.document)
+        self._overlay.track(change.document, flight.sent.inverses(fresh, after))
+        if flight.sent.is_settled:
+            flight.settled.set()
 
     def _spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = asyncio.create_task(work)

@@ -4,10 +4,18 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from kode_sidecar.domain.agent_event import ChangeSetUpdated, Event
 from kode_sidecar.domain.change_set import FileView, HunkState, Range, TextBase
+from kode_sidecar.domain.line_diff import split_lines, unified_diff
+from kode_sidecar.domain.text_edit import to_lf
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import NewId
 from kode_sidecar.main_session.edit_sender import Outcome
-from kode_sidecar.main_session.proposed_hunk import ChangeSet, ProposedHunk, by_file, verdict_line
+from kode_sidecar.main_session.proposed_hunk import (
+    ChangeSet,
+    FileName,
+    ProposedHunk,
+    by_file,
+    verdict_line,
+)
 from kode_sidecar.protocol.change_set import HunkDecision
 
 
@@ -21,9 +29,6 @@ class HunkLedger:
         self._by_turn: dict[str, ChangeSet] = {}
         self._hunks: dict[str, ProposedHunk] = {}
         self._untold: list[ProposedHunk] = []
-
-    def __contains__(self, change_set_id: str) -> bool:
-        return change_set_id in self._sets
 
     def __getitem__(self, hunk_id: str) -> ProposedHunk:
         return self._hunks[hunk_id]
@@ -46,6 +51,12 @@ class HunkLedger:
             change_set = ChangeSet(self._new_id("change_set"), turn_id)
             self._by_turn[turn_id] = self._sets[change_set.id] = change_set
         return change_set
+
+    def holding(self, some_id: str) -> ChangeSet | None:
+        """The change set of that id, of that turn, or with that hunk."""
+        hunk = self._hunks.get(some_id)
+        turn_id = hunk.turn_id if hunk else some_id
+        return self._sets.get(some_id) or self._by_turn.get(turn_id)
 
     @property
     def change_sets(self) -> Sequence[ChangeSet]:
@@ -70,7 +81,10 @@ class HunkLedger:
         self._settle(hunks, dict.fromkeys(reasons, "stale"))
 
     def announce(
-        self, hunks: Sequence[ProposedHunk], ranges: Sequence[Range], base: TextBase
+        self,
+        hunks: Sequence[ProposedHunk],
+        ranges: Sequence[Range | None],
+        base: TextBase | None = None,
     ) -> None:
         """New hunks of one file and one turn, whole, in the order of the text."""
         if not hunks:
@@ -79,9 +93,8 @@ class HunkLedger:
         for hunk in hunks:
             self._hunks[hunk.id] = change_set.hunks[hunk.id] = hunk
         views = tuple(hunk.whole_view(at) for hunk, at in zip(hunks, ranges, strict=True))
-        file = FileView(
-            uri=base.uri, path=hunks[0].file.path, hunks=views, version=base.version, base=base
-        )
+        name, version = hunks[0].file, base.version if base else None
+        file = FileView(uri=name.uri, path=name.path, hunks=views, version=version, base=base)
         seq = self._emit(
             ChangeSetUpdated(
                 turn_id=change_set.turn_id,
@@ -117,6 +130,11 @@ class HunkLedger:
         for hunk in hunks:
             choice, outcome = choices[hunk.id], outcomes[hunk.id]
             hunk.found = outcome.found
+            if outcome.state == "diverged":
+                meant = hunk.new_text if choice.put is None else choice.put
+                hunk.diff = unified_diff(
+                    split_lines(to_lf(meant)), split_lines(outcome.found), hunk.file.path
+                )
             hunk.unconfirmed = outcome.state == "unconfirmed"
             hunk.comment = choice.comment
             if outcome.state not in ("applied", "unconfirmed"):
@@ -127,6 +145,31 @@ class HunkLedger:
             else:
                 states[hunk.id] = "applied"
         self._settle(hunks, states)
+
+    def take_back(self, hunks: Sequence[ProposedHunk], number: int) -> None:
+        """Applied hunks were undone by the undo of that number."""
+        for hunk in hunks:
+            hunk.undone_from, hunk.undone_by = hunk.state, number
+        self._settle(hunks, {hunk.id: "undone" for hunk in hunks})
+
+    def put_back(self, hunks: Sequence[ProposedHunk]) -> None:
+        """Undone hunks are applied again."""
+        self._settle(hunks, {hunk.id: hunk.undone_from or "applied" for hunk in hunks})
+
+    def lose(self, hunks: Sequence[ProposedHunk], outcomes: Mapping[str, Outcome]) -> None:
+        """An undo left another text than it should have."""
+        for hunk in hunks:
+            hunk.found = outcomes[hunk.id].found
+            hunk.diff = unified_diff(
+                split_lines(to_lf(hunk.old_text)), split_lines(hunk.found), hunk.file.path
+            )
+        self._settle(hunks, {hunk.id: "diverged" for hunk in hunks})
+
+    def rename(self, file: FileName, new_file: FileName) -> None:
+        """The file has another name now; what still waits there goes with it."""
+        for hunk in self._hunks.values():
+            if hunk.file == file and hunk.kind == "modify":
+                hunk.file, hunk.was_open = new_file, False
 
     def take_reminders(self, turn_ids: Collection[str]) -> str | None:
         """What the model was not told yet about hunks of these turns; each one once."""
@@ -153,7 +196,7 @@ class HunkLedger:
             if hunk.waiter is not None:
                 if not hunk.waiter.done():
                     hunk.waiter.set_result(None)
-            elif tell_model:
+            elif tell_model and not any(one is hunk for one in self._untold):
                 self._untold.append(hunk)
         # Without a turnId: a decision may come when its turn is long over (O2).
         touched = {hunk.turn_id: self.of_turn(hunk.turn_id) for hunk in hunks}

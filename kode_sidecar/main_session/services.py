@@ -9,7 +9,7 @@ from kode_sidecar.context.editor_context import EditorNote
 from kode_sidecar.kernel.contracts import Clock, ModelClient, ModelRequest, NewId, Tool
 from kode_sidecar.main_session.change_sets import ChangeSets
 from kode_sidecar.main_session.contracts import EditorPort
-from kode_sidecar.main_session.decisions import EditLocks
+from kode_sidecar.main_session.edit_locks import EditLocks
 from kode_sidecar.main_session.token_meter import ContextWindow, LearnedRates
 from kode_sidecar.protocol.session import Mode
 from kode_sidecar.protocol.turn import TurnOptions

@@ -85,6 +85,7 @@ class Session:
             emit=self.stream,
             new_id=services.new_id,
             permission_timeout=services.permission_timeout,
+            now=services.clock.timestamp,
             save=self._save,
             published=self.stream.published,
             locks=services.edit_locks,
@@ -302,7 +303,8 @@ class Session:
         self, turn: RunningTurn, blocks: tuple[Block, ...], params: TurnStartParams
     ) -> str:
         """Write the prompt (a reminder before it), then report it; the prompt's message id."""
-        decided = self.change_sets.take_reminders()
+        told = turn.context.leaf_id is not None  # else there is nothing it could refer to
+        decided = self.change_sets.take_reminders() if told else None
         meta = with_turn_key(params.meta, params.client_turn_key)
         opening = self._setup.opening(turn.context, decided, blocks, meta, params.options)
         new_id = self._services.new_id

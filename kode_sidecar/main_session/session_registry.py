@@ -1,7 +1,7 @@
 """The sessions of this process: created or opened at once, run as soon as the agent is loaded."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from kode_sidecar.context.agents import AgentProfile, agent_profile
@@ -15,6 +15,7 @@ from kode_sidecar.main_session.session_records import (
 )
 from kode_sidecar.protocol.session import SessionNewParams, SessionNewResult
 from kode_sidecar.records.conversation_meta import ConversationMeta
+from kode_sidecar.workspace.uris import canonical_key
 
 if TYPE_CHECKING:  # loaded by a thread, after the process answers
     from kode_sidecar.main_session.change_sets import ChangeSets
@@ -133,6 +134,11 @@ class SessionRegistry:
     def cancel_turn(self, turn_id: str) -> bool:
         """Cancel a turn by its own id; whether it ran."""
         return any(session.cancel(turn_id) for session in self._sessions.values())
+
+    def files_changed(self, uris: Sequence[str]) -> None:
+        """The client says that these files changed on disk."""
+        for session in self._sessions.values():
+            session.change_sets.files.look_on_disk(map(canonical_key, uris))
 
     def mark_read_only(self, session_id: str) -> None:
         """Who attached to it wants to read and no more."""

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from kode_sidecar.context.agents import AgentProfile
 from kode_sidecar.kernel.contracts import Tool
 from kode_sidecar.main_session.change_sets import ChangeSets
+from kode_sidecar.main_session.permission_rules import EDIT_TOOLS
 from kode_sidecar.protocol.session import Mode
 from kode_sidecar.tools.list_files import list_files_tool
 from kode_sidecar.tools.propose_edit import propose_edit_tool
+from kode_sidecar.tools.propose_file import propose_file_tool
 from kode_sidecar.tools.read_file import read_file_tool
 from kode_sidecar.tools.search_code import search_code_tool
 from kode_sidecar.workspace.ripgrep import Ripgrep
 from kode_sidecar.workspace.workspace import Workspace
-
-EDIT_TOOLS = frozenset({"propose_edit"})
 
 
 @dataclass(frozen=True)
@@ -29,16 +29,16 @@ class Toolbox:
 
         All of them see the session's pending edits.
         """
+        files, shown = change_sets.session_files, change_sets.freshness
+        proposals = change_sets.proposals
         makers: dict[str, Callable[[], Tool]] = {
-            "read_file": lambda: read_file_tool(self.workspace, change_sets.overlay.view),
-            "list_files": lambda: list_files_tool(self.workspace),
+            "read_file": lambda: read_file_tool(self.workspace, files, shown.note),
+            "list_files": lambda: list_files_tool(self.workspace, files),
             "search_code": lambda: search_code_tool(
-                self.workspace,
-                self.ripgrep,
-                change_sets.overlay.view,
-                change_sets.pending_paths,
+                self.workspace, self.ripgrep, files, shown.note
             ),
-            "propose_edit": lambda: propose_edit_tool(change_sets),
+            "propose_edit": lambda: propose_edit_tool(proposals, files, shown),
+            "propose_file": lambda: propose_file_tool(proposals, files, shown),
         }
         offered = (name for name in agent.tools if mode != "plan" or name not in EDIT_TOOLS)
         return tuple(makers[name]() for name in offered)

@@ -43,3 +43,15 @@ class DidSaveParams(Struct, frozen=True, kw_only=True, rename="camel"):
 
 class DidCloseParams(Struct, frozen=True, kw_only=True, rename="camel"):
     text_document: TextDocumentRef
+
+
+class OpenDocumentParams(Struct, frozen=True, kw_only=True):
+    """A file inside an open folder."""
+
+    uri: str
+
+
+class OpenDocumentResult(Struct, frozen=True, kw_only=True):
+    """`opened` is false where the editor cannot or will not."""
+
+    opened: bool

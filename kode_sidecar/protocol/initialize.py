@@ -40,8 +40,8 @@ class ClientCapabilities(Struct, frozen=True, kw_only=True, rename="camel", omit
     """What the client can do beyond LSP; an object, even an empty one, means yes.
 
     `permission`: it answers `kode/permission/request`; otherwise the user is asked by
-    `window/showMessageRequest`. `change_set_review` and `open_document` are reserved: say them if
-    they are true, nothing depends on them yet.
+    `window/showMessageRequest`. `open_document`: it answers `kode/openDocument`.
+    `change_set_review` is reserved: say it if it is true, nothing depends on it yet.
     """
 
     permission: dict[str, Any] | None = None

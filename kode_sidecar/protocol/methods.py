@@ -8,9 +8,12 @@ from kode_sidecar.protocol import (
     blob,
     change_set,
     context,
+    documents,
     editor_context,
     events,
+    freshness,
     models,
+    permission,
     schema,
     session,
     session_records,
@@ -144,6 +147,13 @@ METHODS: tuple[Method, ...] = (
         ("BlobNotFound", "Storage"),
     ),
     Method(
+        "kode/changeSet/list",
+        "The change sets of a session of this process, oldest first, without texts.",
+        change_set.ChangeSetListParams,
+        change_set.ChangeSetListResult,
+        ("SessionNotFound",),
+    ),
+    Method(
         "kode/tree/get",
         "The tree of a session's messages, without their blocks.",
         tree.TreeGetParams,
@@ -203,6 +213,35 @@ METHODS: tuple[Method, ...] = (
         ("ChangeSetNotFound", "ChangeSetClosed", "Storage"),
     ),
     Method(
+        "kode/changeSet/undo",
+        "Take applied hunks back where they stand now; the user's later edits stay. Undoing that"
+        " puts them there again.",
+        change_set.UndoParams,
+        change_set.UndoResult,
+        ("ChangeSetNotFound", "Storage"),
+    ),
+    Method(
+        "kode/freshness/get",
+        "The files that a session's model has read and edited, and which of them others changed.",
+        freshness.FreshnessGetParams,
+        freshness.FreshnessGetResult,
+        ("SessionNotFound",),
+    ),
+    Method(
+        "kode/permission/list",
+        "The permission rules in force in a session, and what each one decided.",
+        permission.PermissionListParams,
+        permission.PermissionListResult,
+        ("SessionNotFound",),
+    ),
+    Method(
+        "kode/permission/set",
+        "Make, change or take back one of a session's own rules.",
+        permission.PermissionSetParams,
+        session.Empty,
+        ("SessionNotFound",),
+    ),
+    Method(
         "kode/models/list",
         "The models of every provider, as its host lists them to your key and as we know them.",
         session.Empty,
@@ -245,6 +284,14 @@ METHODS: tuple[Method, ...] = (
         "Ask the user to allow a tool call.",
         turn.PermissionRequestParams,
         turn.PermissionRequestResult,
+        direction="server_to_client",
+    ),
+    Method(
+        "kode/openDocument",
+        "Open a file whose encoding only the editor knows; its `didOpen` brings the text. Only sent"
+        " to clients with the capability `openDocument`.",
+        documents.OpenDocumentParams,
+        documents.OpenDocumentResult,
         direction="server_to_client",
     ),
 )

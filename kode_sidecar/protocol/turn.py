@@ -67,8 +67,14 @@ class TurnSteerParams(Struct, frozen=True, kw_only=True, rename="camel"):
     input: tuple[Block, ...]
 
 
-class PermissionRequestParams(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Ask the user. No answer in time counts as reject."""
+class PermissionRequestParams(
+    Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
+):
+    """Ask the user. No answer in time counts as reject.
+
+    `reason` says why the user is asked, `diff` what exactly a yes is for (unified, may be cut): if
+    the call would do anything else by then, it is refused.
+    """
 
     request_id: str
     session_id: str
@@ -77,6 +83,8 @@ class PermissionRequestParams(Struct, frozen=True, kw_only=True, rename="camel")
     title: str
     subject: str
     options: tuple[PermissionOption, ...]
+    reason: str = ""
+    diff: str = ""
 
 
 class PermissionRequestResult(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -5,12 +5,19 @@ from typing import Any, cast
 from msgspec import Struct
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.main_session.contracts import ApplyAnswer, DocumentEdit, PermissionQuestion
+from kode_sidecar.main_session.contracts import (
+    ApplyAnswer,
+    DocumentEdit,
+    FileEdit,
+    PermissionQuestion,
+)
 from kode_sidecar.protocol.blob import MAX_INLINE_BYTES, MIN_INLINE_BYTES
+from kode_sidecar.protocol.documents import OpenDocumentParams, OpenDocumentResult
 from kode_sidecar.protocol.turn import PermissionRequestParams, PermissionRequestResult
 from kode_sidecar.server.connection import Connection
 from kode_sidecar.server.projector import Projector
 from kode_sidecar.server.turn_progress import TurnProgress
+from kode_sidecar.server.workspace_edits import apply_edit_params
 
 
 class _ApplyResult(Struct):
@@ -57,10 +64,29 @@ class ClientProfile:
     @property
     def document_changes(self) -> bool:
         """Versioned edits. Neovim handles them without announcing it."""
-        workspace_edit = _mapping(
-            _mapping(self._capabilities.get("workspace")).get("workspaceEdit")
-        )
-        return bool(workspace_edit.get("documentChanges")) or self.name == "Neovim"
+        return bool(self._workspace_edit.get("documentChanges")) or self.name == "Neovim"
+
+    @property
+    def file_operations(self) -> frozenset[str]:
+        """Which of `create`, `rename` and `delete` it announced; they need `documentChanges`."""
+        announced: object = self._workspace_edit.get("resourceOperations")
+        if not self.document_changes or not isinstance(announced, list):
+            return frozenset()
+        return frozenset(one for one in cast(list[Any], announced) if isinstance(one, str))
+
+    @property
+    def change_annotations(self) -> bool:
+        """Does it know annotated changes? Some clients fail on those they did not announce."""
+        return isinstance(self._workspace_edit.get("changeAnnotationSupport"), dict)
+
+    @property
+    def opens_documents(self) -> bool:
+        """Does it answer `kode/openDocument`?"""
+        return "openDocument" in self._kode
+
+    @property
+    def _workspace_edit(self) -> dict[str, Any]:
+        return _mapping(_mapping(self._capabilities.get("workspace")).get("workspaceEdit"))
 
 
 class Editor(Projector):
@@ -71,11 +97,11 @@ class Editor(Projector):
         super().__init__(connection, client.max_inline_bytes, progress)
         self._client = client
 
-    async def apply_edit(self, edit: DocumentEdit) -> ApplyAnswer:
+    async def apply_edit(self, edit: DocumentEdit | FileEdit) -> ApplyAnswer:
         """`workspace/applyEdit` (LSP 3.17). An error answer counts as not applied."""
         try:
             result = await self._connection.request(
-                "workspace/applyEdit", self._apply_params(edit), _ApplyResult
+                "workspace/applyEdit", apply_edit_params(edit, self._client), _ApplyResult
             )
         except KodeError as error:
             return ApplyAnswer(applied=False, reason=error.message)
@@ -94,13 +120,20 @@ class Editor(Projector):
         except KodeError:
             return None
 
-    def _apply_params(self, edit: DocumentEdit) -> dict[str, Any]:
-        edits = [{"range": item.range, "newText": item.new_text} for item in edit.edits]
-        if not self._client.document_changes:
-            return {"label": edit.label, "edit": {"changes": {edit.uri: edits}}}
-        document = {"uri": edit.uri, "version": edit.version}
-        change = {"textDocument": document, "edits": edits}
-        return {"label": edit.label, "edit": {"documentChanges": [change]}}
+    def can_change_files(self, kind: str) -> bool:
+        """Whether the client announced that operation."""
+        return kind in self._client.file_operations
+
+    async def open_document(self, uri: str) -> bool:
+        """Ask by `kode/openDocument`, where the client answers that."""
+        if not self._client.opens_documents:
+            return False
+        params = OpenDocumentParams(uri=uri)
+        try:
+            result = await self._connection.request("kode/openDocument", params, OpenDocumentResult)
+        except KodeError:
+            return False
+        return result.opened
 
     async def _ask_kode(self, question: PermissionQuestion) -> str:
         params = PermissionRequestParams(
@@ -111,6 +144,8 @@ class Editor(Projector):
             title=question.title,
             subject=question.subject,
             options=tuple(question.options),
+            reason=question.reason,
+            diff=question.diff,
         )
         result = await self._connection.request(
             "kode/permission/request", params, PermissionRequestResult
@@ -120,7 +155,7 @@ class Editor(Projector):
     async def _ask_plain(self, question: PermissionQuestion) -> str | None:
         params = {
             "type": 2,  # MessageType.Warning
-            "message": f"{question.title}: {question.subject}",
+            "message": " ".join(filter(None, (f"{question.title}?", question.reason))),
             "actions": [{"title": option.name} for option in question.options],
         }
         answer = await self._connection.request(

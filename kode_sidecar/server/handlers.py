@@ -20,10 +20,15 @@ from kode_sidecar.protocol.attach import (
 )
 from kode_sidecar.protocol.blob import BlobReadParams, BlobReadResult
 from kode_sidecar.protocol.change_set import (
+    ChangeSetListParams,
+    ChangeSetListResult,
     ChangeSetRef,
     ChangeSetView,
     DecideParams,
     DecideResult,
+    UndoParams,
+    UndoResult,
+    undo_scope,
 )
 from kode_sidecar.protocol.context import ContextInspectParams, ContextInspectResult
 from kode_sidecar.protocol.documents import (
@@ -33,8 +38,14 @@ from kode_sidecar.protocol.documents import (
     DidSaveParams,
 )
 from kode_sidecar.protocol.editor_context import EditorContextParams
+from kode_sidecar.protocol.freshness import FreshnessGetParams, FreshnessGetResult
 from kode_sidecar.protocol.methods import METHODS
 from kode_sidecar.protocol.models import ModelsListResult
+from kode_sidecar.protocol.permission import (
+    PermissionListParams,
+    PermissionListResult,
+    PermissionSetParams,
+)
 from kode_sidecar.protocol.schema import SchemaGetResult
 from kode_sidecar.protocol.session import (
     DoctorResult,
@@ -122,6 +133,7 @@ class Handlers:
             "kode/turn/steer": self._turn_steer,
             "kode/message/list": self._message_list,
             "kode/blob/read": self._blob_read,
+            "kode/changeSet/list": self._change_set_list,
             "kode/tree/get": self._tree_get,
             "kode/tree/setHead": self._tree_set_head,
             "kode/context/inspect": self._context_inspect,
@@ -129,6 +141,10 @@ class Handlers:
             "kode/usage/get": self._usage_get,
             "kode/changeSet/get": self._change_set_get,
             "kode/changeSet/decide": self._change_set_decide,
+            "kode/changeSet/undo": self._change_set_undo,
+            "kode/freshness/get": self._freshness_get,
+            "kode/permission/list": self._permission_list,
+            "kode/permission/set": self._permission_set,
             "kode/models/list": self._models_list,
             "kode/schema/get": self._schema_get,
             "kode/editor/didChangeContext": self._services.context_changed,
@@ -204,6 +220,10 @@ class Handlers:
     async def _blob_read(self, params: BlobReadParams) -> BlobReadResult:
         return await self._messages.read_blob(params)
 
+    async def _change_set_list(self, params: ChangeSetListParams) -> ChangeSetListResult:
+        session = await self._sessions.get(params.session_id)
+        return session.change_sets.list()
+
     async def _tree_get(self, params: TreeGetParams) -> TreeGetResult:
         return await self._messages.tree(params)
 
@@ -228,6 +248,24 @@ class Handlers:
 
     async def _change_set_decide(self, params: DecideParams) -> DecideResult:
         return await self._sessions.change_sets_of(params.change_set_id).decide(params)
+
+    async def _change_set_undo(self, params: UndoParams) -> UndoResult:
+        named = undo_scope(params)
+        return await self._sessions.change_sets_of(named).undo(named, params)
+
+    async def _freshness_get(self, params: FreshnessGetParams) -> FreshnessGetResult:
+        session = await self._sessions.get(params.session_id)
+        return session.change_sets.files.report(params.limit)
+
+    async def _permission_list(self, params: PermissionListParams) -> PermissionListResult:
+        session = await self._sessions.get(params.session_id)
+        return PermissionListResult(rules=session.change_sets.permissions.rules())
+
+    async def _permission_set(self, params: PermissionSetParams) -> Empty:
+        session = await self._sessions.get(params.session_id)
+        permissions = session.change_sets.permissions
+        permissions.set_rule(params.tool, params.pattern, params.effect)
+        return Empty()
 
     def _ping(self, params: PingParams) -> PingResult:
         return PingResult(echo=params.echo)

@@ -3,13 +3,15 @@
 import asyncio
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import Tool, ToolCall, ToolOutcome
+from kode_sidecar.workspace.contracts import SessionFiles, targets_seen
 from kode_sidecar.workspace.globs import compile_glob
 from kode_sidecar.workspace.listing import Listing, list_tree
 from kode_sidecar.workspace.paths import Location, display_name
@@ -20,7 +22,7 @@ MAX_FILES = 500
 
 
 class ListFilesParams(Struct, forbid_unknown_fields=True):
-    """List the files below a folder of the project, sorted by path.
+    """List the files below a folder of the project, sorted by path, as you have proposed them.
 
     What `.gitignore` files name is left out, and so are folders such as `.git`, `node_modules`
     and `.venv`. Files that exist only in the editor are listed too. At most 500 are listed:
@@ -42,24 +44,31 @@ class ListFilesParams(Struct, forbid_unknown_fields=True):
     ) = None
 
 
-def list_files_tool(workspace: Workspace) -> Tool:
-    """The tool. The walk runs in a thread and ends when the call is cancelled."""
+def list_files_tool(workspace: Workspace, files: SessionFiles | None = None) -> Tool:
+    """The tool. `files` has the session's proposals in it.
+
+    The walk runs in a thread and ends when the call is cancelled.
+    """
+    seen = files or workspace
 
     async def run(params: ListFilesParams, call: ToolCall) -> ToolOutcome:  # noqa: ARG001
         matches = compile_glob(params.pattern or "**")
-        starts = workspace.targets(params.directory)
+        starts = targets_seen(workspace, seen, params.directory)
+        added = [location.real for location in seen.added()]
         for start in starts:
-            if start.below and not os.path.isdir(start.real):
+            holds_added = any(start.real in real.parents for real in added)
+            if start.below and not holds_added and not os.path.isdir(start.real):
                 raise KodeError(
                     "InvalidArguments", f"{start.display} is a file. Use read_file to read it."
                 )
+        removed = {location.real for location in seen.removed()}
         shown: list[tuple[list[str], str]] = []
         cut = ""
         for start in starts:
             listing = await _list(start, matches)
-            shown += _on_disk(workspace, start, listing)
+            shown += _on_disk(workspace, start, listing, removed)
             cut = cut or listing.cut
-        shown += _only_open(workspace, starts, matches)
+        shown += _beyond_disk(workspace, seen, starts, matches)
         return _outcome(params, [text for _, text in sorted(shown)], cut)
 
     return Tool("list_files", ListFilesParams, run, read_only=True)
@@ -74,25 +83,37 @@ async def _list(start: Location, matches: Callable[[str], bool]) -> Listing:
 
 
 def _on_disk(
-    workspace: Workspace, start: Location, listing: Listing
+    workspace: Workspace, start: Location, listing: Listing, removed: Collection[Path]
 ) -> list[tuple[list[str], str]]:
     names = [
         (display_name(start.root, file.parts, workspace.roots), file.is_link)
         for file in listing.files
+        if not removed or start.root.real.joinpath(*file.parts) not in removed
     ]
     return [(name.split("/"), name + (" (link, not followed)" * link)) for name, link in names]
 
 
-def _only_open(
-    workspace: Workspace, starts: tuple[Location, ...], matches: Callable[[str], bool]
+def _beyond_disk(
+    workspace: Workspace,
+    files: SessionFiles,
+    starts: Sequence[Location],
+    matches: Callable[[str], bool],
 ) -> list[tuple[list[str], str]]:
-    """Files that are open in the editor and not on disk."""
-    return [
-        (location.display.split("/"), f"{location.display} (open in the editor, not on disk)")
+    """Files that are not on disk: open in the editor, or to be created or moved there."""
+    removed = {location.real for location in files.removed()}
+    found = {
+        location.real: (location, "open in the editor, not on disk")
         for _, location in workspace.open_files()
+        if location.real not in removed and not os.path.lexists(location.real)
+    }
+    found |= {
+        location.real: (location, "proposed by you, not on disk") for location in files.added()
+    }
+    return [
+        (location.display.split("/"), f"{location.display} ({remark})")
+        for location, remark in found.values()
         for start in starts
         if location.real.is_relative_to(start.real)
-        and not os.path.lexists(location.real)
         and matches(location.real.relative_to(start.real).as_posix())
     ]
 

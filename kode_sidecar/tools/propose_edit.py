@@ -1,19 +1,24 @@
-"""`propose_edit`: exact replacements in one file, proposed to the user, never written."""
+"""`propose_edit`: changes of one file, proposed to the user, never written."""
 
-from collections.abc import Callable
+import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Protocol
+from typing import Annotated, Any
 
-from msgspec import Meta, Struct
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
 
-from kode_sidecar.domain.edit_match import MatchError, locate, replace_spans
-from kode_sidecar.domain.line_diff import split_lines, unified_diff
-from kode_sidecar.domain.text_edit import to_lf
+from kode_sidecar.domain.apply_patch import FilePatch
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import Tool, ToolCall, ToolOutcome
-from kode_sidecar.workspace.disk import MAX_FILE_BYTES
-from kode_sidecar.workspace.document import Document, text_rev
-from kode_sidecar.workspace.shown_text import strip_line_numbers, without_controls
+from kode_sidecar.tools.contracts import FileProposals, ShownLines
+from kode_sidecar.tools.edit_arguments import mended_edits, patch_in
+from kode_sidecar.tools.patch_proposals import propose_patch
+from kode_sidecar.tools.proposal_outcome import outcome, text_report
+from kode_sidecar.tools.text_rewrites import LineEdit, QuotedEdits
+from kode_sidecar.workspace.contracts import SessionFiles
+
+_log = logging.getLogger(__name__)
 
 
 class Replacement(Struct, forbid_unknown_fields=True):
@@ -28,137 +33,93 @@ class Replacement(Struct, forbid_unknown_fields=True):
     ]
     new: Annotated[str, Meta(description="The text to put there; empty deletes.")]
     replace_all: Annotated[bool, Meta(description="Replace every occurrence of old.")] = False
+    near_line: (
+        Annotated[int, Meta(ge=1, description="A line of the occurrence meant, if old has several")]
+        | None
+    ) = None
 
 
 class ProposeEditParams(Struct, forbid_unknown_fields=True):
     """Propose changes to one existing text file. The user decides about each hunk.
 
-    Each edit replaces `old`, quoted exactly, by `new`. Edits are done in order, each on the
-    result of the one before; if one of them does not fit, none is done. What you read afterwards
-    shows your pending edits. A final newline of the file is kept. An empty file takes one edit
-    with an empty `old`.
+    Give `edits`: each replaces `old`, quoted exactly, by `new`. They are done in order, each on
+    the result of the one before; if one does not fit, none is done. Or give `range`,
+    `new_content` and `base_rev` to replace lines that you have read by their numbers. What you
+    read afterwards shows your pending edits. A final newline of the file is kept. An empty file
+    takes one edit with an empty `old`.
     """
 
     path: Annotated[str, Meta(description="File, relative to the open folder, e.g. src/app.py")]
-    edits: Annotated[list[Replacement], Meta(min_length=1, description="The replacements.")]
+    edits: (
+        Annotated[list[Replacement], Meta(min_length=1, description="The replacements.")] | None
+    ) = None
     base_rev: (
-        Annotated[str, Meta(description="base_rev of your read_file, to notice later changes.")]
+        Annotated[str, Meta(description="base_rev of your read_file; range needs it")] | None
+    ) = None
+    range: (
+        Annotated[
+            list[int],
+            Meta(min_length=2, max_length=2, description="First and last line to replace, from 1"),
+        ]
         | None
     ) = None
-
-
-Rewrite = Callable[[Document, str], str]
-"""`(document, text)` → new text, both LF; `text` has the session's pending edits in it.
-
-It may be called again on a later text. It raises KodeError where it does not fit.
-"""
+    new_content: (
+        Annotated[str, Meta(description='Lines for range; "" is one empty line, null deletes')]
+        | UnsetType
+        | None
+    ) = UNSET
 
 
 @dataclass(frozen=True)
-class Proposed:
-    """What became of a proposal. `before` and `after` are the session's text, LF line ends.
+class EditCall:
+    """A call as it was understood: edits of one file, or of several in a patch."""
 
-    `text` is the text the session sees now. `message` tells the model what was done with the
-    hunks, `summary` says it in a few words.
-    """
-
-    path: str
-    before: str
-    after: str
-    text: str
-    summary: str
-    message: str
-    change_set_id: str = ""
-    hunk_ids: tuple[str, ...] = ()
+    request: ProposeEditParams | tuple[FilePatch, ...]
+    repairs: tuple[str, ...] = ()
 
 
-class Proposals(Protocol):
-    """Where proposals go: the change sets of a session."""
-
-    async def propose(self, path: str, rewrite: Rewrite, call: ToolCall) -> Proposed:
-        """Propose what `rewrite` makes of the file, as hunks.
-
-        Raises KodeError: what `rewrite` raises, `Denied` when the user refuses a sensitive
-        target, and what `Workspace.document` raises.
-        """
-        ...
-
-
-def propose_edit_tool(proposals: Proposals) -> Tool:
+def propose_edit_tool(proposals: FileProposals, files: SessionFiles, shown: ShownLines) -> Tool:
     """The tool, for one session."""
 
-    async def run(params: ProposeEditParams, call: ToolCall) -> ToolOutcome:
-        stale = False
+    async def run(given: EditCall, call: ToolCall) -> ToolOutcome:
+        if given.repairs:
+            _log.info("arguments of propose_edit were mended: %s", "; ".join(given.repairs))
+        request = given.request
+        if not isinstance(request, ProposeEditParams):
+            reports = await propose_patch(request, proposals, files, call)
+            content = "\n\n".join(report for _, report in reports)
+            return outcome([one for one, _ in reports], content, given.repairs)
+        rewrite = _rewrite(request, shown)
+        proposed = await proposals.propose(request.path, rewrite, call)
+        tiers = rewrite.tiers if isinstance(rewrite, QuotedEdits) else ()
+        report = text_report(proposed, rewrite.notes, tiers)
+        return outcome([proposed], report, given.repairs)
 
-        def rewrite(document: Document, text: str) -> str:
-            nonlocal stale
-            stale = bool(params.base_rev) and not text_rev(text).startswith(params.base_rev or "")
-            return _rewrite(params, document, text)
-
-        proposed = await proposals.propose(params.path, rewrite, call)
-        return _outcome(proposed, stale)
-
-    return Tool("propose_edit", ProposeEditParams, run)
-
-
-def _rewrite(params: ProposeEditParams, document: Document, text: str) -> str:
-    """All edits done on `text`. Raises KodeError."""
-    if "\r" in document.text.replace("\r\n", ""):
-        raise KodeError(
-            "NotEditable",
-            f"{params.path} holds lone carriage returns, which editors count as lines in "
-            "different ways. Ask the user to convert its line ends first.",
-        )
-    result = text
-    for number, edit in enumerate(params.edits, 1):
-        _check_encodable(edit.new, document, params.path)
-        old, new = to_lf(edit.old), to_lf(edit.new)
-        found = locate(result, old, new, replace_all=edit.replace_all)
-        if isinstance(found, MatchError):
-            raise _no_match(found, number, len(params.edits), result, old)
-        result = replace_spans(result, found.spans, new)
-    if text.endswith("\n") and result and not result.endswith("\n"):
-        result += "\n"
-    if len(result) > MAX_FILE_BYTES:
-        raise KodeError("TooLarge", f"{params.path} would grow beyond {MAX_FILE_BYTES:,} bytes.")
-    if result == text:
-        raise KodeError("ToolFailed", "The edits cancel each other out: nothing would change.")
-    return result
+    return Tool("propose_edit", ProposeEditParams, run, accept=_accept)
 
 
-def _check_encodable(new: str, document: Document, path: str) -> None:
-    try:
-        new.encode(document.encoding)
-    except UnicodeEncodeError as error:
-        char = new[error.start]
-        raise KodeError(
-            "Unencodable",
-            f"{path} is saved as {document.encoding}, which has no U+{ord(char):04X}"
-            f"{f' ({char})' if char.isprintable() else ''}. Write the text without it.",
-        ) from None
+def _accept(arguments: Mapping[str, Any]) -> EditCall:
+    patch = patch_in(arguments)
+    if patch:
+        return EditCall(patch, ("a patch was read as edits",))
+    given, repairs = mended_edits(arguments)
+    return EditCall(msgspec.convert(given, ProposeEditParams, strict=False), repairs)
 
 
-def _no_match(error: MatchError, number: int, count: int, text: str, old: str) -> KodeError:
-    which = f"Edit {number} of {count}: " if count > 1 else ""
-    bare = strip_line_numbers(old) if error.code == "not_found" else None
-    hint = " It begins with line numbers; quote it without them." if bare and bare in text else ""
-    after = " No edit of this call was done." if count > 1 else ""
-    message = without_controls(f"{which}{error.message}{hint}{after}")
-    return KodeError("ToolFailed", message, details={"reason": error.code})
+def _rewrite(params: ProposeEditParams, shown: ShownLines) -> QuotedEdits | LineEdit:
+    """Raises KodeError `InvalidArguments`."""
+    base_rev = params.base_rev or ""
+    if params.range is None:
+        if not params.edits or params.new_content is not UNSET:
+            raise _mixed("Give `edits`, or else `range`, `new_content` and `base_rev`.")
+        return QuotedEdits(params.path, params.edits, base_rev, shown)
+    if params.edits:
+        raise _mixed("Give `edits` or `range`, not both.")
+    if params.new_content is UNSET or not base_rev:
+        raise _mixed("With `range`, give `new_content` and the `base_rev` of your read_file.")
+    first, last = params.range
+    return LineEdit(params.path, (first, last), params.new_content, base_rev, shown)
 
 
-def _outcome(proposed: Proposed, stale: bool) -> ToolOutcome:
-    before, after = split_lines(proposed.before), split_lines(proposed.after)
-    head = f"[{proposed.path} · base_rev {text_rev(proposed.text)[:12]}]"
-    parts = [proposed.message, head, unified_diff(before, after, proposed.path).rstrip("\n")]
-    if stale:
-        parts.append(
-            "The file had changed since the base_rev you gave; every `old` still fitted exactly. "
-            "Read it again before you rely on other parts of it."
-        )
-    return ToolOutcome(
-        ok=True,
-        summary=without_controls(proposed.summary),
-        content=without_controls("\n".join(parts)),
-        data={"changeSetId": proposed.change_set_id, "hunkIds": list(proposed.hunk_ids)},
-    )
+def _mixed(message: str) -> KodeError:
+    return KodeError("InvalidArguments", message)

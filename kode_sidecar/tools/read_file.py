@@ -1,23 +1,22 @@
 """`read_file`: numbered lines of one file, as this session sees it."""
 
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
 from kode_sidecar.domain.line_diff import split_lines
+from kode_sidecar.domain.line_numbers import number_lines
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import Tool, ToolCall, ToolOutcome
+from kode_sidecar.workspace.contracts import SessionFiles
 from kode_sidecar.workspace.document import Document, text_rev
-from kode_sidecar.workspace.shown_text import cut_line, number_lines, without_controls
-from kode_sidecar.workspace.workspace import TextView, Workspace, default_view
+from kode_sidecar.workspace.shown_text import cut_line, without_controls
+from kode_sidecar.workspace.workspace import OnShown, TextView, Workspace
 
 MAX_LINES = 2_000
 MAX_CHARS = 50_000
 MAX_LINE_CHARS = 2_000
-
-OnRead = Callable[[str, str, int, int], None]
-"""`(key, rev, start, end)`: which lines of which text the model was shown."""
 
 
 class ReadFileParams(Struct, forbid_unknown_fields=True):
@@ -34,22 +33,22 @@ class ReadFileParams(Struct, forbid_unknown_fields=True):
 
 
 def read_file_tool(
-    workspace: Workspace,
-    view: Callable[[Document], TextView] = default_view,
-    on_read: OnRead | None = None,
+    workspace: Workspace, files: SessionFiles | None = None, on_shown: OnShown | None = None
 ) -> Tool:
-    """The tool. `view` adds the session's pending edits, `on_read` is told what was shown."""
+    """The tool. `files` has the session's proposals in it, `on_shown` is told what was shown."""
+    seen = files or workspace
 
     async def run(params: ReadFileParams, call: ToolCall) -> ToolOutcome:  # noqa: ARG001
-        document = workspace.document(params.path, purpose="read")
-        shown = view(document)
+        document = await seen.load(params.path, "read")
+        shown = seen.view(document)
         name = workspace.display_path(document.key)
         lines = split_lines(shown.text_lf)
         start, end = _range(params, len(lines), name)
         body, last = _body(lines, start, end)
         rev = text_rev(shown.text_lf)
-        if on_read is not None:
-            on_read(document.key, rev, start, last)
+        if on_shown is not None:
+            for first, final in _whole_lines(lines, start, last):
+                on_shown(document, shown.text_lf, first, final)
         header = _header(document, name, shown, lines, (start, last), rev)
         content = "\n".join(part for part in (header, body, _rest(last, end)) if part)
         summary = f"{name} {start}-{last}" if lines else f"{name} (empty)"
@@ -82,6 +81,15 @@ def _body(lines: list[str], start: int, end: int) -> tuple[str, int]:
             break
         shown.append(text)
     return number_lines(shown, start), start + len(shown) - 1
+
+
+def _whole_lines(lines: Sequence[str], start: int, last: int) -> Iterator[tuple[int, int]]:
+    """`start` to `last` without the lines that were cut; (1, 0) of an empty file."""
+    for number in range(start, last + 1):
+        if len(lines[number - 1]) > MAX_LINE_CHARS + 1:
+            yield start, number - 1
+            start = number + 1
+    yield start, last
 
 
 def _header(

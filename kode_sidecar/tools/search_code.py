@@ -1,17 +1,16 @@
 """`search_code`: matching lines of the project, as this session sees its files."""
 
-from collections.abc import Callable, Iterable
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
 from kode_sidecar.kernel.contracts import Tool, ToolCall, ToolOutcome
-from kode_sidecar.workspace.document import Document
+from kode_sidecar.workspace.contracts import SessionFiles
 from kode_sidecar.workspace.ripgrep import Ripgrep
 from kode_sidecar.workspace.search import Search, SearchResult
 from kode_sidecar.workspace.search_query import SearchQuery
 from kode_sidecar.workspace.shown_text import without_controls
-from kode_sidecar.workspace.workspace import TextView, Workspace, default_view
+from kode_sidecar.workspace.workspace import OnShown, Workspace
 
 
 class SearchCodeParams(Struct, forbid_unknown_fields=True):
@@ -44,11 +43,11 @@ class SearchCodeParams(Struct, forbid_unknown_fields=True):
 def search_code_tool(
     workspace: Workspace,
     ripgrep: Ripgrep,
-    view: Callable[[Document], TextView] = default_view,
-    pending_paths: Callable[[], Iterable[str]] = tuple,
+    files: SessionFiles | None = None,
+    on_shown: OnShown | None = None,
 ) -> Tool:
-    """The tool. `view` adds the session's pending edits; `pending_paths` names files with some."""
-    search = Search(workspace, ripgrep, view, pending_paths)
+    """The tool. `files` has the session's proposals in it, `on_shown` is told what was shown."""
+    search = Search(workspace, ripgrep, files or workspace, on_shown)
 
     async def run(params: SearchCodeParams, call: ToolCall) -> ToolOutcome:  # noqa: ARG001
         query = SearchQuery(

@@ -24,6 +24,13 @@ _IN_FOLDER = {
     (".docker", "config.json"),
 }
 
+SECRET_PATTERNS = (
+    *sorted(f"{name}/**" for name in _FOLDERS),
+    *_FILES,
+    *sorted("/".join(names) for names in _IN_FOLDER),
+)
+"""Names at any depth, as people read them; but for the harmless ones."""
+
 # (a literal that must occur, the pattern, what it is): the literal keeps the search fast.
 _CONTENT = tuple(
     (literal, re.compile(pattern), what)

@@ -17,6 +17,8 @@ _BOMS = (
 )
 # GB 18030 extends the other two; editors that say GBK mean the largest of them.
 _CHINESE = {"gb2312", "gbk", "gb18030"}
+# These would take a BOM for a character, and write one that was not there.
+_WITHOUT_BOM = {"utf-16": "utf-16-le", "utf-32": "utf-32-le"}
 _BINARY_PROBE_BYTES = 8192
 
 
@@ -42,7 +44,16 @@ def python_codec(name: str | None) -> str | None:
             f'The setting fileEncoding is "{name}", which is no known text encoding. '
             'Use a name such as "gb18030", "big5", "shift_jis" or "cp1252".',
         ) from None
-    return "gb18030" if codec in _CHINESE else codec
+    return "gb18030" if codec in _CHINESE else _WITHOUT_BOM.get(codec, codec)
+
+
+def character_set(name: str | None) -> str | None:
+    """The codec of the characters that files with the setting `fileEncoding` can hold.
+
+    GB 18030 reads all that says GBK, but an editor that saves GBK loses what GBK lacks.
+    """
+    codec = python_codec(name)
+    return codecs.lookup(name).name if name and codec == "gb18030" else codec
 
 
 def is_binary(data: bytes) -> bool:
@@ -71,9 +82,10 @@ def decode(data: bytes, name: str, file_encoding: str | None) -> DecodedText:
                 raise KodeError(
                     "NotEditable", f"{name} begins as {encoding} (BOM) but is not valid {encoding}."
                 ) from None
-    if is_binary(data):
+    wide = (file_encoding or "").startswith(("utf-16", "utf-32"))
+    if is_binary(data) and not wide:
         raise KodeError("NotEditable", f"{name} is a binary file; there is no text to read.")
-    for encoding in ("utf-8", file_encoding):
+    for encoding in ("" if is_binary(data) else "utf-8", file_encoding):
         if encoding:
             try:
                 return DecodedText(data.decode(encoding), encoding, False)
@@ -84,4 +96,5 @@ def decode(data: bytes, name: str, file_encoding: str | None) -> DecodedText:
         "NotEditable",
         f"{name} is {tried}. Ask the user to open it in the editor, or to set fileEncoding to the "
         'encoding of the project (for example "gb18030").',
+        details={"reason": "encoding"},
     )

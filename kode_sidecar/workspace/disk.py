@@ -2,13 +2,16 @@
 
 import os
 import stat
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.workspace.paths import Location
 
 MAX_FILE_BYTES = 10_000_000
+_CLOCK_STEP_NS = 2_000_000_000  # FAT's, the coarsest of the file systems in use
 
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _FILE = (
@@ -21,7 +24,37 @@ _FILE = (
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | _NO_LINK
 
 
+@dataclass(frozen=True)
+class FileStatus:
+    """What tells two states of a file apart without reading it. `mtime_ns` since 1970, UTC.
+
+    `young`: written so lately that another write might not show in `mtime_ns`.
+    """
+
+    mtime_ns: int
+    size: int
+    inode: int
+    young: bool
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> "FileStatus":
+        """From what the system says."""
+        young = time.time_ns() - status.st_mtime_ns < _CLOCK_STEP_NS
+        return cls(status.st_mtime_ns, status.st_size, status.st_ino, young)
+
+    def still_holds(self, path: Path) -> bool:
+        """Whether the file surely has not changed since. Raises OSError where there is none."""
+        now = os.stat(path)
+        same = (self.mtime_ns, self.size) == (now.st_mtime_ns, now.st_size)
+        return same and self.inode == now.st_ino and not self.young
+
+
 def read_regular(location: Location, limit: int = MAX_FILE_BYTES) -> bytes:
+    """All bytes of `read_with_status`; raises as that does."""
+    return read_with_status(location, limit)[0]
+
+
+def read_with_status(location: Location, limit: int = MAX_FILE_BYTES) -> tuple[bytes, FileStatus]:
     """All bytes of a regular file with one name; no link is followed on the way.
 
     Raises KodeError `NotFound`, `NotEditable` (a folder, a device), `Denied` (no right to read,
@@ -48,7 +81,7 @@ def read_regular(location: Location, limit: int = MAX_FILE_BYTES) -> bytes:
                 f"{name} has {max(opened.st_size, len(data)):,} bytes; the limit is {limit:,}. "
                 "Use search_code to find the part that matters.",
             )
-        return data
+        return data, FileStatus.of(opened)
 
 
 def _check_kind(status: os.stat_result, name: str) -> None:

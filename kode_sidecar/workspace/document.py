@@ -9,7 +9,8 @@ from pathlib import Path
 
 from kode_sidecar.domain.change_set import Position, Range
 from kode_sidecar.domain.line_diff import split_lines
-from kode_sidecar.domain.text_edit import to_lf
+from kode_sidecar.domain.text_edit import common_prefix, common_suffix, to_lf
+from kode_sidecar.workspace.disk import FileStatus
 from kode_sidecar.workspace.text_lines import (
     PositionEncoding,
     code_point_column,
@@ -39,8 +40,9 @@ class Document:
 
     `uri` is as the editor wrote it (made from the path for a file read from disk), `key` its
     canonical form. `version` is None for a text read from disk. `encoding` (a codec's name) and
-    `bom` describe the bytes on disk, not the text. While `synced` is false the text must not be
-    used; `unsynced_reason` says why. Lines end only where LSP says so.
+    `bom` describe the bytes on disk, not the text; `charset` is the codec of all characters that
+    can be saved there. `status` is the file's when its text was read from there. While `synced` is
+    false the text must not be used; `unsynced_reason` says why. Lines end only where LSP says so.
     """
 
     def __init__(
@@ -52,8 +54,10 @@ class Document:
         version: int | None = None,
         language_id: str = "",
         encoding: str = "utf-8",
+        charset: str = "",
         bom: bool = False,
         is_open: bool = False,
+        status: FileStatus | None = None,
     ) -> None:
         self.uri = uri
         self.key = canonical_key(uri)
@@ -61,8 +65,10 @@ class Document:
         self.version = version
         self.language_id = language_id
         self.encoding = encoding
+        self.charset = charset or encoding
         self.bom = bom
         self.is_open = is_open
+        self.status = status
         self.unsynced_reason = ""
         self._set_lines(split_lines(text), text)
 
@@ -170,8 +176,8 @@ class Document:
         old = self.text
         if text == old:
             return None
-        start = _common_prefix(old, text)
-        tail = _common_prefix(old[start:][::-1], text[start:][::-1])
+        start = common_prefix(old, text)
+        tail = common_suffix(old, text, start)
         self._set_lines(split_lines(text), text)
         return TextChange(start, len(old) - tail, text[start : len(text) - tail])
 
@@ -206,15 +212,3 @@ class Document:
             base = self._starts.pop() if known else 0
             lengths = map(len, self._lines[max(known - 1, 0) : count - 1])
             self._starts.extend(accumulate(lengths, initial=base))
-
-
-def _common_prefix(one: str, other: str) -> int:
-    """How many leading characters are equal, by bisection over fast comparisons."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low

@@ -16,8 +16,18 @@ _IGNORED_WORDS = """
 IGNORED_NAMES = frozenset(_IGNORED_WORDS.split())
 """Names never listed or searched, unless a path leads into them."""
 
+_DEPENDENCY_WORDS = """
+    vendor third_party site-packages venv Pods Carthage .cargo .m2 jspm_packages target build dist
+"""
+_DEPENDENCY_NAMES = IGNORED_NAMES | frozenset(_DEPENDENCY_WORDS.split())
+
 _MAX_ALTERNATIVES = 64
 _MAX_RULES_BYTES = 200_000
+
+
+def is_dependency(path: str) -> bool:
+    """Whether a path with forward slashes leads into what others wrote, or what was built."""
+    return any(part in _DEPENDENCY_NAMES for part in path.split("/")[:-1])
 
 
 def compile_glob(pattern: str) -> Callable[[str], bool]:

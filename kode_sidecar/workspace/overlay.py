@@ -28,6 +28,9 @@ class _SentText:
 class Overlay:
     """Hunks by document, each in a turn; a branch of the conversation sees those of its turns.
 
+    Beside them it tracks hunks that no branch sees: what would take an applied one back, under the
+    same id, and repairs that are offered to the user alone.
+
     Feed it every change of the open documents (`follow`, `reread`) so that spans stay exact.
     What it missed, such as a file changed on disk, it finds by comparing lines.
     """
@@ -88,11 +91,11 @@ class Overlay:
     def hunks(self, document: Document) -> list[Hunk]:
         """The branch's hunks, touched ones too, in the order of the text as it is now."""
         file = self._synced(document)
-        mine = (hunk for hunk in file.hunks.values() if self._turns[hunk.id] in self._branch)
+        mine = (hunk for hunk in file.hunks.values() if self._is_mine(hunk.id))
         return sorted(mine, key=lambda hunk: (hunk.start, hunk.end))
 
     def find(self, document: Document, hunk_id: str) -> Hunk | None:
-        """A hunk of any branch where it stands now; None once it is no longer pending."""
+        """A hunk of any branch or of none where it stands now; None if unknown."""
         return self._synced(document).hunks.get(hunk_id)
 
     def add(self, document: Document, hunks: Iterable[Hunk], turn_id: str) -> None:
@@ -103,8 +106,16 @@ class Overlay:
             file.hunks[hunk.id] = hunk
             self._turns[hunk.id] = turn_id
 
+    def track(self, document: Document, hunks: Iterable[Hunk]) -> None:
+        """Follow these hunks, which no branch sees; one of that id is replaced."""
+        file = self._synced(document)
+        self._files[document.key] = file
+        for hunk in hunks:
+            file.hunks[hunk.id] = hunk
+            self._turns.pop(hunk.id, None)
+
     def remove(self, key: str, hunk_ids: Iterable[str]) -> None:
-        """These hunks are no longer pending, whatever became of them."""
+        """Forget these hunks, whatever became of them."""
         file = self._files.get(key)
         for hunk_id in hunk_ids:
             self._turns.pop(hunk_id, None)
@@ -113,16 +124,22 @@ class Overlay:
         if file is not None and not file.hunks:
             del self._files[key]
 
+    def move(self, key: str, new_key: str) -> None:
+        """The editor renamed the document; what is known of it goes with it."""
+        for known in (self._files, self._sent):
+            if key in known:
+                known[new_key] = known.pop(key)  # type: ignore[assignment]
+
     def changed_keys(self) -> list[str]:
         """Documents with hunks of this branch, or with an edit that is sent and not saved."""
         keys = dict.fromkeys(self._sent)
         for key, file in self._files.items():
-            if any(self._turns[hunk_id] in self._branch for hunk_id in file.hunks):
+            if any(map(self._is_mine, file.hunks)):
                 keys[key] = None
         return list(keys)
 
     def text_before(self, key: str) -> str | None:
-        """The text that the spans of a document refer to; None where nothing is pending."""
+        """The text that the spans of a document refer to; None where nobody has any."""
         file = self._files.get(key)
         return None if file is None else file.text
 
@@ -148,6 +165,9 @@ class Overlay:
         text = apply_edits(current.text, edits)
         self._sent[document.key] = _SentText(document.text, text)
         self.follow(document.key, edits[::-1])
+
+    def _is_mine(self, hunk_id: str) -> bool:
+        return self._turns.get(hunk_id) in self._branch
 
     def _synced(self, document: Document) -> _File:
         """The document's file, its spans brought to the document's present text."""

@@ -7,16 +7,18 @@ buffers go to ripgrep as one text through its standard input.
 import asyncio
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, groupby
 from pathlib import Path
 
+from kode_sidecar.domain.line_diff import split_lines
 from kode_sidecar.errors import KodeError
+from kode_sidecar.workspace.contracts import SessionFiles, targets_seen
 from kode_sidecar.workspace.credentials import find_secret
 from kode_sidecar.workspace.decoding import decode, is_binary, is_utf8
-from kode_sidecar.workspace.disk import read_regular
+from kode_sidecar.workspace.disk import FileStatus, read_with_status
 from kode_sidecar.workspace.document import Document
 from kode_sidecar.workspace.globs import is_ignored
 from kode_sidecar.workspace.paths import Location
@@ -28,7 +30,8 @@ from kode_sidecar.workspace.search_query import (
     selector,
 )
 from kode_sidecar.workspace.shown_text import cut_line, without_controls
-from kode_sidecar.workspace.workspace import TextView, Workspace, is_secret_place
+from kode_sidecar.workspace.uris import path_to_uri
+from kode_sidecar.workspace.workspace import OnShown, TextView, Workspace, is_secret_place
 
 MAX_LINE_CHARS = 400
 _FALLBACK_ENCODING = "gb18030"
@@ -66,6 +69,7 @@ class _Buffer:
 
     name: str
     real: Path | None
+    document: Document
     view: TextView
     secret: bool
 
@@ -73,21 +77,20 @@ class _Buffer:
 class Search:
     """Searches one workspace as one session sees it.
 
-    `view` adds the session's pending edits to a document; `pending_paths` names the files that
-    have any, open or not.
+    `files` has the session's proposals in it; `on_shown` is told which lines the model gets to see.
     """
 
     def __init__(
         self,
         workspace: Workspace,
         ripgrep: Ripgrep,
-        view: Callable[[Document], TextView],
-        pending_paths: Callable[[], Iterable[str]],
+        files: SessionFiles,
+        on_shown: OnShown | None = None,
     ) -> None:
         self._workspace = workspace
         self._ripgrep = ripgrep
-        self._view = view
-        self._pending_paths = pending_paths
+        self._files = files
+        self._on_shown = on_shown
 
     async def run(self, query: SearchQuery) -> SearchResult:
         """At most `max_results` matches, the first in the order of paths.
@@ -95,20 +98,41 @@ class Search:
         Raises KodeError `PathOutsideRoots`, `NotFound`, `InvalidArguments`, `ToolFailed`.
         """
         result = SearchResult()
-        targets = self._workspace.targets(query.path)
+        targets = targets_seen(self._workspace, self._files, query.path)
         buffers = self._buffers(query, targets, result)
         await self._search_buffers(query, buffers, result)
         replaced = {buffer.real for buffer in buffers}
+        replaced |= {location.real for location in self._files.removed()}
+        files: list[_File] = []
         for target in targets:
-            await self._search_disk(query, target, replaced, None, result)
+            files += await self._search_disk(query, target, replaced, None, result)
             if not query.text.isascii():
                 encoding = self._workspace.file_encoding or _FALLBACK_ENCODING
-                await self._search_disk(query, target, replaced, encoding, result)
+                files += await self._search_disk(query, target, replaced, encoding, result)
         unique = {(match.order, match.line): match for match in reversed(result.matches)}
         found = sorted(unique.values())
         result.more = len(found) > query.max_results
         result.matches = found[: query.max_results]
+        self._tell_shown(result.matches, buffers, files)
         return result
+
+    def _tell_shown(
+        self, matches: Sequence[Match], buffers: Iterable[_Buffer], files: Iterable["_File"]
+    ) -> None:
+        """Report the lines that are shown whole, and stand in the text that we have read."""
+        if self._on_shown is None:
+            return
+        buffer_of = {buffer.name: buffer for buffer in buffers}
+        file_of = {file.name: file for file in files if file.document}
+        for name, group in groupby(matches, key=lambda match: match.path):
+            buffer = buffer_of.get(name)
+            document = buffer.document if buffer else file_of[name].document
+            assert document is not None, "a file without text has no matches"
+            text = buffer.view.text_lf if buffer else self._files.view(document).text_lf
+            lines = split_lines(text)
+            for match in group:
+                if match.text == _plain(lines[match.line - 1 : match.line]):
+                    self._on_shown(document, text, match.line, match.line)
 
     def _buffers(
         self, query: SearchQuery, targets: tuple[Location, ...], result: SearchResult
@@ -133,21 +157,22 @@ class Search:
         return sorted(buffers, key=lambda buffer: buffer.name.split("/"))
 
     def _overlaid(self) -> list[tuple[Document, Location]]:
-        """Open documents, and closed ones that have pending edits."""
-        found = self._workspace.open_files()
+        """Open documents, and closed ones with pending edits; none that would be gone."""
+        removed = {location.real for location in self._files.removed()}
+        found = [file for file in self._workspace.open_files() if file[1].real not in removed]
         known = {location.real for _, location in found}
-        for path in self._pending_paths():
+        for path in self._files.pending_paths():
             with suppress(KodeError):
                 location = self._workspace.locate(path)
                 if location.real not in known:
-                    document = self._workspace.document_at(location, purpose="read")
+                    document = self._files.document(path, purpose="read")
                     found.append((document, location))
                     known.add(location.real)
         return found
 
     def _buffer(self, document: Document, name: str, real: Path | None, secret: bool) -> _Buffer:
-        view = self._view(document)
-        return _Buffer(name, real, view, secret or find_secret(view.text_lf) is not None)
+        view = self._files.view(document)
+        return _Buffer(name, real, document, view, secret or find_secret(view.text_lf) is not None)
 
     async def _search_buffers(
         self, query: SearchQuery, buffers: list[_Buffer], result: SearchResult
@@ -181,8 +206,11 @@ class Search:
         replaced: set[Path | None],
         encoding: str | None,
         result: SearchResult,
-    ) -> None:
-        """Search files below `target`; with an `encoding` only those that are not UTF-8."""
+    ) -> Iterable["_File"]:
+        """Search files below `target`; with an `encoding` only those that are not UTF-8.
+
+        Returns the files that had hits.
+        """
         files: dict[str, _File] = {}
         seen = 0
 
@@ -201,11 +229,12 @@ class Search:
 
         if not target.root.real.is_dir():
             result.cut = result.cut or f"the folder {target.root.name} does not exist"
-            return
+            return ()
         cut = await self._ripgrep.run(
             disk_arguments(query, target, encoding), accept, folder=target.root.real
         )
         result.cut = result.cut or cut
+        return files.values()
 
     async def _inspect(self, target: Location, path: str, replaced: set[Path | None]) -> "_File":
         """Pass a file that ripgrep found through the guard; nameless if it must not be shown."""
@@ -217,19 +246,22 @@ class Search:
                 return _File(location.display, secret=True)
             if is_ignored(target.root, target.below, tuple(path.split("/"))):
                 return _File()  # a glob, or a search from below, leaves ripgrep without the rule
-            data = await asyncio.to_thread(read_regular, location)
+            data, status = await asyncio.to_thread(read_with_status, location)
         except KodeError:
             return _File()
-        return _File() if is_binary(data) else self._describe(location.display, data)
+        return _File() if is_binary(data) else self._describe(location, data, status)
 
-    def _describe(self, name: str, data: bytes) -> "_File":
+    def _describe(self, location: Location, data: bytes, status: FileStatus) -> "_File":
         fallback = self._workspace.file_encoding or _FALLBACK_ENCODING
         try:
-            decoded = decode(data, name, fallback)
+            decoded = decode(data, location.display, fallback)
             text, encoding = decoded.text, decoded.encoding
         except KodeError:
             text, encoding = data.decode("latin-1"), fallback
-        return _File(name, find_secret(text) is not None, is_utf8(data), encoding)
+        uri = path_to_uri(location.path)
+        document = Document(uri, text, path=location.path, encoding=encoding, status=status)
+        secret = find_secret(text) is not None
+        return _File(location.display, secret, is_utf8(data), encoding, document)
 
 
 @dataclass(frozen=True)
@@ -240,6 +272,12 @@ class _File:
     secret: bool = False
     utf8: bool = True
     encoding: str = "utf-8"
+    document: Document | None = None
+
+
+def _plain(lines: Sequence[str]) -> str | None:
+    """The one line as it is shown; None without it."""
+    return without_controls(lines[0].removesuffix("\n")) if lines else None
 
 
 def _match(name: str, line: int, hit: RipgrepHit, encoding: str | None, note: str) -> Match:

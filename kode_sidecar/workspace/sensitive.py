@@ -27,6 +27,10 @@ _FILE_WORDS = """
 _FOLDERS = frozenset(_FOLDER_WORDS.split())
 _FILES = tuple(_FILE_WORDS.split())
 
+REFUSED_PATTERNS = (".git/**",)
+SENSITIVE_PATTERNS = (*sorted(f"{name}/**" for name in _FOLDERS), *_FILES)
+"""Names at any depth, as people read them."""
+
 
 def fold_name(name: str) -> str:
     """A name as lenient file systems read it: no case, no invisible characters, no tail dots."""
@@ -44,9 +48,16 @@ def is_refused(parts: Sequence[str]) -> bool:
     return any(fold_name(part) == ".git" for part in parts)
 
 
-def is_sensitive_path(parts: Sequence[str]) -> bool:
-    """Whether an edit there always needs an explicit yes. `parts` lead down from a root."""
+def sensitive_pattern(parts: Sequence[str]) -> str | None:
+    """The pattern by which an edit there always needs an explicit yes; None if it does not.
+
+    `parts` lead down from a root.
+    """
+    if is_refused(parts):
+        return REFUSED_PATTERNS[0]
     names = [fold_name(part) for part in parts]
-    if is_refused(parts) or any(name in _FOLDERS for name in names):
-        return True
-    return bool(names) and matches_any(names[-1], _FILES)
+    folder = next((name for name in names if name in _FOLDERS), None)
+    if folder is not None:
+        return f"{folder}/**"
+    files = (pattern for pattern in _FILES if names and fnmatchcase(names[-1], pattern))
+    return next(files, None)

@@ -1,7 +1,7 @@
 """The user's files as the editor sees them: open text first, disk second."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -10,15 +10,15 @@ from typing import Literal
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.workspace.credentials import find_secret, is_secret_path
-from kode_sidecar.workspace.decoding import decode, python_codec
-from kode_sidecar.workspace.disk import MAX_FILE_BYTES, read_regular
+from kode_sidecar.workspace.decoding import character_set, decode, python_codec
+from kode_sidecar.workspace.disk import MAX_FILE_BYTES, read_regular, read_with_status
 from kode_sidecar.workspace.documents import Document, Documents
 from kode_sidecar.workspace.paths import Location, Root, display_name, locate, make_roots
-from kode_sidecar.workspace.sensitive import is_refused, is_sensitive_path
+from kode_sidecar.workspace.sensitive import is_refused, sensitive_pattern
 from kode_sidecar.workspace.text_lines import PositionEncoding
 from kode_sidecar.workspace.uris import path_to_uri, uri_to_path
 
-__all__ = ["Root", "TextView", "Workspace", "default_view"]
+__all__ = ["OnShown", "Root", "TextView", "Workspace", "default_view"]
 
 Purpose = Literal["read", "edit"]
 MAX_EDIT_LINES = 200_000
@@ -33,6 +33,13 @@ class TextView:
     note: str
 
 
+OnShown = Callable[[Document, str, int, int], None]
+"""`(document, text, start, end)`: which lines of a text (LF) the model was shown, from 1.
+
+The text is that of the document with pending edits in it.
+"""
+
+
 def default_view(document: Document) -> TextView:
     """The document's own text, without any session's pending edits."""
     note = "from the editor's open buffer" if document.is_open else "from disk"
@@ -44,7 +51,8 @@ class Workspace:
 
     `documents` are those the editor feeds. `file_encoding` is the setting of that name, for files
     that are not UTF-8. `own_files` are the sidecar's own settings and state: edits there are
-    sensitive. Use it from one thread.
+    sensitive. `counts_lone_cr`: the editor ends a line at a carriage return alone, as LSP does and
+    not all editors do. Use it from one thread.
     """
 
     def __init__(
@@ -55,10 +63,13 @@ class Workspace:
         documents: Documents | None = None,
         file_encoding: str | None = None,
         own_files: Sequence[Path] = (),
+        counts_lone_cr: bool = False,
     ) -> None:
         self.documents = documents or Documents(position_encoding)
         self.position_encoding: PositionEncoding = position_encoding
         self.file_encoding = python_codec(file_encoding)
+        self._file_charset = character_set(file_encoding) or ""
+        self._counts_lone_cr = counts_lone_cr
         self._own_files = tuple(Path(os.path.realpath(path)) for path in own_files)
         self.roots: tuple[Root, ...] = ()
         self.set_roots(roots)
@@ -94,8 +105,28 @@ class Workspace:
         """
         untitled = self.documents.get(path) if path.startswith("untitled:") else None
         if untitled is not None:
-            return _usable(untitled, path, purpose)
+            return self._usable(untitled, path, purpose)
         return self.document_at(self.locate(path), purpose=purpose)
+
+    async def load(self, path: str, purpose: Purpose) -> Document:
+        """As `document`: this and what follows is `SessionFiles` without a session."""
+        return self.document(path, purpose=purpose)
+
+    def view(self, document: Document) -> TextView:
+        """The document's own text."""
+        return default_view(document)
+
+    def pending_paths(self) -> Sequence[str]:
+        """None."""
+        return ()
+
+    def added(self) -> Sequence[Location]:
+        """None."""
+        return ()
+
+    def removed(self) -> Sequence[Location]:
+        """None."""
+        return ()
 
     def document_at(self, location: Location, *, purpose: Purpose) -> Document:
         """The same for a place that `locate` has returned."""
@@ -109,7 +140,7 @@ class Workspace:
             document = self._from_disk(location)
         elif purpose == "edit":
             self._learn_encoding(document, location)
-        return _usable(document, location.display, purpose)
+        return self._usable(document, location.display, purpose)
 
     def open_document(self, location: Location) -> Document | None:
         """The open document at a place, however the editor spelled it; it may be unsynced."""
@@ -150,16 +181,46 @@ class Workspace:
         return Path(name).name if Path(name).is_absolute() else name.replace("\\", "/")
 
     def is_sensitive(self, path: str | os.PathLike[str]) -> bool:
-        """Whether an edit there always needs an explicit yes. Any spelling of a path or URI.
+        """Whether an edit there always needs an explicit yes. Any spelling of a path or URI."""
+        return self.why_sensitive(path) is not None
+
+    def why_sensitive(self, path: str | os.PathLike[str]) -> str | None:
+        """Why an edit there always needs an explicit yes, for the user; None if it does not.
 
         A path that the guard refuses is sensitive.
         """
         try:
             location = self.locate(os.fspath(path))
         except KodeError:
-            return not os.fspath(path).startswith("untitled:")
-        owned = any(location.real == own or own in location.real.parents for own in self._own_files)
-        return owned or is_sensitive_path(location.named) or is_sensitive_path(location.below)
+            untitled = os.fspath(path).startswith("untitled:")
+            return None if untitled else "The path leads out of the open folders."
+        if any(location.real == own or own in location.real.parents for own in self._own_files):
+            return "It belongs to the sidecar's own settings and records."
+        pattern = sensitive_pattern(location.named) or sensitive_pattern(location.below)
+        if pattern is None:
+            return None
+        return f"Files like {pattern} can run code or steer an agent."
+
+    def _usable(self, document: Document, name: str, purpose: Purpose) -> Document:
+        """The document, if its text may be used for that purpose."""
+        if not document.synced:
+            raise KodeError(
+                "Unsynced",
+                f"The editor's text of {name} is unknown: {document.unsynced_reason}. "
+                "Ask the user to close the file and open it again.",
+            )
+        what = find_secret(document.text)
+        if what is not None:
+            raise _secret(name, f"it holds {what}")
+        if purpose == "edit":
+            _check_size(document, name)
+            if not self._counts_lone_cr and "\r" in document.text.replace("\r\n", ""):
+                raise KodeError(
+                    "NotEditable",
+                    f"{name} holds lone carriage returns, which editors count as lines in "
+                    "different ways. Ask the user to convert its line ends first.",
+                )
+        return document
 
     def _is_inside(self, document: Document) -> bool:
         """Whether an open file is itself inside the roots, and not merely linked from there."""
@@ -171,7 +232,7 @@ class Workspace:
 
     def _from_disk(self, location: Location) -> Document:
         try:
-            data = read_regular(location, MAX_FILE_BYTES)
+            data, status = read_with_status(location)
         except KodeError as error:
             if error.code == "NotFound":
                 raise self._not_found(location) from None
@@ -182,7 +243,9 @@ class Workspace:
             decoded.text,
             path=location.path,
             encoding=decoded.encoding,
+            charset=self._charset(decoded.encoding),
             bom=decoded.bom,
+            status=status,
         )
 
     def _learn_encoding(self, document: Document, location: Location) -> None:
@@ -192,6 +255,10 @@ class Workspace:
         except KodeError:
             return
         document.encoding, document.bom = decoded.encoding, decoded.bom
+        document.charset = self._charset(decoded.encoding)
+
+    def _charset(self, encoding: str) -> str:
+        return self._file_charset if encoding == self.file_encoding else encoding
 
     def _not_found(self, location: Location) -> KodeError:
         try:
@@ -214,23 +281,7 @@ def is_secret_place(location: Location) -> bool:
     return is_secret_path(location.named) or is_secret_path(location.below)
 
 
-def _usable(document: Document, name: str, purpose: Purpose) -> Document:
-    """The document, if its text may be used for that purpose."""
-    if not document.synced:
-        raise KodeError(
-            "Unsynced",
-            f"The editor's text of {name} is unknown: {document.unsynced_reason}. "
-            "Ask the user to close the file and open it again.",
-        )
-    what = find_secret(document.text)
-    if what is not None:
-        raise _secret(name, f"it holds {what}")
-    if purpose == "edit":
-        _check_editable(document, name)
-    return document
-
-
-def _check_editable(document: Document, name: str) -> None:
+def _check_size(document: Document, name: str) -> None:
     too_large = (
         len(document.lines) > MAX_EDIT_LINES
         or max(map(len, document.lines), default=0) > MAX_EDIT_LINE_CHARS

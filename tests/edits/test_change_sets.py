@@ -9,10 +9,10 @@ from kode_sidecar.client.buffer import Buffer, ChangeStyle
 from kode_sidecar.domain.agent_event import ChangeSetUpdated
 from kode_sidecar.errors import KodeError
 from kode_sidecar.main_session.contracts import ApplyAnswer, DocumentEdit
-from kode_sidecar.main_session.edit_sender import EditLocks
+from kode_sidecar.main_session.edit_locks import EditLocks
 from kode_sidecar.protocol.change_set import DecideParams, HunkDecision
 from kode_sidecar.workspace.text_lines import PositionEncoding
-from tests.support.edit_editor import HANG, Desk
+from tests.support.edit_editor import HANG, Desk, wire_edits
 
 TEXT = "one\ntwo\nthree\nfour\nfive\nsix\nseven\n"
 
@@ -183,6 +183,46 @@ async def test_the_reason_of_a_refused_edit_is_told(desk: Desk) -> None:
     assert warning.endswith("the editor did not apply it: the buffer is read-only")
 
 
+async def test_a_refusal_does_not_cost_the_wait_of_a_yes(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, settle_seconds=2 * HANG)
+    open_text(desk)
+
+    async def refuse(edit: DocumentEdit) -> ApplyAnswer:
+        return ApplyAnswer(False, "stale")
+
+    desk.editor.on_apply = refuse
+    await desk.edit("a.txt", ("two", "TWO"))
+    result = await desk.accept(desk.hunks[0].hunk_id)  # within HANG
+    assert result.conflicts == (desk.hunks[0].hunk_id,)
+    assert len(desk.editor.edits) == 2
+
+
+async def test_an_edit_without_an_answer_does_not_keep_others_waiting_for_ever(
+    tmp_path: Path,
+) -> None:
+    locks = EditLocks()
+    desk = Desk(tmp_path, locks=locks, answer_seconds=0.05)
+    other = Desk(tmp_path, locks=locks)
+    open_text(desk)
+    buffer = open_text(other)
+    never = asyncio.Event()
+
+    async def hang(edit: DocumentEdit) -> ApplyAnswer:
+        await never.wait()
+        return ApplyAnswer(True)
+
+    desk.editor.on_apply = hang
+    await desk.edit("a.txt", ("two", "TWO"))
+    await other.edit("a.txt", ("six", "SIX"))
+    stuck = asyncio.create_task(desk.accept(desk.hunks[0].hunk_id))
+    await desk.until(lambda: desk.editor.edits)
+    assert (await other.accept(other.hunks[0].hunk_id)).verified is True
+    assert (await stuck).conflicts == (desk.hunks[0].hunk_id,)
+    assert len(desk.editor.edits) == 1  # what may still be applied is not sent twice
+    assert buffer.text == TEXT.replace("six", "SIX")
+    desk.sets.close()
+
+
 async def test_an_answer_of_no_counts_as_little_as_a_yes(desk: Desk) -> None:
     open_text(desk)
 
@@ -262,10 +302,70 @@ async def test_another_text_in_the_place_is_diverged_and_told(desk: Desk) -> Non
     hunk = desk.hunks[0].hunk_id
     result = await desk.accept(hunk)
     assert (result.conflicts, result.verified) == ((hunk,), False)
-    assert desk.states == {hunk: "diverged"}
+    assert desk.states[hunk] == "diverged"
     assert "```\nTwo\n```" in str(desk.sets.take_reminders())
     assert len(desk.editor.edits) == 1
     assert "is not what the edit makes" in desk.editor.warnings[0]
+
+
+async def test_a_repair_is_offered_to_the_user_and_not_shown_to_the_model(desk: Desk) -> None:
+    buffer = open_text(desk)
+
+    async def do_otherwise(edit: DocumentEdit) -> ApplyAnswer:
+        desk.editor.type(buffer, 4, "Two", delete=3)
+        return ApplyAnswer(True)
+
+    desk.editor.on_apply = do_otherwise
+    await desk.edit("a.txt", ("two", "TWO"))
+    broken = desk.hunks[0].hunk_id
+    await desk.accept(broken)
+    repair = desk.hunks[-1]
+    assert (repair.repairs, repair.old_text, repair.new_text) == (broken, "Two\n", "TWO\n")
+    told = [h.diff for e in desk.updates for f in e.files for h in f.hunks if h.diff]
+    assert len(told) == 1
+    assert "-TWO\n+Two" in told[0]
+    assert desk.text("a.txt") == buffer.text
+    assert (await desk.decide(rest="accept", seen_seq=99)).applied == ()
+    desk.editor.on_apply = desk.editor.obey
+    assert (await desk.accept(repair.hunk_id)).verified is True
+    assert buffer.text == TEXT.replace("two", "TWO")
+
+
+@pytest.mark.parametrize("style", ["minimal", "descending", "whole", "one_span"])
+async def test_an_edit_done_in_the_wrong_place_is_diverged_and_mended_in_both(
+    tmp_path: Path, style: ChangeStyle
+) -> None:
+    desk = Desk(tmp_path, style=style)
+    buffer = open_text(desk)
+
+    async def one_line_down(edit: DocumentEdit) -> ApplyAnswer:
+        buffer.type(buffer.text.index("three"), "zwei und mehr", delete=3)
+        desk.editor.report(buffer)
+        return ApplyAnswer(True)
+
+    desk.editor.on_apply = one_line_down
+    await desk.edit("a.txt", ("two", "zwei und mehr"))
+    await desk.accept(desk.hunks[0].hunk_id)
+    assert desk.states[desk.hunks[0].hunk_id] == "diverged"
+    assert len(desk.editor.edits) == 1
+    desk.editor.on_apply = desk.editor.obey
+    await desk.accept(*(hunk.hunk_id for hunk in desk.hunks if hunk.repairs))
+    assert buffer.text == TEXT.replace("two", "zwei und mehr")
+
+
+async def test_an_edit_done_twice_is_diverged(desk: Desk) -> None:
+    buffer = open_text(desk)
+
+    async def twice(edit: DocumentEdit) -> ApplyAnswer:
+        desk.editor.do(edit)
+        buffer.apply_edits(wire_edits(edit), None)
+        desk.editor.report(buffer)
+        return ApplyAnswer(True)
+
+    desk.editor.on_apply = twice
+    await desk.edit("a.txt", ("two\n", "two\nzwei und mehr\n"))
+    await desk.accept(desk.hunks[0].hunk_id)
+    assert desk.states[desk.hunks[0].hunk_id] == "diverged"
 
 
 async def test_an_inserted_line_told_from_inside_its_neighbour_is_recognised(desk: Desk) -> None:
@@ -421,7 +521,7 @@ async def test_rest_accept_leaves_sensitive_hunks(desk: Desk) -> None:  # W11
     desk.editor.open(desk.file("package.json", ""), '{\n  "a": 1\n}\n')
     await desk.edit("package.json", ('"a": 1', '"a": 2'))
     hunk = desk.hunks[0]
-    assert hunk.flags == ("sensitive",)
+    assert hunk.flags == ("unread", "sensitive")
     assert (await desk.decide(rest="accept", seen_seq=99)).applied == ()
     assert (await desk.accept(hunk.hunk_id)).applied == (hunk.hunk_id,)
 
@@ -708,6 +808,6 @@ async def test_hidden_characters_are_flagged_with_their_code_points(desk: Desk) 
     open_text(desk)
     await desk.edit("a.txt", ("two", "t\u202ewo\u200b"), ("six", "👩\u200d💻"))
     hidden, emoji = desk.hunks
-    assert hidden.flags == ("invisibleCharacters",)
+    assert hidden.flags == ("unread", "invisibleCharacters")
     assert hidden.code_points == ("U+202E", "U+200B")
-    assert emoji.flags == ()
+    assert emoji.flags == ("unread",)

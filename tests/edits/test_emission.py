@@ -32,7 +32,7 @@ def test_accepted_hunks_make_the_text_and_touch_nothing_else(
 
 async def accept(desk: Desk, text: str, target: str, some: bool) -> None:
     buffer = desk.editor.open(desk.file("a.txt", ""), text)
-    await desk.sets.propose("a.txt", lambda document, seen: target, CALL)
+    await desk.sets.proposals.propose("a.txt", lambda document, seen: target, CALL)
     hunks = desk.hunks[1:] if some and len(desk.hunks) > 1 else desk.hunks
     expected = apply_edits(text, [span(text, hunk.hunk_id, desk) for hunk in hunks])
     result = await desk.accept(*(hunk.hunk_id for hunk in hunks))

@@ -125,7 +125,7 @@ async def play(story: Story, root: Path) -> None:
     if target == lf:
         return
     call = ToolCall("tool-1", "propose_edit", "s-1", "t-1", "m-1")
-    await desk.sets.propose("a.txt", lambda document, text: target, call)
+    await desk.sets.proposals.propose("a.txt", lambda document, text: target, call)
     assert desk.text("a.txt") == target
     player = Player(desk, story, buffer)
     for key in story.before:

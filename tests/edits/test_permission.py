@@ -2,12 +2,14 @@
 
 import asyncio
 import itertools
+import re
 from collections.abc import Awaitable, Callable
 
 import pytest
 
 from kode_sidecar.domain.agent_event import Event, PermissionRequested, PermissionResolved
-from kode_sidecar.domain.permission import Rule, is_allowed
+from kode_sidecar.domain.permission import Rule, deciding_rule, is_pattern
+from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import IdKind, ToolCall
 from kode_sidecar.main_session.contracts import PermissionQuestion
 from kode_sidecar.main_session.permission_gate import PermissionGate
@@ -37,7 +39,7 @@ class Asked:
         return f"{kind}-{next(self._numbers)}"
 
     def gate(self, timeout: float = HANG) -> PermissionGate:
-        return PermissionGate("s-1", self, self.emit, self.new_id, timeout)  # type: ignore[arg-type]
+        return PermissionGate("s-1", self, self.emit, self.new_id, timeout, lambda: "now")  # type: ignore[arg-type]
 
     @property
     def ends(self) -> list[tuple[str, str, str | None]]:
@@ -126,10 +128,93 @@ async def test_once_is_asked_again_and_session_is_not() -> None:
     assert len(asked.questions) == 3
 
 
+def effect(rules: list[Rule], tool: str, *paths: str, sensitive: bool = False) -> str | None:
+    rule = deciding_rule(rules, tool, paths, sensitive=sensitive)
+    return rule.effect if rule else None
+
+
 def test_a_rule_covers_one_tool_and_one_pattern() -> None:
     rules = [Rule("propose_edit", "ci/**"), Rule("propose_edit", "package.json")]
-    assert is_allowed(rules, "propose_edit", "ci/build/main.yml")
-    assert is_allowed(rules, "propose_edit", "package.json")
-    assert not is_allowed(rules, "propose_edit", "ci-other/main.yml")
-    assert not is_allowed(rules, "propose_edit", "sub/package.json")
-    assert not is_allowed(rules, "run_command", "package.json")
+    assert effect(rules, "propose_edit", "ci/build/main.yml") == "allow"
+    assert effect(rules, "propose_edit", "package.json", sensitive=True) == "allow"
+    assert effect(rules, "propose_edit", "ci-other/main.yml") is None
+    assert effect(rules, "propose_edit", "sub/package.json") is None
+    assert effect(rules, "propose_edit", "package.json", "b") is None
+    assert effect(rules, "run_command", "package.json") is None
+
+
+def test_a_wide_pattern_never_allows_a_sensitive_file() -> None:  # W11
+    rules = [Rule("propose_edit", ".vscode/**"), Rule("propose_edit", "**")]
+    assert effect(rules, "propose_edit", ".vscode/tasks.json", sensitive=True) is None
+
+
+def test_a_denial_wins_then_a_permission() -> None:
+    rules = [
+        Rule("propose_edit", "**", "ask"),
+        Rule("propose_edit", "src/a.py"),
+        Rule("propose_edit", "SRC/gen/**", "deny"),
+        Rule("propose_edit", "src/gen/b.py"),
+    ]
+    assert effect(rules, "propose_edit", "src/a.py") == "allow"
+    assert effect(rules, "propose_edit", "src/b.py") == "ask"
+    assert effect(rules, "propose_edit", "src/gen/b.py") == "deny"
+    assert effect(rules, "propose_edit", "src/a.py", "src/Gen/x") == "deny"
+
+
+@pytest.mark.parametrize("text", ["a", "a b/中.py", "a/**", "**", ".vscode/tasks.json"])
+def test_what_is_a_pattern(text: str) -> None:
+    assert is_pattern(text)
+
+
+@pytest.mark.parametrize("text", ["", " ", "*", "*.py", "a/*/b", "a**", "a\nb", "x" * 1_001])
+def test_what_is_no_pattern(text: str) -> None:
+    assert not is_pattern(text)
+
+
+async def test_what_nobody_guards_passes_silently() -> None:
+    asked = answering("reject")
+    assert await asked.gate().ask(CALL, "t", "src/a.py", sensitive=False)
+    assert asked.events == []
+
+
+async def test_rules_of_the_client_are_in_force_and_say_what_they_decided() -> None:
+    asked = answering("allow-once")
+    gate = asked.gate()
+    gate.set_rule("propose_edit", "gen/**", "deny")
+    gate.set_rule("propose_edit", "src/**", "ask")
+    assert not await gate.ask(CALL, "t", "gen/a.py", sensitive=False)
+    assert asked.questions == []
+    assert await gate.ask(CALL, "t", "src/a.py", sensitive=False)
+    assert asked.ends == [
+        ("request-1", "policy", None),
+        ("request-2", "user", "allow-once"),
+    ]
+    denied, wanted = gate.rules()[:2]
+    assert [match.subject for match in denied.matches] == ["gen/a.py"]
+    assert [match.request_id for match in wanted.matches] == ["request-2"]
+    gate.set_rule("propose_edit", "gen/**", None)
+    assert await gate.ask(CALL, "t", "gen/a.py", sensitive=False)
+    assert len(asked.questions) == 1
+
+
+@pytest.mark.parametrize(
+    ("tool", "pattern", "place"),
+    [
+        ("read_file", "a", "$.tool"),
+        ("propose_edit", "*.py", "$.pattern"),
+        ("propose_edit", "**", "$.pattern"),
+    ],
+)
+def test_a_rule_that_would_mean_nothing_or_everything_is_refused(
+    tool: str, pattern: str, place: str
+) -> None:
+    with pytest.raises(KodeError, match=re.escape(place)):
+        answering(None).gate().set_rule(tool, pattern, "allow")
+
+
+async def test_a_name_that_looks_like_a_pattern_is_allowed_once_only() -> None:
+    asked = answering("allow-session")
+    gate = asked.gate()
+    assert await gate.ask(CALL, "t", "odd/**")
+    assert await gate.ask(CALL, "t", "odd/package.json")
+    assert len(asked.questions) == 2

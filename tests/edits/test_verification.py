@@ -43,7 +43,8 @@ def test_line_ends_do_not_matter() -> None:
     sent = SentEdit(TEXT, HUNKS)
     sent.follow(TEXT, Edit(2, 4, "B\r\n"))
     assert sent.verified == {"h1"}
-    text = tell(SentEdit(TEXT, HUNKS), TEXT, Edit(0, 8, DONE.replace("\n", "\r\n")))
+    sent = SentEdit(TEXT, HUNKS)
+    text = tell(sent, TEXT, Edit(0, 8, DONE.replace("\n", "\r\n")))
     assert sent.verdicts(text) == {"h1": "applied", "h2": "applied"}
 
 
@@ -61,9 +62,15 @@ def test_what_the_user_does_next_to_an_edit_is_not_taken_for_it() -> None:
     assert sent.found("h", text) == "user\n"
 
 
-def test_what_the_user_does_after_an_edit_is_too_late_to_matter() -> None:
+def test_what_is_typed_into_an_edit_before_it_was_looked_at_is_diverged() -> None:
     sent = SentEdit(TEXT, {"h": Edit(2, 4, "B\n")})
     text = tell(sent, TEXT, Edit(2, 3, "B"), Edit(2, 3, "b"))
+    assert sent.verdicts(text) == {"h": "diverged"}
+
+
+def test_what_is_typed_beside_an_edit_leaves_it_applied() -> None:
+    sent = SentEdit(TEXT, {"h": Edit(2, 2, "new\n")})
+    text = tell(sent, TEXT, Edit(2, 2, "new\n"), Edit(2, 2, "user\n"), Edit(0, 0, "x"))
     assert sent.verdicts(text) == {"h": "applied"}
 
 
@@ -97,3 +104,23 @@ def test_edits_that_adjoin_are_one() -> None:
     sent = SentEdit("a\nb\n", {"h1": Edit(0, 2, ""), "h2": Edit(2, 4, "B\n")})
     text = tell(sent, "a\nb\n", Edit(0, 3, "B"))
     assert sent.verdicts(text) == {"h1": "applied", "h2": "applied"}
+
+
+def test_a_blank_line_of_the_user_is_not_taken_for_one_that_was_refused() -> None:
+    sent = SentEdit(TEXT, {"h": Edit(4, 4, "\n")})
+    text = tell(sent, TEXT, Edit(1, 1, "\n"))
+    assert sent.verdicts(text, refused=True) == {"h": "unchanged"}
+
+
+def test_what_came_up_in_another_place_is_diverged_and_its_repair_mends_both() -> None:
+    sent = SentEdit(TEXT, {"h": Edit(2, 4, "other words\n")})
+    text = tell(sent, TEXT, Edit(6, 7, "other words"))
+    assert sent.verdicts(text) == {"h": "diverged"}
+    assert apply_edits(text, sent.repairs("h", text)) == TEXT.replace("b", "other words")
+
+
+def test_an_applied_edit_knows_what_takes_it_back_after_more_typing() -> None:
+    sent = SentEdit(TEXT, HUNKS)
+    text = tell(sent, TEXT, Edit(2, 3, "B"), Edit(6, 7, "D\nE"), Edit(0, 0, "zero\n"))
+    back = sorted((hunk.edit for hunk in sent.inverses(["h1", "h2"], text)), key=lambda e: e.start)
+    assert apply_edits(text, back) == "zero\n" + TEXT

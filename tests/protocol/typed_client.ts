@@ -45,7 +45,11 @@ export async function converse(kode: KodeInitializeResult): Promise<string> {
     rest: "keep",
   });
   const verified: boolean | null = decided.verified;
-  return `${turn.turnId} ${decided.applied.length} ${verified}`;
+  const undone = await request("kode/changeSet/undo", { turnId: turn.turnId, dryRun: true });
+  const diffs: string[] = undone.conflicts.map((conflict) => conflict.diff);
+  const { changeSets } = await request("kode/changeSet/list", { sessionId: session.sessionId });
+  const open = changeSets.filter((one) => one.onHead && one.state !== "decided");
+  return `${turn.turnId} ${decided.applied.length} ${verified} ${diffs.length} ${open.length}`;
 }
 
 // Tagged unions narrow, and every member can be named.
@@ -73,6 +77,8 @@ export function words(event: Event): string {
       return event.state === "silent" ? event.message : `${event.retryInMs} ms`;
     case "changeSet.updated":
       return (event.files ?? []).flatMap((file) => file.hunks.map((hunk) => hunk.state)).join();
+    case "freshness.changed":
+      return event.files.map((file) => `${file.path} ${file.change}`).join();
     case "context.compacted":
       return `${event.droppedMessages} ${event.summaryMessageId}`;
     case "notice":

@@ -10,24 +10,41 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from kode_sidecar.client.buffer import Buffer, ChangeStyle, StaleVersion
+from kode_sidecar.client.uris import path_of
 from kode_sidecar.domain.agent_event import BlockDelta, ChangeSetUpdated, Event
 from kode_sidecar.domain.change_set import HunkView
 from kode_sidecar.kernel.contracts import IdKind, ToolCall, ToolOutcome
 from kode_sidecar.main_session.change_sets import ChangeSets
-from kode_sidecar.main_session.contracts import ApplyAnswer, DocumentEdit, PermissionQuestion
+from kode_sidecar.main_session.contracts import (
+    ApplyAnswer,
+    DocumentEdit,
+    FileEdit,
+    PermissionQuestion,
+)
 from kode_sidecar.protocol.change_set import DecideParams, DecideResult, HunkDecision
-from kode_sidecar.tools.propose_edit import ProposeEditParams, Replacement, propose_edit_tool
+from kode_sidecar.tools.list_files import list_files_tool
+from kode_sidecar.tools.propose_edit import propose_edit_tool
+from kode_sidecar.tools.propose_file import propose_file_tool
+from kode_sidecar.tools.read_file import read_file_tool
+from kode_sidecar.tools.search_code import search_code_tool
+from kode_sidecar.workspace.ripgrep import Ripgrep, find_ripgrep
 from kode_sidecar.workspace.text_lines import PositionEncoding
 from kode_sidecar.workspace.uris import path_to_uri
 from kode_sidecar.workspace.workspace import Workspace
 
 Apply = Callable[[DocumentEdit], Awaitable[ApplyAnswer]]
+ApplyFile = Callable[[FileEdit], Awaitable[ApplyAnswer]]
 HANG = 20.0
 
 
 class Editor:
-    """`EditorPort` over buffers. `on_apply` may replace how an edit is handled."""
+    """`EditorPort` over buffers. `on_apply` may replace how an edit is handled.
+
+    `reads_as` is the encoding in which it opens a file it is asked to open; None: it will not.
+    """
 
     def __init__(self, workspace: Workspace, style: ChangeStyle = "minimal") -> None:
         self.documents = workspace.documents
@@ -39,6 +56,12 @@ class Editor:
         self.warnings: list[str] = []
         self.answer: str | None = None
         self.on_apply: Apply = self.obey
+        self.file_edits: list[FileEdit] = []
+        self.file_operations = {"create", "rename", "delete"}
+        self.on_file_edit: ApplyFile = self.do_file_edit
+        self.syncs_new_files = True
+        self.asked_to_open: list[str] = []
+        self.reads_as: str | None = None
 
     def publish(self, session_id: str, events: Sequence[Event]) -> None: ...
 
@@ -90,9 +113,44 @@ class Editor:
     def warn(self, line: str) -> None:
         self.warnings.append(line)
 
-    async def apply_edit(self, edit: DocumentEdit) -> ApplyAnswer:
+    async def apply_edit(self, edit: DocumentEdit | FileEdit) -> ApplyAnswer:
+        if isinstance(edit, FileEdit):
+            self.file_edits.append(edit)
+            return await self.on_file_edit(edit)
         self.edits.append(edit)
         return await self.on_apply(edit)
+
+    def can_change_files(self, kind: str) -> bool:
+        return kind in self.file_operations
+
+    async def open_document(self, uri: str) -> bool:
+        self.asked_to_open.append(uri)
+        if self.reads_as is None:
+            return False
+        path = path_of(uri)
+        self.open(path, path.read_bytes().decode(self.reads_as))
+        return True
+
+    async def do_file_edit(self, edit: FileEdit) -> ApplyAnswer:
+        """As VS Code does: files on disk at once, the text of a new one in an unsaved buffer."""
+        path = path_of(edit.uri)
+        buffer = self.buffers.get(edit.uri)
+        match edit.kind:
+            case "create":
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.touch()
+                if self.syncs_new_files:
+                    self.open(path, edit.text)
+            case "rename":
+                path.rename(path_of(edit.new_uri))
+                if buffer is not None:
+                    self.close(buffer)
+                    self.open(path_of(edit.new_uri), buffer.text)
+            case "delete":
+                path.unlink()
+                if buffer is not None:
+                    self.close(buffer)
+        return ApplyAnswer(True)
 
     async def ask_permission(self, question: PermissionQuestion) -> str | None:
         self.questions.append(question)
@@ -123,10 +181,13 @@ class Desk:
         style: ChangeStyle = "minimal",
         *,
         file_encoding: str | None = None,
+        counts_lone_cr: bool = False,
         **more: Any,
     ) -> None:
         self.root = root
-        self.workspace = Workspace([root], encoding, file_encoding=file_encoding)
+        self.workspace = Workspace(
+            [root], encoding, file_encoding=file_encoding, counts_lone_cr=counts_lone_cr
+        )
         self.editor = Editor(self.workspace, style)
         self.events: list[Event] = []
         self.saves = 0
@@ -138,10 +199,19 @@ class Desk:
             emit=self._emit,
             new_id=self._new_id,
             permission_timeout=0.05,
+            now=lambda: "2026-01-01T00:00:00.000Z",
             save=self._save,
-            settle_seconds=0.05,
-            **more,
+            **{"settle_seconds": 0.05, **more},
         )
+        files, shown, proposals = self.sets.session_files, self.sets.freshness, self.sets.proposals
+        tools = (
+            read_file_tool(self.workspace, files, shown.note),
+            list_files_tool(self.workspace, files),
+            search_code_tool(self.workspace, Ripgrep(find_ripgrep()), files, shown.note),
+            propose_edit_tool(proposals, files, shown),
+            propose_file_tool(proposals, files, shown),
+        )
+        self.tools = {tool.name: tool for tool in tools}
         self.enter("t-1")
 
     def enter(self, turn_id: str, mode: str = "review", path: tuple[str, ...] = ()) -> None:
@@ -156,10 +226,15 @@ class Desk:
 
     async def edit(self, path: str, *pairs: tuple[str, str]) -> ToolOutcome:
         """Call the tool as the model does. Raises KodeError where the model gets a failure."""
-        edits = [Replacement(old=old, new=new) for old, new in pairs]
-        call = ToolCall("tool-1", "propose_edit", "s-1", self.turn_id, "m-1")
-        tool = propose_edit_tool(self.sets)
-        return await asyncio.wait_for(tool.run(ProposeEditParams(path, edits), call), HANG)
+        edits = [{"old": old, "new": new} for old, new in pairs]
+        return await self.use("propose_edit", path=path, edits=edits)
+
+    async def use(self, name: str, **arguments: Any) -> ToolOutcome:
+        """Call one of the session's tools with arguments as a model sends them."""
+        tool = self.tools[name]
+        given = tool.accept(arguments) if tool.accept else msgspec.convert(arguments, tool.params)
+        call = ToolCall("tool-1", name, "s-1", self.turn_id, "m-1")
+        return await asyncio.wait_for(tool.run(given, call), HANG)
 
     async def decide(self, *decisions: HunkDecision, **more: Any) -> DecideResult:
         """Decide on the newest change set."""
@@ -197,7 +272,8 @@ class Desk:
 
     def text(self, path: str) -> str:
         """What the model reads."""
-        return self.sets.overlay.text_of(self.workspace.document(path, purpose="read"))
+        files = self.sets.session_files
+        return files.view(files.document(path, purpose="read")).text_lf
 
     def _emit(self, event: Event) -> int:
         self.events.append(event)

@@ -28,5 +28,6 @@ def link(path: Path, target: str | Path) -> None:
 
 async def call(tool: Tool, **arguments: Any) -> ToolOutcome:
     """Run a tool with arguments as a model sends them."""
-    params = msgspec.convert(arguments, tool.params)
+    read = tool.accept or (lambda given: msgspec.convert(given, tool.params))
+    params = read(arguments)
     return await tool.run(params, ToolCall("use", tool.name, "session", "turn", "message"))

@@ -5,10 +5,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from kode_sidecar.domain.line_numbers import strip_line_numbers
 from kode_sidecar.errors import KodeError
 from kode_sidecar.tools.read_file import MAX_LINES, ReadFileParams, read_file_tool
 from kode_sidecar.workspace.document import Document, text_rev
-from kode_sidecar.workspace.shown_text import strip_line_numbers
 from kode_sidecar.workspace.uris import path_to_uri
 from kode_sidecar.workspace.workspace import TextView, Workspace
 from tests.support.files import call, write
@@ -81,17 +81,18 @@ async def test_pending_edits_are_shown_and_noted(tmp_path: Path) -> None:
     write(tmp_path, {"a.txt": "old\n"})
     reads: list[tuple[str, str, int, int]] = []
 
-    def view(document: Document) -> TextView:
-        return TextView(document.lf_text.replace("old", "new\nlines"), "with 1 pending edit")
+    class Seen(Workspace):
+        def view(self, document: Document) -> TextView:
+            return TextView(document.lf_text.replace("old", "new\nlines"), "with 1 pending edit")
 
-    def on_read(key: str, rev: str, start: int, end: int) -> None:
-        reads.append((key, rev, start, end))
+    def on_shown(document: Document, text: str, start: int, end: int) -> None:
+        reads.append((document.key, text, start, end))
 
-    space = workspace(tmp_path)
-    outcome = await call(read_file_tool(space, view, on_read), path="a.txt")
+    space = Seen([tmp_path], "utf-16")
+    outcome = await call(read_file_tool(space, on_shown=on_shown), path="a.txt")
     rev = text_rev("new\nlines\n")
     assert f"lines 1-2 of 2 · base_rev {rev[:12]} · with 1 pending edit" in outcome.content
-    assert reads == [(space.document("a.txt", purpose="read").key, rev, 1, 2)]
+    assert reads == [(space.document("a.txt", purpose="read").key, "new\nlines\n", 1, 2)]
 
 
 async def test_long_output_is_cut_at_a_stated_line(tmp_path: Path) -> None:
@@ -135,3 +136,17 @@ def test_parameters_are_strict() -> None:
     schema = msgspec.json.schema(ReadFileParams)["$defs"]["ReadFileParams"]
     assert "base_rev" in schema["description"]
     assert schema["required"] == ["path"]
+
+
+async def test_a_line_that_was_cut_does_not_count_as_shown(tmp_path: Path) -> None:
+    write(tmp_path, {"a.txt": f"one\n{'x' * 2_001}\nthree\n", "b.txt": f"{'x' * 2_000}\n"})
+    reads: list[tuple[int, int]] = []
+
+    def on_shown(document: Document, text: str, start: int, end: int) -> None:
+        reads.append((start, end))
+
+    tool = read_file_tool(workspace(tmp_path), on_shown=on_shown)
+    await call(tool, path="a.txt")
+    assert reads == [(1, 1), (3, 3)]
+    await call(tool, path="b.txt")
+    assert reads[2:] == [(1, 1)]

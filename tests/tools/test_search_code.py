@@ -3,7 +3,7 @@
 import asyncio
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -130,18 +130,18 @@ async def test_open_text_replaces_the_disk(project: Path) -> None:
 
 
 async def test_pending_edits_are_searched_open_or_not(project: Path) -> None:
-    space = workspace(project)
+    class Seen(Workspace):
+        def view(self, document: Document) -> TextView:
+            if self.display_path(document.key) in ("src/a.py", "src/b.py"):
+                return TextView(f"proposed\n{document.lf_text}", "with 1 pending edit")
+            return default_view(document)
+
+        def pending_paths(self) -> Sequence[str]:
+            return [path_to_uri(project / "src/b.py"), "src/a.py", "gone.py", "../x"]
+
+    space = Seen([project], "utf-16")
     space.documents.open(path_to_uri(project / "src/a.py"), "python", 1, "open\n")
-
-    def view(document: Document) -> TextView:
-        if space.display_path(document.key) in ("src/a.py", "src/b.py"):
-            return TextView(f"proposed\n{document.lf_text}", "with 1 pending edit")
-        return default_view(document)
-
-    def pending() -> Iterable[str]:
-        return [path_to_uri(project / "src/b.py"), "src/a.py", "gone.py", "../x"]
-
-    tool = search_code_tool(space, Ripgrep(find_ripgrep()), view, pending)
+    tool = search_code_tool(space, Ripgrep(find_ripgrep()))
     outcome = await call(tool, query="proposed")
     assert outcome.content.split("\n")[1:] == [
         "src/a.py:1: proposed",
@@ -356,3 +356,31 @@ async def test_the_search_is_killed_when_nobody_waits(tmp_path: Path, ending: st
         assert await running == ""
     with pytest.raises(ProcessLookupError):
         os.kill(process_id, 0)
+
+
+async def test_lines_that_are_shown_whole_are_noted(tmp_path: Path) -> None:  # C13
+    long = "x" * 300 + "needle" + "x" * 300
+    write(tmp_path, {"a.py": f"one\r\nneedle 一\r\n{long}\r\nneedle\r\n", "k.pem": "needle\n"})
+    (tmp_path / "gbk.txt").write_bytes("配置 needle\n".encode("gbk"))
+
+    class Seen(Workspace):
+        def view(self, document: Document) -> TextView:
+            return TextView(document.lf_text.replace("old", "more\nnew"), "with pending edits")
+
+    space = Seen([tmp_path], "utf-16")
+    buffer = tmp_path / "open.txt"
+    space.documents.open(path_to_uri(buffer), "", 1, "-\nold needle\n")
+
+    shown: list[tuple[str, str, int, int]] = []
+
+    def on_shown(document: Document, text: str, start: int, end: int) -> None:
+        shown.append((space.display_path(document.key), text.split("\n")[start - 1], start, end))
+
+    tool = search_code_tool(space, Ripgrep(find_ripgrep()), on_shown=on_shown)
+    await call(tool, query="needle")
+    assert shown == [
+        ("a.py", "needle 一", 2, 2),
+        ("a.py", "needle", 4, 4),
+        ("gbk.txt", "配置 needle", 1, 1),
+        ("open.txt", "new needle", 3, 3),
+    ]

@@ -64,12 +64,13 @@ HOSTILE = [
     "/etc/passwd", "/", "\\", "/..", "//", "~root/../../etc/passwd/..",
     # UNC and device paths
     "//server/share/a", "\\\\server\\share\\a", "/\\server\\share", "\\\\?\\C:\\a", "//?/C:/a",
-    "\\\\.\\pipe\\x", "//./NUL",
+    "\\\\.\\pipe\\x", "//./NUL", "\\\\?\\UNC\\server\\share\\a", "\\\\?\\GLOBALROOT\\Device\\x",
+    "//server@SSL@443/DavWWWRoot/a", "\\\\127.0.0.1\\C$\\a", "\\??\\C:\\a",
     # drives
     "C:", "C:a.txt", "C:\\Windows\\win.ini", "c:/windows/win.ini", "C:..\\a",
     # device names
     "CON", "con.txt", "src/NUL", "nul .txt", "AUX", "PRN.log", "COM1", "com9.py", "LPT¹", "CONIN$",
-    "conout$", "clock$", "CON/x",
+    "conout$", "clock$", "CON/x", "NUL:", "nul.tar.gz",
     # alternate streams
     "src/main.py:stream", "src/main.py::$DATA", "src::$INDEX_ALLOCATION/main.py",
     # trailing dots and spaces

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.workspace.sensitive import is_refused, is_sensitive_path
+from kode_sidecar.workspace.sensitive import is_refused, sensitive_pattern
 from kode_sidecar.workspace.uris import path_to_uri
 from kode_sidecar.workspace.workspace import Purpose, Workspace, default_view
 from tests.support.files import link, write
@@ -217,12 +217,12 @@ def test_credentials_are_denied_by_content(tmp_path: Path, text: str, denied: bo
     """.split(),  # noqa: SIM905
 )
 def test_sensitive_targets(path: str) -> None:
-    assert is_sensitive_path(path.split("/"))
+    assert sensitive_pattern(path.split("/"))
 
 
 @pytest.mark.parametrize("path", ["src/a.py", "vscode/a", "git.py", "README.md", "ci/a", "x.lua"])
 def test_other_targets_are_not_sensitive(path: str) -> None:
-    assert not is_sensitive_path(path.split("/"))
+    assert not sensitive_pattern(path.split("/"))
 
 
 @pytest.mark.parametrize("name", [".git", ".GIT", ".git ", ".g\u200cit", ".git::$INDEX_ALLOCATION"])

@@ -1,0 +1,79 @@
+"""Edits of a large file: from what the model asks for to what the editor gets."""
+
+from random import Random
+from time import process_time
+
+import msgspec
+
+from benchmarks.figures import Figure, medians
+from benchmarks.programs import SIDECAR, Arena
+from kode_sidecar.domain.change_set import Range
+from kode_sidecar.domain.edit_match import Match, locate
+from kode_sidecar.domain.hunk import compose
+from kode_sidecar.domain.text_edit import Edit, apply_edits, minimal_edits
+from kode_sidecar.workspace.document import Document
+
+_LINES, _EDITS = 20_000, 50
+_WORDS = ("def", "return", "self", "value", "index", "result", "name", "if", "else", "None", "data")
+
+
+def edits(arena: Arena, runs: int) -> list[Figure]:  # noqa: ARG001
+    """50 edits in 20,000 lines: quoted one by one, and as a whole new text to compare with."""
+    text, pairs = _file(Random(1))
+    new = text
+    for old, put in pairs:
+        new = new.replace(old, put)
+    quoted: list[float | None] = []
+    overwritten: list[float | None] = []
+    for run in range(runs + 1):
+        times = _timed(text, pairs, None), _timed(text, pairs, new)
+        if run:  # the first goes through code that never ran
+            quoted.append(times[0])
+            overwritten.append(times[1])
+    return [
+        Figure("50 edits in 20,000 lines", "ms", medians({SIDECAR: quoted}), most=50),
+        Figure("20,000 lines overwritten", "ms", medians({SIDECAR: overwritten}), most=50),
+    ]
+
+
+def _timed(text: str, pairs: list[tuple[str, str]], new: str | None) -> float:
+    """Milliseconds of the processor; `new` is the whole text, None to quote."""
+    document = Document("file:///bench/large.py", text, version=1, is_open=True)
+    start = process_time()
+    if new is None:
+        new = text
+        for old, put in pairs:
+            found = locate(new, old, put)
+            assert isinstance(found, Match)
+            new = apply_edits(new, found.edits)
+    drafts = compose(document.text, document.eol, [], new).drafts
+    small = minimal_edits(text, [Edit(one.start, one.end, one.new_text) for one in drafts])
+    wire = [
+        {
+            "range": Range(
+                document.position_at(edit.start, "utf-16"), document.position_at(edit.end, "utf-16")
+            ),
+            "newText": edit.text,
+        }
+        for edit in small
+    ]
+    msgspec.json.encode(wire)
+    taken = (process_time() - start) * 1e3
+    assert len(drafts) == _EDITS
+    return taken
+
+
+def _file(random: Random) -> tuple[str, list[tuple[str, str]]]:
+    """A text like a program's, and lines of it that occur once with what shall replace them."""
+    lines = [
+        "    " * random.randrange(4) + " ".join(random.choices(_WORDS, k=random.randrange(1, 7)))
+        if random.random() < 0.85
+        else ""
+        for _ in range(_LINES)
+    ]
+    pairs: list[tuple[str, str]] = []
+    for number in range(_EDITS):
+        at = number * (_LINES // _EDITS) + 7
+        lines[at] = f"    mark_{number:03} = None"
+        pairs.append((lines[at], f"    mark_{number:03} = changed()\n    more()"))
+    return "\n".join(lines) + "\n", pairs

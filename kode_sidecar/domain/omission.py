@@ -1,0 +1,45 @@
+"""Lines that stand for code that was left out ("... rest of the code ..."). Pure."""
+
+import re
+
+_COMMENT = re.compile(r"(?://+|#+|/\*+|\*|<!--|\{/\*|--|;+|%+|\"\"\"|')\s*(.*?)\s*(?:\*/\}?|-->)?")
+_LEFT = r"(?:the )?(?:rest|remainder|remaining|existing|previous|unchanged|other|omitted|same)\b"
+_CODE = (
+    r"\b(?:code|file|class|function|module|method|implementation|content|import|test|line|logic|"
+    r"definition|field|propert|case|section|unchanged|same|as before|as above|omitted)"
+)
+_SAID = r"\b(?:unchanged|the same|as (?:before|above|is)|omitted|stays?|remains?|here)\b"
+_LEFT_ZH = "(?:其余|其他|剩余|剩下|原有|现有|已有|此处|中间|后面|前面|以下|以上)"
+_SAID_ZH = "(?:不变|省略|同上|略|照旧|一样)"
+_WITH_DOTS = (
+    re.compile(rf"[(\[<{{]?\.{{3}}(?:\s+\(?{_LEFT}|\(?{_LEFT}\s).{{0,60}}", re.IGNORECASE),
+    re.compile(rf"{_LEFT}.{{0,20}}{_CODE}.{{0,40}}\.{{3}}\W*", re.IGNORECASE),
+    re.compile(rf"\W*{_LEFT_ZH}.{{0,20}}\W*|\W*.{{0,20}}{_SAID_ZH}\W*"),
+)
+_IN_COMMENT = (
+    re.compile(rf"\W*{_LEFT}.{{0,20}}{_CODE}.{{0,30}}{_SAID}\W*", re.IGNORECASE),
+    re.compile(rf"\W*{_LEFT_ZH}.{{0,12}}{_SAID_ZH}\W*"),
+)
+
+
+def omission(text: str, known: str = "") -> str | None:
+    """The first line of `text` that only says that something was left out.
+
+    Lines that `known` has, too, do not count.
+    """
+    there: set[str] | None = None
+    for raw in text.split("\n"):
+        line = raw.strip()
+        if len(line) <= 120 and _says_so(line):
+            there = there if there is not None else {other.strip() for other in known.split("\n")}
+            if line not in there:
+                return line
+    return None
+
+
+def _says_so(line: str) -> bool:
+    comment = _COMMENT.fullmatch(line)
+    said = (comment[1] if comment else line).replace("…", "...").replace("......", "...")
+    if "..." in said and any(pattern.fullmatch(said) for pattern in _WITH_DOTS):
+        return True
+    return comment is not None and any(pattern.fullmatch(said) for pattern in _IN_COMMENT)

@@ -1,0 +1,125 @@
+"""`propose_file`: whole files, created, overwritten, moved or deleted, as proposals."""
+
+import logging
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from kode_sidecar.domain.line_diff import split_lines
+from kode_sidecar.domain.text_edit import to_lf
+from kode_sidecar.errors import KodeError
+from kode_sidecar.kernel.contracts import Tool, ToolCall, ToolOutcome
+from kode_sidecar.tools.contracts import FileProposals, Proposed, ShownLines
+from kode_sidecar.tools.edit_arguments import PATH_NAMES, rename
+from kode_sidecar.tools.proposal_outcome import head, outcome, text_report
+from kode_sidecar.tools.text_checks import check_encodable, check_omission, check_size
+from kode_sidecar.tools.text_rewrites import Overwrite
+from kode_sidecar.workspace.contracts import SessionFiles
+from kode_sidecar.workspace.document import Document
+
+_log = logging.getLogger(__name__)
+_NAMES = {
+    "path": (*PATH_NAMES, "from", "source"),
+    "content": ("text", "contents", "file_text", "new_content"),
+    "to": ("target", "new_path", "destination", "move_to"),
+    "action": ("operation", "mode", "command"),
+}
+
+
+class ProposeFileParams(Struct, forbid_unknown_fields=True):
+    """Propose to create, overwrite, move or delete one file. The user decides.
+
+    `create` and `move` need a path where there is no file. `overwrite` is for a file that changes
+    almost everywhere and that you have read to its end; else use propose_edit. Write `content`
+    out in full.
+    """
+
+    action: Annotated[
+        Literal["create", "overwrite", "move", "delete"], Meta(description="What to do")
+    ]
+    path: Annotated[str, Meta(description="File, relative to the open folder, e.g. src/app.py")]
+    content: Annotated[str, Meta(description="The whole text, for create and overwrite")] | None = (
+        None
+    )
+    to: Annotated[str, Meta(description="The new path, for move")] | None = None
+    confirm: Annotated[
+        bool, Meta(description="Repeat a call that was refused as incomplete, meaning it")
+    ] = False
+
+
+@dataclass(frozen=True)
+class FileCall:
+    """A call as it was understood."""
+
+    params: ProposeFileParams
+    repairs: tuple[str, ...] = ()
+
+
+def propose_file_tool(proposals: FileProposals, files: SessionFiles, shown: ShownLines) -> Tool:
+    """The tool, for one session. It remembers which files it refused for being incomplete."""
+    refused: set[str] = set()
+
+    async def run(given: FileCall, call: ToolCall) -> ToolOutcome:
+        if given.repairs:
+            _log.info("arguments of propose_file were mended: %s", "; ".join(given.repairs))
+        params = given.params
+        confirmed = params.confirm and params.path in refused
+        try:
+            proposed, content = await _propose(params, confirmed, call)
+        except KodeError as error:
+            if (error.details or {}).get("reason") == "placeholder":
+                refused.add(params.path)
+            raise
+        return outcome([proposed], content, given.repairs)
+
+    async def _propose(
+        params: ProposeFileParams, confirmed: bool, call: ToolCall
+    ) -> tuple[Proposed, str]:
+        path, text = params.path, params.content
+        match params.action:
+            case "create":
+                text = _needed(text, "content")
+                _check_new(path, text, confirmed)
+                proposed = await proposals.propose_create(path, to_lf(text), call)
+                _note_known(path)
+            case "overwrite":
+                rewrite = Overwrite(path, _needed(text, "content"), shown, confirmed=confirmed)
+                proposed = await proposals.propose(path, rewrite, call)
+                return proposed, text_report(proposed)
+            case "move":
+                proposed = await proposals.propose_move(path, _needed(params.to, "to"), call)
+            case "delete":
+                proposed = await proposals.propose_delete(path, call)
+        return proposed, f"{proposed.message}\n{head(proposed)}"
+
+    def _note_known(path: str) -> None:
+        """The model knows the file that it has just written, unless the user said no to it."""
+        with suppress(KodeError):
+            document = files.document(path, purpose="read")
+            text = files.view(document).text_lf
+            shown.note(document, text, 1, len(split_lines(text)))
+
+    return Tool("propose_file", ProposeFileParams, run, accept=_accept)
+
+
+def _accept(arguments: Mapping[str, Any]) -> FileCall:
+    given = dict(arguments)
+    repairs = rename(given, _NAMES)
+    return FileCall(msgspec.convert(given, ProposeFileParams, strict=False), tuple(repairs))
+
+
+def _needed(value: str | None, name: str) -> str:
+    if value is None:
+        raise KodeError("InvalidArguments", f"`{name}` is missing. Send the call again with it.")
+    return value
+
+
+def _check_new(path: str, text: str, confirmed: bool) -> None:
+    if not confirmed:
+        check_omission(text, "", "", confirm=True)
+    check_encodable(text, Document("untitled:new", ""), path)
+    check_size(text, path)

@@ -1,0 +1,237 @@
+"""What the arguments of an edit make of a text; each is a `Rewrite`. Failures say what to do."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from kode_sidecar.domain.apply_patch import Chunk
+from kode_sidecar.domain.edit_hints import line_span
+from kode_sidecar.domain.edit_match import Match, MatchError, locate
+from kode_sidecar.domain.edit_tiers import Tier
+from kode_sidecar.domain.line_diff import split_lines
+from kode_sidecar.domain.line_range import follow_lines, replace_lines
+from kode_sidecar.domain.patch_match import locate_chunk
+from kode_sidecar.domain.text_edit import Edit, apply_edits, to_lf
+from kode_sidecar.errors import KodeError
+from kode_sidecar.tools.contracts import ShownLines
+from kode_sidecar.tools.text_checks import (
+    check_encodable,
+    check_finished,
+    check_omission,
+    refusal,
+    stale,
+)
+from kode_sidecar.workspace.document import Document, text_rev
+
+_TOLD = {
+    "exact": "",
+    "trailing_blanks": "blanks at the ends of lines differ",
+    "indentation": "the indentation differs, and `new` was moved along",
+    "punctuation": "dashes, quotes, blanks or full-width signs differ",
+}
+
+
+class Quote(Protocol):
+    """One replacement, as the model asks for it."""
+
+    old: str
+    new: str
+    replace_all: bool
+    near_line: int | None
+
+
+class QuotedEdits:
+    """Replacements of quoted text, each done on the result of the one before.
+
+    After a call, `tiers` are the rungs that were needed and `notes` what the model must know.
+    """
+
+    def __init__(self, path: str, edits: Sequence[Quote], base_rev: str, shown: ShownLines) -> None:
+        self._path = path
+        self._edits = edits
+        self._base_rev = base_rev
+        self._shown = shown
+        self.tiers: list[Tier] = []
+        self.notes: list[str] = []
+
+    def __call__(self, document: Document, text: str) -> str:
+        """See `Rewrite`. `near_line` counts lines of `text`."""
+        self.tiers, self.notes = [], []
+        result = text
+        done: list[tuple[int, int]] = []
+        several = len(self._edits) > 1
+        for number, edit in enumerate(self._edits, 1):
+            which = f"Edit {number} of {len(self._edits)}: " if several else ""
+            old, new = to_lf(edit.old), to_lf(edit.new)
+            near = None if edit.near_line is None else _line_now(edit.near_line, done)
+            found = locate(result, old, new, replace_all=edit.replace_all, near_line=near)
+            if isinstance(found, MatchError):
+                self._check_stale(document, text, old, new, which)
+                raise _no_match(found, which, several)
+            check_omission(new, result, which)
+            check_encodable(new, document, self._path, result, found.edits[0].start)
+            self.tiers.append(found.tier)
+            self.notes += _notes(found, f"Edit {number}" if several else "It")
+            if any(later.near_line is not None for later in self._edits[number:]):
+                done += (_growth(result, one) for one in reversed(found.edits))
+            result = apply_edits(result, found.edits)
+        if self._base_rev and not text_rev(text).startswith(self._base_rev):
+            self.notes.append(
+                "The file had changed since the base_rev you gave; every `old` still fitted. "
+                "Read it again before you rely on other parts of it."
+            )
+        return check_finished(text, result, self._path)
+
+    def _check_stale(self, document: Document, text: str, old: str, new: str, which: str) -> None:
+        """Raises what `stale` makes where `old` is gone since the model read the file."""
+        read = self._shown.text_of(document.key, self._base_rev) if self._base_rev else None
+        if read is None or read == text or isinstance(locate(text, old, new), Match):
+            return
+        if isinstance(locate(read, old, new), Match):
+            raise stale(self._path, read, text, f"{which}`old` is not in the file any more.")
+
+
+class LineEdit:
+    """Lines replaced by their numbers in a revision of which the model was shown them."""
+
+    def __init__(
+        self, path: str, lines: tuple[int, int], new: str | None, base_rev: str, shown: ShownLines
+    ) -> None:
+        self._path = path
+        self._lines = lines
+        self._new = None if new is None else to_lf(new)
+        self._base_rev = base_rev
+        self._shown = shown
+        self.notes: list[str] = []
+
+    def __call__(self, document: Document, text: str) -> str:
+        """See `Rewrite`."""
+        self.notes = []
+        first, last = self._find(document, text)
+        if (first, last) != self._lines:
+            self.notes.append(
+                f"Lines {self._lines[0]}-{self._lines[1]} of that base_rev are "
+                f"{first}-{last} in the text of now."
+            )
+        if self._new is not None:
+            lines = split_lines(text)
+            old = "".join(lines[first - 1 : last])
+            at = sum(map(len, lines[: first - 1]))
+            check_omission(self._new, text, "")
+            check_encodable(self._new, document, self._path, text, at)
+            if self._new.removesuffix("\n") == old.removesuffix("\n") and self._new:
+                raise refusal("identical", "The lines already read like that.")
+        return check_finished(text, replace_lines(text, (first, last), self._new), self._path)
+
+    def _find(self, document: Document, text: str) -> tuple[int, int]:
+        """The lines in `text`. Raises KodeError `StaleBase`, `ToolFailed`."""
+        first, last = self._lines
+        read = self._shown.text_of(document.key, self._base_rev)
+        if read is None:
+            raise KodeError(
+                "StaleBase",
+                f"{self._base_rev} is no base_rev of {self._path} that you were shown, or it is "
+                "too old. Read the lines again and give the base_rev of that.",
+                details={"reason": "stale"},
+            )
+        count = len(split_lines(read))
+        if not 1 <= first <= last <= count:
+            raise refusal(
+                "not_found",
+                f"There are no lines {first}-{last} in {self._path}: that revision has {count}.",
+            )
+        if not self._shown.was_shown(document.key, self._base_rev, first, last):
+            raise refusal(
+                "unread",
+                f"You were not shown all of the lines {first}-{last} in that revision of "
+                f"{self._path}. Read them first.",
+            )
+        found = (first, last) if read == text else follow_lines(read, text, (first, last))
+        if found is None:
+            raise stale(self._path, read, text, f"The lines {first}-{last} were changed.")
+        return found
+
+
+class Overwrite:
+    """A whole new text. The model must have been shown all of the old one.
+
+    Unless `confirmed`, a text that leaves something out, or less than half as long, is refused.
+    """
+
+    def __init__(self, path: str, content: str, shown: ShownLines, *, confirmed: bool) -> None:
+        self._path = path
+        self._content = to_lf(content)
+        self._shown = shown
+        self._confirmed = confirmed
+        self.notes: list[str] = []
+
+    def __call__(self, document: Document, text: str) -> str:
+        """See `Rewrite`."""
+        count = len(split_lines(text))
+        if not self._shown.was_shown(document.key, text_rev(text), 1, count):
+            raise refusal(
+                "unread",
+                f"To overwrite {self._path} you must have read all of it as it is now: {count} "
+                "lines. Read the rest first, or change only what you know with propose_edit.",
+            )
+        if not self._confirmed:
+            check_omission(self._content, text, "", confirm=True)
+            if 2 * len(self._content) < len(text):
+                raise refusal(
+                    "placeholder",
+                    f"{self._path} would shrink from {len(text):,} to {len(self._content):,} "
+                    "characters. If something was left out, write it out. If all of it shall go, "
+                    "send the call again with confirm=true.",
+                )
+        check_encodable(self._content, document, self._path)
+        return check_finished(text, self._content, self._path)
+
+
+class PatchChunks:
+    """The chunks of a patch for one file, each done on the result of the one before."""
+
+    def __init__(self, path: str, chunks: Sequence[Chunk]) -> None:
+        self._path = path
+        self._chunks = chunks
+        self.tiers: list[Tier] = []
+        self.notes: list[str] = []
+
+    def __call__(self, document: Document, text: str) -> str:
+        """See `Rewrite`."""
+        self.tiers, self.notes = [], []
+        result = text
+        for number, chunk in enumerate(self._chunks, 1):
+            which = f"{self._path}, chunk {number} of {len(self._chunks)}: "
+            found = locate_chunk(result, chunk)
+            if isinstance(found, MatchError):
+                raise _no_match(found, which, several=True)
+            new = "".join(f"{line}\n" for line in chunk.new)
+            check_omission(new, result, which)
+            check_encodable(new, document, self._path, result, found.edits[0].start)
+            self.tiers.append(found.tier)
+            self.notes += _notes(found, f"{self._path}, chunk {number}")
+            result = apply_edits(result, found.edits)
+        return check_finished(text, result, self._path)
+
+
+def _no_match(error: MatchError, which: str, several: bool) -> KodeError:
+    after = "\nNo edit of this call was done." if several else ""
+    details = {"lines": list(error.lines)} if error.lines else {}
+    return refusal(error.code, f"{which}{error.message}{after}", **details)
+
+
+def _notes(found: Match, what: str) -> list[str]:
+    told = [f"{found.repair}" if found.repair else "", _TOLD[found.tier]]
+    said = "; ".join(part for part in told if part)
+    return [f"{what} fitted, but not as quoted: {said}."] if said else []
+
+
+def _growth(text: str, edit: Edit) -> tuple[int, int]:
+    """The last line an edit touches, and by how many lines those below it move."""
+    last = line_span(text, edit.start, edit.end)[1]
+    return last, edit.text.count("\n") - text.count("\n", edit.start, edit.end)
+
+
+def _line_now(line: int, done: Sequence[tuple[int, int]]) -> int:
+    for last, growth in done:
+        line += growth if line > last else 0
+    return line

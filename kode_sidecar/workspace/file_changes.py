@@ -1,0 +1,108 @@
+"""Files that a session has proposed to create, move or delete: nothing of it is on disk."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from kode_sidecar.workspace.paths import Location
+from kode_sidecar.workspace.uris import canonical_key, path_to_uri
+
+FileChangeKind = Literal["create", "rename", "delete"]
+
+
+@dataclass(frozen=True)
+class FileChange:
+    """One file to create with `text`, to rename to `target`, or to delete while it has `text`.
+
+    `text` has LF line ends. `uri` is the editor's spelling of the file.
+    """
+
+    id: str
+    kind: FileChangeKind
+    uri: str
+    place: Location
+    target: Location | None = None
+    text: str = ""
+
+    @property
+    def key(self) -> str:
+        """The canonical key of the file."""
+        return canonical_key(self.uri)
+
+    @property
+    def target_uri(self) -> str | None:
+        """Where a renamed file goes."""
+        return path_to_uri(self.target.path) if self.target else None
+
+    @property
+    def adds(self) -> Location | None:
+        """The place where there is a file afterwards and was none before."""
+        return self.place if self.kind == "create" else self.target
+
+    @property
+    def removes(self) -> Location | None:
+        """The place where there is none afterwards."""
+        return None if self.kind == "create" else self.place
+
+    def inverse(self) -> "FileChange":
+        """What takes it back once it is done."""
+        if self.kind == "rename" and self.target is not None:
+            uri = path_to_uri(self.target.path)
+            return FileChange(self.id, "rename", uri, self.target, self.place)
+        kind = "delete" if self.kind == "create" else "create"
+        return FileChange(self.id, kind, self.uri, self.place, text=self.text)
+
+
+class FileChanges:
+    """Pending changes of files, each in a turn; a branch of the conversation sees its own.
+
+    It also knows the text of files that were created in an editor which neither syncs nor has
+    saved them yet.
+    """
+
+    def __init__(self) -> None:
+        self._changes: dict[str, FileChange] = {}
+        self._turns: dict[str, str] = {}
+        self._branch: frozenset[str] = frozenset()
+        self._unsaved: dict[Path, FileChange] = {}
+
+    def enter_branch(self, turn_ids: Collection[str]) -> None:
+        """See the changes of these turns, and no others, from now on."""
+        self._branch = frozenset(turn_ids)
+
+    def add(self, change: FileChange, turn_id: str) -> None:
+        """Make a change pending."""
+        self._changes[change.id] = change
+        self._turns[change.id] = turn_id
+
+    def remove(self, ids: Iterable[str]) -> None:
+        """These changes are no longer pending, whatever became of them."""
+        for change_id in ids:
+            self._changes.pop(change_id, None)
+            self._turns.pop(change_id, None)
+
+    def visible(self) -> list[FileChange]:
+        """The branch's changes, oldest first."""
+        mine = self._branch
+        return [one for one in self._changes.values() if self._turns[one.id] in mine]
+
+    def adding(self, real: Path) -> FileChange | None:
+        """The change that would put a file at this place."""
+        return next((c for c in self.visible() if c.adds and c.adds.real == real), None)
+
+    def removing(self, real: Path) -> FileChange | None:
+        """The change that would take the file at this place away."""
+        return next((c for c in self.visible() if c.removes and c.removes.real == real), None)
+
+    def assume_created(self, change: FileChange) -> None:
+        """The editor has created this file, but nobody can see it yet."""
+        self._unsaved[change.place.real] = change
+
+    def unsaved(self, real: Path) -> FileChange | None:
+        """A file created in the editor that was never seen since."""
+        return self._unsaved.get(real)
+
+    def forget_unsaved(self, real: Path) -> None:
+        """The file was seen, or it is gone."""
+        self._unsaved.pop(real, None)

@@ -1,0 +1,148 @@
+"""Files that are not open: only bytes that are understood are edited, the editor is asked first."""
+
+import asyncio
+import codecs
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kode_sidecar.domain.line_diff import split_lines
+from kode_sidecar.domain.text_edit import Edit, apply_edits, to_lf
+from kode_sidecar.errors import KodeError
+from kode_sidecar.kernel.contracts import ToolCall
+from kode_sidecar.main_session.contracts import ApplyAnswer, DocumentEdit
+from kode_sidecar.protocol.change_set import UndoParams
+from tests.support.edit_editor import Desk
+from tests.support.edit_texts import lf_edit, texts
+
+TEXT = "第一行\r\n第二行\r\n"
+
+
+@pytest.mark.parametrize("setting", [None, "gbk"])
+async def test_the_editor_opens_a_gbk_file_and_its_text_is_used(
+    tmp_path: Path, setting: str | None
+) -> None:
+    desk = Desk(tmp_path, file_encoding=setting)
+    (tmp_path / "旧.txt").write_bytes(TEXT.encode("gbk"))
+    desk.editor.reads_as = "gbk"
+    await desk.edit("旧.txt", ("第二行", "第二行，改"))
+    assert len(desk.editor.asked_to_open) == 1
+    assert desk.updates[0].files[0].version == 1
+    assert (await desk.accept(desk.hunks[0].hunk_id)).verified is True
+    (buffer,) = desk.editor.buffers.values()
+    assert buffer.text == TEXT.replace("第二行", "第二行，改")
+
+
+async def test_an_editor_that_cannot_open_it_leaves_it_uneditable(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    (tmp_path / "旧.txt").write_bytes(TEXT.encode("gbk"))
+    with pytest.raises(KodeError) as refused:
+        await desk.edit("旧.txt", ("第二行", "改"))
+    assert refused.value.code == "NotEditable"
+    assert "fileEncoding" in refused.value.message
+
+
+async def test_reading_asks_only_for_what_cannot_be_read_otherwise(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.editor.reads_as = "gbk"
+    (tmp_path / "旧.txt").write_bytes(TEXT.encode("gbk"))
+    desk.file("new.txt", TEXT)
+    assert "第二行" in (await desk.use("read_file", path="new.txt")).content
+    assert desk.editor.asked_to_open == []
+    assert "第二行" in (await desk.use("read_file", path="旧.txt")).content
+    assert len(desk.editor.asked_to_open) == 1
+
+
+@pytest.mark.parametrize("name", ["utf-16", "utf-16-le", "utf-16-be", "gb18030"])
+async def test_the_setting_says_what_utf_8_and_a_bom_do_not(tmp_path: Path, name: str) -> None:
+    desk = Desk(tmp_path, file_encoding=name)
+    encoding = "utf-16-le" if name == "utf-16" else name
+    (tmp_path / "a.txt").write_bytes(TEXT.encode(encoding))
+    desk.file("plain.txt", "plain\n")
+    await desk.edit("a.txt", ("第二行", "第二行 😀"))
+    base = desk.updates[0].files[0].base
+    assert base is not None
+    assert (base.encoding, base.bom) == (encoding, False)
+    assert desk.text("plain.txt") == "plain\n"
+
+
+async def test_a_binary_file_stays_one_with_every_setting(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, file_encoding="utf-16-le")
+    (tmp_path / "a.bin").write_bytes(b"\x00\xd8\x00\xd8odd")
+    with pytest.raises(KodeError) as refused:
+        await desk.edit("a.bin", ("a", "b"))
+    assert refused.value.code == "NotEditable"
+
+
+# (setting, codec, BOM) of the bytes on disk
+FILES = [
+    (None, "utf-8", b""),
+    (None, "utf-8", codecs.BOM_UTF8),
+    (None, "utf-16-le", codecs.BOM_UTF16_LE),
+    (None, "utf-16-be", codecs.BOM_UTF16_BE),
+    ("gbk", "gbk", b""),
+    ("gb18030", "gb18030", b""),
+    ("utf-16-le", "utf-16-le", b""),
+    ("utf-16-be", "utf-16-be", b""),
+]
+
+
+@given(st.data(), st.sampled_from(FILES), texts(), st.booleans())
+def test_bytes_outside_of_hunks_stay_as_they_are(  # E3
+    data: st.DataObject, file: tuple[str | None, str, bytes], text: str, back: bool
+) -> None:
+    _, codec, _ = file
+    text = text.encode(codec, "ignore").decode(codec)
+    target = data.draw(lf_edit(to_lf(text))).encode(codec, "ignore").decode(codec)
+    # Without a BOM such a file is UTF-8, or binary, to everybody who looks at the bytes.
+    if target != to_lf(text) and (codec != "gbk" or not _is_utf8(text.encode(codec))):
+        with tempfile.TemporaryDirectory() as root:
+            asyncio.run(_edit_on_disk(Path(root).resolve(), file, text, target, back))
+
+
+async def _edit_on_disk(
+    root: Path, file: tuple[str | None, str, bytes], text: str, target: str, back: bool
+) -> None:
+    """Accept every hunk of a closed file; the editor reads, edits and saves it in its encoding."""
+    setting, codec, bom = file
+    desk = Desk(root, file_encoding=setting)
+    path = root / "a.txt"
+    before = bom + text.encode(codec)
+    path.write_bytes(before)
+
+    async def load_edit_and_save(edit: DocumentEdit) -> ApplyAnswer:
+        buffer = desk.editor.open(path, path.read_bytes()[len(bom) :].decode(codec))
+        answer = await desk.editor.obey(edit)
+        path.write_bytes(bom + buffer.text.encode(codec))
+        desk.editor.close(buffer)
+        return answer
+
+    desk.editor.on_apply = load_edit_and_save
+    call = ToolCall("tool-1", "propose_edit", "s-1", "t-1", "m-1")
+    await desk.sets.proposals.propose("a.txt", lambda _document, _text: target, call)
+    base = desk.updates[0].files[0].base
+    assert base is not None
+    assert base.bom is bool(bom)
+    edits: list[Edit] = []
+    for hunk in desk.hunks:
+        assert hunk.range is not None
+        start = sum(map(len, split_lines(text)[: hunk.range.start.line]))
+        edits.append(Edit(start, start + len(hunk.old_text or ""), hunk.new_text or ""))
+    await desk.accept(*(hunk.hunk_id for hunk in desk.hunks))
+    assert path.read_bytes() == bom + apply_edits(text, edits).encode(codec)
+    assert to_lf(path.read_bytes()[len(bom) :].decode(codec)) == target
+    if back:
+        params = UndoParams(change_set_id=desk.change_set_id)
+        assert (await desk.sets.undo(desk.change_set_id, params)).conflicts == ()
+        assert path.read_bytes() == before
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
