@@ -247,7 +247,8 @@ def test(arguments: list[str]) -> int:
 def pytest() -> list[str]:
     full = ["-o", "faulthandler_timeout=900"] if os.environ.get("KODE_TEST_FULL") == "1" else []
     color = ["--color=yes"] if sys.stdout.isatty() else []
-    return ["pytest", "-n", str(cores()), *full, *color]
+    # The slow tests lie together: a worker that is done takes from the others.
+    return ["pytest", "-n", str(cores()), "--dist", "worksteal", *full, *color]
 
 
 def choose_seed() -> str:
