@@ -292,7 +292,7 @@ async def test_a_second_sidecar_reads_or_forks_and_gets_the_lock_after_a_kill(
         await second.turn(fork, "on")
         assert said(second) == ["hello", "on"]
         await first.kill()
-        async with asyncio.timeout(1):  # the system lets go at once
+        async with asyncio.timeout(HANG_SECONDS):  # never refused: the system let go with it
             taken = await second.watch.attach(session_id)
         await second.turn(taken, "mine now")
 

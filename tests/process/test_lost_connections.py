@@ -143,7 +143,7 @@ async def test_two_processes_on_one_store(tmp_path: Path, rng: Random) -> None: 
                     prompts[session_id] += 1
                 await first.kill()
                 for session_id in ids[:3]:
-                    await second.watch.attach(session_id, within=1.0)  # at once, whoever had it
+                    await second.watch.attach(session_id, within=HANG_SECONDS)  # never refused
                 for session_id in ids:
                     fold = second.watch.session(session_id)
                     await second.watch.until(lambda f=fold: f.active_turn is None, HANG_SECONDS)
