@@ -137,8 +137,9 @@ class Sidecar(Program):
     finished_mark = b'"end_turn"'
     cancelled_mark = b'"cancelled"'
 
-    def __init__(self, process: Process, workspace: Path) -> None:
+    def __init__(self, process: Process, workspace: Path, home: Path) -> None:
         super().__init__(process)
+        self.home = home
         self._workspace = workspace
         self._session_id = ""
 
@@ -170,6 +171,12 @@ class Sidecar(Program):
         sent_ns = self.process.send(body)
         _accepted(self.process.until(accepted)[-1], "kode/turn/start")
         return sent_ns, b'"turn.completed"'
+
+    def ask_ms(self, method: str, params: Any) -> float:
+        """Milliseconds from a request's writing to the last byte of its answer."""
+        body, mark = self._request(method, params)
+        sent_ns = self.process.send(body)
+        return (_accepted(self.process.until(mark)[-1], method).at_ns - sent_ns) / 1e6
 
     def cancel(self) -> int:
         body, _ = self._request("kode/turn/cancel", {"sessionId": self._session_id})
@@ -217,7 +224,7 @@ class Arena:
         """Start a program, with one of `hooks/` in it."""
         if name == SIDECAR:
             process = self._process(name, ["-m", "kode_sidecar"], LspFrames(), hook)
-            return Sidecar(process, self.workspace)
+            return Sidecar(process, self.workspace, self._home(name) / "state")
         return Loop(self._process(name, [str(FLOOR / f"{name}.py")], Lines(), hook))
 
     def plain_python(self) -> float:
@@ -252,9 +259,13 @@ class Arena:
         settle()
         return program
 
+    def _home(self, name: str) -> Path:
+        """The folder of the program spawned last."""
+        return self._folder / f"{self._spawned}-{name}"
+
     def _process(self, name: str, arguments: Sequence[str], framing: Framing, hook: str) -> Process:
         self._spawned += 1
-        home = self._folder / f"{self._spawned}-{name}"
+        home = self._home(name)
         home.mkdir()
         path = [str(HOOKS / hook), str(ROOT)] if hook else [str(ROOT)]
         environment = {

@@ -20,7 +20,7 @@ from kode_sidecar.context.system_prompt import Surroundings, system_prompt
 from kode_sidecar.doctor import examine
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import Clock, ModelRequest, NewId
-from kode_sidecar.main_session import NewSession
+from kode_sidecar.main_session import NewSession, OpenedSession
 from kode_sidecar.main_session.agent import (
     EditLocks,
     EncodedRequest,
@@ -28,6 +28,7 @@ from kode_sidecar.main_session.agent import (
     Session,
     SessionServices,
     Toolbox,
+    repair,
 )
 from kode_sidecar.main_session.contracts import EditorPort
 from kode_sidecar.protocol.editor_context import EditorContextParams
@@ -96,6 +97,10 @@ class Agent:
     def run_session(self, new: NewSession) -> Session:
         """Make a session that can run."""
         return Session(new, self._services)
+
+    def repair_session(self, opened: OpenedSession) -> None:
+        """Put the files of an earlier process in order; blocks. Raises KodeError `Storage`."""
+        repair(opened, self._clock, self._services.new_id)
 
     def open_model(self) -> ChatClient:
         """Import the HTTP library, build the client and its TLS context. In a thread."""

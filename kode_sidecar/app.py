@@ -8,15 +8,15 @@ import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, cast
-
-from msgspec import UNSET
+from typing import TYPE_CHECKING, NoReturn, cast
 
 from kode_sidecar.front_door import Handover
 from kode_sidecar.main_session import (
+    SessionAttachments,
     SessionCatalog,
+    SessionCopies,
     SessionDefaults,
-    SessionRecords,
+    SessionFolders,
     SessionRegistry,
     StoredMessages,
     UsageReport,
@@ -30,11 +30,8 @@ from kode_sidecar.protocol.handshake import (
 from kode_sidecar.protocol.initialize_check import Object, as_object
 from kode_sidecar.protocol.models import ModelsListResult
 from kode_sidecar.protocol.schema import SchemaGetResult
-from kode_sidecar.protocol.session import DoctorResult, SessionNewParams
-from kode_sidecar.records.artifacts import Artifacts
-from kode_sidecar.records.conversation_meta import ConversationMeta
-from kode_sidecar.records.conversation_store import ConversationWriter, FileConversationStore
-from kode_sidecar.records.journal import Journal
+from kode_sidecar.protocol.session import DoctorResult
+from kode_sidecar.records.conversation_store import FileConversationStore
 from kode_sidecar.records.saver import Saver
 from kode_sidecar.server import (
     Application,
@@ -85,12 +82,19 @@ class _App:
         self._new_id = RandomIds()
         self._saver = Saver()
         self._store = FileConversationStore(self._loaded.settings.storage_root, self._saver)
+        self._folders = SessionFolders(
+            self._store, self._saver, self._clock, self._new_id, self._root_uris
+        )
         capabilities = as_object(handover.result.get("capabilities"))
         self._documents = Documents(capabilities["positionEncoding"])  # type: ignore[arg-type]
         self._log = connection.log
         self._roots = self._paths(_folder_uris(params)) or _root_path(params)
         self._sessions = SessionRegistry(
-            self._defaults(), partial(self._new_id, "session"), self._create_records
+            self._defaults(),
+            partial(self._new_id, "session"),
+            self._folders.create,
+            self._folders.open,
+            self._store.exists,
         )
         self._agent: Agent | None = None
         self._editor_context = EditorContextParams()
@@ -98,6 +102,10 @@ class _App:
             sessions=self._sessions,
             catalog=self._catalog(),
             messages=StoredMessages(self._store, self._client.max_inline_bytes),
+            attachments=SessionAttachments(
+                self._sessions, self._store, self._defaults(), self._client.max_inline_bytes
+            ),
+            copies=SessionCopies(self._store, self._saver, self._clock, self._new_id),
             usage=UsageReport(self._store),
             documents=self._documents,
             services=self,
@@ -142,7 +150,7 @@ class _App:
 
     def _attach_agent(self, agent: "Agent") -> None:
         agent.workspace.set_roots(self._roots)
-        self._sessions.attach(agent.run_session)
+        self._sessions.attach(agent.run_session, agent.repair_session)
 
     def _defaults(self) -> SessionDefaults:
         settings = self._loaded.settings
@@ -158,7 +166,7 @@ class _App:
             sessions=self._sessions,
             store=self._store,
             defaults=self._defaults(),
-            open_records=lambda session_id: self._records(self._store.open(session_id)),
+            open_session=self._folders.open,
             roots=self._root_uris,
             editor=self._editor,
             clock=self._clock,
@@ -166,43 +174,6 @@ class _App:
 
     def _root_uris(self) -> list[str]:
         return [path.as_uri() for path in self._roots]
-
-    async def _create_records(
-        self, session_id: str, agent: str, params: SessionNewParams
-    ) -> SessionRecords:
-        now = self._clock.timestamp()
-        roots = self._root_uris()
-        places: dict[str, Any] = {"roots": roots}
-        if roots:
-            places["projectRoot"] = roots[0]
-        writer = self._store.create(
-            ConversationMeta(
-                id=session_id,
-                title=params.title or "",
-                agent_type=agent,
-                created_at=now,
-                updated_at=now,
-                meta={**places, **params.meta},
-                mode=params.mode or UNSET,
-                model=params.model or UNSET,
-            )
-        )
-        records = self._records(writer)
-        await records.save()
-        return records
-
-    def _records(self, writer: ConversationWriter) -> SessionRecords:
-        journal = Journal(writer.journal_path)
-        artifacts = Artifacts(writer.folder, partial(self._new_id, "artifact"))
-
-        async def save() -> None:
-            await self._saver.save(writer, journal)
-
-        def close() -> None:
-            writer.close()
-            journal.close()
-
-        return SessionRecords(writer, journal, save, artifacts.save, close)
 
     async def doctor(self) -> DoctorResult:
         """See `server.Services`."""

@@ -11,27 +11,44 @@ export interface KodeRequests {
   "kode/session/get": [SessionRef, SessionGetResult];
   /**
    * Change title, mode, model or meta; saved before the answer, told by `session.updated`.
-   * Errors: SessionNotFound, Storage.
+   * Errors: SessionNotFound, ReadOnly, Storage.
    */
   "kode/session/update": [SessionUpdateParams, Empty];
   /**
    * Remove a session and all it left on disk. A turn that runs in it is cancelled first.
-   * Errors: SessionNotFound, Storage.
+   * Errors: SessionNotFound, ReadOnly, Storage.
    */
   "kode/session/delete": [SessionRef, Empty];
   /**
+   * Open a session of an earlier process, or see again all of one that is open: a replay or
+   * a snapshot, then the stream. Errors: SessionNotFound, ReadOnly, ReplayGap, Storage.
+   */
+  "kode/session/attach": [SessionAttachParams, SessionAttachResult];
+  /**
+   * Leave a session to other processes. A turn that runs in it is cancelled first. Errors:
+   * SessionNotFound.
+   */
+  "kode/session/detach": [SessionRef, Empty];
+  /**
+   * A new session whose history is the path to a message of this one; saved. Errors:
+   * SessionNotFound, MessageNotFound, Storage.
+   */
+  "kode/session/fork": [SessionForkParams, SessionForkResult];
+  /** A session as one text. Errors: SessionNotFound, CapabilityMissing, TooLarge, Storage. */
+  "kode/session/export": [SessionExportParams, SessionExportResult];
+  /**
    * Send a prompt. Answers at acceptance; the turn then streams. Errors: SessionNotFound,
-   * MessageNotFound, TurnActive, AuthRequired, Storage.
+   * ReadOnly, MessageNotFound, TurnActive, AuthRequired, Storage.
    */
   "kode/turn/start": [TurnStartParams, TurnStartResult];
   /**
    * Stop the running turn. Cancelling an idle session answers `cancelled: false`. Errors:
-   * SessionNotFound.
+   * SessionNotFound, ReadOnly.
    */
   "kode/turn/cancel": [TurnCancelParams, TurnCancelResult];
   /**
    * Tell the running turn something; it is saved, and the model gets it before its next
-   * step. Errors: SessionNotFound, NoActiveTurn, TurnMismatch, Storage.
+   * step. Errors: SessionNotFound, ReadOnly, NoActiveTurn, TurnMismatch, Storage.
    */
   "kode/turn/steer": [TurnSteerParams, Empty];
   /**
@@ -309,8 +326,9 @@ export interface SessionNewParams {
 /**
  * By default the sessions whose `meta.roots` name one of the folders that are open now.
  *
- * `all` gives those of other folders too; `query` is looked for in titles, whatever the
- * case. `limit` is at most 500; `cursor` is the `nextCursor` of the page before.
+ * `all` gives those of other folders too; `query` is looked for in titles, prompts and
+ * answers, whatever the case. `limit` is at most 500; `cursor` is the `nextCursor` of the
+ * page before.
  */
 export interface SessionListParams {
   cursor?: string | null;
@@ -336,6 +354,35 @@ export interface SessionUpdateParams {
   mode?: Mode | null;
   model?: string | null;
   meta?: { [name: string]: unknown } | null;
+}
+
+/**
+ * `afterSeq` is the last event you have folded: you get those after it, else a snapshot.
+ *
+ * With `write` the session is yours, as after `kode/session/new`, and its events stream.
+ * With `read` you get a snapshot and no events, and whatever would change the session is
+ * refused.
+ */
+export interface SessionAttachParams {
+  sessionId: string;
+  afterSeq?: number | null;
+  access?: "write" | "read";
+}
+
+/** The history of the new session is the path to `messageId`, by default to the head. */
+export interface SessionForkParams {
+  sessionId: string;
+  messageId?: string | null;
+}
+
+/**
+ * `md` is the current branch to be read, `jsonl` all messages as they are kept.
+ *
+ * A `tape` exists only of a process that was started to record.
+ */
+export interface SessionExportParams {
+  sessionId: string;
+  format: "md" | "jsonl" | "tape";
 }
 
 /**
@@ -781,22 +828,312 @@ export interface Cost {
   currency: string;
 }
 
-/** Sent at acceptance: the prompt is saved. `messageId` is the prompt's. */
-export interface TurnStartResult {
-  turnId: string;
-  messageId: string;
-  deduplicated?: boolean;
+/**
+ * A replay (`events`) or a snapshot (the rest); the next event has `seq` + 1.
+ *
+ * In a snapshot `messages` are those of all branches, oldest first; with `cursor` there are
+ * more: go on with `kode/message/list` and `all`. `openMessages` are begun and not complete
+ * yet, with the blocks so far. `pending` are the questions that wait for the user.
+ */
+export interface SessionAttachResult {
+  mode: "replay" | "snapshot";
+  seq: number;
+  events?: Event[];
+  session?: SessionView;
+  messages?: Message[];
+  cursor?: string;
+  openMessages?: Message[];
+  headId?: string;
+  changeSets?: ChangeSetView[];
+  usage: Usage;
+  cost?: Cost;
+  costUsd?: number;
+  activeTurnId?: string;
+  pending?: PermissionRequested[];
+  openBlocks?: OpenBlock[];
 }
 
-/** `cancelled: false` when nothing ran. */
-export interface TurnCancelResult {
-  cancelled: boolean;
+/**
+ * Common to all events, absent where they do not apply.
+ *
+ * What is not stored has neither `seq` nor `ts`.
+ */
+export interface EventBase {
+  seq?: number;
+  ts?: string;
+  turnId?: string;
+  messageId?: string;
+  blockId?: string;
 }
 
-/** Oldest first. Without `nextCursor` there is no more. */
-export interface MessageListResult {
-  messages: Message[];
-  nextCursor?: string;
+/** First event of a turn; `messageId` is the user's prompt. */
+export interface TurnStarted extends EventBase {
+  type: "turn.started";
+  agent?: string;
+  mode?: string;
+}
+
+/**
+ * The user said something while the turn runs; the model gets it before its next step.
+ *
+ * It then enters the tree as a message with `meta.origin` = `steer`.
+ */
+export interface TurnSteered extends EventBase {
+  type: "turn.steered";
+  input: Block[];
+}
+
+/** Last event of a turn, exactly once. `durationMs` is wall time. */
+export interface TurnCompleted extends EventBase {
+  type: "turn.completed";
+  stopReason: StopReason;
+  usage: Usage;
+  cost?: Cost;
+  costUsd?: number;
+  durationMs?: number;
+  error?: ErrorInfo;
+}
+
+/**
+ * A failure as users and plugin authors see it.
+ *
+ * `code` is a name of the table of errors; `message` says what is wrong and how to mend it.
+ */
+export interface ErrorInfo {
+  code: string;
+  message: string;
+  category: string;
+  retryable: boolean;
+  httpStatus?: number;
+  retryAfterMs?: number;
+  details?: { [name: string]: unknown };
+}
+
+/**
+ * A message takes its place in the tree. Its blocks follow, then `message.completed`.
+ *
+ * `parentId` is absent at a root. `version` counts the siblings that replace each other: an
+ * edited prompt is version 2.
+ */
+export interface MessageAdded extends EventBase {
+  type: "message.added";
+  role: Role;
+  parentId?: string;
+  depth?: number;
+  version?: number;
+  createdAt?: string;
+  meta: { [name: string]: unknown };
+}
+
+/**
+ * The message is on disk; with what is known only at its end.
+ *
+ * With `isApiErrorMessage` its last block is the text of the error that ends the turn.
+ */
+export interface MessageCompleted extends EventBase {
+  type: "message.completed";
+  usage?: Usage;
+  cost?: Cost;
+  costUsd?: number;
+  durationMs?: number;
+  responseId?: string;
+  provider?: string;
+  model?: string;
+  isApiErrorMessage?: boolean;
+}
+
+/** A block opens; `block` holds its type and what is known. Deltas may follow. */
+export interface BlockStarted extends EventBase {
+  type: "block.started";
+  block: Block;
+}
+
+/** The whole block; authoritative over any deltas. Once per block. */
+export interface BlockCompleted extends EventBase {
+  type: "block.completed";
+  block: Block;
+}
+
+/** The block belongs to a discarded attempt: remove what was shown. Instead of completed. */
+export interface BlockDropped extends EventBase {
+  type: "block.dropped";
+  reason?: string;
+}
+
+/** Not stored. How far a running tool is; it never reaches the model. */
+export interface ToolProgress extends EventBase {
+  type: "tool.progress";
+  toolUseId: string;
+  siblingToolUseIds?: string[];
+  message?: string;
+  completed?: number;
+  total?: number;
+}
+
+/**
+ * Not stored. The turn waits for the model; whatever else comes of the turn ends it.
+ *
+ * `silent`: nothing came for `silentMs`, said again while it lasts: models think for
+ * minutes. `retrying`: the host is asked again in `retryInMs`, for the `attempt`th time.
+ */
+export interface ModelWaiting extends EventBase {
+  type: "model.waiting";
+  state: "silent" | "retrying";
+  message: string;
+  silentMs?: number;
+  retryInMs?: number;
+  attempt?: number;
+}
+
+/** Proposed edits changed. A hunk travels whole once, afterwards as id and state. */
+export interface ChangeSetUpdated extends EventBase {
+  type: "changeSet.updated";
+  changeSetId: string;
+  state: ChangeSetState;
+  files?: FileView[];
+}
+
+/** The hunks of one file, in document order. `path` is relative to its root. */
+export interface FileView {
+  uri: string;
+  path: string;
+  hunks: HunkView[];
+  version?: number;
+  base?: TextBase;
+}
+
+/**
+ * A hunk on the wire. Sent whole once; afterwards only `hunkId` and `state`.
+ *
+ * `range` and `oldText` are those of the editor's text at the file's `version`: whole
+ * lines, with the line ends of the file in `oldText` and `newText`. A `create` has all of
+ * the new file as `newText`, a `delete` all of the old one as `oldText`, a `rename`
+ * `newUri` and `newPath`; none of them has a range. `supersededBy` names the hunk that took
+ * over, `repairs` the diverged one whose text this one puts right, `reason` says why one is
+ * stale. `diff`, of a diverged hunk, leads from what was sent to what is there.
+ * `codePoints` are the hidden characters in `newText` that the flag `invisibleCharacters`
+ * is about, as `U+202E`.
+ */
+export interface HunkView {
+  hunkId: string;
+  state: HunkState;
+  kind?: HunkKind;
+  range?: Range;
+  oldText?: string;
+  newText?: string;
+  flags?: HunkFlag[];
+  codePoints?: string[];
+  supersededBy?: string;
+  reason?: string;
+  newUri?: string;
+  newPath?: string;
+  repairs?: string;
+  diff?: string;
+}
+
+/**
+ * The text a proposal was computed on. `version` is absent for a file read from disk.
+ *
+ * `sha256` is over the text in UTF-8 with LF line ends and without BOM; `eol` is the line
+ * end itself.
+ */
+export interface TextBase {
+  uri: string;
+  sha256: string;
+  encoding: string;
+  eol: string;
+  bom?: boolean;
+  version?: number;
+}
+
+/** The user is asked; the tool call waits. Resolved exactly once. `reason` says why. */
+export interface PermissionRequested extends EventBase {
+  type: "permission.requested";
+  requestId: string;
+  toolUseId: string;
+  title: string;
+  subject: string;
+  options: PermissionOption[];
+  reason?: string;
+}
+
+/** One answer the user can give. */
+export interface PermissionOption {
+  optionId: string;
+  kind: "allow_once" | "allow_session" | "reject";
+  name: string;
+}
+
+/** The question has its answer; `optionId` is absent when nobody chose. */
+export interface PermissionResolved extends EventBase {
+  type: "permission.resolved";
+  requestId: string;
+  by: ResolvedBy;
+  optionId?: string;
+}
+
+/**
+ * Others changed files that the model has read; it is told before its next step.
+ *
+ * Once per file until the model was told, or has read it again.
+ */
+export interface FreshnessChanged extends EventBase {
+  type: "freshness.changed";
+  files: ChangedFile[];
+}
+
+/** A file that is not as the model believes. `path` is as people read it. */
+export interface ChangedFile {
+  uri: string;
+  path: string;
+  change: "changed" | "deleted" | "unreadable";
+}
+
+/**
+ * A summary takes the place of messages in what the model sees; they stay where they are.
+ *
+ * `droppedMessages` is how many of them the model no longer sees, `tokensBefore` and
+ * `tokensAfter` are estimates of the next request. The summary is a message with
+ * `meta.origin` = `compaction`, told before this event; moving the head to its parent
+ * undoes it.
+ */
+export interface ContextCompacted extends EventBase {
+  type: "context.compacted";
+  droppedMessages: number;
+  tokensBefore: number;
+  tokensAfter: number;
+  summaryMessageId: string;
+}
+
+/**
+ * Something of the session changed; absent means unchanged.
+ *
+ * An empty `title` means that it has none any more; `mode` and `model` are what is in force
+ * now. `headId` is the message the next turn starts below; empty: before the first one.
+ */
+export interface SessionUpdated extends EventBase {
+  type: "session.updated";
+  title?: string;
+  headId?: string;
+  mode?: string;
+  model?: string;
+  meta?: { [name: string]: unknown };
+}
+
+/** Running totals of the session. */
+export interface UsageUpdated extends EventBase {
+  type: "usage.updated";
+  usage: Usage;
+  cost?: Cost;
+  costUsd?: number;
+}
+
+/** Something a user should see once. `code` is stable, `message` is for reading. */
+export interface Notice extends EventBase {
+  type: "notice";
+  code: string;
+  message: string;
+  level?: NoticeLevel;
 }
 
 /**
@@ -825,6 +1162,51 @@ export interface Message {
   provider?: string;
   model?: string;
   isApiErrorMessage?: boolean;
+}
+
+/** A change set as it stands now; ranges are today's, `diff` is unified per file. */
+export interface ChangeSetView {
+  changeSetId: string;
+  sessionId: string;
+  turnId: string;
+  state: ChangeSetState;
+  files: FileView[];
+  diff?: string;
+}
+
+/** A block that still grows: `text` is what its deltas have brought so far. */
+export interface OpenBlock {
+  blockId: string;
+  text: string;
+}
+
+/** The new session, kept and not open: attach to it. */
+export interface SessionForkResult {
+  sessionId: string;
+}
+
+/** The whole text, and a name for a file of it. */
+export interface SessionExportResult {
+  fileName: string;
+  text: string;
+}
+
+/** Sent at acceptance: the prompt is saved. `messageId` is the prompt's. */
+export interface TurnStartResult {
+  turnId: string;
+  messageId: string;
+  deduplicated?: boolean;
+}
+
+/** `cancelled: false` when nothing ran. */
+export interface TurnCancelResult {
+  cancelled: boolean;
+}
+
+/** Oldest first. Without `nextCursor` there is no more. */
+export interface MessageListResult {
+  messages: Message[];
+  nextCursor?: string;
 }
 
 /**
@@ -976,67 +1358,6 @@ export interface UsageSum {
   usage: Usage;
   costs?: Cost[];
   costUsd?: number;
-}
-
-/** A change set as it stands now; ranges are today's, `diff` is unified per file. */
-export interface ChangeSetView {
-  changeSetId: string;
-  sessionId: string;
-  turnId: string;
-  state: ChangeSetState;
-  files: FileView[];
-  diff?: string;
-}
-
-/** The hunks of one file, in document order. `path` is relative to its root. */
-export interface FileView {
-  uri: string;
-  path: string;
-  hunks: HunkView[];
-  version?: number;
-  base?: TextBase;
-}
-
-/**
- * A hunk on the wire. Sent whole once; afterwards only `hunkId` and `state`.
- *
- * `range` and `oldText` are those of the editor's text at the file's `version`: whole
- * lines, with the line ends of the file in `oldText` and `newText`. A `create` has all of
- * the new file as `newText`, a `delete` all of the old one as `oldText`, a `rename`
- * `newUri` and `newPath`; none of them has a range. `supersededBy` names the hunk that took
- * over, `repairs` the diverged one whose text this one puts right. `diff`, of a diverged
- * hunk, leads from what was sent to what is there. `codePoints` are the hidden characters
- * in `newText` that the flag `invisibleCharacters` is about, as `U+202E`.
- */
-export interface HunkView {
-  hunkId: string;
-  state: HunkState;
-  kind?: HunkKind;
-  range?: Range;
-  oldText?: string;
-  newText?: string;
-  flags?: HunkFlag[];
-  codePoints?: string[];
-  supersededBy?: string;
-  newUri?: string;
-  newPath?: string;
-  repairs?: string;
-  diff?: string;
-}
-
-/**
- * The text a proposal was computed on. `version` is absent for a file read from disk.
- *
- * `sha256` is over the text in UTF-8 with LF line ends and without BOM; `eol` is the line
- * end itself.
- */
-export interface TextBase {
-  uri: string;
-  sha256: string;
-  encoding: string;
-  eol: string;
-  bom?: boolean;
-  version?: number;
 }
 
 /**
@@ -1221,21 +1542,6 @@ export interface Price {
   currency: string;
 }
 
-/**
- * A failure as users and plugin authors see it.
- *
- * `code` is a name of the table of errors; `message` says what is wrong and how to mend it.
- */
-export interface ErrorInfo {
-  code: string;
-  message: string;
-  category: string;
-  retryable: boolean;
-  httpStatus?: number;
-  retryAfterMs?: number;
-  details?: { [name: string]: unknown };
-}
-
 /** `schema` is the text of `schema.json`, byte for byte; `sha256` is that of the handshake. */
 export interface SchemaGetResult {
   schema: string;
@@ -1279,221 +1585,6 @@ export interface Check {
 export interface EventParams {
   sessionId: string;
   events: Event[];
-}
-
-/**
- * Common to all events, absent where they do not apply.
- *
- * What is not stored has neither `seq` nor `ts`.
- */
-export interface EventBase {
-  seq?: number;
-  ts?: string;
-  turnId?: string;
-  messageId?: string;
-  blockId?: string;
-}
-
-/** First event of a turn; `messageId` is the user's prompt. */
-export interface TurnStarted extends EventBase {
-  type: "turn.started";
-  agent?: string;
-  mode?: string;
-}
-
-/**
- * The user said something while the turn runs; the model gets it before its next step.
- *
- * It then enters the tree as a message with `meta.origin` = `steer`.
- */
-export interface TurnSteered extends EventBase {
-  type: "turn.steered";
-  input: Block[];
-}
-
-/** Last event of a turn, exactly once. `durationMs` is wall time. */
-export interface TurnCompleted extends EventBase {
-  type: "turn.completed";
-  stopReason: StopReason;
-  usage: Usage;
-  cost?: Cost;
-  costUsd?: number;
-  durationMs?: number;
-  error?: ErrorInfo;
-}
-
-/**
- * A message takes its place in the tree. Its blocks follow, then `message.completed`.
- *
- * `parentId` is absent at a root. `version` counts the siblings that replace each other: an
- * edited prompt is version 2.
- */
-export interface MessageAdded extends EventBase {
-  type: "message.added";
-  role: Role;
-  parentId?: string;
-  depth?: number;
-  version?: number;
-  createdAt?: string;
-  meta: { [name: string]: unknown };
-}
-
-/**
- * The message is on disk; with what is known only at its end.
- *
- * With `isApiErrorMessage` its last block is the text of the error that ends the turn.
- */
-export interface MessageCompleted extends EventBase {
-  type: "message.completed";
-  usage?: Usage;
-  cost?: Cost;
-  costUsd?: number;
-  durationMs?: number;
-  responseId?: string;
-  provider?: string;
-  model?: string;
-  isApiErrorMessage?: boolean;
-}
-
-/** A block opens; `block` holds its type and what is known. Deltas may follow. */
-export interface BlockStarted extends EventBase {
-  type: "block.started";
-  block: Block;
-}
-
-/** The whole block; authoritative over any deltas. Once per block. */
-export interface BlockCompleted extends EventBase {
-  type: "block.completed";
-  block: Block;
-}
-
-/** The block belongs to a discarded attempt: remove what was shown. Instead of completed. */
-export interface BlockDropped extends EventBase {
-  type: "block.dropped";
-  reason?: string;
-}
-
-/** Not stored. How far a running tool is; it never reaches the model. */
-export interface ToolProgress extends EventBase {
-  type: "tool.progress";
-  toolUseId: string;
-  siblingToolUseIds?: string[];
-  message?: string;
-  completed?: number;
-  total?: number;
-}
-
-/**
- * Not stored. The turn waits for the model; whatever else comes of the turn ends it.
- *
- * `silent`: nothing came for `silentMs`, said again while it lasts: models think for
- * minutes. `retrying`: the host is asked again in `retryInMs`, for the `attempt`th time.
- */
-export interface ModelWaiting extends EventBase {
-  type: "model.waiting";
-  state: "silent" | "retrying";
-  message: string;
-  silentMs?: number;
-  retryInMs?: number;
-  attempt?: number;
-}
-
-/** Proposed edits changed. A hunk travels whole once, afterwards as id and state. */
-export interface ChangeSetUpdated extends EventBase {
-  type: "changeSet.updated";
-  changeSetId: string;
-  state: ChangeSetState;
-  files?: FileView[];
-}
-
-/** The user is asked; the tool call waits. Resolved exactly once. `reason` says why. */
-export interface PermissionRequested extends EventBase {
-  type: "permission.requested";
-  requestId: string;
-  toolUseId: string;
-  title: string;
-  subject: string;
-  options: PermissionOption[];
-  reason?: string;
-}
-
-/** One answer the user can give. */
-export interface PermissionOption {
-  optionId: string;
-  kind: "allow_once" | "allow_session" | "reject";
-  name: string;
-}
-
-/** The question has its answer; `optionId` is absent when nobody chose. */
-export interface PermissionResolved extends EventBase {
-  type: "permission.resolved";
-  requestId: string;
-  by: ResolvedBy;
-  optionId?: string;
-}
-
-/**
- * Others changed files that the model has read; it is told before its next step.
- *
- * Once per file until the model was told, or has read it again.
- */
-export interface FreshnessChanged extends EventBase {
-  type: "freshness.changed";
-  files: ChangedFile[];
-}
-
-/** A file that is not as the model believes. `path` is as people read it. */
-export interface ChangedFile {
-  uri: string;
-  path: string;
-  change: "changed" | "deleted" | "unreadable";
-}
-
-/**
- * A summary takes the place of messages in what the model sees; they stay where they are.
- *
- * `droppedMessages` is how many of them the model no longer sees, `tokensBefore` and
- * `tokensAfter` are estimates of the next request. The summary is a message with
- * `meta.origin` = `compaction`, told before this event; moving the head to its parent
- * undoes it.
- */
-export interface ContextCompacted extends EventBase {
-  type: "context.compacted";
-  droppedMessages: number;
-  tokensBefore: number;
-  tokensAfter: number;
-  summaryMessageId: string;
-}
-
-/**
- * Something of the session changed; absent means unchanged.
- *
- * An empty `title` means that it has none any more; `mode` and `model` are what is in force
- * now. `headId` is the message the next turn starts below; empty: before the first one.
- */
-export interface SessionUpdated extends EventBase {
-  type: "session.updated";
-  title?: string;
-  headId?: string;
-  mode?: string;
-  model?: string;
-  meta?: { [name: string]: unknown };
-}
-
-/** Running totals of the session. */
-export interface UsageUpdated extends EventBase {
-  type: "usage.updated";
-  usage: Usage;
-  cost?: Cost;
-  costUsd?: number;
-}
-
-/** Something a user should see once. `code` is stable, `message` is for reading. */
-export interface Notice extends EventBase {
-  type: "notice";
-  code: string;
-  message: string;
-  level?: NoticeLevel;
 }
 
 /** `kode/delta`: growth of open blocks; a block id names its session by itself. */

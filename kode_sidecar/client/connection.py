@@ -57,6 +57,7 @@ class Call:
     id: int
     method: str
     answer: asyncio.Future[Any]
+    on_result: Callable[[Any], None] | None = None
 
 
 class Client:
@@ -113,10 +114,15 @@ class Client:
         """What the server announced under `capabilities.experimental.kode`."""
         return self.initialize_result["capabilities"]["experimental"]["kode"]
 
-    def start(self, method: str, params: Any = None) -> Call:
-        """Send a request now, without waiting. Raises ConnectionLost."""
+    def start(
+        self, method: str, params: Any = None, on_result: Callable[[Any], None] | None = None
+    ) -> Call:
+        """Send a request now, without waiting. Raises ConnectionLost.
+
+        `on_result` is called with the result before anything that came after it is handled.
+        """
         self._last_id += 1
-        call = Call(self._last_id, method, asyncio.get_running_loop().create_future())
+        call = Call(self._last_id, method, asyncio.get_running_loop().create_future(), on_result)
         # Nobody may be waiting any more when the connection is lost.
         call.answer.add_done_callback(lambda done: done.cancelled() or done.exception())
         self._send({"id": call.id, "method": method}, params)
@@ -128,13 +134,14 @@ class Client:
         method: str,
         params: Any = None,
         timeout: float | None = None,  # noqa: ASYNC109 (the wait's end is told to the server)
+        on_result: Callable[[Any], None] | None = None,
     ) -> Any:
-        """Send a request and wait for its result.
+        """Send a request and wait for its result; `on_result` is as in `start`.
 
         Raises RpcError, ConnectionLost, or TimeoutError after `timeout` seconds. When the
         wait ends early the server is told by `$/cancelRequest`.
         """
-        call = self.start(method, params)
+        call = self.start(method, params, on_result)
         try:
             async with asyncio.timeout(timeout):
                 return await call.answer
@@ -238,6 +245,8 @@ class Client:
             return
         error = message.get("error")
         if error is None:
+            if call.on_result is not None:
+                call.on_result(message.get("result"))
             call.answer.set_result(message.get("result"))
         else:
             failed = RpcError(error["code"], error["message"], error.get("data"))

@@ -45,6 +45,7 @@ class SessionFold:
     def __post_init__(self) -> None:
         self._resolved: set[str] = set()
         self._ended: set[str] = set()
+        self._unsaved: list[Json] = []
 
     @property
     def active_turn(self) -> TurnView | None:
@@ -52,7 +53,7 @@ class SessionFold:
         return next((turn for turn in self.turns.values() if turn.stop_reason is None), None)
 
     def event(self, event: Mapping[str, Any]) -> bool:
-        """Fold one event; False when it was a repetition."""
+        """Fold one event; False when it was told before."""
         seq = event.get("seq")
         if seq is not None:
             if seq <= self.seq:
@@ -61,6 +62,12 @@ class SessionFold:
                 self.gaps.append((self.seq + 1, seq - 1))
                 self.anomalies.append(f"O3: events {self.seq + 1} to {seq - 1} are missing")
             self.seq = seq
+            if self._unsaved and _same(self._unsaved[0], event):
+                del self._unsaved[0]
+                return False
+        elif event["type"] not in ("tool.progress", "notice"):
+            # What could not be stored is told again, once the disk can be written.
+            self._unsaved.append(dict(event))
         self._check_turn(event)
         self._fold(event)
         return True
@@ -220,3 +227,12 @@ class SessionFold:
             self.anomalies.append(f"O5: question {request_id} resolved twice")
         self._resolved.add(request_id)
         self.questions.pop(request_id, None)
+
+
+def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """But for the number and the time."""
+    return _bare(one) == _bare(other)
+
+
+def _bare(event: Mapping[str, Any]) -> Json:
+    return {name: value for name, value in event.items() if name not in ("seq", "ts")}

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
+from kode_sidecar.client.attach import attached
 from kode_sidecar.client.connection import Client
 from kode_sidecar.client.fold import SessionFold
 from kode_sidecar.client.session_view import BlockView, Json, TurnView
@@ -37,6 +38,25 @@ class Watch:
     def session(self, session_id: str, seq: int = 0) -> SessionFold:
         """The fold of a session; `seq` as `kode/session/new` or `attach` said, at first sight."""
         return self.sessions.setdefault(session_id, SessionFold(session_id, seq))
+
+    async def attach(
+        self,
+        session_id: str,
+        after: SessionFold | None = None,
+        *,
+        access: str = "write",
+        within: float | None = None,
+    ) -> SessionFold:
+        """`kode/session/attach`: go on from `after`, or from a snapshot. Raises RpcError."""
+        params: dict[str, Any] = {"sessionId": session_id, "access": access}
+        if after is not None:
+            params["afterSeq"] = after.seq
+
+        def take(result: Any) -> None:
+            self.sessions[session_id] = attached(session_id, result, after)
+
+        await self._client.request("kode/session/attach", params, within, take)
+        return self.sessions[session_id]
 
     async def until(self, condition: Callable[[], T | None], within: float | None = None) -> T:
         """Wait until `condition()` gives something true, checked after each notification.

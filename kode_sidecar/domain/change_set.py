@@ -46,9 +46,9 @@ class HunkView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
     A `create` has all of the new file as `new_text`, a `delete` all of the old one as `old_text`, a
     `rename` `new_uri` and `new_path`; none of them has a range.
     `superseded_by` names the hunk that took over, `repairs` the diverged one whose text this one
-    puts right. `diff`, of a diverged hunk, leads from what was sent to what is there.
-    `code_points` are the hidden characters in `new_text` that the flag `invisibleCharacters` is
-    about, as `U+202E`.
+    puts right, `reason` says why one is stale. `diff`, of a diverged hunk, leads from what was sent
+    to what is there. `code_points` are the hidden characters in `new_text` that the flag
+    `invisibleCharacters` is about, as `U+202E`.
     """
 
     hunk_id: str
@@ -60,6 +60,7 @@ class HunkView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
     flags: tuple[HunkFlag, ...] = ()
     code_points: tuple[str, ...] = ()
     superseded_by: str | None = None
+    reason: str | None = None
     new_uri: str | None = None
     new_path: str | None = None
     repairs: str | None = None

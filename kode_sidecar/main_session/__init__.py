@@ -1,10 +1,13 @@
 """The conversation with the user. See README.md; enter here, or by `agent` once it is loaded."""
 
+from kode_sidecar.main_session.attachments import SessionAttachments
+from kode_sidecar.main_session.copies import SessionCopies
 from kode_sidecar.main_session.session_catalog import SessionCatalog
+from kode_sidecar.main_session.session_folders import SessionFolders
 from kode_sidecar.main_session.session_records import (
     NewSession,
+    OpenedSession,
     SessionDefaults,
-    SessionRecords,
 )
 from kode_sidecar.main_session.session_registry import SessionRegistry
 from kode_sidecar.main_session.stored_messages import StoredMessages
@@ -12,9 +15,12 @@ from kode_sidecar.main_session.usage_report import UsageReport
 
 __all__ = [
     "NewSession",
+    "OpenedSession",
+    "SessionAttachments",
     "SessionCatalog",
+    "SessionCopies",
     "SessionDefaults",
-    "SessionRecords",
+    "SessionFolders",
     "SessionRegistry",
     "StoredMessages",
     "UsageReport",

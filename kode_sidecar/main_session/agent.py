@@ -1,6 +1,7 @@
 """The room's second door: what runs turns. Loaded by a thread, after the process answers."""
 
 from kode_sidecar.main_session.edit_locks import EditLocks
+from kode_sidecar.main_session.repair import repair
 from kode_sidecar.main_session.services import EncodedRequest, SessionServices
 from kode_sidecar.main_session.session import Session
 from kode_sidecar.main_session.token_meter import LearnedRates
@@ -13,4 +14,5 @@ __all__ = [
     "Session",
     "SessionServices",
     "Toolbox",
+    "repair",
 ]

@@ -11,11 +11,13 @@ from kode_sidecar.main_session.contracts import EditorPort
 from kode_sidecar.main_session.decisions import Decisions, choose, result
 from kode_sidecar.main_session.edit_locks import EditLocks
 from kode_sidecar.main_session.edit_sender import ANSWER_SECONDS, EditSender
+from kode_sidecar.main_session.event_history import EventHistory
 from kode_sidecar.main_session.file_sender import FileSender
 from kode_sidecar.main_session.file_watch import FileWatch
 from kode_sidecar.main_session.hunk_ledger import HunkLedger
 from kode_sidecar.main_session.permission_gate import PermissionGate
 from kode_sidecar.main_session.proposer import Proposer
+from kode_sidecar.main_session.restored_hunks import RestoredHunks
 from kode_sidecar.main_session.session_files import SessionFiles
 from kode_sidecar.main_session.undo import Undo
 from kode_sidecar.protocol.change_set import (
@@ -100,6 +102,7 @@ class ChangeSets:
             file_sender=file_sender,
             locks=locks,
         )
+        self._restored = RestoredHunks(workspace, overlay, changes, ledger)
         self._views = ChangeSetViews(overlay, files, announcer)
         self.permissions = PermissionGate(session_id, editor, emit, new_id, permission_timeout, now)
         self.proposals = Proposer(
@@ -124,6 +127,10 @@ class ChangeSets:
         self._sender.close()
         self.files.close()
 
+    def restore(self, history: EventHistory) -> None:
+        """Take over the change sets of earlier processes; see `RestoredHunks`."""
+        self._restored.restore(history)
+
     def enter_turn(self, turn_id: str, mode: Mode, path_turn_ids: Collection[str]) -> None:
         """A turn begins: its overlay is that of the turns on the path it grows from."""
         self._branch = frozenset((turn_id, *path_turn_ids))
@@ -145,6 +152,10 @@ class ChangeSets:
         return ChangeSetListResult(
             change_sets=tuple(self._views.summary(one, self._branch) for one in sets)
         )
+
+    def all_views(self) -> Sequence[ChangeSetView]:
+        """All change sets as they stand now, oldest first."""
+        return [self.get(change_set.id) for change_set in self._ledger.change_sets]
 
     def get(self, change_set_id: str) -> ChangeSetView:
         """A change set as it stands now. Raises KodeError `ChangeSetNotFound`."""

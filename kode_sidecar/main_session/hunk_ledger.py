@@ -63,6 +63,23 @@ class HunkLedger:
         """All of them, oldest first."""
         return tuple(self._sets.values())
 
+    def restore(self, change_set: ChangeSet, untold: Collection[str]) -> None:
+        """Take over a change set of an earlier process; the model knows nothing of `untold`."""
+        self._sets[change_set.id] = self._by_turn[change_set.turn_id] = change_set
+        self._hunks |= change_set.hunks
+        self._untold += [
+            hunk
+            for hunk in change_set.hunks.values()
+            if hunk.id in untold and hunk.state not in ("proposed", "superseded")
+        ]
+
+    def go_stale(self, reasons: Mapping[str, str]) -> None:
+        """These hunks, by id with the reason, can not be applied any more."""
+        hunks = [self._hunks[hunk_id] for hunk_id in reasons]
+        for hunk in hunks:
+            hunk.reason = reasons[hunk.id]
+        self._settle(hunks, dict.fromkeys(reasons, "stale"))
+
     def announce(
         self,
         hunks: Sequence[ProposedHunk],

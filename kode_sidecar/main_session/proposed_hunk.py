@@ -62,6 +62,7 @@ class ProposedHunk:
     replaced_by: str | None = None
     unconfirmed: bool = False
     found: str = ""
+    reason: str | None = None
     diff: str | None = None
     undone_from: HunkState | None = None
     undone_by: int = 0
@@ -85,6 +86,7 @@ class ProposedHunk:
             flags=self.flags,
             code_points=self.code_points,
             superseded_by=self.superseded_by,
+            reason=self.reason,
             new_uri=self.new_file.uri if self.new_file else None,
             new_path=self.new_file.path if self.new_file else None,
             repairs=self.repairs,
@@ -94,7 +96,11 @@ class ProposedHunk:
     def state_view(self) -> HunkView:
         """What changes after the announcement."""
         return HunkView(
-            hunk_id=self.id, state=self.state, superseded_by=self.superseded_by, diff=self.diff
+            hunk_id=self.id,
+            state=self.state,
+            superseded_by=self.superseded_by,
+            reason=self.reason,
+            diff=self.diff,
         )
 
 
@@ -207,6 +213,8 @@ def _verdict(hunk: ProposedHunk) -> str:
         case "rejected":
             comment = (hunk.comment or "").strip()[:MAX_COMMENT_CHARS]
             return f"rejected by the user: {comment}" if comment else "rejected by the user."
+        case "stale" if hunk.reason is not None:
+            return f"not applied: {hunk.reason}"
         case "stale":
             return "not applied: the file was closed, deleted or is out of step with the editor."
         case "diverged":

@@ -1,13 +1,18 @@
 """The turn that occupies a session, and the keys under which clients started turns."""
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from kode_sidecar.domain.message import Message
 from kode_sidecar.main_session.turn_context import TurnContext
 from kode_sidecar.protocol.session import Mode
 from kode_sidecar.protocol.turn import TurnStartResult
 
 REMEMBERED_TURN_KEYS = 1_000
+
+_TURN_KEY = "clientTurnKey"
 
 
 @dataclass
@@ -29,10 +34,17 @@ class RunningTurn:
 
 
 class TurnKeys:
-    """What became of the newest turns that were started with a key of the client's own."""
+    """What became of the newest turns that were started with a key of the client's own.
 
-    def __init__(self) -> None:
+    A key is kept with its prompt: whoever sends a prompt again after a crash gets the same turn.
+    """
+
+    def __init__(self, messages: Sequence[Message] = ()) -> None:
         self._results: dict[str, TurnStartResult] = {}
+        for message in messages:
+            key, turn_id = message.meta.get(_TURN_KEY), str(message.meta.get("turnId", ""))
+            if isinstance(key, str):
+                self.remember(key, TurnStartResult(turn_id=turn_id, message_id=message.id))
 
     def get(self, key: str) -> TurnStartResult | None:
         """The turn that was started with this key."""
@@ -49,3 +61,8 @@ class TurnKeys:
     def forget(self, key: str | None) -> None:
         """It did not start after all."""
         self._results.pop(key or "", None)
+
+
+def with_turn_key(meta: Mapping[str, Any], key: str | None) -> dict[str, Any]:
+    """A prompt's meta that says with which key it was sent."""
+    return {**meta} if key is None else {**meta, _TURN_KEY: key}

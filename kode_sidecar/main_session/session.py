@@ -12,7 +12,6 @@ from kode_sidecar.domain.agent_event import (
     TurnSteered,
     UsageUpdated,
 )
-from kode_sidecar.domain.conversation import Conversation
 from kode_sidecar.domain.error_info import ErrorInfo
 from kode_sidecar.domain.message import Block
 from kode_sidecar.errors import KodeError
@@ -20,7 +19,8 @@ from kode_sidecar.kernel.contracts import TurnEnd
 from kode_sidecar.main_session.change_sets import ChangeSets
 from kode_sidecar.main_session.compactor import answer_of, compact_result
 from kode_sidecar.main_session.prompt_input import prompt_blocks, title_of
-from kode_sidecar.main_session.running_turn import RunningTurn, TurnKeys
+from kode_sidecar.main_session.repair import repair
+from kode_sidecar.main_session.running_turn import RunningTurn, TurnKeys, with_turn_key
 from kode_sidecar.main_session.services import SessionServices
 from kode_sidecar.main_session.session_meta import (
     changes_nothing,
@@ -29,7 +29,7 @@ from kode_sidecar.main_session.session_meta import (
     with_head,
     with_meta,
 )
-from kode_sidecar.main_session.session_records import NewSession
+from kode_sidecar.main_session.session_records import NewSession, OpenedSession
 from kode_sidecar.main_session.stream import SessionStream
 from kode_sidecar.main_session.totals import Totals
 from kode_sidecar.main_session.turn_context import TurnContext
@@ -53,28 +53,30 @@ Release = Callable[[], None]
 class Session:
     """The state of one conversation; everything that changes it goes through here.
 
+    `conversation` and `totals` are to be read.
     Handlers are processed in arrival order up to their first await (protocol, O10), so what a
     method does before its first await is atomic.
     """
 
-    def __init__(
-        self,
-        new: NewSession,
-        services: SessionServices,
-    ) -> None:
+    def __init__(self, new: NewSession, services: SessionServices) -> None:
         self.id = new.id
         self._options = new
         self._services = services
         self._records = records = new.records
         self._title = new.title
-        self._conversation = Conversation()
+        self.conversation = new.conversation
         self._turn: RunningTurn | None = None
-        self._turn_keys = TurnKeys()
+        self._turn_keys = TurnKeys(new.conversation.messages)
         self._compaction: asyncio.Task[ContextCompactResult] | None = None
-        self._stopped_at_limit = False
-        self._totals = Totals()
+        self._stopped_at_limit = new.history.stop_reason == "max_tool_rounds"
+        self.totals = Totals(new.conversation.messages)
         self.stream = SessionStream(
-            self.id, records.journal, services.editor, services.clock, records.journal.last_seq
+            self.id,
+            records.journal,
+            services.editor,
+            services.clock,
+            records.journal.last_seq,
+            new.history,
         )
         self.change_sets = ChangeSets(
             session_id=self.id,
@@ -89,8 +91,11 @@ class Session:
             locks=services.edit_locks,
         )
         self._setup = TurnSetup(
-            self.id, services, records, self._conversation, self.change_sets, self.stream
+            self.id, services, records, self.conversation, self.change_sets, self.stream
         )
+        self.stream.hold()
+        self.change_sets.restore(new.history)
+        self.stream.forget_held()
 
     @property
     def meta(self) -> ConversationMeta:
@@ -113,12 +118,12 @@ class Session:
         if known is not None:
             return msgspec.structs.replace(known, deduplicated=True), _nothing
         self._check_may_start(params.model or self._options.model)
+        self._catch_up()
         blocks = prompt_blocks(params.input, self._services.new_id)
         parent_id = self._parent_of(params.parent_id)
         if not blocks:
             self._check_may_go_on(parent_id)
         turn = self._new_turn(params, parent_id)
-        self.stream.recover()
         try:
             async with self.stream.saving(self._save):
                 prompt_id = self._open_turn(turn, blocks, params)
@@ -175,10 +180,10 @@ class Session:
         None: before the first one. Raises KodeError `TurnActive`, `MessageNotFound`, `Storage`.
         """
         self._check_idle()
-        self._conversation.set_head(message_id)
+        self.conversation.set_head(message_id)
         self._stopped_at_limit = False
         async with self.stream.saving(self._save):
-            newest = self._conversation.newest
+            newest = self.conversation.newest
             self._records.messages.write_meta(with_head(self.meta, message_id, newest))
             self.stream(SessionUpdated(head_id=message_id or ""))
         return self.stream.release
@@ -190,7 +195,7 @@ class Session:
         provider answers.
         """
         self._check_may_start(self._options.model)
-        self.stream.recover()
+        self._catch_up()
         task = asyncio.create_task(self._compact(), name=f"compaction {self.id}")
         self._compaction = task
         try:
@@ -241,6 +246,13 @@ class Session:
         await self.close()
         self._records.close()
 
+    def _catch_up(self) -> None:
+        """Write what a failing disk did not take. Raises KodeError `Storage` if it still fails."""
+        self.stream.recover()
+        if self.stream.history.messages:
+            session = OpenedSession(self._records, self.conversation, self.stream.history)
+            repair(session, self._services.clock, self._services.new_id, self.stream)
+
     def _check_may_start(self, model: str) -> None:
         self._check_idle()
         missing = self._services.model.missing(model)
@@ -261,12 +273,12 @@ class Session:
 
     def _parent_of(self, parent_id: str | UnsetType | None) -> str | None:
         if isinstance(parent_id, str):
-            return self._conversation.get(parent_id).id
-        return None if parent_id is None else self._conversation.head
+            return self.conversation.get(parent_id).id
+        return None if parent_id is None else self.conversation.head
 
     def _check_may_go_on(self, parent_id: str | None) -> None:
-        at_head = parent_id is not None and parent_id == self._conversation.head
-        if parent_id is not None and self._conversation.get(parent_id).waits_for_answer:
+        at_head = parent_id is not None and parent_id == self.conversation.head
+        if parent_id is not None and self.conversation.get(parent_id).waits_for_answer:
             return
         if not self._stopped_at_limit or not at_head:
             raise KodeError(
@@ -293,7 +305,8 @@ class Session:
         """Write the prompt (a reminder before it), then report it; the prompt's message id."""
         told = turn.context.leaf_id is not None  # else there is nothing it could refer to
         decided = self.change_sets.take_reminders() if told else None
-        opening = self._setup.opening(turn.context, decided, blocks, params.meta, params.options)
+        meta = with_turn_key(params.meta, params.client_turn_key)
+        opening = self._setup.opening(turn.context, decided, blocks, meta, params.options)
         new_id = self._services.new_id
         messages = [write_incoming(turn.context, incoming, new_id) for incoming in opening]
         prompt_id = turn.context.leaf_id or ""
@@ -320,14 +333,14 @@ class Session:
         self.stream(SessionUpdated(title=title))
 
     async def _compact(self) -> ContextCompactResult:
-        context = self._context("", self._conversation.head, self._options.mode, None)
+        context = self._context("", self.conversation.head, self._options.mode, None)
         tools = self._setup.specs(self._options, self._options.mode)
         summary = await self._setup.compactor.ask(context, tools)
         if isinstance(summary, ErrorInfo):
             raise answer_of(summary)
         async with self.stream.saving(self._save):
             event = self._setup.compactor.place(context, summary, tools)
-            self._totals.add(context.totals)
+            self.totals.add(context.totals)
             self._report_usage()
         return compact_result(event)
 
@@ -348,7 +361,7 @@ class Session:
         """Report the end, save everything, then let the last event out."""
         turn.ending = True
         self._stopped_at_limit = end.stop_reason == "max_tool_rounds"
-        self._totals.add(turn.context.totals)
+        self.totals.add(turn.context.totals)
         self.stream.hold_end()
         try:
             keep_unsent(turn.context, self._services, self.stream)
@@ -367,7 +380,7 @@ class Session:
             log_turn(self._services.log, self._services.provider, turn.context, end, duration_ms)
 
     def _report_usage(self) -> None:
-        total = self._totals
+        total = self.totals
         self.stream(UsageUpdated(usage=total.usage, cost=total.cost, cost_usd=total.cost_usd))
 
     async def _known_turn(self, key: str | None) -> TurnStartResult | None:

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 from kode_sidecar.domain.agent_event import SessionUpdated
@@ -16,7 +17,7 @@ from kode_sidecar.main_session.session_meta import (
     view_of,
     with_head,
 )
-from kode_sidecar.main_session.session_records import SessionDefaults, SessionRecords
+from kode_sidecar.main_session.session_records import OpenedSession, SessionDefaults
 from kode_sidecar.main_session.session_registry import SessionRegistry
 from kode_sidecar.main_session.stream import SessionStream
 from kode_sidecar.main_session.totals import Totals
@@ -46,18 +47,17 @@ Changed = tuple[ConversationMeta, SessionUpdated]
 class SessionCatalog:
     """Reads and changes sessions. Reading happens on threads: there may be thousands.
 
-    `open_records` opens the files of a session that is not open here; it blocks. `roots` are the
+    `open_session` opens the files of a session that is not open here; it blocks. `roots` are the
     URIs of the open folders. Two processes do not know of each other's sessions.
     """
 
     sessions: SessionRegistry
     store: ConversationStore
     defaults: SessionDefaults
-    open_records: Callable[[str], SessionRecords]
+    open_session: Callable[[str], OpenedSession]
     roots: Callable[[], Sequence[str]]
     editor: EditorPort
     clock: "Clock"
-    writing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def list(self, params: SessionListParams) -> SessionListResult:
         """A page of sessions. Raises KodeError `InvalidParams`, `Storage`."""
@@ -66,14 +66,11 @@ class SessionCatalog:
         metas = await asyncio.to_thread(self._all_metas)
         metas = [self.sessions.meta_of(meta.id) or meta for meta in metas]
         roots = {_folder(uri) for uri in self.roots()}
-        query = (params.query or "").casefold()
-        found = [
-            meta
-            for meta in metas
-            if (params.all or _belongs(meta, roots)) and query in meta.title.casefold()
-        ]
+        found = [meta for meta in metas if params.all or _belongs(meta, roots)]
         found.sort(key=_newness, reverse=True)
         rest = [meta for meta in found if after is None or _newness(meta) < after]
+        if params.query:
+            rest = await asyncio.to_thread(self._search, rest, params.query, limit + 1)
         page = rest[:limit]
         return SessionListResult(
             sessions=tuple(self._view(meta) for meta in page),
@@ -96,7 +93,7 @@ class SessionCatalog:
     async def update(self, params: SessionUpdateParams) -> Release:
         """Change a session's head; saved. Call the result after replying.
 
-        Raises KodeError `SessionNotFound`, `Storage`.
+        Raises KodeError `SessionNotFound`, `ReadOnly`, `Storage`.
         """
         if self.sessions.meta_of(params.session_id) is not None:
             session = await self.sessions.get(params.session_id)
@@ -132,18 +129,20 @@ class SessionCatalog:
     async def delete(self, session_id: str) -> None:
         """Remove a session; a turn that runs in it is cancelled, and over, before.
 
-        Raises KodeError `SessionNotFound`, `Storage`.
+        Raises KodeError `SessionNotFound`, `ReadOnly`, `Storage`.
         """
+        self.sessions.check_may_write(session_id)
         await self.sessions.remove(session_id)
-        async with self.writing:
+        async with self.sessions.writing:
             await asyncio.to_thread(self.store.delete, session_id)
 
     async def _change_closed(
         self, session_id: str, change: Callable[[ConversationMeta], Changed | None]
     ) -> Release:
         """The same for a session that is not open here."""
-        async with self.writing:
-            records = await asyncio.to_thread(self.open_records, session_id)
+        async with self.sessions.writing:
+            self.sessions.check_may_write(session_id)
+            records = (await asyncio.to_thread(self.open_session, session_id)).records
             try:
                 stream = SessionStream(
                     session_id, records.journal, self.editor, self.clock, records.journal.last_seq
@@ -169,14 +168,23 @@ class SessionCatalog:
                 continue
         return found
 
+    def _search(
+        self, metas: Sequence[ConversationMeta], query: str, most: int
+    ) -> Sequence[ConversationMeta]:
+        """On a thread. Those whose title or text has the query; it ends when there are enough."""
+        wanted = query.casefold()
+        hits = (
+            meta
+            for meta in metas
+            if wanted in meta.title.casefold() or self.store.says(meta.id, query)
+        )
+        return tuple(islice(hits, most))
+
     def _examine(self, session_id: str) -> tuple[ConversationMeta, Conversation, Totals]:
         """On a thread."""
         stored = self.store.load(session_id)
         conversation = stored.tree()
-        totals = Totals()
-        for message in conversation.messages:
-            totals.add_message(message)
-        return stored.meta, conversation, totals
+        return stored.meta, conversation, Totals(conversation.messages)
 
     def _view(self, meta: ConversationMeta) -> SessionView:
         return view_of(meta, self.defaults, self.sessions.active_turn(meta.id))

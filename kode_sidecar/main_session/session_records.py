@@ -1,12 +1,14 @@
 """What a session is made of before its first turn: its files and how it was asked for."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from kode_sidecar.context.agents import AgentProfile
 from kode_sidecar.domain.agent_event import Event
+from kode_sidecar.domain.conversation import Conversation
 from kode_sidecar.domain.message import Blob, Message
+from kode_sidecar.main_session.event_history import EventHistory
 from kode_sidecar.protocol.session import Mode
 from kode_sidecar.records.conversation_meta import ConversationMeta
 
@@ -60,6 +62,15 @@ class SessionRecords:
 
 
 @dataclass(frozen=True)
+class OpenedSession:
+    """The files of a session of an earlier process, and what is in them."""
+
+    records: SessionRecords
+    conversation: Conversation
+    history: EventHistory
+
+
+@dataclass(frozen=True)
 class SessionDefaults:
     """What a session uses when nobody says otherwise; from the settings."""
 
@@ -71,7 +82,11 @@ class SessionDefaults:
 
 @dataclass(frozen=True)
 class NewSession:
-    """A session that exists and has not run yet. `defaults` are for what its head leaves open."""
+    """A session that exists and has not run in this process yet.
+
+    `defaults` are for what its head leaves open; `conversation` and `history` are what earlier
+    processes left.
+    """
 
     id: str
     title: str
@@ -80,3 +95,5 @@ class NewSession:
     model: str
     records: SessionRecords
     defaults: SessionDefaults
+    conversation: Conversation = field(default_factory=Conversation)
+    history: EventHistory = field(default_factory=EventHistory)

@@ -1,13 +1,15 @@
-"""The sessions of this process: created at once, run as soon as the agent is loaded."""
+"""The sessions of this process: created or opened at once, run as soon as the agent is loaded."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
-from kode_sidecar.context.agents import agent_profile
+from kode_sidecar.context.agents import AgentProfile, agent_profile
 from kode_sidecar.errors import KodeError
+from kode_sidecar.main_session.session_meta import mode_of, model_of
 from kode_sidecar.main_session.session_records import (
     NewSession,
+    OpenedSession,
     SessionDefaults,
     SessionRecords,
 )
@@ -21,12 +23,15 @@ if TYPE_CHECKING:  # loaded by a thread, after the process answers
 
 # (session id, agent, params) -> the new session's files, saved. Raises KodeError `Storage`.
 CreateRecords = Callable[[str, str, SessionNewParams], Awaitable[SessionRecords]]
+# Opens a session's files for writing; blocks. Raises KodeError.
+OpenSession = Callable[[str], OpenedSession]
 
 
 class SessionRegistry:
-    """Creates sessions and finds them again.
+    """Creates sessions, opens those of earlier processes, and finds them again.
 
     A session is on disk before the agent is loaded; what needs the agent waits in `get`.
+    `exists` says whether a session is kept that is not open here.
     """
 
     def __init__(
@@ -34,19 +39,30 @@ class SessionRegistry:
         defaults: SessionDefaults,
         new_session_id: Callable[[], str],
         create_records: CreateRecords,
+        open_session: OpenSession,
+        exists: Callable[[str], bool],
     ) -> None:
         self._defaults = defaults
         self._new_session_id = new_session_id
         self._create_records = create_records
+        self._open_session = open_session
+        self._exists = exists
         self._new: dict[str, NewSession] = {}
         self._sessions: dict[str, Session] = {}
+        self._opening: dict[str, asyncio.Task[None]] = {}
+        self._read_only: set[str] = set()
         self._run: Callable[[NewSession], Session] | None = None
+        self._repair: Callable[[OpenedSession], None] | None = None
         self._ready = asyncio.Event()
         self._order = asyncio.Lock()
+        self.writing = asyncio.Lock()
+        """Held while files of a session that is not open here are opened."""
 
-    def attach(self, run: "Callable[[NewSession], Session]") -> None:
-        """The agent is loaded: `run` makes a session that can run."""
-        self._run = run
+    def attach(
+        self, run: "Callable[[NewSession], Session]", repair: Callable[[OpenedSession], None]
+    ) -> None:
+        """The agent is loaded: `run` makes a session that can run, `repair` puts one in order."""
+        self._run, self._repair = run, repair
         self._ready.set()
 
     async def create(self, params: SessionNewParams) -> SessionNewResult:
@@ -68,11 +84,28 @@ class SessionRegistry:
         )
         return SessionNewResult(session_id=session_id, seq=records.journal.last_seq)
 
+    async def open(self, session_id: str) -> "Session":
+        """A session of this process, or one of an earlier one, in order and ready to run.
+
+        Raises KodeError `SessionNotFound`, `ReadOnly` when another process has it, `Storage`.
+        """
+        if not self._is_open(session_id):
+            opening = self._opening.get(session_id)
+            if opening is None:
+                opening = asyncio.create_task(self._open(session_id), name=f"open {session_id}")
+                self._opening[session_id] = opening
+                opening.add_done_callback(lambda _: self._opening.pop(session_id))
+            # Somebody else may wait for the same: it goes on when one of them gives up.
+            await asyncio.shield(opening)
+        return await self.get(session_id)
+
     async def get(self, session_id: str) -> "Session":
         """Waits for the agent, in order of arrival, and only then for anything (O10).
 
-        Raises KodeError `SessionNotFound`.
+        Raises KodeError `SessionNotFound`, `ReadOnly`.
         """
+        if session_id in self._opening:
+            await asyncio.wait([self._opening[session_id]])
         self._check(session_id)
         async with self._order:  # fair: nobody overtakes those who wait for the agent
             await self._ready.wait()
@@ -107,8 +140,30 @@ class SessionRegistry:
         for session in self._sessions.values():
             session.change_sets.files.look_on_disk(map(canonical_key, uris))
 
+    def mark_read_only(self, session_id: str) -> None:
+        """Who attached to it wants to read and no more."""
+        if not self._is_open(session_id):
+            self._read_only.add(session_id)
+
+    def check_may_write(self, session_id: str) -> None:
+        """Raises KodeError `ReadOnly` for a session that was attached to be read."""
+        if session_id in self._read_only:
+            raise KodeError(
+                "ReadOnly",
+                "This session is attached to be read. Attach to it with access `write`, or go on "
+                "in a copy of it: kode/session/fork.",
+            )
+
+    @property
+    def open_ids(self) -> tuple[str, ...]:
+        """The sessions that are open here."""
+        return (*self._new, *self._sessions)
+
     async def remove(self, session_id: str) -> None:
         """Forget a session: its turn is cancelled and over, its files are closed."""
+        self._read_only.discard(session_id)
+        if session_id in self._opening:
+            await asyncio.wait([self._opening[session_id]])
         new = self._new.pop(session_id, None)
         if new is not None:
             new.records.close()
@@ -127,17 +182,65 @@ class SessionRegistry:
                 return session.change_sets
         raise KodeError(
             "ChangeSetNotFound",
-            f"There is no change set {change_set_id!r}; use an id from changeSet.updated.",
+            f"There is no change set {change_set_id!r} in an open session; use an id from "
+            "changeSet.updated, and attach to its session first if an earlier process held it.",
         )
 
     async def close(self) -> None:
         """Cancel every turn and wait for them."""
         await asyncio.gather(*(session.close() for session in self._sessions.values()))
 
+    async def _open(self, session_id: str) -> None:
+        """Files first, on a thread: meanwhile the agent may be loaded."""
+        async with self.writing:
+            opened = await asyncio.to_thread(self._open_session, session_id)
+        try:
+            await self._ready.wait()
+            assert self._run is not None
+            assert self._repair is not None
+            await asyncio.to_thread(self._repair, opened)
+            await opened.records.save()
+            self._sessions[session_id] = self._run(self._as_it_was(session_id, opened))
+        except BaseException:
+            opened.records.close()
+            raise
+        self._read_only.discard(session_id)
+
+    def _as_it_was(self, session_id: str, opened: OpenedSession) -> NewSession:
+        meta, defaults = opened.records.messages.meta, self._defaults
+        return NewSession(
+            id=session_id,
+            title=meta.title,
+            agent=self._agent(meta.agent_type or opened.history.agent),
+            mode=mode_of(meta, defaults),
+            model=model_of(meta, defaults),
+            records=opened.records,
+            defaults=defaults,
+            conversation=opened.conversation,
+            history=opened.history,
+        )
+
+    def _agent(self, name: str) -> AgentProfile:
+        """The agent it was held with; the user's default where that one is gone."""
+        if name:
+            try:
+                return agent_profile(name, self._defaults.window_messages)
+            except KodeError:
+                pass
+        return agent_profile(self._defaults.agent, self._defaults.window_messages)
+
+    def _is_open(self, session_id: str) -> bool:
+        return session_id in self._new or session_id in self._sessions
+
     def _check(self, session_id: str) -> None:
-        if session_id not in self._new and session_id not in self._sessions:
-            raise KodeError(
-                "SessionNotFound",
-                f"There is no session {session_id!r} in this process; create one with "
-                "kode/session/new.",
+        if self._is_open(session_id):
+            return
+        self.check_may_write(session_id)
+        if self._exists(session_id):
+            text = (
+                f"The session {session_id!r} is kept but not open in this process; open it with "
+                "kode/session/attach, then send this again."
             )
+        else:
+            text = f"There is no session {session_id!r}; create one with kode/session/new."
+        raise KodeError("SessionNotFound", text)

@@ -61,15 +61,9 @@ class StoredMessages:
             messages = conversation.messages
         else:
             messages = conversation.path(params.leaf_id or conversation.head)
-        page: list[Message] = []
-        size = 0
-        for message in _after(messages, params.cursor):
-            short = shorten_message(message, params.session_id, self.max_inline_bytes)
-            size += len(msgspec.json.encode(short))
-            if len(page) == limit or (page and size > MAX_PAGE_BYTES):
-                return MessageListResult(messages=tuple(page), next_cursor=page[-1].id)
-            page.append(short)
-        return MessageListResult(messages=tuple(page))
+        rest = _after(messages, params.cursor)
+        page, cursor = message_page(rest, params.session_id, limit, self.max_inline_bytes)
+        return MessageListResult(messages=page, next_cursor=cursor)
 
     def _tree(self, params: TreeGetParams, limit: int) -> TreeGetResult:
         conversation = self.store.load(params.session_id).tree()
@@ -119,6 +113,21 @@ class StoredMessages:
             return text
         events = self.store.load_events(place.session_id)
         return text_at([one.block for one in events if isinstance(one, BlockCompleted)], place)
+
+
+def message_page(
+    messages: Sequence[Message], session_id: str, limit: int, max_inline_bytes: int
+) -> tuple[tuple[Message, ...], str | None]:
+    """As many as go on a page, and the cursor if there are more."""
+    page: list[Message] = []
+    size = 0
+    for message in messages:
+        short = shorten_message(message, session_id, max_inline_bytes)
+        size += len(msgspec.json.encode(short))
+        if len(page) == limit or (page and size > MAX_PAGE_BYTES):
+            return tuple(page), page[-1].id
+        page.append(short)
+    return tuple(page), None
 
 
 def window(params: BlobReadParams) -> tuple[int, int]:

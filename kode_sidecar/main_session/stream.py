@@ -11,6 +11,7 @@ import msgspec
 from kode_sidecar.domain.agent_event import BlockDelta, Event, ModelWaiting, Notice, ToolProgress
 from kode_sidecar.errors import KodeError
 from kode_sidecar.main_session.contracts import EditorPort
+from kode_sidecar.main_session.event_history import EventHistory
 
 if TYPE_CHECKING:  # the kernel is loaded after the process answers
     from kode_sidecar.kernel.contracts import Clock
@@ -34,11 +35,17 @@ class SessionStream:
     `hold` is in force nothing is published: a reply that acknowledges a save goes first.
     Holds nest.
     When the journal cannot be written, events go out without `seq`, after a notice that
-    says so, and `flow` raises until `recover` is called.
+    says so, and `flow` raises until `recover` is called. `history` knows what is not over yet.
     """
 
     def __init__(
-        self, session_id: str, log: EventLog, editor: EditorPort, clock: "Clock", seq: int
+        self,
+        session_id: str,
+        log: EventLog,
+        editor: EditorPort,
+        clock: "Clock",
+        seq: int,
+        history: EventHistory | None = None,
     ) -> None:
         self._session_id = session_id
         self._log = log
@@ -49,24 +56,33 @@ class SessionStream:
         self._released = asyncio.Event()
         self._released.set()
         self._failure: KodeError | None = None
+        self._unstored: list[Event] = []
         self.seq = seq
+        self.history = history or EventHistory()
         self._cancelling = False
 
     def __call__(self, event: Event | BlockDelta) -> int:
         """Store and publish; the event's `seq`, 0 for what is not stored."""
-        if isinstance(event, BlockDelta | ToolProgress | ModelWaiting):
+        if isinstance(event, BlockDelta):
+            self.history.grow(event)
             self._send(event)
             return 0
-        stamped = msgspec.structs.replace(event, seq=self.seq + 1, ts=self._clock.timestamp())
+        if isinstance(event, ToolProgress | ModelWaiting):
+            self._send(event)
+            return 0
+        stamped = self._stamped(event)
         if self._failure is None:
             try:
                 self._log.append(stamped)
             except KodeError as error:
                 self.not_saved(error)
         if self._failure is not None:
+            self._unstored.append(event)
+            self.history.feed(event)
             self._send(event)
             return 0
         self.seq += 1
+        self.history.feed(stamped)
         self._send(stamped)
         return self.seq
 
@@ -126,17 +142,39 @@ class SessionStream:
 
     async def published(self) -> None:
         """Wait until nothing is held: what was emitted before this is on its way out."""
-        await self._released.wait()
+        while self._holds:
+            await self._released.wait()
+
+    def forget_held(self) -> None:
+        """End one hold; nobody needs to be told what was held, whoever asks will see it."""
+        self._held.clear()
+        self.release()
 
     def recover(self) -> None:
-        """A new turn may try the journal again."""
-        self._failure = None
+        """Try the journal again; what it lacks is stored first, and told again with its number.
+
+        Raises KodeError `Storage` when that fails again.
+        """
         self._cancelling = False
+        while self._unstored:
+            stamped = self._stamped(self._unstored[0])
+            try:
+                self._log.append(stamped)
+            except KodeError as error:
+                self._failure = error
+                raise
+            del self._unstored[0]
+            self.seq += 1
+            self._send(stamped)
+        self._failure = None
 
     def not_saved(self, error: KodeError) -> None:
         """Tell the user, and let `flow` stop whatever still runs."""
         self._failure = error
         self._send(Notice(code="NotSaved", level="error", message=error.message))
+
+    def _stamped(self, event: Event) -> Event:
+        return msgspec.structs.replace(event, seq=self.seq + 1, ts=self._clock.timestamp())
 
     def _send(self, event: Event | BlockDelta) -> None:
         if not self._holds:

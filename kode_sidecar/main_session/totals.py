@@ -1,15 +1,19 @@
 """What a turn or a session has used so far."""
 
+from collections.abc import Iterable
+
 from kode_sidecar.domain.message import Cost, Message, Usage
 
 
 class Totals:
     """Tokens and cost. Amounts in two currencies have no sum: `cost` is then None."""
 
-    def __init__(self) -> None:
+    def __init__(self, messages: Iterable[Message] = ()) -> None:
         self.usage = Usage()
         self.cost_usd: float | None = None
         self._amounts: dict[str, float] = {}
+        for message in messages:
+            self.add_message(message)
 
     @property
     def costs(self) -> tuple[Cost, ...]:

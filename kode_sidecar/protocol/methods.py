@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from kode_sidecar.protocol import (
+    attach,
     blob,
     change_set,
     context,
@@ -72,35 +73,64 @@ METHODS: tuple[Method, ...] = (
         "Change title, mode, model or meta; saved before the answer, told by `session.updated`.",
         session_records.SessionUpdateParams,
         session.Empty,
-        ("SessionNotFound", "Storage"),
+        ("SessionNotFound", "ReadOnly", "Storage"),
     ),
     Method(
         "kode/session/delete",
         "Remove a session and all it left on disk. A turn that runs in it is cancelled first.",
         session_records.SessionRef,
         session.Empty,
-        ("SessionNotFound", "Storage"),
+        ("SessionNotFound", "ReadOnly", "Storage"),
+    ),
+    Method(
+        "kode/session/attach",
+        "Open a session of an earlier process, or see again all of one that is open: a replay or a"
+        " snapshot, then the stream.",
+        attach.SessionAttachParams,
+        attach.SessionAttachResult,
+        ("SessionNotFound", "ReadOnly", "ReplayGap", "Storage"),
+    ),
+    Method(
+        "kode/session/detach",
+        "Leave a session to other processes. A turn that runs in it is cancelled first.",
+        session_records.SessionRef,
+        session.Empty,
+        ("SessionNotFound",),
+    ),
+    Method(
+        "kode/session/fork",
+        "A new session whose history is the path to a message of this one; saved.",
+        attach.SessionForkParams,
+        attach.SessionForkResult,
+        ("SessionNotFound", "MessageNotFound", "Storage"),
+    ),
+    Method(
+        "kode/session/export",
+        "A session as one text.",
+        attach.SessionExportParams,
+        attach.SessionExportResult,
+        ("SessionNotFound", "CapabilityMissing", "TooLarge", "Storage"),
     ),
     Method(
         "kode/turn/start",
         "Send a prompt. Answers at acceptance; the turn then streams.",
         turn.TurnStartParams,
         turn.TurnStartResult,
-        ("SessionNotFound", "MessageNotFound", "TurnActive", "AuthRequired", "Storage"),
+        ("SessionNotFound", "ReadOnly", "MessageNotFound", "TurnActive", "AuthRequired", "Storage"),
     ),
     Method(
         "kode/turn/cancel",
         "Stop the running turn. Cancelling an idle session answers `cancelled: false`.",
         turn.TurnCancelParams,
         turn.TurnCancelResult,
-        ("SessionNotFound",),
+        ("SessionNotFound", "ReadOnly"),
     ),
     Method(
         "kode/turn/steer",
         "Tell the running turn something; it is saved, and the model gets it before its next step.",
         turn.TurnSteerParams,
         session.Empty,
-        ("SessionNotFound", "NoActiveTurn", "TurnMismatch", "Storage"),
+        ("SessionNotFound", "ReadOnly", "NoActiveTurn", "TurnMismatch", "Storage"),
     ),
     Method(
         "kode/message/list",

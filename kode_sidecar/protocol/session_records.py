@@ -28,7 +28,8 @@ class SessionView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
 class SessionListParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """By default the sessions whose `meta.roots` name one of the folders that are open now.
 
-    `all` gives those of other folders too; `query` is looked for in titles, whatever the case.
+    `all` gives those of other folders too; `query` is looked for in titles, prompts and answers,
+    whatever the case.
     `limit` is at most 500; `cursor` is the `next_cursor` of the page before.
     """
 

@@ -12,6 +12,7 @@ from kode_sidecar.records.json_text import encode_json
 from kode_sidecar.records.jsonl import DiskCounter, JsonlFile
 from kode_sidecar.records.message_record import encode_message
 from kode_sidecar.records.saver import Saver
+from kode_sidecar.records.session_lock import SessionLock
 from kode_sidecar.records.storage_error import not_saved
 from kode_sidecar.records.whole_file import replace_file, sync_folder
 
@@ -24,7 +25,7 @@ class ConversationFiles:
 
     A `new` conversation's meta and folder become durable with the first `sync`, and so does what
     `write_meta` wrote; otherwise `meta.json` is replaced without fsync, for `updated_at` can be
-    had from the messages.
+    had from the messages. `lock` is released with the files.
     """
 
     def __init__(
@@ -33,9 +34,11 @@ class ConversationFiles:
         meta: ConversationMeta,
         saver: Saver,
         counter: DiskCounter,
+        lock: SessionLock,
         *,
         new: bool = False,
     ) -> None:
+        self._lock = lock
         self._path = folder / META_FILE
         self._meta = meta
         self._saver = saver
@@ -94,6 +97,7 @@ class ConversationFiles:
     def close(self) -> None:
         """Release the files; harmless when repeated."""
         self._messages.close()
+        self._lock.release()
 
     def _sync_meta(self) -> None:
         # Taken down before the write: the loop may ask for another one meanwhile.

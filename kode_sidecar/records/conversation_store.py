@@ -1,7 +1,9 @@
 """Where conversations are kept (A7)."""
 
+import os
 import re
 import shutil
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -10,19 +12,21 @@ from typing import Protocol
 
 import msgspec
 
-from kode_sidecar.domain.agent_event import Event
 from kode_sidecar.domain.conversation import Conversation
 from kode_sidecar.domain.message import Message
 from kode_sidecar.errors import KodeError
 from kode_sidecar.records.artifacts import read_artifact
 from kode_sidecar.records.conversation_files import JOURNAL_FILE, MESSAGES_FILE, ConversationFiles
 from kode_sidecar.records.conversation_meta import META_FILE, ConversationMeta, HeadMark, read_meta
-from kode_sidecar.records.journal import read_events
+from kode_sidecar.records.journal import StoredEvent, read_events
 from kode_sidecar.records.jsonl import DiskCounter, LineProblem, read_records
 from kode_sidecar.records.message_record import decode_message
+from kode_sidecar.records.quarantine import open_lines
 from kode_sidecar.records.saver import Saver, Syncable
+from kode_sidecar.records.session_lock import SessionLock
 from kode_sidecar.records.spending import Spent, read_spending
 from kode_sidecar.records.storage_error import not_read, not_saved
+from kode_sidecar.records.text_search import says
 from kode_sidecar.records.whole_file import sync_folder
 
 _GRAVE = ".deleted-"
@@ -46,6 +50,14 @@ class StoredConversation:
             with suppress(KodeError):  # the line of that message was damaged
                 conversation.set_head(mark.id)
         return conversation
+
+
+@dataclass(frozen=True)
+class OpenConversation:
+    """A conversation open for writing, and what was in it."""
+
+    writer: "ConversationWriter"
+    stored: StoredConversation
 
 
 class ConversationWriter(Syncable, Protocol):
@@ -94,8 +106,12 @@ class ConversationStore(Protocol):
         """Make an empty conversation and open it. It is saved with the writer's first `sync`."""
         ...
 
-    def open(self, conversation_id: str) -> ConversationWriter:
-        """Open a conversation for writing. Raises KodeError `SessionNotFound`."""
+    def open(self, conversation_id: str) -> OpenConversation:
+        """Open a conversation for writing, as the only one who does; blocks while it reads.
+
+        Its lock is held until the writer is closed. Damaged records are quarantined.
+        Raises KodeError `SessionNotFound`, `ReadOnly` when another process writes to it.
+        """
         ...
 
     def load(self, conversation_id: str) -> StoredConversation:
@@ -112,7 +128,7 @@ class ConversationStore(Protocol):
         """
         ...
 
-    def load_events(self, conversation_id: str) -> Sequence[Event]:
+    def load_events(self, conversation_id: str) -> Sequence[StoredEvent]:
         """The readable events of its journal; blocks while it reads.
 
         Raises KodeError `SessionNotFound`.
@@ -135,10 +151,14 @@ class ConversationStore(Protocol):
         """
         ...
 
-    def delete(self, conversation_id: str) -> None:
-        """Remove a conversation and its artifacts; it must not be open. Blocks.
+    def says(self, conversation_id: str, query: str) -> bool:
+        """Whether a prompt or an answer has the text, whatever the case; blocks while it reads."""
+        ...
 
-        Raises KodeError `SessionNotFound`.
+    def delete(self, conversation_id: str) -> None:
+        """Remove a conversation and its artifacts; it must not be open here. Blocks.
+
+        Raises KodeError `SessionNotFound`, `ReadOnly` when another process has it open.
         """
         ...
 
@@ -158,6 +178,7 @@ class FileConversationStore:
         self, storage_root: Path, saver: Saver, counter: DiskCounter | None = None
     ) -> None:
         self._root = storage_root / "conversations"
+        self._root_name = str(self._root)
         self._saver = saver
         self._counter = counter or DiskCounter()
 
@@ -169,31 +190,38 @@ class FileConversationStore:
         except OSError as error:
             raise not_saved("the session's folder", error) from None
         try:
-            return ConversationFiles(folder, meta, self._saver, self._counter, new=True)
+            lock = SessionLock(folder)
+            try:
+                return ConversationFiles(folder, meta, self._saver, self._counter, lock, new=True)
+            except KodeError:
+                lock.release()
+                raise
         except KodeError:
             shutil.rmtree(folder, ignore_errors=True)
             raise
 
-    def open(self, conversation_id: str) -> ConversationFiles:
+    def open(self, conversation_id: str) -> OpenConversation:
         """As `ConversationStore.open` says."""
-        meta = self.load(conversation_id).meta
-        return ConversationFiles(self._path(conversation_id), meta, self._saver, self._counter)
+        lock = SessionLock(self._folder(conversation_id))
+        try:
+            # Once more: it may have been deleted while nobody had the lock.
+            folder = self._folder(conversation_id)
+            lines = open_lines(folder / MESSAGES_FILE, decode_message, self._counter)
+            written = read_meta(folder)
+            stored = _stored(conversation_id, written, lines.records, lines.problems)
+            writer = ConversationFiles(folder, stored.meta, self._saver, self._counter, lock)
+        except BaseException:
+            lock.release()
+            raise
+        if written != stored.meta:
+            writer.write_meta(stored.meta)
+        return OpenConversation(writer, stored)
 
     def load(self, conversation_id: str) -> StoredConversation:
         """As `ConversationStore.load` says; times missing in the meta come from the messages."""
-        if not self.exists(conversation_id):
-            raise _not_found(conversation_id)
-        folder = self._path(conversation_id)
+        folder = self._folder(conversation_id)
         messages, problems = read_records(folder / MESSAGES_FILE, decode_message)
-        meta = read_meta(folder) or ConversationMeta(id=conversation_id)
-        times = [message.created_at for message in messages] or [""]
-        meta = msgspec.structs.replace(
-            meta,
-            id=conversation_id,
-            created_at=meta.created_at or times[0],
-            updated_at=max(meta.updated_at, times[-1]),
-        )
-        return StoredConversation(meta, messages, problems)
+        return _stored(conversation_id, read_meta(folder), messages, problems)
 
     def spending(self, conversation_id: str) -> Sequence[Spent]:
         """As `ConversationStore.spending` says."""
@@ -201,7 +229,7 @@ class FileConversationStore:
             raise _not_found(conversation_id)
         return read_spending(self._path(conversation_id) / MESSAGES_FILE)
 
-    def load_events(self, conversation_id: str) -> Sequence[Event]:
+    def load_events(self, conversation_id: str) -> Sequence[StoredEvent]:
         """As `ConversationStore.load_events` says."""
         return read_events(self._path(conversation_id) / JOURNAL_FILE)[0]
 
@@ -213,24 +241,29 @@ class FileConversationStore:
 
     def head(self, conversation_id: str) -> ConversationMeta:
         """As `ConversationStore.head` says."""
-        if not self.exists(conversation_id):
+        if not _ID.fullmatch(conversation_id):
             raise _not_found(conversation_id)
-        meta = read_meta(self._path(conversation_id))
+        meta = read_meta(f"{self._root_name}{os.sep}{conversation_id}")
         if meta is None or not meta.updated_at:
             return self.load(conversation_id).meta
+        if meta.id == conversation_id:
+            return meta
         return msgspec.structs.replace(meta, id=conversation_id)
+
+    def says(self, conversation_id: str, query: str) -> bool:
+        """As `ConversationStore.says` says."""
+        return says(self._path(conversation_id) / MESSAGES_FILE, query)
 
     def delete(self, conversation_id: str) -> None:
         """As `ConversationStore.delete` says; it is gone at once, whole or not at all."""
-        if not self.exists(conversation_id):
-            raise _not_found(conversation_id)
-        grave = self._root / f"{_GRAVE}{conversation_id}"
+        folder = self._folder(conversation_id)
+        lock = SessionLock(folder)
         try:
-            shutil.rmtree(grave, ignore_errors=True)
-            self._path(conversation_id).rename(grave)
-            sync_folder(self._root, self._counter)
-        except OSError as error:
-            raise not_saved("the deletion of the session", error) from None
+            if sys.platform == "win32":
+                lock.release()  # no folder is moved there while a file in it is open
+            self._bury(conversation_id, folder)
+        finally:
+            lock.release()
         # What another program holds open is left for the next deletion.
         for left in self._root.glob(f"{_GRAVE}*"):
             shutil.rmtree(left, ignore_errors=True)
@@ -238,25 +271,68 @@ class FileConversationStore:
     def list_ids(self) -> list[str]:
         """As `ConversationStore.list_ids` says."""
         try:
-            names = [entry.name for entry in self._root.iterdir()]
+            names = os.listdir(self._root)
         except FileNotFoundError:
             return []
         except OSError as error:
             raise not_read("conversations", error) from None
-        return sorted(name for name in names if self.exists(name))
+        return sorted(filter(self.exists, names))
 
     def exists(self, conversation_id: str) -> bool:
-        """As `ConversationStore.exists` says."""
+        """As `ConversationStore.exists` says.
+
+        A folder without a head in which nothing was said is what a crash left of a session that
+        nobody was told of.
+        """
         if not _ID.fullmatch(conversation_id):
             return False
-        folder = self._root / conversation_id
-        return any((folder / name).is_file() for name in (META_FILE, MESSAGES_FILE))
+        folder = f"{self._root_name}{os.sep}{conversation_id}{os.sep}"  # there may be thousands
+        return os.path.isfile(folder + META_FILE) or _size(folder + MESSAGES_FILE) > 0
+
+    def _bury(self, conversation_id: str, folder: Path) -> None:
+        grave = self._root / f"{_GRAVE}{conversation_id}"
+        try:
+            shutil.rmtree(grave, ignore_errors=True)
+            folder.rename(grave)
+            sync_folder(self._root, self._counter)
+        except OSError as error:
+            raise not_saved("the deletion of the session", error) from None
+
+    def _folder(self, conversation_id: str) -> Path:
+        """The folder of a conversation that is there. Raises KodeError `SessionNotFound`."""
+        if not self.exists(conversation_id):
+            raise _not_found(conversation_id)
+        return self._path(conversation_id)
 
     def _path(self, conversation_id: str) -> Path:
         """The only way from an id to a path. Raises KodeError `SessionNotFound`."""
         if not _ID.fullmatch(conversation_id):
             raise _not_found(conversation_id)
         return self._root / conversation_id
+
+
+def _stored(
+    conversation_id: str,
+    meta: ConversationMeta | None,
+    messages: Sequence[Message],
+    problems: Sequence[LineProblem],
+) -> StoredConversation:
+    times = [message.created_at for message in messages] or [""]
+    meta = meta or ConversationMeta(id=conversation_id)
+    meta = msgspec.structs.replace(
+        meta,
+        id=conversation_id,
+        created_at=meta.created_at or times[0],
+        updated_at=max(meta.updated_at, times[-1]),
+    )
+    return StoredConversation(meta, messages, problems)
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
 
 
 def _not_found(conversation_id: str) -> KodeError:

@@ -1,35 +1,54 @@
 """`journal.jsonl`: the durable events of one session, exactly as the editor was told."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
 from kode_sidecar.domain.agent_event import Event
+from kode_sidecar.records.checksum import check, seal
 from kode_sidecar.records.json_text import encode_json
 from kode_sidecar.records.jsonl import DiskCounter, JsonlFile, LineProblem, read_records
+from kode_sidecar.records.quarantine import open_lines
 
 
-class _Numbered(Struct):
-    """All that opening a journal needs of an event; unknown types have a number too."""
+class UnknownEvent(Struct, frozen=True):
+    """An event of a newer version: all that is known of it is its number."""
 
-    seq: int = 0
+    seq: int
+
+
+StoredEvent = Event | UnknownEvent
+
+_event = msgspec.json.Decoder(Event)
+_unknown = msgspec.json.Decoder(UnknownEvent)
 
 
 class Journal:
-    """One session's event log, open for appending. Raises KodeError `Storage`."""
+    """One session's event log, open for appending. Raises KodeError `Storage`.
+
+    Damaged lines are quarantined when it is opened.
+    """
 
     def __init__(self, path: Path, counter: DiskCounter | None = None) -> None:
         self._path = path
-        numbered, self.problems = read_records(path, msgspec.json.Decoder(_Numbered).decode)
-        self._last_seq = max((event.seq for event in numbered), default=0)
+        lines = open_lines(path, _decode, counter)
+        self.problems = lines.problems
+        self._events: Sequence[StoredEvent] = _in_order(lines.records)
+        self._last_seq = self._events[-1].seq if self._events else 0
         self._file = JsonlFile(path, counter)
 
     @property
     def last_seq(self) -> int:
         """Number of the newest event, counted over all processes; 0 while there is none."""
         return self._last_seq
+
+    def take_events(self) -> Sequence[StoredEvent]:
+        """What was there when it was opened, in order; once, for it may be large."""
+        events, self._events = self._events, ()
+        return events
 
     def append(self, event: Event) -> None:
         """Write a stamped event; on disk when this returns.
@@ -38,10 +57,10 @@ class Journal:
         """
         if event.seq != self._last_seq + 1:
             raise ValueError(f"event {event.seq} does not follow {self._last_seq}")
-        self._file.append(encode_json(event))
+        self._file.append(seal(encode_json(event)))
         self._last_seq = event.seq
 
-    def read(self) -> tuple[Sequence[Event], Sequence[LineProblem]]:
+    def read(self) -> tuple[Sequence[StoredEvent], Sequence[LineProblem]]:
         """All events in order, and the lines that hold none."""
         return read_events(self._path)
 
@@ -54,9 +73,27 @@ class Journal:
         self._file.close()
 
 
-def read_events(path: Path) -> tuple[Sequence[Event], Sequence[LineProblem]]:
+def read_events(path: Path) -> tuple[Sequence[StoredEvent], Sequence[LineProblem]]:
     """All events of a journal in order, and the lines that hold none.
 
     Raises KodeError `Storage`.
     """
-    return read_records(path, msgspec.json.Decoder(Event).decode)
+    events, problems = read_records(path, _decode)
+    return _in_order(events), problems
+
+
+def _decode(line: bytes) -> StoredEvent:
+    line = check(line)
+    try:
+        return _event.decode(line)
+    except msgspec.ValidationError:
+        return _unknown.decode(line)
+
+
+def _in_order(events: Iterable[StoredEvent]) -> Sequence[StoredEvent]:
+    """By number; of two with one number the later, which is the one that was acknowledged."""
+    numbered = {event.seq: event for event in events}
+    in_order = list(numbered.values())
+    if any(one.seq > other.seq for one, other in pairwise(in_order)):
+        in_order.sort(key=lambda event: event.seq)
+    return in_order

@@ -6,9 +6,10 @@ from typing import Any, cast
 import msgspec
 
 from kode_sidecar.errors import KodeError
+from kode_sidecar.records.checksum import DamagedRecord
 
 # What decoding a damaged line can raise.
-DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, DamagedRecord)
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _encoder = msgspec.json.Encoder()

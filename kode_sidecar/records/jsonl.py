@@ -6,8 +6,9 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Generic, TypeVar
 
+from kode_sidecar.records.checksum import salvage
 from kode_sidecar.records.json_text import DECODE_ERRORS
 from kode_sidecar.records.storage_error import not_read, not_saved
 
@@ -105,31 +106,63 @@ class JsonlFile:
             self._torn = True
 
 
+@dataclass(frozen=True)
+class Lines(Generic[T]):
+    """What a file holds: its records in order, each as it stands there, and what is none.
+
+    `whole` is everything worth keeping, a record a line; `damaged` what lies between.
+    """
+
+    records: list[T]
+    problems: list[LineProblem]
+    whole: list[bytes]
+    damaged: list[bytes]
+
+
 def read_records(path: Path, decode: Callable[[bytes], T]) -> tuple[list[T], list[LineProblem]]:
-    """Every record of the file in order, and the lines that hold none.
+    """Every record of the file in order, and the lines that hold none; see `read_lines`."""
+    lines = read_lines(path, decode)
+    return lines.records, lines.problems
+
+
+def read_lines(path: Path, decode: Callable[[bytes], T]) -> Lines[T]:
+    """Every record of the file, and every line that is none.
 
     `decode` may raise what `json_text.DECODE_ERRORS` lists. A last line without its newline
-    counts when it decodes: a torn record never does. A missing file has no records.
+    counts when it decodes: a torn record never does. In a damaged line whole records are found by
+    their checksums. A missing file has no records.
     Raises KodeError `Storage` when the file cannot be read.
     """
+    found: Lines[T] = Lines([], [], [], [])
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        return [], []
+        return found
     except OSError as error:
         raise not_read(path.name, error) from None
-    records: list[T] = []
-    problems: list[LineProblem] = []
     for number, line in enumerate(data.removeprefix(_BOM).split(b"\n"), start=1):
         # A crash can leave a run of zero bytes where the file system had not written yet.
         line = line.strip(b" \t\r\0")
         if not line:
             continue
         try:
-            records.append(decode(line))
+            found.records.append(decode(line))
+            found.whole.append(line)
         except DECODE_ERRORS as error:
-            problems.append(LineProblem(number, str(error)))
-    return records, problems
+            found.problems.append(LineProblem(number, str(error)))
+            _salvage(line, decode, found)
+    return found
+
+
+def _salvage(line: bytes, decode: Callable[[bytes], T], found: Lines[T]) -> None:
+    whole, rest = salvage(line)
+    for record in whole:
+        try:
+            found.records.append(decode(record))
+            found.whole.append(record)
+        except DECODE_ERRORS:
+            rest.append(record)
+    found.damaged.extend(rest)
 
 
 def _has_torn_tail(fd: int) -> bool:

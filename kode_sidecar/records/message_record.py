@@ -20,6 +20,7 @@ from kode_sidecar.domain.message import (
     ToolUseBlock,
     Usage,
 )
+from kode_sidecar.records.checksum import check, seal
 from kode_sidecar.records.json_text import encode_json
 
 _Names = Mapping[str, str]
@@ -55,7 +56,10 @@ _ALWAYS: _Record = {
 
 
 def encode_message(message: Message) -> bytes:
-    """One record, without its newline. Raises KodeError `Storage` for absurd nesting."""
+    """One record with its checksum, without its newline.
+
+    Raises KodeError `Storage` for absurd nesting.
+    """
     record = _rename(cast(_Record, msgspec.to_builtins(message)), _MESSAGE)
     record = {
         "id": record.pop("id"),
@@ -67,7 +71,7 @@ def encode_message(message: Message) -> bytes:
     record["content"] = [_block_record(block) for block in record["content"]]
     if "usage" in record:
         record["usage"] = _rename(record["usage"], _USAGE)
-    return encode_json(record)
+    return seal(encode_json(record))
 
 
 def decode_message(line: bytes) -> Message:
@@ -75,7 +79,7 @@ def decode_message(line: bytes) -> Message:
 
     Raises one of `json_text.DECODE_ERRORS`.
     """
-    record = _rename(msgspec.json.decode(line, type=_Record), _MESSAGE_BACK)
+    record = _rename(msgspec.json.decode(check(line), type=_Record), _MESSAGE_BACK)
     # Absent and null mean the same to the people who wrote these files before us.
     record = {key: value for key, value in record.items() if value is not None}
     record["content"] = _content(record.get("content", []))

@@ -3,7 +3,21 @@
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
-from kode_sidecar.main_session import SessionCatalog, SessionRegistry, StoredMessages, UsageReport
+from kode_sidecar.main_session import (
+    SessionAttachments,
+    SessionCatalog,
+    SessionCopies,
+    SessionRegistry,
+    StoredMessages,
+    UsageReport,
+)
+from kode_sidecar.protocol.attach import (
+    SessionAttachParams,
+    SessionExportParams,
+    SessionExportResult,
+    SessionForkParams,
+    SessionForkResult,
+)
 from kode_sidecar.protocol.blob import BlobReadParams, BlobReadResult
 from kode_sidecar.protocol.change_set import (
     ChangeSetListParams,
@@ -87,6 +101,8 @@ class Handlers:
         sessions: SessionRegistry,
         catalog: SessionCatalog,
         messages: StoredMessages,
+        attachments: SessionAttachments,
+        copies: SessionCopies,
         usage: UsageReport,
         documents: Documents,
         services: Services,
@@ -94,6 +110,8 @@ class Handlers:
         self._sessions = sessions
         self._catalog = catalog
         self._messages = messages
+        self._attachments = attachments
+        self._copies = copies
         self._usage = usage
         self._documents = documents
         self._services = services
@@ -106,6 +124,10 @@ class Handlers:
             "kode/session/get": self._session_get,
             "kode/session/update": self._session_update,
             "kode/session/delete": self._session_delete,
+            "kode/session/attach": self._session_attach,
+            "kode/session/detach": self._session_detach,
+            "kode/session/fork": self._session_fork,
+            "kode/session/export": self._session_export,
             "kode/turn/start": self._turn_start,
             "kode/turn/cancel": self._turn_cancel,
             "kode/turn/steer": self._turn_steer,
@@ -155,6 +177,20 @@ class Handlers:
     async def _session_delete(self, params: SessionRef) -> Empty:
         await self._catalog.delete(params.session_id)
         return Empty()
+
+    async def _session_attach(self, params: SessionAttachParams) -> Reply:
+        result, release = await self._attachments.attach(params)
+        return Reply(result, after=release)
+
+    async def _session_detach(self, params: SessionRef) -> Empty:
+        await self._attachments.detach(params.session_id)
+        return Empty()
+
+    async def _session_fork(self, params: SessionForkParams) -> SessionForkResult:
+        return await self._copies.fork(params)
+
+    async def _session_export(self, params: SessionExportParams) -> SessionExportResult:
+        return await self._copies.export(params)
 
     async def _turn_start(self, params: TurnStartParams) -> Reply:
         session = await self._sessions.get(params.session_id)

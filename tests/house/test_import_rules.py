@@ -10,7 +10,7 @@ ROWS = (
     ("__main__",),
     ("cli",),
     ("demo", "chat"),
-    ("app",),
+    ("app", "ide_chat"),
     ("agent",),
     ("doctor",),
     ("provider_setup",),
@@ -32,7 +32,7 @@ SEES_ONLY = {
 }
 # Who may see these at all; everybody above where nothing is said.
 SEEN_ONLY_BY = {
-    "settings": {"agent", "app", "cli", "doctor", "provider_setup"},
+    "settings": {"agent", "app", "cli", "doctor", "ide_chat", "provider_setup"},
     "client": {"demo", "chat"},
     "front_door": {"__main__", "app", "server"},
 }
@@ -77,6 +77,7 @@ IO = {"asyncio", "os", "pathlib", "secrets", "shutil", "signal", "socket", "ssl"
 CLOCK_AND_CHANCE = {"random", "subprocess", "threading", "time", "uuid"}
 # Imports inside functions: importer, imported, and why.
 LATE_IMPORTS = {
+    ("__init__", "kode_sidecar.ide_chat"): "serving imports the package and needs none of it",
     ("__main__", "kode_sidecar.cli"): "serving needs no command line",
     ("__main__", "kode_sidecar.front_door"): "commands need no front door",
     ("__main__", "kode_sidecar.app"): "only after `initialize` is answered",

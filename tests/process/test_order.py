@@ -1,7 +1,6 @@
 """Every ordering rule of the stream (protocol, section 4), over the real process."""
 
 import asyncio
-import json
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -105,16 +104,15 @@ async def test_everything_of_a_turn_precedes_its_one_end(project: Path) -> None:
 async def test_an_event_is_on_disk_before_it_is_on_the_wire(project: Path) -> None:  # O3
     async with sidecar(FULL_TURN, roots=[project]) as world:
         session = await world.session()
-        journal = world.folder(session) / "journal.jsonl"
         late: list[dict[str, Any]] = []
 
         def compare(method: str, params: Any) -> None:
             if method == "kode/event":
-                stored = journal.read_bytes().split(b"\n")
+                stored = world.journal(session)
                 late.extend(
                     event
                     for event in params["events"]
-                    if "seq" in event and json.loads(stored[event["seq"] - 1]) != event
+                    if "seq" in event and stored[event["seq"] - 1 : event["seq"]] != [event]
                 )
 
         world.client.subscribe(compare)

@@ -77,7 +77,7 @@ async def test_a_conversation_comes_back_as_it_was_said(  # A6 A7
         "meta": {"projectRoot": "/p", "roots": ["/p"]},
     }
     names = {entry.name for entry in folder.iterdir()}
-    assert names == {"meta.json", "messages.jsonl", "journal.jsonl"}
+    assert names == {"meta.json", "messages.jsonl", "journal.jsonl", "lock"}
 
 
 async def test_a_new_session_is_saved_and_a_prompt_costs_two_fsyncs(
@@ -127,12 +127,14 @@ async def test_truncation_at_every_byte_loads_the_rest(  # A6 W6
         expected = messages[: sum(cut >= end for end in ends)]
         assert store.load("c-1").messages == expected
     path.write_bytes(whole[: whole.index(b"\n") + 20])
-    writer = store.open("c-1")
+    writer = store.open("c-1").writer
     writer.append(message(5))
     writer.close()
     loaded = store.load("c-1")
     assert loaded.messages == [message(0, "one\u2028"), message(5)]
-    assert [problem.line for problem in loaded.problems] == [2]
+    assert loaded.problems == []
+    torn = whole[whole.index(b"\n") + 1 :][:19] + b"\n"
+    assert path.with_name("messages.jsonl.bad").read_bytes() == torn
 
 
 async def test_a_lost_or_broken_meta_is_rebuilt(
@@ -176,10 +178,15 @@ def test_ids_from_outside_never_reach_the_disk(
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["outside"]
 
 
-def test_the_list_holds_conversations_only(tmp_path: Path, store: FileConversationStore) -> None:
+async def test_the_list_holds_conversations_only(
+    tmp_path: Path, store: FileConversationStore, saver: Saver
+) -> None:
     assert store.list_ids() == []
     for name in ("b", "a"):
-        store.create(ConversationMeta(id=name)).close()
+        writer = store.create(ConversationMeta(id=name))
+        await saver.save(writer)
+        writer.close()
+    store.create(ConversationMeta(id="never-saved")).close()
     (tmp_path / "conversations" / "empty").mkdir()
     (tmp_path / "conversations" / "Other Folder").mkdir()
     (tmp_path / "conversations" / "file").touch()

@@ -43,7 +43,9 @@ def test_our_names_are_snake_case_and_theirs_are_kept() -> None:  # A7
         response_id="r",
         is_api_error_message=True,
     )
-    assert json.loads(encode_message(message)) == {
+    record = json.loads(encode_message(message))
+    assert len(record.pop("crc")) == 8
+    assert record == {
         "id": "m",
         "conversation_id": "s",
         "role": "assistant",

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import signal
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -60,6 +61,11 @@ class World:
             "kode/changeSet/decide", {"changeSetId": change_set.id, **wanted}, HANG_SECONDS
         )
 
+    async def kill(self) -> None:
+        """The process dies as it stands."""
+        os.kill(self.client.process.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
+        await self.client.process.wait(HANG_SECONDS)
+
     def folder(self, session: SessionFold) -> Path:
         """Where the session's records are."""
         return self.home / "conversations" / session.session_id
@@ -70,7 +76,8 @@ class World:
 
     def journal(self, session: SessionFold) -> list[dict[str, Any]]:
         """The records of `journal.jsonl`."""
-        return read_jsonl(self.folder(session) / "journal.jsonl")
+        events = read_jsonl(self.folder(session) / "journal.jsonl")
+        return [{k: v for k, v in event.items() if k != "crc"} for event in events]
 
     def asked(self, index: int = -1) -> dict[str, Any]:
         """The body of a request the model got."""

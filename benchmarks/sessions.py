@@ -1,0 +1,147 @@
+"""Sessions that are kept: opening a large one, listing many."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from benchmarks import usage
+from benchmarks.figures import Figure, Samples, medians
+from benchmarks.programs import SIDECAR, Arena, Sidecar
+from kode_sidecar.domain.agent_event import (
+    BlockCompleted,
+    BlockStarted,
+    Event,
+    MessageAdded,
+    MessageCompleted,
+    TurnCompleted,
+    TurnStarted,
+)
+from kode_sidecar.domain.message import Message, TextBlock
+from kode_sidecar.records.checksum import seal
+from kode_sidecar.records.json_text import encode_json
+from kode_sidecar.records.message_record import encode_message
+
+_MESSAGES = 10_000
+_MESSAGE_BYTES = 2_000  # of text; with the rest of its record it makes 20 MB in all
+_SESSIONS = 10_000
+_LARGE = "large-1"
+
+
+def sessions(arena: Arena, runs: int) -> list[Figure]:
+    """Opening a session of 10,000 messages, and the first page of 10,000 sessions."""
+    opened: Samples = {SIDECAR: []}
+    again: Samples = {SIDECAR: []}
+    grown: Samples = {SIDECAR: []}
+    listed: Samples = {SIDECAR: []}
+    list_grown: Samples = {SIDECAR: []}
+    for _ in range(runs):
+        for times, memory, member in ((opened, grown, "open"), (listed, list_grown, "list")):
+            program = arena.spawn(SIDECAR)
+            assert isinstance(program, Sidecar)
+            try:
+                program.open()
+                program.wait_loaded()
+                folder = program.home / "conversations"
+                before = usage.memory_mb(program.process.pid)
+                if member == "open":
+                    _write_large(folder / _LARGE)
+                    times[SIDECAR].append(program.ask_ms("kode/session/attach", _attach()))
+                    again[SIDECAR].append(program.ask_ms("kode/session/attach", _attach()))
+                else:
+                    _write_many(folder)
+                    times[SIDECAR].append(program.ask_ms("kode/session/list", {"all": True}))
+                after = usage.memory_mb(program.process.pid)
+                memory[SIDECAR].append(_difference(before, after))
+            finally:
+                program.process.close()
+    return [
+        Figure(f"opening {_MESSAGES:,} messages, 20 MB", "ms", medians(opened), most=1_000),
+        Figure("its snapshot once it is open", "ms", medians(again)),
+        Figure("memory it takes", "MB", medians(grown)),
+        Figure(f"listing {_SESSIONS:,} sessions", "ms", medians(listed), most=300),
+        Figure("memory it takes", "MB", medians(list_grown)),
+    ]
+
+
+def _attach() -> dict[str, str]:
+    return {"sessionId": _LARGE}
+
+
+def _difference(before: float | None, after: float | None) -> float | None:
+    return None if before is None or after is None else after - before
+
+
+def _write_many(folder: Path) -> None:
+    for number in range(_SESSIONS):
+        session = folder / f"many-{number}"
+        session.mkdir()
+        meta = {
+            "id": session.name,
+            "title": f"Session {number} 茶",
+            "agent_type": "coder",
+            "created_at": "2026-01-01T00:00:00.000Z",
+            "updated_at": f"2026-01-01T00:{number // 60 % 60:02}:{number % 60:02}.000Z",
+            "meta": {"roots": ["file:///home/lin/project"]},
+        }
+        (session / "meta.json").write_text(json.dumps(meta), encoding="utf-8")
+
+
+def _write_large(folder: Path) -> None:
+    folder.mkdir()
+    messages = list(_messages())
+    (folder / "meta.json").write_text(json.dumps({"id": _LARGE}), encoding="utf-8")
+    records = (encode_message(message) + b"\n" for message in messages)
+    (folder / "messages.jsonl").write_bytes(b"".join(records))
+    events = (seal(encode_json(event)) + b"\n" for event in _events(messages))
+    (folder / "journal.jsonl").write_bytes(b"".join(events))
+
+
+def _messages() -> Iterator[Message]:
+    line = "a line of a text like any other, 第七行 🍵\n"
+    words = line * (_MESSAGE_BYTES // len(line.encode()))
+    for number in range(_MESSAGES):
+        yield Message(
+            id=f"message-{number}",
+            session_id=_LARGE,
+            role="assistant" if number % 2 else "user",
+            content=(TextBlock(id=f"b{number}", text=words),),
+            parent_id=f"message-{number - 1}" if number else None,
+            depth=number,
+            created_at="2026-01-01T00:00:00.000Z",
+            meta={"turnId": f"t{number // 2}"},
+        )
+
+
+def _events(messages: list[Message]) -> Iterator[Event]:
+    """What the process would have told of them."""
+    seq = 0
+    for message in messages:
+        turn = str(message.meta["turnId"])
+        (block,) = message.content
+        told: list[Event] = []
+        if message.role == "user":
+            told.append(TurnStarted(turn_id=turn, message_id=message.id))
+        told += [
+            MessageAdded(
+                turn_id=turn,
+                message_id=message.id,
+                role=message.role,
+                parent_id=message.parent_id,
+                depth=message.depth,
+                created_at=message.created_at,
+                meta=message.meta,
+            ),
+            BlockStarted(turn_id=turn, message_id=message.id, block_id=block.id, block=block),
+            BlockCompleted(turn_id=turn, message_id=message.id, block_id=block.id, block=block),
+            MessageCompleted(turn_id=turn, message_id=message.id),
+        ]
+        if message.role == "assistant":
+            told[1] = BlockStarted(
+                turn_id=turn, message_id=message.id, block_id=block.id, block=TextBlock(text="")
+            )
+            told.append(TurnCompleted(turn_id=turn, stop_reason="end_turn"))
+        for event in told:
+            seq += 1
+            yield msgspec.structs.replace(event, seq=seq, ts="2026-01-01T00:00:00.000Z")

@@ -1,0 +1,179 @@
+"""Sessions as other things: a new session from one of its messages, a text to read or to keep."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import UNSET
+
+from kode_sidecar.domain.conversation import Conversation
+from kode_sidecar.domain.message import (
+    Message,
+    ResourceBlock,
+    TextBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+)
+from kode_sidecar.errors import KodeError
+from kode_sidecar.protocol.attach import (
+    SessionExportParams,
+    SessionExportResult,
+    SessionForkParams,
+    SessionForkResult,
+)
+from kode_sidecar.records.conversation_meta import ConversationMeta
+from kode_sidecar.records.conversation_store import (
+    ConversationStore,
+    ConversationWriter,
+    StoredConversation,
+)
+from kode_sidecar.records.message_record import encode_message
+from kode_sidecar.records.saver import Saver
+
+if TYPE_CHECKING:  # the kernel is loaded after the process answers
+    from kode_sidecar.kernel.contracts import Clock, NewId
+
+MAX_EXPORT_BYTES = 32 * 1024 * 1024
+_ROLES = {"user": "User", "assistant": "Assistant", "tool": "Tools", "system": "System"}
+# What belongs to the session a message was said in, and not to the message.
+_OWN_META = ("turnId", "clientTurnKey")
+
+
+@dataclass(frozen=True)
+class SessionCopies:
+    """Reads and writes on threads; the session itself is left as it is."""
+
+    store: ConversationStore
+    saver: Saver
+    clock: "Clock"
+    new_id: "NewId"
+
+    async def fork(self, params: SessionForkParams) -> SessionForkResult:
+        """A new session whose history is the path to a message; saved.
+
+        Raises KodeError `SessionNotFound`, `MessageNotFound`, `Storage`.
+        """
+        session_id = self.new_id("session")
+        writer = await asyncio.to_thread(self._copy, params, session_id)
+        try:
+            await self.saver.save(writer)
+        finally:
+            writer.close()
+        return SessionForkResult(session_id=session_id)
+
+    async def export(self, params: SessionExportParams) -> SessionExportResult:
+        """A session as text.
+
+        Raises KodeError `SessionNotFound`, `CapabilityMissing`, `TooLarge`, `Storage`.
+        """
+        if params.format == "tape":
+            text = (
+                "This sidecar does not record: a tape holds a whole process from its start on. "
+                "Use the format `jsonl`."
+            )
+            raise KodeError("CapabilityMissing", text)
+        write = _markdown if params.format == "md" else _jsonl
+        text = await asyncio.to_thread(self._write, params.session_id, write)
+        return SessionExportResult(file_name=f"{params.session_id}.{params.format}", text=text)
+
+    def _copy(self, params: SessionForkParams, session_id: str) -> ConversationWriter:
+        stored = self.store.load(params.session_id)
+        conversation = stored.tree()
+        leaf = params.message_id or conversation.head
+        path = conversation.path(leaf)
+        now = self.clock.timestamp()
+        origin: dict[str, Any] = {"sessionId": params.session_id}
+        if leaf is not None:
+            origin["messageId"] = leaf
+        meta = ConversationMeta(
+            id=session_id,
+            title=stored.meta.title,
+            agent_type=stored.meta.agent_type,
+            created_at=now,
+            updated_at=now,
+            meta={**stored.meta.meta, "forkedFrom": origin},
+            mode=stored.meta.mode or UNSET,
+            model=stored.meta.model or UNSET,
+        )
+        writer = self.store.create(meta)
+        try:
+            for message in self._copies(path, session_id):
+                writer.append(message)
+        except BaseException:
+            writer.close()
+            raise
+        return writer
+
+    def _copies(self, path: Sequence[Message], session_id: str) -> list[Message]:
+        """The same messages in another session. What they cost was paid in the first one."""
+        copies: list[Message] = []
+        for depth, message in enumerate(path):
+            content = tuple(
+                msgspec.structs.replace(block, id=self.new_id("block")) for block in message.content
+            )
+            meta = {name: value for name, value in message.meta.items() if name not in _OWN_META}
+            copies.append(
+                msgspec.structs.replace(
+                    message,
+                    id=self.new_id("message"),
+                    session_id=session_id,
+                    content=content,
+                    parent_id=copies[-1].id if copies else None,
+                    depth=depth,
+                    version=1,
+                    meta=meta,
+                    usage=None,
+                    cost=None,
+                    cost_usd=None,
+                )
+            )
+        return copies
+
+    def _write(self, session_id: str, write: Callable[[StoredConversation], str]) -> str:
+        text = write(self.store.load(session_id))
+        if len(text) > MAX_EXPORT_BYTES:
+            raise KodeError(
+                "TooLarge",
+                "This session is too large to be sent as one text; read it in pages with "
+                "kode/message/list.",
+            )
+        return text
+
+
+def _jsonl(stored: StoredConversation) -> str:
+    """Every message, a line each, as in `messages.jsonl`."""
+    return "".join(f"{encode_message(message).decode()}\n" for message in stored.messages)
+
+
+def _markdown(stored: StoredConversation) -> str:
+    """The path to the head, to be read by people."""
+    conversation: Conversation = stored.tree()
+    parts = [f"# {stored.meta.title or stored.meta.id}\n"]
+    for message in conversation.path(conversation.head):
+        if message.meta.get("origin") == "reminder":
+            continue
+        said = [text for block in message.content if (text := _block(block))]
+        if said:
+            parts.append(f"## {_ROLES[message.role]}\n\n" + "\n\n".join(said) + "\n")
+    return "\n".join(parts)
+
+
+def _block(block: object) -> str:
+    match block:
+        case TextBlock(text=text):
+            return text.strip()
+        case ToolUseBlock(name=name, input=arguments):
+            return f"- `{name}` {_code(msgspec.json.encode(arguments).decode())}"
+        case ToolResultBlock(summary=summary, status=status):
+            return f"- {summary or status}"
+        case ResourceBlock(uri=uri):
+            return f"- attached: {uri}"
+        case _:
+            return ""
+
+
+def _code(text: str) -> str:
+    fence = "`" if "`" not in text else "``"
+    return f"{fence}{text}{fence}" if fence == "`" else f"{fence} {text} {fence}"

@@ -1,0 +1,207 @@
+"""What the events of a session have told so far: everything that is not over yet, and how it ended.
+
+Pure. The stream feeds it as it goes; when a session is opened again its journal does.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import msgspec
+
+from kode_sidecar.domain.agent_event import (
+    BlockCompleted,
+    BlockDelta,
+    BlockDropped,
+    BlockStarted,
+    ChangeSetUpdated,
+    Event,
+    MessageAdded,
+    MessageCompleted,
+    PermissionRequested,
+    PermissionResolved,
+    SessionUpdated,
+    StopReason,
+    TurnCompleted,
+    TurnStarted,
+    TurnSteered,
+)
+from kode_sidecar.domain.change_set import FileView, HunkView
+from kode_sidecar.domain.message import Block, Message
+
+
+@dataclass
+class OpenBlock:
+    """A block that still grows. `parts` are the texts of its deltas."""
+
+    block: Block
+    message_id: str
+    parts: list[str] = field(default_factory=list[str])
+
+    @property
+    def text(self) -> str:
+        """What has grown so far."""
+        return "".join(self.parts)
+
+
+@dataclass
+class OpenMessage:
+    """A message that was added and is not complete; its blocks in order, open ones as started."""
+
+    added: MessageAdded
+    blocks: dict[str, Block] = field(default_factory=dict[str, Block])
+
+    def message(self, session_id: str) -> Message:
+        """As far as it is known."""
+        added = self.added
+        return Message(
+            id=added.message_id,
+            session_id=session_id,
+            role=added.role,
+            content=tuple(self.blocks.values()),
+            parent_id=added.parent_id,
+            depth=added.depth,
+            version=added.version,
+            created_at=added.created_at,
+            meta=added.meta,
+        )
+
+
+@dataclass
+class ToldHunk:
+    """A hunk as it was announced, in its state of now; `announced` is the event's `seq`."""
+
+    file: FileView
+    view: HunkView
+    announced: int
+
+
+@dataclass
+class ToldChangeSet:
+    """The hunks of one change set by id, in the order of their announcements."""
+
+    id: str
+    turn_id: str
+    updated: ChangeSetUpdated
+    hunks: dict[str, ToldHunk] = field(default_factory=dict[str, ToldHunk])
+
+
+class EventHistory:
+    """Feed it events in order, and the deltas between them.
+
+    `turns`, `messages`, `blocks` and `questions` are those that are open; `steered` is what no
+    message holds yet; `decided_since_turn` are the hunks whose fate no turn has heard.
+    """
+
+    def __init__(self) -> None:
+        self.turns: dict[str, TurnStarted] = {}
+        self.known_turns: set[str] = set()
+        self.messages: dict[str, OpenMessage] = {}
+        self.completed_messages: set[str] = set()
+        self.blocks: dict[str, OpenBlock] = {}
+        self.steered: list[TurnSteered] = []
+        self.questions: dict[str, PermissionRequested] = {}
+        self.change_sets: dict[str, ToldChangeSet] = {}
+        self.decided_since_turn: set[str] = set()
+        self.stop_reason: StopReason | None = None
+        self.title = ""
+        self.agent = ""
+
+    def feed_all(self, events: Iterable[object]) -> None:
+        """Events from disk; those of newer versions mean nothing here."""
+        for event in events:
+            if isinstance(event, Event):
+                self.feed(event)
+
+    def grow(self, delta: BlockDelta) -> None:
+        """A block grew."""
+        block = self.blocks.get(delta.block_id)
+        if block is not None:
+            block.parts.append(delta.add)
+
+    def feed(self, event: Event) -> None:
+        """One event, the next."""
+        match event:
+            case MessageAdded() | MessageCompleted() | BlockStarted() | BlockCompleted():
+                self._feed_message(event)
+            case BlockDropped():
+                self.blocks.pop(event.block_id, None)
+                if event.message_id in self.messages:
+                    self.messages[event.message_id].blocks.pop(event.block_id, None)
+            case TurnStarted() | TurnSteered() | TurnCompleted():
+                self._feed_turn(event)
+            case ChangeSetUpdated():
+                self._change_set(event)
+            case PermissionRequested():
+                self.questions[event.request_id] = event
+            case PermissionResolved():
+                self.questions.pop(event.request_id, None)
+            case SessionUpdated(title=title) if title is not None:
+                self.title = title
+            case _:
+                pass
+
+    def _feed_message(
+        self, event: MessageAdded | MessageCompleted | BlockStarted | BlockCompleted
+    ) -> None:
+        match event:
+            case BlockStarted():
+                self.blocks[event.block_id] = OpenBlock(event.block, event.message_id)
+                self._place(event.message_id, event.block_id, event.block)
+            case BlockCompleted():
+                self.blocks.pop(event.block_id, None)
+                self._place(event.message_id, event.block_id, event.block)
+            case MessageAdded():
+                self.messages[event.message_id] = OpenMessage(event)
+                self._hear(event)
+            case MessageCompleted():
+                self.messages.pop(event.message_id, None)
+                self.completed_messages.add(event.message_id)
+
+    def _feed_turn(self, event: TurnStarted | TurnSteered | TurnCompleted) -> None:
+        match event:
+            case TurnStarted():
+                self.turns[event.turn_id] = event
+                self.known_turns.add(event.turn_id)
+                self.agent = event.agent or self.agent
+            case TurnSteered():
+                self.steered.append(event)
+            case TurnCompleted():
+                self.turns.pop(event.turn_id, None)
+                self.known_turns.add(event.turn_id)
+                self.stop_reason = event.stop_reason
+                self.decided_since_turn.clear()
+
+    def _hear(self, added: MessageAdded) -> None:
+        """What the user said to a running turn enters the tree in the order in which it came."""
+        if added.meta.get("origin") == "steer" and self.steered:
+            self.steered.pop(0)
+
+    def _place(self, message_id: str, block_id: str, block: Block) -> None:
+        if message_id in self.messages:
+            self.messages[message_id].blocks[block_id] = block
+
+    def _change_set(self, event: ChangeSetUpdated) -> None:
+        told = self.change_sets.get(event.change_set_id)
+        if told is None:
+            told = ToldChangeSet(event.change_set_id, event.turn_id, event)
+            self.change_sets[event.change_set_id] = told
+        told.updated = event
+        for file in event.files:
+            for hunk in file.hunks:
+                known = told.hunks.get(hunk.hunk_id)
+                if known is None:
+                    bare = msgspec.structs.replace(file, hunks=())
+                    told.hunks[hunk.hunk_id] = ToldHunk(bare, hunk, event.seq)
+                else:
+                    known.view = _changed(known.view, hunk)
+                    self.decided_since_turn.add(hunk.hunk_id)
+
+
+def _changed(view: HunkView, news: HunkView) -> HunkView:
+    """The hunk after its state changed: what is told then replaces what was told."""
+    told = {
+        name: value
+        for name in HunkView.__struct_fields__
+        if (value := getattr(news, name)) not in (None, ())
+    }
+    return msgspec.structs.replace(view, **told)

@@ -1,0 +1,59 @@
+"""A record that tells whether it is whole: JSON whose last member, `crc`, is over all before it.
+
+CRC-32 (ISO 3309) in eight hex digits, over the record as it is without that member. Records of
+others have none and are believed.
+"""
+
+import re
+from zlib import crc32
+
+_SEAL = re.compile(rb',"crc":"([0-9a-f]{8})"\}')
+_SEAL_LENGTH = 18
+# Where a record may begin inside a damaged line. So many are tried before it is given up.
+_START = re.compile(rb'\{"')
+_MOST_STARTS = 200
+_JUNK = b" \t\r\0"
+
+
+class DamagedRecord(ValueError):
+    """The bytes are not those that were written."""
+
+
+def seal(record: bytes) -> bytes:
+    """The JSON object `record` with its checksum."""
+    return b'%b,"crc":"%08x"}' % (record[:-1], crc32(record))
+
+
+def check(record: bytes) -> bytes:
+    """The record itself. Raises DamagedRecord when its checksum is another one.
+
+    Without a checksum it must be UTF-8 all over: else it raises UnicodeDecodeError.
+    """
+    found = _SEAL.fullmatch(record[-_SEAL_LENGTH:])
+    if found is None:
+        record.decode()
+    elif not _holds(record, int(found[1], 16)):
+        raise DamagedRecord("the checksum is that of other bytes")
+    return record
+
+
+def salvage(line: bytes) -> tuple[list[bytes], list[bytes]]:
+    """The whole sealed records inside a damaged line, and what is left of it."""
+    whole: list[bytes] = []
+    rest: list[bytes] = []
+    at = 0
+    for found in _SEAL.finditer(line):
+        checksum = int(found[1], 16)
+        starts = (match.start() for match in _START.finditer(line, at, found.start()))
+        for _, start in zip(range(_MOST_STARTS), starts, strict=False):
+            if _holds(line[start : found.end()], checksum):
+                rest.append(line[at:start])
+                whole.append(line[start : found.end()])
+                at = found.end()
+                break
+    rest.append(line[at:])
+    return whole, [piece for piece in rest if piece.strip(_JUNK)]
+
+
+def _holds(record: bytes, checksum: int) -> bool:
+    return crc32(b"}", crc32(record[:-_SEAL_LENGTH])) == checksum

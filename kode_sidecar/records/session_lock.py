@@ -1,0 +1,65 @@
+"""One writer per session: a lock of the operating system, held for life.
+
+It is gone with the process, however that ends; so there is no owner to look for and nothing to
+clean up. The file itself stays.
+"""
+
+import errno
+import os
+import sys
+from pathlib import Path
+
+from kode_sidecar.errors import KodeError
+from kode_sidecar.records.storage_error import not_saved
+
+LOCK_FILE = "lock"
+
+_FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
+_TAKEN = (errno.EACCES, errno.EAGAIN, errno.EDEADLK)
+
+
+class SessionLock:
+    """The lock of the session in `folder`, taken.
+
+    Raises KodeError `ReadOnly` when somebody else has it, `Storage`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            self._fd = os.open(folder / LOCK_FILE, _FLAGS, 0o600)
+        except OSError as error:
+            raise not_saved(LOCK_FILE, error) from None
+        try:
+            _lock(self._fd)
+        except OSError as error:
+            self.release()
+            if error.errno in _TAKEN:
+                raise _read_only() from None
+            raise not_saved(LOCK_FILE, error) from None
+
+    def release(self) -> None:
+        """Let others have it; harmless when repeated."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+
+def _read_only() -> KodeError:
+    return KodeError(
+        "ReadOnly",
+        "Another sidecar has this session open, probably in another window. Close it there, read "
+        "it with kode/session/attach and access `read`, or go on in a copy of it: "
+        "kode/session/fork.",
+    )
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(fd: int) -> None:
+        msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
+else:
+    import fcntl
+
+    def _lock(fd: int) -> None:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,0 +1,174 @@
+"""Files that were cut, flipped, zeroed or glued: every whole record survives, exactly once (W6)."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from kode_sidecar.domain.agent_event import Event, Notice
+from kode_sidecar.domain.message import Message, TextBlock
+from kode_sidecar.records.conversation_meta import ConversationMeta
+from kode_sidecar.records.conversation_store import FileConversationStore
+from kode_sidecar.records.journal import Journal, read_events
+from kode_sidecar.records.saver import Saver
+from tests.conftest import FULL
+
+COUNT = 5
+BAD = {"messages.jsonl": "messages.jsonl.bad", "journal.jsonl": "journal.jsonl.bad"}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[FileConversationStore]:
+    saver = Saver()
+    yield FileConversationStore(tmp_path, saver)
+    saver.close()
+
+
+def message(number: int) -> Message:
+    text = TextBlock(id=f"b{number}", text=f'第 {number}\u2028 "quoted" 🍵')
+    return Message(
+        id=f"m{number}",
+        session_id="c-1",
+        role="user",
+        content=(text,),
+        parent_id=f"m{number - 1}" if number else None,
+        depth=number,
+        created_at=f"2026-01-02T00:00:0{number}.000Z",
+        meta={"turnId": f"t{number}"},
+    )
+
+
+def event(number: int) -> Event:
+    return Notice(seq=number + 1, ts="2026", code=f"c{number}", message=f"嗨 {number} 🍵")
+
+
+class Kept:
+    """A session of five messages and five events; what its two files held, and how to damage it."""
+
+    def __init__(self, store: FileConversationStore, root: Path) -> None:
+        self.store = store
+        self.folder = root / "conversations" / "c-1"
+        writer = store.create(ConversationMeta(id="c-1"))
+        journal = Journal(writer.journal_path)
+        for number in range(COUNT):
+            writer.append(message(number))
+            journal.append(event(number))
+        writer.close()
+        journal.close()
+        (self.folder / "meta.json").write_text('{"id": "c-1"}')
+        self.whole = {name: (self.folder / name).read_bytes() for name in BAD}
+
+    def damage(self, name: str, data: bytes) -> tuple[list[int], list[int]]:
+        """Which records are there after the file became `data`: read only, and by a writer."""
+        (self.folder / name).write_bytes(data)
+        (self.folder / BAD[name]).unlink(missing_ok=True)
+        read = self.read(name)
+        writer = self.store.open("c-1").writer
+        Journal(writer.journal_path).close()
+        writer.append(message(COUNT))
+        writer.close()
+        again = self.read(name)
+        if name == "messages.jsonl":
+            assert again.pop() == COUNT, "what is written next is there"
+        for line in (self.folder / name).read_bytes().removeprefix(b"\xef\xbb\xbf").split(b"\n"):
+            if line.strip(b" \t\r\0"):
+                json.loads(line.strip(b"\0"))  # nothing damaged is left
+        self.store.open("c-1").writer.close()
+        return read, again
+
+    def read(self, name: str) -> list[int]:
+        """The numbers of the records, each of which is as it was written."""
+        if name == "messages.jsonl":
+            messages = self.store.load("c-1").messages
+            assert all(one == message(int(one.id[1:])) for one in messages)
+            return [int(one.id[1:]) for one in messages]
+        events, _ = read_events(self.folder / name)
+        assert all(one == event(one.seq - 1) for one in events)
+        return [one.seq - 1 for one in events]
+
+    def bad(self, name: str) -> bytes:
+        path = self.folder / BAD[name]
+        return path.read_bytes() if path.exists() else b""
+
+    def lines(self, name: str) -> list[bytes]:
+        return self.whole[name].splitlines()
+
+
+@pytest.fixture
+def kept(store: FileConversationStore, tmp_path: Path) -> Kept:
+    return Kept(store, tmp_path)
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_truncation_at_every_byte(kept: Kept, name: str, rng: Random) -> None:  # A6 W6
+    whole = kept.whole[name]
+    ends = [index for index, byte in enumerate(whole) if byte == 0x0A]
+    cuts = range(len(whole) + 1)
+    for cut in cuts if FULL else sorted(rng.sample(cuts, 150)):
+        survive = list(range(sum(cut >= end for end in ends)))
+        assert kept.damage(name, whole[:cut]) == (survive, survive), cut
+        torn = whole[:cut].rpartition(b"\n")[2]
+        if cut not in ends and torn:
+            assert kept.bad(name) == torn.strip() + b"\n"
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_flipped_bit_costs_at_most_its_own_record(kept: Kept, name: str, rng: Random) -> None:
+    whole = kept.whole[name]
+    line_of = [whole[:index].count(b"\n") for index in range(len(whole))]
+    places = range(len(whole))
+    for place in places if FULL else rng.sample(places, 150):
+        data = bytearray(whole)
+        data[place] ^= 1 << rng.randrange(8)
+        read, again = kept.damage(name, bytes(data))
+        others = [number for number in range(COUNT) if number != line_of[place]]
+        assert read == again
+        # A newline belongs to nobody: both its neighbours are whole.
+        is_newline = whole[place] == 0x0A
+        assert read == list(range(COUNT)) if is_newline else set(read) >= set(others)
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_the_damage_that_disks_and_people_do(kept: Kept, name: str) -> None:
+    lines = kept.lines(name)
+    every, but_2 = list(range(COUNT)), [0, 1, 3, 4]
+    half = lines[2][: len(lines[2]) // 2]
+    zeros = b"\0" * 64
+    damages = {
+        "glued": (b"".join(lines), every),
+        "two glued": (b"\n".join([lines[0], lines[1] + lines[2], *lines[3:]]), every),
+        "torn and glued": (b"\n".join([*lines[:2], half + lines[3], lines[4]]), but_2),
+        "zeros at the end": (kept.whole[name] + b"\0" * 4096, every),
+        "zeros between": (b"\n".join([*lines[:2], b"\0" * 512, *lines[2:]]), every),
+        "zeros for a record": (b"\n".join([*lines[:2], b"\0" * len(lines[2]), *lines[3:]]), but_2),
+        "zeros over a border": (
+            b"\n".join([*lines[:2], half + zeros + lines[3], lines[4]]),
+            but_2,
+        ),
+        "a BOM": (b"\xef\xbb\xbf" + kept.whole[name], every),
+        "CRLF": (kept.whole[name].replace(b"\n", b"\r\n"), every),
+        "no UTF-8": (b"\n".join([*lines[:2], b'{"id":"\xff"}', *lines[3:]]), but_2),
+        "foreign": (b"\n".join([*lines[:2], b"# a note", *lines[3:]]), but_2),
+        "deep": (b"\n".join([*lines[:2], b"[" * 100_000, *lines[3:]]), but_2),
+        "empty": (b"", []),
+        "blank lines": (b"\n\n" + kept.whole[name] + b"\n\n", every),
+        "twice": (kept.whole[name] + lines[4] + b"\n", every),
+    }
+    for what, (data, survive) in damages.items():
+        read, again = kept.damage(name, data)
+        # Of two messages with one id the first counts when the tree is made.
+        assert (sorted(set(read)), sorted(set(again))) == (survive, survive), what
+
+
+def test_no_line_hides_the_session_or_the_list(kept: Kept) -> None:
+    for data in (b"\0" * 100, b"{", b"[]\n" * 10, b"\xff\xfe"):
+        for name in (*BAD, "meta.json"):
+            (kept.folder / name).write_bytes(data)
+        assert kept.store.list_ids() == ["c-1"]
+        assert kept.store.head("c-1").id == "c-1"
+        opened = kept.store.open("c-1")
+        assert opened.stored.messages == []
+        Journal(opened.writer.journal_path).close()
+        opened.writer.close()

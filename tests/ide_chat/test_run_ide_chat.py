@@ -1,0 +1,101 @@
+"""The importable conversation (A17), in a process of its own, as a program would use it."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from kode_sidecar.demo.model_server import ModelServer, RecordedResponse, Recording
+from tests.support.model_script import answer, text, tool_call
+from tests.support.program import ROOT
+from tests.support.sidecar import HANG_SECONDS, read_jsonl
+
+Json = dict[str, Any]
+
+SCRIPT = """
+import json, sys
+from kode_sidecar import run_ide_chat
+from kode_sidecar.errors import KodeError
+for call in json.loads(sys.argv[1]):
+    try:
+        result = run_ide_chat(**call)
+    except KodeError as error:
+        result = {"code": error.code, "message": error.message}
+    print(json.dumps(result), flush=True)
+"""
+
+
+async def chat(
+    responses: list[RecordedResponse], *calls: Json, environment: Json | None = None
+) -> tuple[list[Json], ModelServer]:
+    async with ModelServer(Recording(tuple(responses)), paced=False) as model:
+        env = {**os.environ, "KIMI_BASE_URL": model.base_url, "KIMI_API_KEY": "sk-test"}
+        env |= {"PYTHONPATH": str(ROOT), **(environment or {})}
+        command = [sys.executable, "-c", SCRIPT, json.dumps(calls)]
+        child = await asyncio.create_subprocess_exec(
+            *command, env=env, cwd=Path.home(), stdout=subprocess.PIPE
+        )
+        async with asyncio.timeout(HANG_SECONDS):
+            out, _ = await child.communicate()
+        assert child.returncode == 0
+        return [json.loads(line) for line in out.splitlines()], model
+
+
+def prompts(model: ModelServer, index: int = -1) -> list[str]:
+    return [m["content"] for m in model.chats[index].body["messages"] if m["role"] == "user"]
+
+
+async def test_a_conversation_over_calls_and_processes(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("print('嗨')\n", encoding="utf-8")
+    meta = {"projectRoot": str(tmp_path), "ticket": 7}
+    responses = [answer(tool_call("read_file", {"path": "app.py"})), answer(text("It prints 嗨."))]
+    (first,), model = await chat(responses, {"user_input": "what is it?", "meta": meta})
+    assert first["user_message"]["content"] == "what is it?"
+    assert first["assistant_message"]["content"] == "It prints 嗨."
+    results = [m for m in model.chats[1].body["messages"] if m["role"] == "tool"]
+    assert "print('嗨')" in results[0]["content"]
+    folder = Path(os.environ["KODE_HOME"]) / "conversations" / first["conversation_id"]
+    prompt, *_, said = read_jsonl(folder / "messages.jsonl")
+    assert prompt["id"] == first["user_message"]["id"]
+    assert (prompt["meta"]["ticket"], said["id"]) == (7, first["assistant_message"]["id"])
+    assert json.loads((folder / "meta.json").read_bytes())["meta"]["ticket"] == 7
+
+    here = {"conversation_id": first["conversation_id"]}
+    second = {**here, "user_input": "and now?"}
+    branch = {**here, "user_input": "else?", "focus_message_id": said["id"]}
+    (later, other), model = await chat([answer(text("a")), answer(text("b"))], second, branch)
+    assert prompts(model, 0) == ["what is it?", "and now?"]
+    assert prompts(model, 1) == ["what is it?", "else?"]
+    assert [later["assistant_message"]["content"], other["assistant_message"]["content"]] == [
+        "a",
+        "b",
+    ]
+    (newest,), model = await chat([answer(text("c"))], {**here, "user_input": "on"})
+    assert prompts(model) == ["what is it?", "else?", "on"]  # the newest message is the leaf
+    assert newest["conversation_id"] == first["conversation_id"]
+
+
+async def test_failures_are_typed() -> None:
+    nobody = {"user_input": "x", "conversation_id": "nobody"}
+    (missing,), _ = await chat([], nobody)
+    assert missing["code"] == "SessionNotFound"
+    (no_key,), _ = await chat([], {"user_input": "x"}, environment={"KIMI_API_KEY": ""})
+    assert no_key["code"] == "AuthRequired"
+    (first, lost), _ = await chat(
+        [answer(text("hi"))],
+        {"user_input": "x"},
+        {"user_input": "x", "focus_message_id": "gone"},
+    )
+    assert (first["assistant_message"]["content"], lost["code"]) == ("hi", "MessageNotFound")
+
+
+def test_the_import_stays_light() -> None:
+    code = "import sys, kode_sidecar; print(sorted(n for n in sys.modules if 'kode' in n or n in "
+    code += "('asyncio', 'msgspec', 'httpx')))"
+    command = [sys.executable, "-c", code]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    run = subprocess.run(command, capture_output=True, env=env, check=True, cwd=Path.home())
+    assert run.stdout.decode().strip() == "['kode_sidecar']"

@@ -1,0 +1,116 @@
+"""Plays a scripted session again and again, each time in a fork of this process.
+
+A job is a line of JSON on stdin, what came of it a line on stdout. Everything is imported before
+the first fork, so that a run costs little.
+"""
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kode_sidecar.domain.message import TextBlock
+from kode_sidecar.errors import KodeError
+from kode_sidecar.ide_chat import Conversations
+from kode_sidecar.protocol.session import SessionNewParams
+from kode_sidecar.protocol.turn import TurnStartParams
+from kode_sidecar.server import import_http_client
+from kode_sidecar.settings import load_settings
+from tests.support.disk_faults import DiskFaults
+
+Json = dict[str, Any]
+
+
+async def play(job: Json, tell: Any) -> None:
+    """The scripted session: what was acknowledged is told at once."""
+    conversations = Conversations(load_settings(os.environ), [Path(job["project"])])
+    try:
+        session_id = job.get("session") or await create(conversations)
+        tell({"created": session_id})
+        session = await opened(conversations, session_id)
+        tell(snapshot(session))
+        for prompt in job["prompts"]:
+            await say(conversations, session, prompt, tell)
+    finally:
+        await conversations.close()
+
+
+async def create(conversations: Conversations) -> str:
+    try:
+        return (await conversations.sessions.create(SessionNewParams())).session_id
+    except KodeError:  # the fault is over: there is space again
+        return (await conversations.sessions.create(SessionNewParams())).session_id
+
+
+async def opened(conversations: Conversations, session_id: str) -> Any:
+    try:
+        return await conversations.sessions.open(session_id)
+    except KodeError:
+        return await conversations.sessions.open(session_id)
+
+
+async def say(conversations: Conversations, session: Any, prompt: str, tell: Any) -> None:
+    params = TurnStartParams(session_id=session.id, input=(TextBlock(text=prompt),))
+    try:
+        started, release = await session.start_turn(params)
+    except KodeError as error:
+        tell({"refused": prompt, "code": error.code})
+        while session.active_turn_id is not None:  # noqa: ASYNC110
+            await asyncio.sleep(0)  # it was cancelled and ends by itself
+        return
+    tell({"accepted": prompt})
+    release()
+    end = await conversations.editor.turn_end(started.turn_id)
+    tell({"ended": prompt, "reason": end.stop_reason})
+
+
+def snapshot(session: Any) -> Json:
+    return {
+        "messages": msgspec.to_builtins(session.conversation.messages),
+        "head": session.conversation.head,
+        "active": list(session.stream.history.turns),
+        "seq": session.stream.seq,
+    }
+
+
+def run_forked(job: Json) -> Json:
+    """Play it in a child of its own; the child's word survives it."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        code = 1
+        try:
+            os.environ |= job["environment"]
+            folder = os.environ["KODE_HOME"]
+            faults = DiskFaults(os.path.join(folder, "conversations"), job["at"], job["kind"])
+            raw_write = os.write
+            faults.install()
+
+            def tell(fact: Json) -> None:
+                raw_write(writing, json.dumps(fact).encode() + b"\n")
+
+            asyncio.run(play(job, tell))
+            tell({"operations": faults.count})
+            code = 0
+        finally:
+            os._exit(code)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        told = [json.loads(line) for line in pipe.read().splitlines()]
+    _, status = os.waitpid(child, 0)
+    return {"told": told, "exit": os.waitstatus_to_exitcode(status)}
+
+
+def main() -> None:
+    import_http_client()
+    for line in sys.stdin:
+        print(json.dumps(run_forked(json.loads(line))), flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()
