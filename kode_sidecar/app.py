@@ -36,6 +36,7 @@ from kode_sidecar.records.conversation_meta import ConversationMeta
 from kode_sidecar.records.conversation_store import ConversationWriter, FileConversationStore
 from kode_sidecar.records.journal import Journal
 from kode_sidecar.records.saver import Saver
+from kode_sidecar.records.scout_log import open_scout_log
 from kode_sidecar.server import (
     Application,
     ClientProfile,
@@ -202,7 +203,8 @@ class _App:
             writer.close()
             journal.close()
 
-        return SessionRecords(writer, journal, save, artifacts.save, close)
+        scout_log = partial(open_scout_log, writer.folder)
+        return SessionRecords(writer, journal, save, artifacts.save, scout_log, close)
 
     async def doctor(self) -> DoctorResult:
         """See `server.Services`."""

@@ -174,8 +174,8 @@ class SessionCatalog:
         stored = self.store.load(session_id)
         conversation = stored.tree()
         totals = Totals()
-        for message in conversation.messages:
-            totals.add_message(message)
+        for spent in self.store.spending(session_id):
+            totals.add_answer(spent.usage, spent.cost, spent.cost_usd)
         return stored.meta, conversation, totals
 
     def _view(self, meta: ConversationMeta) -> SessionView:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 import msgspec
 
-from kode_sidecar.domain.agent_event import BlockDelta, Event, ModelWaiting, Notice, ToolProgress
+from kode_sidecar.domain.agent_event import BlockDelta, Event, Notice, is_stored
 from kode_sidecar.errors import KodeError
 from kode_sidecar.main_session.contracts import EditorPort
 
@@ -54,7 +54,7 @@ class SessionStream:
 
     def __call__(self, event: Event | BlockDelta) -> int:
         """Store and publish; the event's `seq`, 0 for what is not stored."""
-        if isinstance(event, BlockDelta | ToolProgress | ModelWaiting):
+        if isinstance(event, BlockDelta) or not is_stored(event):
             self._send(event)
             return 0
         stamped = msgspec.structs.replace(event, seq=self.seq + 1, ts=self._clock.timestamp())
