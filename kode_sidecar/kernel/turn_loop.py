@@ -66,7 +66,7 @@ async def run_turn(
             if answer.error is None and answer.tool_uses:
                 ended = await turn.answer_calls(answer.tool_uses, tools, limits, may_run=may_run)
                 if ended:
-                    return TurnEnd("end_turn", turn.usage)
+                    return TurnEnd("end_turn")
                 if may_run:
                     rounds += 1
                     continue

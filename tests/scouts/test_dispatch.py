@@ -106,6 +106,7 @@ class Field:
             new_id=self._new_id,
             system_prompt=lambda: "You are a scout.",
             report_bug=lambda where, _: self.bugs.append(where),
+            window=lambda _: None,
             limits=limits,
         )
         self.dispatch = Dispatch(services)
@@ -150,10 +151,11 @@ async def test_without_a_record_nobody_sets_out() -> None:
 
 
 async def test_a_hung_one_ends_at_its_deadline() -> None:
-    field = Field(limits=ScoutLimits(seconds=0.05))
-    reports = await field.explore("hung", "well")
-    assert [report.state for report in reports] == ["timed_out", "done"]
+    field = Field(limits=ScoutLimits(seconds=0.01))
+    (report,) = await field.explore("hung")
+    assert report.state == "timed_out"
     assert field.face.states[-1] == ("hung", "timed_out")
+    assert field.bugs == []
 
 
 @pytest.mark.parametrize("steps", range(12))
@@ -172,6 +174,9 @@ async def test_cancelled_at_any_time_all_places_are_free_again(steps: int) -> No
     assert len(ends) == len(set(ends))
     reports = await field.explore(*["well"] * 5)
     assert [report.state for report in reports] == ["done"] * 5
+    assert len(field.bugs) == begun.count("broken") - field.face.states.count(
+        ("broken", "cancelled")
+    )
 
 
 names = st.sampled_from(["well", "mute", "broken", "well 1", "well 7", "mute 4", "broken 5"])
