@@ -30,7 +30,7 @@ SEES_ONLY = {
     "front_door": {"framing", "protocol", "errors"},
     "chat": {"client", "protocol", "errors"},
     # No provider, no editor, no wire: a new one of either touches no file there (D7).
-    "scouts": {"context", "workspace", "kernel", "domain", "errors"},
+    "scouts": {"context", "kernel", "domain", "errors"},
     "client": {"framing", "protocol", "domain", "errors"},
 }
 # Who may see these at all; everybody above where nothing is said.
