@@ -228,9 +228,9 @@ class Client:
             task = asyncio.create_task(self._answer(request_id, method, message.get("params")))
             self._answering[request_id] = task
             task.add_done_callback(lambda _: self._answering.pop(request_id, None))
-        elif method == "$/cancelRequest":
-            self._take_back(message["params"]["id"])
         else:
+            if method == "$/cancelRequest":
+                self._take_back(message["params"]["id"])
             for subscriber in tuple(self._subscribers):
                 subscriber(method, message.get("params"))
 

@@ -110,6 +110,10 @@ async def test_five_scouts_explore_at_once_and_report_in_task_order(project: Pat
         assert (finding["startLine"], finding["evidence"]) == (4, "verified")
         assert_hidden(world, session)
         assert session.anomalies == []
+        known = await world.client.request(
+            "kode/freshness/get", {"sessionId": session.session_id}, HANG_SECONDS
+        )
+        assert known["files"] == []  # what scouts have read, the main model has not
 
 
 def assert_hidden(world: World, session: SessionFold) -> None:
