@@ -19,6 +19,7 @@ from benchmarks.model import Model
 from benchmarks.parsing import parsing
 from benchmarks.process import BenchError
 from benchmarks.programs import MINIMAL_LOOP, PROGRAMS, ROOT, Arena
+from benchmarks.scouts import scouts
 from benchmarks.sessions import sessions
 from benchmarks.start_up import start_up
 from benchmarks.stream import flat, paced
@@ -42,6 +43,7 @@ GROUPS = {
     "parsing": Group(parsing, 9),
     "cancel": Group(cancel, 30),
     "tools": Group(tools, 7),
+    "scouts": Group(scouts, 3),
     "fsyncs": Group(fsyncs, 3),
     "sessions": Group(sessions, 3),
     "edits": Group(edits, 20),

@@ -17,9 +17,11 @@ PROMPT = "BENCHGO say something"
 class Model:
     """One server for all programs; a plan holds for one turn of one of them at a time."""
 
+    program = FLOOR / "model_server.py"
+
     def __enter__(self) -> "Model":
         self._process = subprocess.Popen(
-            [sys.executable, str(FLOOR / "model_server.py")], stdout=subprocess.PIPE
+            [sys.executable, str(self.program)], stdout=subprocess.PIPE
         )
         assert self._process.stdout is not None
         self.port = int(self._process.stdout.readline())

@@ -88,16 +88,16 @@ class Program(ABC):
         """Wait until nothing is imported any more."""
 
     @abstractmethod
-    def start(self) -> tuple[int, bytes]:
+    def start(self, prompt: str = PROMPT) -> tuple[int, bytes]:
         """Send the prompt: when, and the mark of the turn's last message."""
 
     @abstractmethod
     def cancel(self) -> int:
         """Send the cancel; when."""
 
-    def turn(self) -> Turn:
+    def turn(self, prompt: str = PROMPT) -> Turn:
         """Run a turn to its end."""
-        sent_ns, end = self.start()
+        sent_ns, end = self.start(prompt)
         return self._collect(sent_ns, end)
 
     def cancelled_after(self, delta: int) -> float:
@@ -164,9 +164,9 @@ class Sidecar(Program):
         # The standard lane answers this, which is loaded last.
         self._ask("workspace/executeCommand", {"command": "kode.doctor"})
 
-    def start(self) -> tuple[int, bytes]:
-        prompt = [{"type": "text", "text": PROMPT}]
-        params = {"sessionId": self._session_id, "input": prompt}
+    def start(self, prompt: str = PROMPT) -> tuple[int, bytes]:
+        blocks = [{"type": "text", "text": prompt}]
+        params = {"sessionId": self._session_id, "input": blocks}
         body, accepted = self._request("kode/turn/start", params)
         sent_ns = self.process.send(body)
         _accepted(self.process.until(accepted)[-1], "kode/turn/start")
@@ -199,8 +199,8 @@ class Loop(Program):
     def wait_loaded(self) -> None:
         """It imports everything before it answers anything."""
 
-    def start(self) -> tuple[int, bytes]:
-        body, answered = self._request("session/prompt", {"text": PROMPT})
+    def start(self, prompt: str = PROMPT) -> tuple[int, bytes]:
+        body, answered = self._request("session/prompt", {"text": prompt})
         return self.process.send(body), answered
 
     def cancel(self) -> int:
@@ -212,7 +212,7 @@ class Arena:
 
     def __init__(self, model: Model, folder: Path) -> None:
         self.model = model
-        self._folder = folder
+        self.folder = folder
         self.fsync_log = folder / "fsyncs"
         self._spawned = 0
         self.workspace = folder / "workspace"
@@ -261,7 +261,7 @@ class Arena:
 
     def _home(self, name: str) -> Path:
         """The folder of the program spawned last."""
-        return self._folder / f"{self._spawned}-{name}"
+        return self.folder / f"{self._spawned}-{name}"
 
     def _process(self, name: str, arguments: Sequence[str], framing: Framing, hook: str) -> Process:
         self._spawned += 1
@@ -272,7 +272,7 @@ class Arena:
             **{key: value for key, value in os.environ.items() if not key.startswith(_OURS)},
             "PYTHONPATH": os.pathsep.join(path),
             # Installed programs are compiled ahead; here the first round does it.
-            "PYTHONPYCACHEPREFIX": str(self._folder / "compiled"),
+            "PYTHONPYCACHEPREFIX": str(self.folder / "compiled"),
             "BENCH_FSYNC_LOG": str(self.fsync_log),
             "FAKE_URL": self.model.url,
             "KIMI_BASE_URL": f"{self.model.url}/v1",

@@ -10,7 +10,7 @@ from functools import partial
 from random import random
 from traceback import format_exception
 
-from kode_sidecar.context.agents import AgentProfile
+from kode_sidecar.context.agents import SCOUT, AgentProfile
 from kode_sidecar.context.compaction import compaction_texts
 from kode_sidecar.context.editor_context import EditorNote, editor_note
 from kode_sidecar.context.koding import koding_note
@@ -25,6 +25,7 @@ from kode_sidecar.main_session.agent import (
     EditLocks,
     EncodedRequest,
     LearnedRates,
+    Questions,
     Session,
     SessionServices,
     Toolbox,
@@ -44,6 +45,7 @@ from kode_sidecar.providers.retry import RetryPolicy
 from kode_sidecar.records.json_log import JsonLog, LogFiles
 from kode_sidecar.records.log_redaction import Redaction
 from kode_sidecar.records.retired_models import RetiredModels
+from kode_sidecar.scouts.contracts import ScoutServices
 from kode_sidecar.server import import_http_client
 from kode_sidecar.settings import LoadedSettings, Settings
 from kode_sidecar.workspace.documents import Documents
@@ -173,10 +175,27 @@ class Agent:
             encode=self._encode,
             limit_instruction=self._prompts.read("tool_limit"),
             edit_locks=EditLocks(),
-            toolset=Toolbox(self.workspace, Ripgrep(find_ripgrep())).tools,
+            toolset=self._toolbox(settings, editor, new_id).tools,
             log=self._log,
             provider=self._providers.registry.listed(settings.model)[0].config.name,
             report_bug=self._report_bug,
+        )
+
+    def _toolbox(self, settings: Settings, editor: EditorPort, new_id: NewId) -> Toolbox:
+        return Toolbox(
+            workspace=self.workspace,
+            ripgrep=Ripgrep(find_ripgrep()),
+            questions=Questions(editor, new_id, settings.permission_timeout),
+            scouts=ScoutServices(
+                model=self._model,
+                clock=self._clock,
+                new_id=new_id,
+                system_prompt=lambda: self._system_prompt(SCOUT, "plan"),
+                report_bug=self._report_bug,
+                window=self._context_window,
+                temperature=settings.temperature,
+                top_p=settings.top_p,
+            ),
         )
 
     def _system_prompt(self, agent: AgentProfile, mode: Mode) -> str:

@@ -18,6 +18,7 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.main_session import SessionDefaults, SessionFolders, SessionRegistry
 from kode_sidecar.main_session.contracts import (
     ApplyAnswer,
+    ChoiceQuestion,
     DocumentEdit,
     FileEdit,
     PermissionQuestion,
@@ -75,6 +76,11 @@ class NoEditor:
 
     def warn(self, line: str) -> None:
         """Nobody develops an editor here."""
+
+    async def ask_choice(self, question: ChoiceQuestion) -> Sequence[str]:
+        """Nobody is there to choose."""
+        del question
+        return ()
 
     async def ask_permission(self, question: PermissionQuestion) -> str | None:
         """Nobody is there to ask."""

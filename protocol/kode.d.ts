@@ -135,6 +135,8 @@ export interface KodeServerRequests {
    * sent to clients with the capability `openDocument`.
    */
   "kode/openDocument": [OpenDocumentParams, OpenDocumentResult];
+  /** Put a choice to the user for the model. */
+  "kode/ask": [AskParams, AskResult];
 }
 
 /** Notifications to the editor: method → [params]. */
@@ -243,6 +245,7 @@ export type Event =
   | BlockDropped
   | ToolProgress
   | ModelWaiting
+  | ScoutUpdated
   | ChangeSetUpdated
   | PermissionRequested
   | PermissionResolved
@@ -701,6 +704,11 @@ export interface OpenDocumentResult {
   opened: boolean;
 }
 
+/** What the user chose of the choices, word for word; nothing when they closed the question. */
+export interface AskResult {
+  choices: string[];
+}
+
 /**
  * `initializationOptions.kode` of the client's `initialize`.
  *
@@ -752,12 +760,14 @@ export interface Delivery {
 /**
  * What the client can do beyond LSP; an object, even an empty one, means yes.
  *
- * `permission`: it answers `kode/permission/request`; otherwise the user is asked by
- * `window/showMessageRequest`. `openDocument`: it answers `kode/openDocument`.
- * `changeSetReview` is reserved: say it if it is true, nothing depends on it yet.
+ * `permission`: it answers `kode/permission/request`, `ask`: it answers `kode/ask`;
+ * otherwise the user is asked by `window/showMessageRequest`. `openDocument`: it answers
+ * `kode/openDocument`. `changeSetReview` is reserved: say it if it is true, nothing depends
+ * on it yet.
  */
 export interface ClientCapabilities {
   permission?: { [name: string]: unknown } | null;
+  ask?: { [name: string]: unknown } | null;
   changeSetReview?: { [name: string]: unknown } | null;
   openDocument?: { [name: string]: unknown } | null;
 }
@@ -983,6 +993,22 @@ export interface ModelWaiting extends EventBase {
   silentMs?: number;
   retryInMs?: number;
   attempt?: number;
+}
+
+/**
+ * How far a scout of the `explore` call `toolUseId` is; not stored while it is `running`.
+ *
+ * `reporting`: a report is all that is left to it, or it is handing it in. The other states
+ * are its last. `toolCalls` are those it made besides.
+ */
+export interface ScoutUpdated extends EventBase {
+  type: "scout.updated";
+  scoutId: string;
+  toolUseId: string;
+  title: string;
+  state: "running" | "reporting" | "done" | "failed" | "timed_out" | "cancelled";
+  toolCalls?: number;
+  elapsedMs?: number;
 }
 
 /** Proposed edits changed. A hunk travels whole once, afterwards as id and state. */
@@ -1620,6 +1646,21 @@ export interface PermissionRequestParams {
 /** A file inside an open folder. */
 export interface OpenDocumentParams {
   uri: string;
+}
+
+/**
+ * Ask the user to choose; with `multi` more than one of `choices`.
+ *
+ * When nobody answers in time, or the turn is cancelled, `$/cancelRequest` takes it back.
+ */
+export interface AskParams {
+  requestId: string;
+  sessionId: string;
+  turnId: string;
+  toolUseId: string;
+  question: string;
+  choices: string[];
+  multi: boolean;
 }
 
 /**

@@ -42,8 +42,9 @@ class Conversation:
         self._watch = Watch(client, self)
         self._editor = Editor(client)
         self._files = Files(self._editor, terminal, words)
-        self._review = Review(client, self._watch, self._files, keyboard, terminal, words, accept)
+        self._review = Review(client, self._files, keyboard, terminal, words, accept)
         self._editor.answer_permission = self._review.permit
+        self._editor.answer_choice = self._review.choose
         self._choice = Choice(
             client,
             interrupts,

@@ -1,6 +1,7 @@
-"""Proposed hunks and permission questions, put to the user one by one."""
+"""Proposed hunks and questions of both kinds, put to the user one by one."""
 
 import asyncio
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,6 @@ from kode_sidecar.client.fold import SessionFold
 from kode_sidecar.client.plain_text import one_line
 from kode_sidecar.client.session_view import ChangeSetView, Json
 from kode_sidecar.client.terminal import Terminal
-from kode_sidecar.client.watch import Watch
 
 Decisions = list[dict[str, Any]]
 
@@ -23,7 +23,6 @@ class Review:
     """Asks, or with `accept` or without a person at the keyboard does not need to."""
 
     client: Client
-    watch: Watch
     files: Files
     keyboard: Keyboard
     terminal: Terminal
@@ -47,27 +46,36 @@ class Review:
         no: str | None = options.get("reject")
         if not self.keyboard.interactive:
             return no
-        session = self.watch.session(params["sessionId"])
-        self.keyboard.forget_typed_ahead()
-        self.terminal.prompt(self.words.allow)
-        asking = asyncio.create_task(self.keyboard.line())
-        # It may be closed without us: by its timeout, or with its turn.
-        closed = asyncio.create_task(
-            self.watch.until(lambda: params["requestId"] not in session.questions)
-        )
-        try:
-            await asyncio.wait({asking, closed}, return_when=asyncio.FIRST_COMPLETED)
-            if not asking.done():
-                self.terminal.line()
-                return no
-            answer = (asking.result() or "").strip().lower()
-        except (Interrupted, Leaving):
-            return no
-        finally:
-            asking.cancel()
-            closed.cancel()
+        answer = (await self._reply(self.words.allow) or "").strip().lower()
         kinds = {"y": "allow_once", "s": "allow_session"}
         return options.get(kinds.get(answer, ""), no)
+
+    async def choose(self, params: Json) -> list[str]:
+        """Answer `kode/ask`: the choices taken, none for an empty line, Ctrl-C and silence."""
+        self.terminal.line(f"? {params['question']}", "yellow")
+        choices: list[str] = params["choices"]
+        for number, choice in enumerate(choices, 1):
+            self.terminal.line(f"  {number}  {choice}")
+        words = self.words.choose_many if params["multi"] else self.words.choose
+        while self.keyboard.interactive:
+            line = await self._reply(words)
+            numbers = re.findall(r"\S+", (line or "").replace(",", " "))
+            chosen = [choices[int(number) - 1] for number in numbers if _is_one_of(number, choices)]
+            if len(chosen) == len(numbers) and (params["multi"] or len(chosen) < 2):
+                return chosen
+        return []
+
+    async def _reply(self, question: str) -> str | None:
+        """A line typed below `question`; None for Ctrl-C and at the end of input."""
+        self.keyboard.forget_typed_ahead()
+        self.terminal.prompt(question)
+        try:
+            return await self.keyboard.line()
+        except (Interrupted, Leaving):
+            return None
+        except asyncio.CancelledError:  # closed without us: by its timeout, or with its turn
+            self.terminal.line()
+            raise
 
     async def _decide(
         self, session: SessionFold, change_set: ChangeSetView, *, later: bool
@@ -162,6 +170,10 @@ def waiting_uris(session: SessionFold) -> set[str]:
         for file in change_set.files.values()
         if any(hunk.state == "proposed" for hunk in file.hunks.values())
     }
+
+
+def _is_one_of(number: str, choices: Sequence[str]) -> bool:
+    return number in map(str, range(1, len(choices) + 1))
 
 
 def _decision(hunk: Json, action: str, comment: str = "") -> dict[str, Any]:

@@ -15,6 +15,8 @@ class Words:
     decide: str
     decide_help: str
     allow: str
+    choose: str
+    choose_many: str
     waiting: str
     outcome: str
     written: str
@@ -58,6 +60,8 @@ y  accept    n  reject    a  accept this and all that follow (not the sensitive 
 r  reject this and all that follow    q  decide later: /review
 Words after y, n or r are a comment for the model: n the jiao stay""",
     allow="allow? y = once, s = in this session, anything else = no: ",
+    choose="number of your choice, nothing = none: ",
+    choose_many="numbers of your choices, nothing = none: ",
     waiting="{count} hunk(s) wait: /review",
     outcome="applied: {applied} · rejected: {rejected} · not applied: {lost}",
     written="{path} is written",
@@ -101,6 +105,8 @@ y  采纳    n  拒绝    a  采纳这一处和之后的全部（敏感文件除
 r  拒绝这一处和之后的全部    q  以后再决定：/review
 y、n、r 后面可以写给模型的意见：n 角要保留""",
     allow="允许吗？y = 仅此一次，s = 本会话内，其他 = 不允许：",
+    choose="输入选项编号，直接回车 = 不选：",
+    choose_many="输入选项编号（可多个），直接回车 = 不选：",
     waiting="还有 {count} 处修改待定：/review",
     outcome="已应用：{applied} · 已拒绝：{rejected} · 未能应用：{lost}",
     written="已写入 {path}",

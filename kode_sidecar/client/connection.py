@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 
 from kode_sidecar.client.handshake import Handshake
 from kode_sidecar.client.sidecar_process import SidecarProcess
-from kode_sidecar.errors import INTERNAL_ERROR, METHOD_NOT_FOUND
+from kode_sidecar.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, REQUEST_CANCELLED
 from kode_sidecar.framing import FrameDecoder, encode_frame
 
 Handler = Callable[[Any], Awaitable[Any]]
@@ -77,7 +77,7 @@ class Client:
         self._calls: dict[int, Call] = {}
         self._handlers: dict[str, Handler] = {}
         self._subscribers: list[Subscriber] = []
-        self._answering: set[asyncio.Task[None]] = set()
+        self._answering: dict[int | str, asyncio.Task[None]] = {}
         self.lost: ConnectionLost | None = None
         self._on_lost: list[Callable[[], None]] = []
         self._reader = asyncio.create_task(self._read())
@@ -186,7 +186,7 @@ class Client:
                 self.notify("exit")
         code = await self.process.end(seconds)
         await asyncio.wait([self._reader], timeout=seconds)
-        tasks = [self._reader, *self._answering]
+        tasks = [self._reader, *self._answering.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -231,12 +231,24 @@ class Client:
         if method is None:
             self._answered(message)
         elif "id" in message:
-            task = asyncio.create_task(self._answer(message["id"], method, message.get("params")))
-            self._answering.add(task)
-            task.add_done_callback(self._answering.discard)
+            request_id = message["id"]
+            task = asyncio.create_task(self._answer(request_id, method, message.get("params")))
+            self._answering[request_id] = task
+            task.add_done_callback(lambda _: self._answering.pop(request_id, None))
         else:
+            if method == "$/cancelRequest":
+                self._take_back(message["params"]["id"])
             for subscriber in tuple(self._subscribers):
                 subscriber(method, message.get("params"))
+
+    def _take_back(self, request_id: int | str) -> None:
+        """The server does not want an answer any more (LSP `$/cancelRequest`)."""
+        task = self._answering.pop(request_id, None)
+        if task is not None and not task.done():
+            task.cancel()
+            error = {"code": REQUEST_CANCELLED, "message": "taken back"}
+            with suppress(ConnectionLost):
+                self._send({"id": request_id, "error": error})
 
     def _answered(self, message: dict[str, Any]) -> None:
         # An answer with id null (a frame the server could not read) belongs to no call.

@@ -14,6 +14,7 @@ from kode_sidecar.client.uris import path_of, uri_key, uri_of
 from kode_sidecar.client.workspace_edit import EditPlan, plan_edit
 
 AnswerPermission = Callable[[dict[str, Any]], Awaitable[str | None]]
+AnswerChoice = Callable[[dict[str, Any]], Awaitable[Sequence[str]]]
 AnswerMessage = Callable[[dict[str, Any]], Awaitable[dict[str, Any] | None]]
 
 
@@ -42,6 +43,12 @@ async def reject(params: dict[str, Any]) -> str | None:
     return next((o["optionId"] for o in params["options"] if o["kind"] == "reject"), None)
 
 
+async def choose_nothing(params: dict[str, Any]) -> Sequence[str]:
+    """The answer to a choice when nobody is asked."""
+    del params
+    return ()
+
+
 async def dismiss(params: dict[str, Any]) -> dict[str, Any] | None:
     """Close a message box without choosing."""
     del params
@@ -61,13 +68,14 @@ class Editor:
     ValueError. `write` gets a buffer and the text that an edit is about to give it; where it raises
     OSError or ValueError the edit is refused. `applied` is called with the buffers an edit has
     changed, after the server was told.
-    `edits` logs every `workspace/applyEdit` with the answer it got; `asked` every permission
-    question; `deleted` the keys of files deleted by an edit.
+    `edits` logs every `workspace/applyEdit` with the answer it got; `asked` every
+    question of either kind; `deleted` the keys of files deleted by an edit.
     """
 
     client: Client
     manners: Manners = field(default_factory=Manners)
     answer_permission: AnswerPermission = reject
+    answer_choice: AnswerChoice = choose_nothing
     answer_message: AnswerMessage = dismiss
     load: Callable[[Path], str] = read_text
     write: Callable[[Buffer, str], None] | None = None
@@ -91,6 +99,7 @@ class Editor:
             ("client/unregisterCapability", _nothing),
             ("kode/permission/request", self._permission),
             ("kode/openDocument", self._open_document),
+            ("kode/ask", self._ask),
         ):
             self.client.handle(method, handler)
 
@@ -237,6 +246,10 @@ class Editor:
         except (OSError, ValueError):
             return {"opened": False}
         return {"opened": True}
+
+    async def _ask(self, params: dict[str, Any]) -> dict[str, Any]:
+        self.asked.append(params)
+        return {"choices": list(await self.answer_choice(params))}
 
 
 async def _nothing(params: Any) -> None:

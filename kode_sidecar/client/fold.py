@@ -15,6 +15,7 @@ from kode_sidecar.client.session_view import (
     HunkView,
     Json,
     MessageView,
+    ScoutView,
     TurnView,
 )
 
@@ -36,6 +37,7 @@ class SessionFold:
     messages: dict[str, MessageView] = field(default_factory=dict[str, MessageView])
     blocks: dict[str, BlockView] = field(default_factory=dict[str, BlockView])
     turns: dict[str, TurnView] = field(default_factory=dict[str, TurnView])
+    scouts: dict[str, ScoutView] = field(default_factory=dict[str, ScoutView])
     change_sets: dict[str, ChangeSetView] = field(default_factory=dict[str, ChangeSetView])
     questions: dict[str, Json] = field(default_factory=dict[str, Json])
     notices: list[Json] = field(default_factory=list[Json])
@@ -119,6 +121,8 @@ class SessionFold:
                 self.head_id = event.get("headId", self.head_id)
             case "usage.updated":
                 self.usage = dict(event)
+            case "scout.updated":
+                self._scout_updated(event)
             case "notice":
                 self.notices.append(dict(event))
             case _:
@@ -220,6 +224,20 @@ class SessionFold:
             return
         hunk.state = sent["state"]
         hunk.info.update(sent)
+
+    def _scout_updated(self, event: Mapping[str, Any]) -> None:
+        scout_id = event["scoutId"]
+        known = self.scouts.get(scout_id)
+        if known is not None and known.state not in ("running", "reporting"):
+            self.anomalies.append(f"scout {scout_id} is told of after its end")
+        self.scouts[scout_id] = ScoutView(
+            scout_id,
+            event["title"],
+            event["toolUseId"],
+            event["state"],
+            event.get("toolCalls", 0),
+            event.get("elapsedMs", 0),
+        )
 
     def _permission_resolved(self, event: Mapping[str, Any]) -> None:
         request_id = event["requestId"]

@@ -9,7 +9,11 @@ from kode_sidecar.client.positions import PositionEncoding
 from kode_sidecar.client.uris import uri_of
 from kode_sidecar.protocol.handshake import PROTOCOL_VERSIONS
 
-KODE_CAPABILITIES: Mapping[str, Any] = {"permission": {}, "changeSetReview": {"hunk": {}}}
+KODE_CAPABILITIES: Mapping[str, Any] = {
+    "permission": {},
+    "ask": {},
+    "changeSetReview": {"hunk": {}},
+}
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,8 @@ class Labels:
     hunk_states: Mapping[str, str]
     flags: str
     question: str
+    scout: str
+    scout_states: Mapping[str, str]
     turn: str
     stop_reasons: Mapping[str, str]
     usage: str
@@ -53,6 +55,14 @@ ENGLISH = Labels(
     },
     flags="mind: {flags}",
     question="asks",
+    scout="scout {title}: {state} · {calls} calls · {seconds} s",
+    scout_states={
+        "reporting": "told to report",
+        "done": "reported",
+        "failed": "failed",
+        "timed_out": "out of time",
+        "cancelled": "cancelled",
+    },
     turn="turn ended: {reason}",
     stop_reasons={
         "end_turn": "done",
@@ -91,6 +101,14 @@ CHINESE = Labels(
     },
     flags="注意：{flags}",
     question="询问",
+    scout="侦察 {title}：{state} · {calls} 次调用 · {seconds} 秒",
+    scout_states={
+        "reporting": "须立即报告",
+        "done": "已报告",
+        "failed": "失败",
+        "timed_out": "超时",
+        "cancelled": "已取消",
+    },
     turn="本轮结束：{reason}",
     stop_reasons={
         "end_turn": "完成",

@@ -75,6 +75,18 @@ class TurnView:
 
 
 @dataclass
+class ScoutView:
+    """A scout: its newest `scout.updated`. `tool_use_id` is the `explore` call that sent it."""
+
+    id: str
+    title: str
+    tool_use_id: str
+    state: str
+    tool_calls: int = 0
+    elapsed_ms: int = 0
+
+
+@dataclass
 class HunkView:
     """A hunk: `info` was sent whole once; `state` is that of now."""
 

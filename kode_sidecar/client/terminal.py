@@ -103,6 +103,8 @@ class Terminal:
                     self.line(f"↺ {self._labels.dropped}", "yellow")
             case "changeSet.updated":
                 self._change_set_updated(session, event)
+            case "scout.updated":
+                self._scout_updated(event)
             case "notice":
                 level = event.get("level", "info")
                 mark = "ℹ" if level == "info" else "⚠"
@@ -224,6 +226,20 @@ class Terminal:
                 if "kind" not in hunk:
                     state = self._labels.hunk_states.get(hunk["state"], hunk["state"])
                     self.line(f"✎ {file['path']} · #{numbers[hunk['hunkId']]} · {state}", "cyan")
+
+    def _scout_updated(self, event: Json) -> None:
+        """Its end; on the way only that it has to report."""
+        labels, state = self._labels, event["state"]
+        if state == "running":
+            return
+        text = labels.scout.format(
+            title=one_line(event["title"]),
+            state=labels.scout_states.get(state, state),
+            calls=event.get("toolCalls", 0),
+            seconds=f"{event.get('elapsedMs', 0) / 1000:.1f}",
+        )
+        style = {"done": "green", "reporting": "dim"}.get(state, "red")
+        self.line(f"⌕ {text}", style)
 
     def _turn_completed(self, session: SessionFold, event: Json) -> None:
         labels = self._labels

@@ -21,7 +21,8 @@ class AgentProfile:
     tools: tuple[str, ...]
 
 
-_EDITOR_TOOLS = ("read_file", "list_files", "search_code", "propose_edit", "propose_file")
+_READING_TOOLS = ("read_file", "list_files", "search_code")
+_EDITOR_TOOLS = (*_READING_TOOLS, "propose_edit", "propose_file", "explore", "ask_user")
 
 IDE_HELPER = AgentProfile(
     name="ide-helper",
@@ -37,7 +38,17 @@ CODER = AgentProfile(
     max_tool_rounds=50,
     tools=_EDITOR_TOOLS,
 )
+SCOUT = AgentProfile(
+    name="scout",
+    prompt_file="scout_system",
+    window_messages=None,
+    max_tool_rounds=110,
+    tools=(*_READING_TOOLS, "report_findings"),
+)
+"""Sent out by `explore` and by nothing else; its calls are counted by `scouts.scout_rules`."""
+
 BUILT_IN_AGENTS = (IDE_HELPER, CODER)
+"""What a session may be."""
 DEFAULT_AGENT = IDE_HELPER.name
 
 

@@ -24,6 +24,7 @@ StopReason = Literal[
 ]
 ResolvedBy = Literal["user", "policy", "cancel", "timeout"]
 NoticeLevel = Literal["info", "warning", "error"]
+ScoutState = Literal["running", "reporting", "done", "failed", "timed_out", "cancelled"]
 
 
 class EventBase(
@@ -141,6 +142,21 @@ class ModelWaiting(EventBase, frozen=True, kw_only=True, tag="model.waiting"):
     attempt: int | None = None
 
 
+class ScoutUpdated(EventBase, frozen=True, kw_only=True, tag="scout.updated"):
+    """How far a scout of the `explore` call `tool_use_id` is; not stored while it is `running`.
+
+    `reporting`: a report is all that is left to it, or it is handing it in. The other states are
+    its last. `tool_calls` are those it made besides.
+    """
+
+    scout_id: str
+    tool_use_id: str
+    title: str
+    state: ScoutState
+    tool_calls: int = 0
+    elapsed_ms: int = 0
+
+
 class ChangeSetUpdated(EventBase, frozen=True, kw_only=True, tag="changeSet.updated"):
     """Proposed edits changed. A hunk travels whole once, afterwards as id and state."""
 
@@ -248,6 +264,7 @@ Event = (
     | BlockDropped
     | ToolProgress
     | ModelWaiting
+    | ScoutUpdated
     | ChangeSetUpdated
     | PermissionRequested
     | PermissionResolved
@@ -257,6 +274,13 @@ Event = (
     | UsageUpdated
     | Notice
 )
+
+
+def is_stored(event: Event) -> bool:
+    """Does it get a number and a place in the journal?"""
+    if isinstance(event, ScoutUpdated):
+        return event.state != "running"
+    return not isinstance(event, ToolProgress | ModelWaiting)
 
 
 class BlockDelta(Struct, frozen=True, gc=False, rename="camel"):

@@ -12,7 +12,17 @@ from kode_sidecar.domain.message import Blob, Block, Message, Role
 from kode_sidecar.domain.model_event import ModelEvent
 
 ToolChoice = Literal["auto", "none", "required"]
-IdKind = Literal["session", "turn", "message", "block", "change_set", "hunk", "request", "artifact"]
+IdKind = Literal[
+    "session",
+    "turn",
+    "message",
+    "block",
+    "change_set",
+    "hunk",
+    "request",
+    "artifact",
+    "scout",
+]
 NewId = Callable[[IdKind], str]
 
 
@@ -138,6 +148,7 @@ class Tool:
     """A tool: its params struct (the docstring is the description the model reads) and its run.
 
     Neighbouring calls of `read_only` tools run in parallel; all others run alone, in order.
+    A call of an `ends_turn` tool that did well is the last thing in its turn.
     `run` gets an instance of `params`; a KodeError it raises becomes a failed outcome. A tool that
     understands more than `params` says reads its arguments by `accept`, and `run` gets what that
     returns; it raises msgspec.ValidationError.
@@ -148,6 +159,7 @@ class Tool:
     run: Callable[[Any, ToolCall], Awaitable[ToolOutcome]]
     read_only: bool = False
     accept: Callable[[Mapping[str, Any]], Any] | None = None
+    ends_turn: bool = False
 
 
 ArtifactSink = Callable[[str], Blob]

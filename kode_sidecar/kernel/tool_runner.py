@@ -39,7 +39,10 @@ def _spec(name: str, params: type[msgspec.Struct]) -> ToolSpec:
 
 
 class ToolRun:
-    """The calls of one answer. Every call gets exactly one result, in call order."""
+    """The calls of one answer. Every call gets exactly one result, in call order.
+
+    `ends_turn`: one of them did what ends the turn.
+    """
 
     def __init__(
         self,
@@ -59,6 +62,7 @@ class ToolRun:
         self._siblings = tuple(call.tool_use_id for call in calls)
         self._block_ids: dict[int, str] = {}
         self._results: dict[int, ToolResultBlock] = {}
+        self.ends_turn = False
 
     async def run(self) -> None:
         """Run all calls. When cancelled, call `answer_rest` afterwards."""
@@ -118,7 +122,9 @@ class ToolRun:
             text = f"Invalid arguments for {tool.name}: {error}. Mend them and call again."
             return tool_failure(failure("InvalidArguments", text))
         try:
-            return await tool.run(params, self._call(call))
+            outcome = await tool.run(params, self._call(call))
+            self.ends_turn = self.ends_turn or (tool.ends_turn and outcome.ok)
+            return outcome
         except KodeError as error:
             return tool_failure(error_info(error))
         except Exception as error:

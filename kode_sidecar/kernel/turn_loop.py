@@ -64,7 +64,9 @@ async def run_turn(
             answer = step.assembler
             may_run = calls_may_run(answer.finish_reason, summing_up=summing_up)
             if answer.error is None and answer.tool_uses:
-                await turn.answer_calls(answer.tool_uses, tools, limits, may_run=may_run)
+                ended = await turn.answer_calls(answer.tool_uses, tools, limits, may_run=may_run)
+                if ended:
+                    return TurnEnd("end_turn")
                 if may_run:
                     rounds += 1
                     continue
@@ -103,8 +105,8 @@ class _Turn:
         limits: TurnLimits,
         *,
         may_run: bool,
-    ) -> None:
-        """One tool message with a result for every call."""
+    ) -> bool:
+        """One tool message with a result for every call. Did one of them end the turn?"""
         message = self._context.open("tool", {})
         self._emit(message_added(message, self._scope.turn_id))
         run = ToolRun(self._scope, tools, limits, self._emit, message.id, calls)
@@ -118,6 +120,7 @@ class _Turn:
             message = msgspec.structs.replace(message, content=run.results)
             self._context.commit(message)
             self._emit(message_completed(message, self._scope.turn_id))
+        return run.ends_turn
 
     def _add(self, incoming: Incoming) -> None:
         message = self._context.open(incoming.role, incoming.meta)

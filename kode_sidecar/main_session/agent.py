@@ -1,5 +1,6 @@
 """The room's second door: what runs turns. Loaded by a thread, after the process answers."""
 
+from kode_sidecar.main_session.ask_user_tool import Questions
 from kode_sidecar.main_session.edit_locks import EditLocks
 from kode_sidecar.main_session.repair import repair
 from kode_sidecar.main_session.services import EncodedRequest, SessionServices
@@ -11,6 +12,7 @@ __all__ = [
     "EditLocks",
     "EncodedRequest",
     "LearnedRates",
+    "Questions",
     "Session",
     "SessionServices",
     "Toolbox",

@@ -71,6 +71,19 @@ class PermissionQuestion:
     diff: str = ""
 
 
+@dataclass(frozen=True)
+class ChoiceQuestion:
+    """A choice that the model puts to the user. `multi`: more than one may be chosen."""
+
+    request_id: str
+    session_id: str
+    turn_id: str
+    tool_use_id: str
+    question: str
+    choices: Sequence[str]
+    multi: bool
+
+
 class EditorPort(Protocol):
     """The editor as a session sees it: one ordered stream out, a few questions."""
 
@@ -104,4 +117,11 @@ class EditorPort(Protocol):
 
     async def ask_permission(self, question: PermissionQuestion) -> str | None:
         """Ask the user; the chosen `option_id`, or None when nobody chose in time."""
+        ...
+
+    async def ask_choice(self, question: ChoiceQuestion) -> Sequence[str]:
+        """Put a choice to the user; what they chose, nothing when they closed it.
+
+        No time limit. Raises KodeError when the editor cannot ask.
+        """
         ...

@@ -7,10 +7,10 @@ from kode_sidecar.context.agents import AgentProfile
 from kode_sidecar.context.compaction import CompactionTexts
 from kode_sidecar.context.editor_context import EditorNote
 from kode_sidecar.kernel.contracts import Clock, ModelClient, ModelRequest, NewId, Tool
-from kode_sidecar.main_session.change_sets import ChangeSets
 from kode_sidecar.main_session.contracts import EditorPort
 from kode_sidecar.main_session.edit_locks import EditLocks
 from kode_sidecar.main_session.token_meter import ContextWindow, LearnedRates
+from kode_sidecar.main_session.tool_scope import ToolScope
 from kode_sidecar.protocol.session import Mode
 from kode_sidecar.protocol.turn import TurnOptions
 from kode_sidecar.records.json_log import JsonLog
@@ -59,7 +59,7 @@ class SessionServices:
     rates: LearnedRates
     encode: EncodeRequest
     edit_locks: EditLocks
-    toolset: Callable[[AgentProfile, Mode, ChangeSets], Sequence[Tool]]
+    toolset: Callable[[AgentProfile, Mode, ToolScope], Sequence[Tool]]
     log: JsonLog
     provider: str
     report_bug: Callable[[str, BaseException], None]

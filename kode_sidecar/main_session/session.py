@@ -334,7 +334,7 @@ class Session:
 
     async def _compact(self) -> ContextCompactResult:
         context = self._context("", self.conversation.head, self._options.mode, None)
-        tools = self._setup.specs(self._options, self._options.mode)
+        tools = self._setup.specs(self._options, self._options.mode, context)
         summary = await self._setup.compactor.ask(context, tools)
         if isinstance(summary, ErrorInfo):
             raise answer_of(summary)
@@ -351,7 +351,7 @@ class Session:
             turn,
             services,
             options.agent,
-            lambda: self._setup.tools(options, turn.mode),
+            lambda: self._setup.tools(options, turn.mode, turn.context),
             self._records.save_artifact,
             self.stream,
         )

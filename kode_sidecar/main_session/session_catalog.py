@@ -184,7 +184,10 @@ class SessionCatalog:
         """On a thread."""
         stored = self.store.load(session_id)
         conversation = stored.tree()
-        return stored.meta, conversation, Totals(conversation.messages)
+        totals = Totals()
+        for spent in self.store.spending(session_id):
+            totals.add_answer(spent.usage, spent.cost, spent.cost_usd)
+        return stored.meta, conversation, totals
 
     def _view(self, meta: ConversationMeta) -> SessionView:
         return view_of(meta, self.defaults, self.sessions.active_turn(meta.id))

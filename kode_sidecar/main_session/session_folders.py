@@ -16,6 +16,7 @@ from kode_sidecar.records.conversation_meta import ConversationMeta
 from kode_sidecar.records.conversation_store import ConversationStore, ConversationWriter
 from kode_sidecar.records.journal import Journal
 from kode_sidecar.records.saver import Saver
+from kode_sidecar.records.scout_log import open_scout_log
 
 if TYPE_CHECKING:  # the kernel is loaded after the process answers
     from kode_sidecar.kernel.contracts import Clock, NewId
@@ -92,4 +93,5 @@ class SessionFolders:
             journal.close()
             writer.close()
 
-        return SessionRecords(writer, journal, save, artifacts.save, close)
+        scout_log = partial(open_scout_log, writer.folder)
+        return SessionRecords(writer, journal, save, artifacts.save, scout_log, close)

@@ -34,6 +34,18 @@ class MessageRecord(Protocol):
         ...
 
 
+class ScoutLog(Protocol):
+    """What one scout said and was told."""
+
+    def append(self, message: Message) -> None:
+        """Write one finished message. Raises KodeError `Storage`."""
+        ...
+
+    def close(self) -> None:
+        """Release it."""
+        ...
+
+
 class EventRecord(Protocol):
     """The truth of what was sent in one session."""
 
@@ -51,13 +63,14 @@ class EventRecord(Protocol):
 class SessionRecords:
     """One session's files. `save` makes all that was written durable; KodeError `Storage`.
 
-    `close` releases them.
+    `open_scout_log` makes the record of a scout; `close` releases all but those.
     """
 
     messages: MessageRecord
     journal: EventRecord
     save: Callable[[], Awaitable[None]]
     save_artifact: Callable[[str], Blob]
+    open_scout_log: Callable[[str], ScoutLog]
     close: Callable[[], None]
 
 

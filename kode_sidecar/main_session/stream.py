@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 import msgspec
 
-from kode_sidecar.domain.agent_event import BlockDelta, Event, ModelWaiting, Notice, ToolProgress
+from kode_sidecar.domain.agent_event import BlockDelta, Event, Notice, is_stored
 from kode_sidecar.errors import KodeError
 from kode_sidecar.main_session.contracts import EditorPort
 from kode_sidecar.main_session.event_history import EventHistory
@@ -67,7 +67,7 @@ class SessionStream:
             self.history.grow(event)
             self._send(event)
             return 0
-        if isinstance(event, ToolProgress | ModelWaiting):
+        if not is_stored(event):
             self._send(event)
             return 0
         stamped = self._stamped(event)

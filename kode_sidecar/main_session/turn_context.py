@@ -82,6 +82,11 @@ class TurnContext:
         self.totals = Totals()
 
     @property
+    def model(self) -> str:
+        """The name of the model that is asked."""
+        return self._prompt.model
+
+    @property
     def leaf_id(self) -> str | None:
         """The newest message of this turn; before the first one, what it grows from."""
         return self._leaf

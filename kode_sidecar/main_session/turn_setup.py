@@ -19,6 +19,7 @@ from kode_sidecar.main_session.services import SessionServices
 from kode_sidecar.main_session.session_records import NewSession, SessionRecords
 from kode_sidecar.main_session.stream import SessionStream
 from kode_sidecar.main_session.token_meter import TokenMeter
+from kode_sidecar.main_session.tool_scope import ToolScope
 from kode_sidecar.main_session.turn_context import TurnContext
 from kode_sidecar.protocol.context import ContextInspectParams, ContextInspectResult
 from kode_sidecar.protocol.session import Mode
@@ -42,6 +43,7 @@ class TurnSetup:
         self._records = records
         self._conversation = conversation
         self._change_sets = change_sets
+        self._stream = stream
         self._meter = TokenMeter(services.rates)
         self.compactor = Compactor(
             model=services.model,
@@ -94,13 +96,14 @@ class TurnSetup:
         path = self._conversation.path(parent_id)
         return {str(message.meta.get("turnId", "")) for message in path}
 
-    def tools(self, options: NewSession, mode: Mode) -> Sequence[Tool]:
+    def tools(self, options: NewSession, mode: Mode, context: TurnContext) -> Sequence[Tool]:
         """The tools on offer."""
-        return self._services.toolset(options.agent, mode, self._change_sets)
+        scope = ToolScope(context, self._change_sets, self._stream, self._records)
+        return self._services.toolset(options.agent, mode, scope)
 
-    def specs(self, options: NewSession, mode: Mode) -> Sequence[ToolSpec]:
+    def specs(self, options: NewSession, mode: Mode, context: TurnContext) -> Sequence[ToolSpec]:
         """The same, as the model is told of them."""
-        return tool_specs(self.tools(options, mode))
+        return tool_specs(self.tools(options, mode, context))
 
     async def inspect(
         self,
@@ -119,7 +122,7 @@ class TurnSetup:
         else:
             context, mode = running.context, running.mode
             opening = context.incoming(self._change_sets.untold(self.turn_ids(context.leaf_id)))
-        tools = self.specs(options, mode)
+        tools = self.specs(options, mode, context)
         fitted = context.fitted(tools, "auto", [unwritten(incoming) for incoming in opening])
         encoded = await self._services.encode(fitted.request)
         due = context.will_sum_up(fitted)

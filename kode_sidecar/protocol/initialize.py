@@ -39,12 +39,13 @@ class EditorSettings(Struct, frozen=True, kw_only=True, rename="camel", omit_def
 class ClientCapabilities(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """What the client can do beyond LSP; an object, even an empty one, means yes.
 
-    `permission`: it answers `kode/permission/request`; otherwise the user is asked by
-    `window/showMessageRequest`. `open_document`: it answers `kode/openDocument`.
+    `permission`: it answers `kode/permission/request`, `ask`: it answers `kode/ask`; otherwise the
+    user is asked by `window/showMessageRequest`. `open_document`: it answers `kode/openDocument`.
     `change_set_review` is reserved: say it if it is true, nothing depends on it yet.
     """
 
     permission: dict[str, Any] | None = None
+    ask: dict[str, Any] | None = None
     change_set_review: dict[str, Any] | None = None
     open_document: dict[str, Any] | None = None
 

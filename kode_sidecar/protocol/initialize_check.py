@@ -27,7 +27,12 @@ _OPTIONS: dict[str, Shape] = {
         "fileEncoding": str,
     },
     "delivery": {"maxInlineBytes": int},
-    "capabilities": {"permission": dict, "changeSetReview": dict, "openDocument": dict},
+    "capabilities": {
+        "permission": dict,
+        "ask": dict,
+        "changeSetReview": dict,
+        "openDocument": dict,
+    },
 }
 _REQUIRED = frozenset({"name"})  # in an object that is there; else null is as good as absent
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from kode_sidecar.protocol import (
+    ask,
     attach,
     blob,
     change_set,
@@ -292,6 +293,13 @@ METHODS: tuple[Method, ...] = (
         " to clients with the capability `openDocument`.",
         documents.OpenDocumentParams,
         documents.OpenDocumentResult,
+        direction="server_to_client",
+    ),
+    Method(
+        "kode/ask",
+        "Put a choice to the user for the model.",
+        ask.AskParams,
+        ask.AskResult,
         direction="server_to_client",
     ),
 )

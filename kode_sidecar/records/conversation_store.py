@@ -23,6 +23,7 @@ from kode_sidecar.records.jsonl import DiskCounter, LineProblem, read_records
 from kode_sidecar.records.message_record import decode_message
 from kode_sidecar.records.quarantine import open_lines
 from kode_sidecar.records.saver import Saver, Syncable
+from kode_sidecar.records.scout_log import scout_logs
 from kode_sidecar.records.session_lock import SessionLock
 from kode_sidecar.records.spending import Spent, read_spending
 from kode_sidecar.records.storage_error import not_read, not_saved
@@ -122,7 +123,7 @@ class ConversationStore(Protocol):
         ...
 
     def spending(self, conversation_id: str) -> Sequence[Spent]:
-        """What its answers used, oldest first; blocks while it reads.
+        """What its answers used, those of its scouts too, oldest first; blocks while it reads.
 
         Raises KodeError `SessionNotFound`.
         """
@@ -227,7 +228,10 @@ class FileConversationStore:
         """As `ConversationStore.spending` says."""
         if not self.exists(conversation_id):
             raise _not_found(conversation_id)
-        return read_spending(self._path(conversation_id) / MESSAGES_FILE)
+        folder = self._path(conversation_id)
+        files = [folder / MESSAGES_FILE, *scout_logs(folder)]
+        found = [spent for file in files for spent in read_spending(file)]
+        return sorted(found, key=lambda spent: spent.created_at)
 
     def load_events(self, conversation_id: str) -> Sequence[StoredEvent]:
         """As `ConversationStore.load_events` says."""

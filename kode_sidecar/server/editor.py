@@ -1,5 +1,6 @@
 """The editor behind the wire: applies edits, asks the user. Knows what each client can do."""
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 from msgspec import Struct
@@ -7,10 +8,12 @@ from msgspec import Struct
 from kode_sidecar.errors import KodeError
 from kode_sidecar.main_session.contracts import (
     ApplyAnswer,
+    ChoiceQuestion,
     DocumentEdit,
     FileEdit,
     PermissionQuestion,
 )
+from kode_sidecar.protocol.ask import AskParams, AskResult
 from kode_sidecar.protocol.blob import MAX_INLINE_BYTES, MIN_INLINE_BYTES
 from kode_sidecar.protocol.documents import OpenDocumentParams, OpenDocumentResult
 from kode_sidecar.protocol.turn import PermissionRequestParams, PermissionRequestResult
@@ -18,6 +21,8 @@ from kode_sidecar.server.connection import Connection
 from kode_sidecar.server.projector import Projector
 from kode_sidecar.server.turn_progress import TurnProgress
 from kode_sidecar.server.workspace_edits import apply_edit_params
+
+_WARNING, _INFO = 2, 3  # LSP MessageType
 
 
 class _ApplyResult(Struct):
@@ -47,6 +52,11 @@ class ClientProfile:
     def permission_requests(self) -> bool:
         """Does it answer `kode/permission/request`?"""
         return self._kode.get("permission") is not None
+
+    @property
+    def asks(self) -> bool:
+        """Does it answer `kode/ask`?"""
+        return self._kode.get("ask") is not None
 
     @property
     def work_done_progress(self) -> bool:
@@ -135,6 +145,23 @@ class Editor(Projector):
             return False
         return result.opened
 
+    async def ask_choice(self, question: ChoiceQuestion) -> Sequence[str]:
+        """The user's choice, by `kode/ask` or LSP's own message request, which has one answer."""
+        if self._client.asks:
+            params = AskParams(
+                request_id=question.request_id,
+                session_id=question.session_id,
+                turn_id=question.turn_id,
+                tool_use_id=question.tool_use_id,
+                question=question.question,
+                choices=tuple(question.choices),
+                multi=question.multi,
+            )
+            result = await self._connection.request("kode/ask", params, AskResult)
+            return result.choices
+        chosen = await self._show_message(_INFO, question.question, question.choices)
+        return [] if chosen is None else [chosen]
+
     async def _ask_kode(self, question: PermissionQuestion) -> str:
         params = PermissionRequestParams(
             request_id=question.request_id,
@@ -153,18 +180,20 @@ class Editor(Projector):
         return result.option_id
 
     async def _ask_plain(self, question: PermissionQuestion) -> str | None:
-        params = {
-            "type": 2,  # MessageType.Warning
-            "message": " ".join(filter(None, (f"{question.title}?", question.reason))),
-            "actions": [{"title": option.name} for option in question.options],
-        }
+        message = " ".join(filter(None, (f"{question.title}?", question.reason)))
+        names = [option.name for option in question.options]
+        answer = await self._show_message(_WARNING, message, names)
+        chosen = (o.option_id for o in question.options if o.name == answer)
+        return next(chosen, None)
+
+    async def _show_message(self, kind: int, message: str, actions: Sequence[str]) -> str | None:
+        """LSP's `window/showMessageRequest`; the title chosen. Raises KodeError."""
+        titles = [{"title": title} for title in actions]
+        params = {"type": kind, "message": message, "actions": titles}
         answer = await self._connection.request(
             "window/showMessageRequest", params, _ChosenAction | None
         )
-        if answer is None:
-            return None
-        chosen = (o.option_id for o in question.options if o.name == answer.title)
-        return next(chosen, None)
+        return None if answer is None else answer.title
 
 
 def _mapping(value: object) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Turns as work-done progress (LSP 3.17 "Work Done Progress"), for clients that show it."""
+"""Turns and scouts as work-done progress (LSP 3.17 "Work Done Progress")."""
 
 import asyncio
 from typing import Any
@@ -7,6 +7,7 @@ from kode_sidecar.domain.agent_event import (
     BlockCompleted,
     Event,
     ModelWaiting,
+    ScoutUpdated,
     TurnCompleted,
     TurnStarted,
 )
@@ -20,11 +21,12 @@ MAX_MESSAGE_CHARS = 120
 
 
 class TurnProgress:
-    """One progress for each turn; its token is the turn's id.
+    """One progress for each turn and each scout, for clients that show it.
 
-    The client is asked for it first, and it begins when the client has agreed; its end comes
-    before `turn.completed` (O2). Where the turn is over by then it ends as it begins: a client
-    keeps a token that it agreed to until it hears the end of it.
+    The token is the turn's or the scout's id. The client is asked for it first, and it begins when
+    the client has agreed; its end comes before the event that tells of it (O2). Where all is over
+    by then it ends as it begins: a client keeps a token that it agreed to until it hears the end
+    of it.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -33,41 +35,57 @@ class TurnProgress:
         self._asking: set[asyncio.Task[None]] = set()
 
     def follow(self, event: Event) -> None:
-        """Say what an event means for the progress of its turn."""
+        """Say what an event means for the progress it belongs to."""
         if isinstance(event, TurnStarted):
-            self._begun[event.turn_id] = False
-            task = asyncio.create_task(self._begin(event.turn_id))
-            self._asking.add(task)
-            task.add_done_callback(self._asking.discard)
+            self._open(event.turn_id, TITLE, cancellable=True)
         elif isinstance(event, TurnCompleted):
-            if self._begun.pop(event.turn_id, False):
-                self._tell(event.turn_id, {"kind": "end"})
-        elif not self._begun.get(event.turn_id, False):
-            return
+            self._end(event.turn_id)
+        elif isinstance(event, ScoutUpdated):
+            self._follow_scout(event)
         elif isinstance(event, BlockCompleted) and isinstance(event.block, ToolResultBlock):
             self._report(event.turn_id, event.block.summary)
         elif isinstance(event, ModelWaiting):
             self._report(event.turn_id, event.message)
 
-    async def _begin(self, turn_id: str) -> None:
-        if turn_id not in self._begun:
+    def _follow_scout(self, event: ScoutUpdated) -> None:
+        if event.state not in ("running", "reporting"):
+            self._end(event.scout_id)
+        elif event.scout_id in self._begun:
+            seconds = event.elapsed_ms // 1000
+            self._report(event.scout_id, f"{event.tool_calls} calls, {seconds} s")
+        else:
+            title = cut_line(without_controls(event.title), MAX_MESSAGE_CHARS)
+            # It is cancelled with its turn.
+            self._open(event.scout_id, f"{TITLE}: {title}", cancellable=False)
+
+    def _open(self, token: str, title: str, *, cancellable: bool) -> None:
+        self._begun[token] = False
+        begin = {"kind": "begin", "title": title, "cancellable": cancellable}
+        task = asyncio.create_task(self._begin(token, begin))
+        self._asking.add(task)
+        task.add_done_callback(self._asking.discard)
+
+    async def _begin(self, token: str, begin: dict[str, Any]) -> None:
+        if token not in self._begun:
             return  # over before anybody was asked
         try:
-            await self._connection.request(
-                "window/workDoneProgress/create", {"token": turn_id}, Any
-            )
+            await self._connection.request("window/workDoneProgress/create", {"token": token}, Any)
         except KodeError:
-            self._begun.pop(turn_id, None)
-            return
-        self._tell(turn_id, {"kind": "begin", "title": TITLE, "cancellable": True})
-        if turn_id in self._begun:
-            self._begun[turn_id] = True
+            return  # it stays there unbegun, so that it is not asked for again
+        self._tell(token, begin)
+        if token in self._begun:
+            self._begun[token] = True
         else:
-            self._tell(turn_id, {"kind": "end"})
+            self._tell(token, {"kind": "end"})
 
-    def _report(self, turn_id: str, text: str) -> None:
-        message = cut_line(without_controls(text), MAX_MESSAGE_CHARS)
-        self._tell(turn_id, {"kind": "report", "message": message})
+    def _report(self, token: str, text: str) -> None:
+        if self._begun.get(token, False):
+            message = cut_line(without_controls(text), MAX_MESSAGE_CHARS)
+            self._tell(token, {"kind": "report", "message": message})
 
-    def _tell(self, turn_id: str, value: dict[str, Any]) -> None:
-        self._connection.notify("$/progress", {"token": turn_id, "value": value})
+    def _end(self, token: str) -> None:
+        if self._begun.pop(token, False):
+            self._tell(token, {"kind": "end"})
+
+    def _tell(self, token: str, value: dict[str, Any]) -> None:
+        self._connection.notify("$/progress", {"token": token, "value": value})

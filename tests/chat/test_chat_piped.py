@@ -69,6 +69,15 @@ async def test_a_permission_is_never_given_by_a_pipe(project: Path) -> None:  # 
     assert "denied" in done.out
 
 
+async def test_a_pipe_makes_no_choice(project: Path) -> None:
+    asks = tool_call("ask_user", {"question": "Which?", "choices": ["a", "b"]})
+    done = await piped(project, "go\n1\n", [answer(asks), answer(text("ok"))] * 2)
+    assert done.code == 0, done.out
+    assert "? Which?" in done.out
+    assert done.model is not None
+    assert "The user chose nothing" in str(done.model.chats[1].body["messages"])
+
+
 async def test_a_prompt_of_several_lines_and_the_commands(project: Path) -> None:
     lines = (
         "/help\n/model\n/model kimi-k2.6\n/mode plan\n/mode wild\n/session\n/nonsense\n/review\n"

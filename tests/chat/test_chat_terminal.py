@@ -128,6 +128,49 @@ async def test_a_question_is_answered_at_the_terminal(project: Path, key: str) -
         assert (project / ".vscode" / "tasks.json").read_bytes() == wanted
 
 
+def ask(**more: Any) -> Any:
+    choices = ["prices.json", "数据库", "the environment"]
+    return tool_call("ask_user", {"question": "Where to?", "choices": choices, **more})
+
+
+async def test_a_choice_is_made_by_number(project: Path) -> None:
+    responses = [answer(ask()), answer(ask(multi=True)), answer(ask()), answer(text("Well."))]
+    async with at_terminal(project, responses) as screen:
+        screen.type("go\n")
+        shown = await screen.until("nothing = none: ")
+        assert "? Where to?" in shown
+        assert "2  数据库" in shown
+        screen.type("4\n")
+        await screen.until("nothing = none: ")  # there is no such number
+        screen.type("1 2\n")
+        await screen.until("nothing = none: ")  # one only
+        screen.type("2\n")
+        await screen.until("numbers of your choices")
+        screen.type("3, 1\n")
+        await screen.until("number of your choice")
+        screen.type("\n")
+        await screen.until("turn ended: done")
+        told = [
+            m["content"] for m in screen.model.chats[-1].body["messages"] if m["role"] == "tool"
+        ]
+        assert told[0] == "The user chose:\n- 数据库"
+        assert told[1] == "The user chose:\n- prices.json\n- the environment"
+        assert told[2].startswith("The user chose nothing.")
+        await screen.until(PROMPT)
+
+
+async def test_a_choice_nobody_makes_is_taken_back(project: Path) -> None:
+    responses = [answer(ask()), answer(text("Well then."))]
+    async with at_terminal(project, responses, KODE_PERMISSION_TIMEOUT="0.5") as screen:
+        screen.type("go\n")
+        await screen.until("nothing = none: ")
+        await screen.until("No answer within 0.5 seconds")
+        await screen.until("turn ended: done")
+        await screen.until(PROMPT)
+        screen.type("/mode\n")  # the line belongs to the prompt again
+        await screen.until("mode: review")
+
+
 async def test_ctrl_c_at_a_question_means_no_and_cancels(project: Path) -> None:
     edit = propose(".vscode/tasks.json", ("[]", "[1]"))
     async with at_terminal(project, [answer(edit), answer(text("Well."))]) as screen:

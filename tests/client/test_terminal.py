@@ -198,3 +198,19 @@ def test_colours_only_where_they_are_wanted() -> None:
     assert not wants_color(io.StringIO(), {})
     assert not wants_color(Screen(), {"NO_COLOR": "1"})
     assert not wants_color(Screen(), {"TERM": "dumb"})
+
+
+def test_scouts_are_told_of_at_their_end_and_when_they_must_report() -> None:
+    play = Play()
+    scout = {"scoutId": "s1", "toolUseId": "explore:0", "title": "where\x1b[31m prices\nare 茶"}
+    for state, calls in (("running", 0), ("running", 7), ("reporting", 7), ("timed_out", 8)):
+        play.event("scout.updated", **scout, state=state, toolCalls=calls, elapsedMs=61_500)
+    assert play.shown.splitlines() == [
+        "⌕ scout where[31m prices are 茶: told to report · 7 calls · 61.5 s",
+        "⌕ scout where[31m prices are 茶: out of time · 8 calls · 61.5 s",
+    ]
+    (view,) = play.fold.scouts.values()
+    assert (view.state, view.tool_calls, view.tool_use_id) == ("timed_out", 8, "explore:0")
+    assert play.fold.anomalies == []
+    play.event("scout.updated", **scout, state="done")
+    assert play.fold.anomalies == ["scout s1 is told of after its end"]

@@ -6,7 +6,7 @@ from string import Template
 
 import pytest
 
-from kode_sidecar.context.agents import BUILT_IN_AGENTS, DEFAULT_AGENT, agent_profile
+from kode_sidecar.context.agents import BUILT_IN_AGENTS, DEFAULT_AGENT, SCOUT, agent_profile
 from kode_sidecar.context.prompt_files import Locale, PromptFiles, find_prompts
 from kode_sidecar.context.system_prompt import Surroundings, system_prompt
 from kode_sidecar.errors import KodeError
@@ -22,8 +22,14 @@ def test_the_built_in_agents() -> None:  # A5 A15
     helper, coder = agent_profile("ide-helper"), agent_profile("coder")
     assert (helper.window_messages, helper.max_tool_rounds) == (20, 5)
     assert (coder.window_messages, coder.max_tool_rounds) == (None, 50)
-    assert helper.tools[:3] == ("read_file", "list_files", "search_code")
-    assert helper.tools[3:] == ("propose_edit", "propose_file")
+    reading = ("read_file", "list_files", "search_code")
+    assert (
+        helper.tools
+        == coder.tools
+        == (*reading, "propose_edit", "propose_file", "explore", "ask_user")
+    )
+    assert SCOUT.tools == (*reading, "report_findings")  # D1
+    assert SCOUT not in BUILT_IN_AGENTS
     assert DEFAULT_AGENT == "ide-helper"
     with pytest.raises(KodeError, match=r"'nobody'; known agents: ide-helper, coder") as caught:
         agent_profile("nobody")
@@ -43,6 +49,10 @@ def test_every_prompt_exists_and_uses_known_names_only(locale: Locale) -> None: 
             for tool in agent.tools:
                 assert f"`{tool}`" in text
     assert prompts.read("tool_limit")
+    scout = system_prompt(prompts, SCOUT, "plan", HERE)
+    assert "- /home/u/proj\n- D:\\工程\n" in scout
+    assert "$" not in scout
+    assert all(f"`{tool}`" in scout for tool in SCOUT.tools)
 
 
 def test_both_languages_have_the_same_files_and_names() -> None:  # A16

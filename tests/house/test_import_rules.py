@@ -16,6 +16,7 @@ ROWS = (
     ("provider_setup",),
     ("server",),
     ("main_session",),
+    ("scouts",),
     ("tools",),
     ("context",),
     ("providers", "workspace", "records", "system", "client", "front_door"),
@@ -28,17 +29,20 @@ ROWS = (
 SEES_ONLY = {
     "front_door": {"framing", "protocol", "errors"},
     "chat": {"client", "protocol", "errors"},
+    # No provider, no editor, no wire: a new one of either touches no file there (D7).
+    "scouts": {"context", "kernel", "domain", "errors"},
     "client": {"framing", "protocol", "domain", "errors"},
 }
 # Who may see these at all; everybody above where nothing is said.
 SEEN_ONLY_BY = {
     "settings": {"agent", "app", "cli", "doctor", "ide_chat", "provider_setup"},
     "client": {"demo", "chat"},
+    "scouts": {"agent", "main_session"},
     "front_door": {"__main__", "app", "server"},
 }
 # Entered through their `__init__` only; a contracts module is open to all, and `agent` is the
 # second door of a room whose first one must be light.
-CLOSED_ROOMS = {"kernel", "main_session", "server", "settings"}
+CLOSED_ROOMS = {"kernel", "main_session", "scouts", "server", "settings"}
 # Third-party packages that one room keeps for itself.
 OWNED = {
     "pygls": "server",
@@ -72,6 +76,9 @@ SANS_IO = {
     "providers.anthropic_request",
     "kernel.message_assembler",
     "kernel.turn_limits",
+    "scouts.scout_rules",
+    "scouts.evidence",
+    "scouts.explore_report",
 }
 IO = {"asyncio", "os", "pathlib", "secrets", "shutil", "signal", "socket", "ssl", "tempfile"}
 CLOCK_AND_CHANCE = {"random", "subprocess", "threading", "time", "uuid"}

@@ -1,6 +1,7 @@
 """The agent loop against a scripted model."""
 
 import asyncio
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -21,9 +22,10 @@ from kode_sidecar.domain.model_event import (
     ToolUseStarted,
 )
 from kode_sidecar.errors import KodeError
-from kode_sidecar.kernel.contracts import Incoming, TurnLimits
+from kode_sidecar.kernel.contracts import Incoming, ToolCall, ToolOutcome, TurnLimits
 from tests.support.turn_world import (
     Batches,
+    EchoParams,
     MemoryContext,
     Recorder,
     ScriptedModel,
@@ -384,3 +386,19 @@ async def test_an_answer_that_began_is_never_asked_again() -> None:
     end = await turn(ScriptedModel(batches), context=context, emit=emit)
     assert end.stop_reason == "error"
     assert context.refusals == []
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_tool_that_ends_the_turn_ends_it_when_it_did_well(fails: bool) -> None:
+    async def finish(params: EchoParams, call: ToolCall) -> ToolOutcome:
+        if fails:
+            raise KodeError("ToolFailed", "not yet")
+        return ToolOutcome(ok=True, summary="finished")
+
+    last = replace(echo_tool("finish", read_only=False, run=finish), ends_turn=True)
+    model = ScriptedModel(calls(("finish", "{}"), ("echo", "{}")), says("another step"))
+    context = MemoryContext()
+    end = await turn(model, echo_tool(), last, context=context, emit=Recorder())
+    assert (end.stop_reason, end.error) == ("end_turn", None)
+    assert len(model.requests) == (2 if fails else 1)
+    assert_valid_history(context.messages)

@@ -75,6 +75,8 @@ export function words(event: Event): string {
       return event.message ?? event.toolUseId;
     case "model.waiting":
       return event.state === "silent" ? event.message : `${event.retryInMs} ms`;
+    case "scout.updated":
+      return `${event.title} ${event.state} ${event.toolCalls ?? 0} ${event.toolUseId}`;
     case "changeSet.updated":
       return (event.files ?? []).flatMap((file) => file.hunks.map((hunk) => hunk.state)).join();
     case "freshness.changed":
@@ -113,6 +115,7 @@ onNotification("kode/delta", ({ deltas }) => deltas.map((d) => d.at + d.add.leng
 onRequest("kode/permission/request", ({ options }) => ({
   optionId: options.find((option) => option.kind === "reject")?.optionId ?? "",
 }));
+onRequest("kode/ask", ({ choices, multi }) => ({ choices: multi ? choices : choices.slice(0, 1) }));
 
 export const active: KodeErrors["TurnActive"] = -33003;
 export const state: HunkState = "superseded";

@@ -1,5 +1,6 @@
 """Faults for a sidecar under test: Python imports this before it when it is on PYTHONPATH.
 
+KODE_TEST_CLOCK: the monotonic clock is ahead by the seconds in that file, also when they change.
 KODE_TEST_FSYNC_PORT: every fsync first asks the test, which lets it happen when it likes.
 KODE_TEST_BROKEN_UUID: making a UUID fails with that text.
 KODE_TEST_FULL_DISK: nothing can be written to files while a file of that name exists.
@@ -8,9 +9,12 @@ KODE_TEST_STRAY: making a UUID prints that text, and writes it to descriptor 1.
 
 import errno
 import os
+import selectors
 import socket
 import stat
+import time
 import uuid
+from typing import Any
 
 _fsync = os.fsync
 _write = os.write
@@ -30,6 +34,24 @@ def _write_if_room(fd: int, data: bytes) -> int:
     return _write(fd, data)
 
 
+class _MovedClock:
+    """Looked at before each wait of the event loop, which is kept short."""
+
+    ahead = 0.0
+
+    def __init__(self) -> None:
+        self._monotonic = time.monotonic
+        self._select = selectors.DefaultSelector.select
+
+    def monotonic(self) -> float:
+        return self._monotonic() + self.ahead
+
+    def select(self, selector: Any, timeout: float | None = None) -> Any:
+        with open(os.environ["KODE_TEST_CLOCK"], encoding="ascii") as file:
+            self.ahead = float(file.read() or self.ahead)  # empty while it is written anew
+        return self._select(selector, 0.02 if timeout is None else min(timeout, 0.02))
+
+
 def _no_uuid() -> uuid.UUID:
     raise ValueError(os.environ["KODE_TEST_BROKEN_UUID"])
 
@@ -41,6 +63,10 @@ def _chatty_uuid() -> uuid.UUID:
     return _uuid4()
 
 
+if "KODE_TEST_CLOCK" in os.environ:
+    clock = _MovedClock()
+    time.monotonic = clock.monotonic
+    selectors.DefaultSelector.select = lambda *args: clock.select(*args)
 if "KODE_TEST_FSYNC_PORT" in os.environ:
     os.fsync = _asking_fsync
 if "KODE_TEST_FULL_DISK" in os.environ:

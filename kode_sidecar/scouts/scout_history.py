@@ -1,0 +1,103 @@
+"""A scout's own conversation: in memory for its model, on disk for the user, nowhere else."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from kode_sidecar.context.builder import PromptContext
+from kode_sidecar.context.fitting import fit
+from kode_sidecar.context.token_count import Estimate, Rates, estimate
+from kode_sidecar.domain.error_info import ErrorInfo
+from kode_sidecar.domain.message import Message, Role, TextBlock
+from kode_sidecar.kernel.contracts import (
+    Clock,
+    Incoming,
+    ModelRequest,
+    NewId,
+    ToolChoice,
+    ToolSpec,
+)
+from kode_sidecar.scouts.contracts import ScoutLog
+
+
+class ScoutHistory:
+    """`kernel.contracts.Context` of one scout.
+
+    Every message carries `meta`; `window` is how many tokens the model reads. `due` gives what the
+    scout is told before its next step; `spend` counts each answer.
+    """
+
+    def __init__(
+        self,
+        prompt: PromptContext,
+        log: ScoutLog,
+        clock: Clock,
+        new_id: NewId,
+        *,
+        meta: Mapping[str, Any],
+        window: int | None,
+        due: Callable[[], str | None],
+        spend: Callable[[Message], None],
+    ) -> None:
+        self._prompt = prompt
+        self._log = log
+        self._clock = clock
+        self._new_id = new_id
+        self._meta = meta
+        self._window = window
+        self._due = due
+        self._spend = spend
+        self._messages: list[Message] = []
+
+    @property
+    def last_words(self) -> str:
+        """The text of the newest answer that has some."""
+        for message in reversed(self._messages):
+            if message.role == "assistant" and not message.is_api_error_message:
+                blocks = (block for block in message.content if isinstance(block, TextBlock))
+                if text := "\n".join(block.text for block in blocks).strip():
+                    return text
+        return ""
+
+    def open(self, role: Role, meta: Mapping[str, Any]) -> Message:
+        """A new, empty message below the newest."""
+        newest = self._messages[-1] if self._messages else None
+        return Message(
+            id=self._new_id("message"),
+            session_id=self._prompt.session_id,
+            role=role,
+            parent_id=newest.id if newest else None,
+            depth=newest.depth + 1 if newest else 0,
+            created_at=self._clock.timestamp(),
+            meta={**meta, **self._meta},
+        )
+
+    def commit(self, message: Message) -> None:
+        """Write the finished message and make it the newest. Raises KodeError `Storage`."""
+        self._messages.append(message)
+        self._spend(message)
+        self._log.append(message)
+
+    async def request(self, tools: Sequence[ToolSpec], tool_choice: ToolChoice) -> ModelRequest:
+        """The exact next request; what does not fit is left out, the oldest results first."""
+        request = self._prompt.request(self._messages, tools, tool_choice)
+        return fit(request, self._window, _size).request
+
+    async def recover(self, error: ErrorInfo) -> bool:
+        """A scout that is refused reports what it has, or that it has nothing."""
+        del error
+        return False
+
+    def take_incoming(self) -> Sequence[Incoming]:
+        """The order to report, once."""
+        text = self._due()
+        if text is None:
+            return ()
+        return (Incoming("user", (TextBlock(text=text),), {"origin": "reminder"}),)
+
+    def wants_another_step(self) -> bool:
+        """Nobody steers a scout."""
+        return False
+
+
+def _size(request: ModelRequest) -> Estimate:
+    return estimate(request, {}, Rates())
