@@ -59,7 +59,8 @@ def fit(request: ModelRequest, window: int | None, measure: Measure) -> Fitted:
         request = replace(request, messages=kept)
         size = measure(request)
     budget = _budget(request.max_tokens, window - size.safe)
-    return Fitted(replace(request, max_tokens=budget), size, whole, window)
+    sent = replace(request, max_tokens=budget, prompt_tokens=size.safe)
+    return Fitted(sent, size, whole, window)
 
 
 def _budget(wish: int | None, room: int) -> int | None:

@@ -76,7 +76,8 @@ class ModelRequest:
     `model` is a logical name (`ide-chat`), `provider/id`, or an id of the default provider.
     With `stream` False the host answers at once, with the same events. `temperature`, `top_p`
     and `max_tokens` are wishes: a provider leaves out what the model does not accept.
-    `cache_key` is stable over a session.
+    `prompt_tokens` is what all of it takes by the count of who made it; None: a provider that
+    needs the size guesses. `cache_key` is stable over a session.
     """
 
     model: str
@@ -87,6 +88,7 @@ class ModelRequest:
     temperature: float | None = 0.3
     top_p: float | None = 0.95
     max_tokens: int | None = None
+    prompt_tokens: int | None = None
     cache_key: str = ""
     stream: bool = True
 

@@ -64,7 +64,7 @@ def encode_request(request: ModelRequest, profile: ModelProfile) -> EncodedReque
         sent_sampling.pop("top_p", None)
     body.update(sent_sampling)
     wish = request.max_tokens or profile.max_output or _DEFAULT_MAX_TOKENS
-    body["max_tokens"] = budget(wish, profile, body)
+    body["max_tokens"] = budget(wish, request, profile, body)
     body["stream"] = request.stream
     return EncodedRequest(json_bytes(body), (*choice.notices, *notices))
 

@@ -58,7 +58,7 @@ def encode_chat(request: ModelRequest, profile: ModelProfile, habits: ChatHabits
     body.update(sent)
     if request.max_tokens is not None:
         name = profile.names.max_tokens or habits.budget_name
-        body[name] = budget(request.max_tokens, profile, body)
+        body[name] = budget(request.max_tokens, request, profile, body)
     if request.cache_key and habits.takes_cache_key:
         body["prompt_cache_key"] = request.cache_key
     body["stream"] = request.stream

@@ -1,6 +1,7 @@
 """The wishes of a request, as far as a model accepts them; the rest is told once. Sans-IO."""
 
 import json
+import re
 from typing import Any, NamedTuple
 
 import msgspec
@@ -12,11 +13,13 @@ from kode_sidecar.providers.profiles import ModelProfile
 CALL_A_TOOL = "Answer with a call of one of your tools, not with text."
 """What a model is told that refuses to be forced."""
 
-# The budget must fit into the window beside the prompt, or the request is refused. Tokens of the
-# prompt are guessed from its bytes; a wrong guess must still leave room for an answer.
+# The budget must fit into the window beside the prompt, or the request is refused. Where nobody
+# counted the prompt its bytes tell; a wrong guess must still leave room for an answer.
 _BYTES_PER_TOKEN = 4
 _GUESS_MARGIN = 1.15
 _SMALLEST_BUDGET = 4_096
+# A picture as the dialects write it. Quotes inside a text are escaped, so no text looks like one.
+_PICTURE = re.compile(rb'"(?:url":"data:[^";]*;base64,|data":")[A-Za-z0-9+/=]{1024,}"')
 
 Notices = tuple[ModelNotice, ...]
 
@@ -51,15 +54,22 @@ def sampling(
     return sent, (ModelNotice("sampling_dropped", text),)
 
 
-def budget(wish: int, profile: ModelProfile, body: dict[str, Any]) -> int:
+def budget(wish: int, request: ModelRequest, profile: ModelProfile, body: dict[str, Any]) -> int:
     """Tokens of the answer, reasoning included, that `body` leaves room for in the window."""
     if profile.max_output is not None:
         wish = min(wish, profile.max_output)
     if profile.context_window is None:
         return wish
-    prompt = len(json_bytes(body)) / _BYTES_PER_TOKEN * _GUESS_MARGIN
-    room = profile.context_window - int(prompt)
-    return min(wish, max(room, _SMALLEST_BUDGET))
+    prompt = request.prompt_tokens
+    if prompt is None:
+        prompt = _guessed(body)
+    return min(wish, max(profile.context_window - prompt, _SMALLEST_BUDGET))
+
+
+def _guessed(body: dict[str, Any]) -> int:
+    """Tokens of the prompt by its bytes; those of a picture say nothing of its tokens."""
+    size = len(_PICTURE.sub(b"", json_bytes(body)))
+    return int(size / _BYTES_PER_TOKEN * _GUESS_MARGIN)
 
 
 def json_bytes(body: dict[str, Any]) -> bytes:

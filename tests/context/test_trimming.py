@@ -202,6 +202,7 @@ def test_a_request_is_cut_to_the_window() -> None:
     assert found.fits
     assert found.size.safe <= 6_000 * 0.96
     assert found.request.max_tokens == 6_000 - found.size.safe
+    assert found.request.prompt_tokens == found.size.safe
     check_whole(list(found.request.messages))
     hopeless = fit(
         request([said("user", "x" * 60_000)]), 6_000, lambda one: estimate(one, {}, Rates())

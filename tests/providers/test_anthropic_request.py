@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kode_sidecar.domain.message import (
     Block,
@@ -115,6 +116,15 @@ def test_equal_requests_have_equal_bytes() -> None:
 )
 def test_max_tokens_is_always_there(profile: ModelProfile, wish: int | None, tokens: int) -> None:
     assert body(HI, profile=profile, max_tokens=wish)["max_tokens"] == pytest.approx(tokens, abs=20)
+
+
+def test_a_picture_takes_no_room_from_the_answer_by_its_bytes() -> None:
+    picture = ImageBlock(media_type="image/png", data="A" * 4_000_000)
+    shot = result("call_1", picture)
+    asked = [message("user", picture), message("assistant", call("call_1")), message("tool", shot)]
+    profile = replace(CLAUDE, context_window=200_000, max_output=64_000)
+    assert body(*asked, profile=profile)["max_tokens"] == 64_000
+    assert body(*asked, profile=profile, prompt_tokens=150_000)["max_tokens"] == 50_000
 
 
 @pytest.mark.parametrize(

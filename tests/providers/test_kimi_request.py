@@ -125,8 +125,12 @@ def test_the_budget_fits_into_the_window() -> None:
     assert body(small, messages=hello, max_tokens=10)["max_completion_tokens"] == 10
     huge = [message("user", text("x" * 400_000))]
     assert body(small, messages=huge, max_tokens=50_000)["max_completion_tokens"] == 4_096
+    counted = body(small, messages=huge, max_tokens=50_000, prompt_tokens=11_000)
+    assert counted["max_completion_tokens"] == 9_000, "who has counted knows better"
     unknown = ModelProfile("kimi-unknown")
     assert body(unknown, messages=huge, max_tokens=50_000)["max_completion_tokens"] == 50_000
+    picture = [message("user", ImageBlock(media_type="image/png", data="A" * 4_000_000))]
+    assert body(THINKS, messages=picture, max_tokens=50_000)["max_completion_tokens"] == 50_000
 
 
 CALL = ToolUseBlock(tool_use_id="functions.read_file:0", name="read_file", input={"path": "ä"})
