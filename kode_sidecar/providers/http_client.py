@@ -81,6 +81,7 @@ class HttpClient:
 
     def __init__(self, config: ProviderConfig, tls: ssl.SSLContext | None = None) -> None:
         self.host = config.host()
+        self._url_name = config.url_name
         self._timeouts = config.timeouts
         self._base_url = config.base_url.rstrip("/")
         self._client = httpx.AsyncClient(
@@ -112,7 +113,7 @@ class HttpClient:
             text = f"{self.host} did not begin to answer within {seconds} seconds: try again."
             raise KodeError("Network", text) from None
         except FAILURES as error:
-            raise _network_error(self.host, error) from None
+            raise _network_error(self.host, error, self._url_name) from None
         try:
             yield HttpResponse(response, self.host, self._timeouts.idle)
         finally:
@@ -142,15 +143,17 @@ async def _unpacked(chunks: AsyncIterator[bytes], unpacker: Unpacker) -> AsyncIt
             await asyncio.sleep(0)
 
 
-def _network_error(host: str, error: Exception) -> KodeError:
+def _network_error(host: str, error: Exception, url_name: str = "") -> KodeError:
+    """`url_name` is the setting that names the host, for failures to reach it."""
     reason = str(error) or "the connection failed"
     if isinstance(error, httpcore.ProxyError):
-        return KodeError("Network", f"The proxy refused the connection to {host}: {reason}.")
+        text = f"The proxy refused the connection to {host}: {reason}; check the setting `proxy`."
+        return KodeError("Network", text)
     if isinstance(error, httpcore.ConnectError | httpcore.ConnectTimeout):
         if "certificate" in reason:
             advice = "add the certificate authority of your network to the system's store"
             text = f"Cannot connect to {host}: {reason}; {advice}."
             return KodeError("Network", text, retryable=False)
-        advice = "check the network, and the setting `proxy` if you need one"
+        advice = f"check {url_name}, the network, and the setting `proxy` if you need one"
         return KodeError("Network", f"Cannot connect to {host}: {reason}; {advice}.")
     return KodeError("Network", f"The connection to {host} broke ({reason}): try again.")

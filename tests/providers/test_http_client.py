@@ -196,6 +196,7 @@ async def test_nobody_listens(new_http: NewHttp) -> None:
     with pytest.raises(KodeError, match="refused") as caught:
         await get(new_http(f"http://127.0.0.1:{port}"))
     assert (caught.value.code, caught.value.retryable) == ("Network", True)
+    assert "KIMI_BASE_URL" in caught.value.message, "the address may be the wrong one"
 
 
 def test_failures_are_told_without_addresses() -> None:
