@@ -183,8 +183,15 @@ def learned(rates: Rates, asked: Estimate, usage: Usage) -> Rates:
 
 
 def with_answer(asked: Estimate, answer: Message, usage: Usage) -> Measured:
-    """The measurement that an answer brings."""
+    """The measurement that an answer brings.
+
+    Reasoning that the host only counted, and never showed, is in no later request.
+    """
     size = usage.input_tokens + usage.output_tokens
+    shown = any(isinstance(block, ThinkingBlock) for block in answer.content)
+    # Some hosts count reasoning beside the output: then only the total holds it.
+    if not shown and usage.total_tokens <= size:
+        size -= min(usage.reasoning_tokens, usage.output_tokens)
     return Measured(asked.weight + message_weight(answer), size)
 
 

@@ -25,7 +25,7 @@ from kode_sidecar.context.token_count import (
     shares,
     text_weight,
 )
-from kode_sidecar.domain.message import ImageBlock, Message, TextBlock, Usage
+from kode_sidecar.domain.message import ImageBlock, Message, TextBlock, ThinkingBlock, Usage
 from kode_sidecar.kernel.contracts import ModelRequest, ToolSpec
 from kode_sidecar.main_session.token_meter import REMEMBERED_ANSWERS, LearnedRates, TokenMeter
 
@@ -59,6 +59,25 @@ class RecordedHost:
     def usage(self, messages: list[Message], answer: Message) -> Usage:
         size = self._sizes[answer.id]
         return Usage(input_tokens=self.prompt(messages), output_tokens=size)
+
+
+class SilentThinker(RecordedHost):
+    """Mostly shows nothing of its thinking but the count, `apart` from the output or in it."""
+
+    def __init__(self, *, apart: bool) -> None:
+        super().__init__()
+        self._apart = apart
+
+    def usage(self, messages: list[Message], answer: Message) -> Usage:
+        shown, thought = super().usage(messages, answer), 3_000
+        if any(isinstance(block, ThinkingBlock) for block in answer.content):
+            return shown
+        return msgspec.structs.replace(
+            shown,
+            output_tokens=shown.output_tokens + (0 if self._apart else thought),
+            total_tokens=shown.input_tokens + shown.output_tokens + thought,
+            reasoning_tokens=thought,
+        )
 
 
 class Session:
@@ -112,6 +131,14 @@ def test_a_window_that_slides_is_counted_within_five_percent_too() -> None:  # A
     worst = max(map(abs, session.errors[1:]))
     print(f"worst {worst:.2%}")  # noqa: T201
     assert worst < 0.05
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_reasoning_that_is_never_shown_is_in_no_later_request(apart: bool) -> None:  # C10
+    host = SilentThinker(apart=apart)
+    session = Session(TokenMeter(LearnedRates()), host)
+    session.play(host.messages)
+    assert max(map(abs, session.errors[1:])) < 0.05
 
 
 @pytest.mark.parametrize("turn", [5, 20, 39])
