@@ -4,7 +4,7 @@ It may be built on that thread: nothing here touches the event loop before it is
 """
 
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from random import random
@@ -41,6 +41,7 @@ from kode_sidecar.provider_setup import set_up_providers
 from kode_sidecar.providers.chat_client import ChatClient
 from kode_sidecar.providers.late_client import LateClient
 from kode_sidecar.providers.models_report import models_report
+from kode_sidecar.providers.profiles import ModelProfile
 from kode_sidecar.providers.retry import RetryPolicy
 from kode_sidecar.records.json_log import JsonLog, LogFiles
 from kode_sidecar.records.log_redaction import Redaction
@@ -171,6 +172,7 @@ class Agent:
             koding_note=partial(koding_note, self._prompts),
             compaction_texts=partial(compaction_texts, self._prompts),
             context_window=self._context_window,
+            returns_thinking=self._returns_thinking,
             rates=LearnedRates(),
             encode=self._encode,
             limit_instruction=self._prompts.read("tool_limit"),
@@ -211,11 +213,16 @@ class Agent:
     def _context_window(self, model: str) -> int | None:
         """The window of the model that a name stands for now; the user's own word comes first."""
         given = self._loaded.settings.context_window
-        if given is not None:
-            return given
+        return self._models(model)[0].context_window if given is None else given
+
+    def _returns_thinking(self, model: str) -> bool:
+        """Of any that may answer: what one of them has no use for is left out for that one."""
+        return any(one.returns_thinking for one in self._models(model))
+
+    def _models(self, name: str) -> Sequence[ModelProfile]:
         if self._chat is not None:
-            return self._chat.context_window(model)
-        return self._providers.registry.targets(model)[0].model.context_window
+            return self._chat.models(name)
+        return [target.model for target in self._providers.registry.targets(name)]
 
     async def _encode(self, request: ModelRequest) -> EncodedRequest:
         await self._model.loaded()

@@ -174,9 +174,19 @@ def _note(message: Message, text: str) -> Message:
     return Message(id="", session_id=message.session_id, role="user", content=content)
 
 
+def _without_thinking(message: Message) -> Message:
+    content = tuple(block for block in message.content if not isinstance(block, ThinkingBlock))
+    if len(content) == len(message.content):
+        return message
+    return msgspec.structs.replace(message, content=content)
+
+
 @dataclass(frozen=True)
 class PromptContext:
-    """What stays the same over one turn: the system prompt and the model's settings."""
+    """What stays the same over one turn: the system prompt and the model's settings.
+
+    `returns_thinking`: the model gets its reasoning back; else no request holds any.
+    """
 
     session_id: str
     model: str
@@ -184,15 +194,17 @@ class PromptContext:
     temperature: float | None = 0.3
     top_p: float | None = 0.95
     max_tokens: int | None = None
+    returns_thinking: bool = True
 
     def request(
         self, messages: Iterable[Message], tools: Sequence[ToolSpec], tool_choice: ToolChoice
     ) -> ModelRequest:
         """The request about stored messages, whatever its size (`fitting` sees to that)."""
+        whole = normalize_messages_for_api(messages)
         return ModelRequest(
             model=self.model,
             system=self.system,
-            messages=normalize_messages_for_api(messages),
+            messages=whole if self.returns_thinking else [*map(_without_thinking, whole)],
             tools=tools,
             tool_choice=tool_choice,
             temperature=self.temperature,

@@ -182,17 +182,24 @@ def learned(rates: Rates, asked: Estimate, usage: Usage) -> Rates:
     return rates.after_growth(growth, usage.input_tokens - asked.base.tokens)
 
 
-def with_answer(asked: Estimate, answer: Message, usage: Usage) -> Measured:
+def with_answer(
+    asked: Estimate, answer: Message, usage: Usage, *, returns_thinking: bool = True
+) -> Measured:
     """The measurement that an answer brings.
 
-    Reasoning that the host only counted, and never showed, is in no later request.
+    Reasoning is in no later request if the model does not get it back, nor if the host only
+    counted it and never showed it.
     """
     size = usage.input_tokens + usage.output_tokens
-    shown = any(isinstance(block, ThinkingBlock) for block in answer.content)
+    weight = message_weight(answer)
+    thoughts = [block for block in answer.content if isinstance(block, ThinkingBlock)]
+    thought = sum(map(block_weight, thoughts))
+    if not returns_thinking:
+        weight -= thought
     # Some hosts count reasoning beside the output: then only the total holds it.
-    if not shown and usage.total_tokens <= size:
-        size -= min(usage.reasoning_tokens, usage.output_tokens)
-    return Measured(asked.weight + message_weight(answer), size)
+    if not (thoughts and returns_thinking) and usage.total_tokens <= size:
+        size -= min(usage.reasoning_tokens or round(thought), usage.output_tokens)
+    return Measured(asked.weight + weight, size)
 
 
 def shares(estimate: Estimate, weights: Sequence[float]) -> list[int]:

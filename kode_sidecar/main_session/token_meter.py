@@ -13,6 +13,12 @@ from kode_sidecar.context.token_count import (
 from kode_sidecar.domain.message import Message
 from kode_sidecar.kernel.contracts import ModelRequest
 
+ContextWindow = Callable[[str], int | None]
+"""The window of a model in tokens, None where nobody knows it."""
+
+ReturnsThinking = Callable[[str], bool]
+"""Whether a model gets its reasoning back."""
+
 REMEMBERED_ANSWERS = 200
 # Fewer tokens for a request's weight than this are no count of it: some hosts leave out what they
 # had cached.
@@ -46,18 +52,26 @@ class TokenMeter:
         """The size of a request."""
         return estimate(request, self._measured, self._rates.of(request.model))
 
-    def answered(self, request: ModelRequest, asked: Estimate, answer: Message) -> None:
-        """A request was answered; hosts that tell no usage, or nonsense, teach nothing."""
+    def answered(
+        self,
+        request: ModelRequest,
+        asked: Estimate,
+        answer: Message,
+        *,
+        returns_thinking: bool = True,
+    ) -> None:
+        """A request was answered; hosts that tell no usage, or nonsense, teach nothing.
+
+        `returns_thinking`: later requests hold the reasoning of this answer.
+        """
         usage = answer.usage
         if usage is None or answer.is_api_error_message:
             return
         if usage.input_tokens <= _LEAST_PLAUSIBLE * asked.weight:
             return
         self._rates.learn(request.model, asked, answer)
-        self._measured[answer.id] = with_answer(asked, answer, usage)
+        self._measured[answer.id] = with_answer(
+            asked, answer, usage, returns_thinking=returns_thinking
+        )
         if len(self._measured) > REMEMBERED_ANSWERS:
             del self._measured[next(iter(self._measured))]
-
-
-ContextWindow = Callable[[str], int | None]
-"""The window of a model in tokens, None where nobody knows it."""

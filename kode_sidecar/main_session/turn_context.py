@@ -123,7 +123,12 @@ class TurnContext:
         self._shown.append(message)
         self.totals.add_message(message)
         if message.role == "assistant" and self._asked is not None:
-            self._meter.answered(self._asked.request, self._asked.size, message)
+            self._meter.answered(
+                self._asked.request,
+                self._asked.size,
+                message,
+                returns_thinking=self._prompt.returns_thinking,
+            )
 
     def show(self, messages: Iterable[Message]) -> None:
         """From now on the model gets these and what is committed after them."""

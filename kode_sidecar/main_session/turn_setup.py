@@ -73,6 +73,7 @@ class TurnSetup:
             temperature=services.temperature,
             top_p=services.top_p,
             max_tokens=services.max_tokens,
+            returns_thinking=services.returns_thinking(model),
         )
         return TurnContext(
             session_id=self._session_id,

@@ -21,6 +21,7 @@ from kode_sidecar.providers.dialects import DIALECTS
 from kode_sidecar.providers.endpoint import Endpoint, OpenHttp
 from kode_sidecar.providers.model_choice import ModelChoice
 from kode_sidecar.providers.model_list import OfferedModel
+from kode_sidecar.providers.profiles import ModelProfile
 from kode_sidecar.providers.provider_config import ProviderConfig
 from kode_sidecar.providers.rate_limiter import RateLimiter
 from kode_sidecar.providers.registry import Registry, RetiredModels, SessionRetiredModels, Target
@@ -102,12 +103,10 @@ class ChatClient:
         model = self.endpoint(target.config).described(target.model)
         return model.id, DIALECTS[model.dialect].encode_request(request, model).body
 
-    def context_window(self, name: str) -> int | None:
-        """What the model that a name stands for now reads, in tokens; None where nobody knows."""
-        target = ModelChoice(name, self.registry, self._retired).target
-        endpoint = self._endpoints.get(target.config.name)
-        model = endpoint.described(target.model) if endpoint else target.model
-        return model.context_window
+    def models(self, name: str) -> list[ModelProfile]:
+        """The models that a name stands for now, the first one asked first, as hosts say."""
+        targets = ModelChoice(name, self.registry, self._retired).targets
+        return [self._described(target) for target in targets]
 
     async def stream(
         self, request: ModelRequest, raw: RawAnswer | None = None
@@ -144,6 +143,10 @@ class ChatClient:
             dropped = [AttemptDropped(error.message)] if attempt.started else []
             yield [*dropped, RetryPlanned(error.message, delay, failed + 1)]
             await self._sleep(delay)
+
+    def _described(self, target: Target) -> ModelProfile:
+        endpoint = self._endpoints.get(target.config.name)
+        return endpoint.described(target.model) if endpoint else target.model
 
     def _ready(self, target: Target) -> Endpoint:
         """What can be asked now. Raises KodeError."""

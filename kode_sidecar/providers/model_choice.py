@@ -35,6 +35,11 @@ class ModelChoice:
         """The model to ask now, and its provider."""
         return self._left[0]
 
+    @property
+    def targets(self) -> Sequence[Target]:
+        """The model to ask now, and those that may be asked instead."""
+        return tuple(self._left)
+
     def next_after_unknown(self, offered: Sequence[OfferedModel]) -> bool:
         """The host does not know the current model; whether there is another one to ask.
 

@@ -78,6 +78,11 @@ class ModelProfile(Struct, frozen=True, forbid_unknown_fields=True):
     price: Price | None = None
     names: WireNames = WireNames()
 
+    @property
+    def returns_thinking(self) -> bool:
+        """Whether the model gets its reasoning back; Anthropic's dialect always returns it."""
+        return self.thinking != "never" or self.dialect == "anthropic_messages"
+
 
 class Auth(Struct, frozen=True, forbid_unknown_fields=True):
     """The header that carries the key, and what stands before it."""

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from kode_sidecar.context.builder import PromptContext
 from kode_sidecar.context.token_count import (
     FIRST_MARGIN,
     IMAGE_WEIGHT,
@@ -83,8 +84,11 @@ class SilentThinker(RecordedHost):
 class Session:
     """Asks for every answer of the recorded session in turn, and notes how wrong it was."""
 
-    def __init__(self, meter: TokenMeter, host: RecordedHost) -> None:
+    def __init__(
+        self, meter: TokenMeter, host: RecordedHost, *, returns_thinking: bool = True
+    ) -> None:
         self._meter, self._host = meter, host
+        self._returned = returns_thinking
         self.estimates: list[Estimate] = []
         self.errors: list[float] = []
 
@@ -100,12 +104,15 @@ class Session:
                 self._ask(messages[start:position], message)
 
     def _ask(self, shown: list[Message], answer: Message) -> None:
-        request = replace(self._host.request, messages=shown)
+        fixed = self._host.request
+        context = PromptContext("s", fixed.model, fixed.system, returns_thinking=self._returned)
+        request = context.request(shown, fixed.tools, "auto")
         asked = self._meter.estimate(request)
         usage = self._host.usage(shown, answer)
         self.estimates.append(asked)
         self.errors.append(asked.tokens / usage.input_tokens - 1)
-        self._meter.answered(request, asked, msgspec.structs.replace(answer, usage=usage))
+        answer = msgspec.structs.replace(answer, usage=usage)
+        self._meter.answered(request, asked, answer, returns_thinking=self._returned)
 
 
 def play(window: int | None = None) -> Session:
@@ -137,6 +144,35 @@ def test_a_window_that_slides_is_counted_within_five_percent_too() -> None:  # A
 def test_reasoning_that_is_never_shown_is_in_no_later_request(apart: bool) -> None:  # C10
     host = SilentThinker(apart=apart)
     session = Session(TokenMeter(LearnedRates()), host)
+    session.play(host.messages)
+    assert max(map(abs, session.errors[1:])) < 0.05
+
+
+class ForgettingHost(RecordedHost):
+    """Shows all of its thinking, wants none of it back, and may count it or not."""
+
+    def __init__(self, *, counts_reasoning: bool) -> None:
+        super().__init__()
+        self._thought = 3_000 if counts_reasoning else 0
+        thinking = ThinkingBlock(text="x" * 12_000)
+        self.messages = [
+            msgspec.structs.replace(one, content=(thinking, *one.content))
+            if one.role == "assistant"
+            else one
+            for one in self.messages
+        ]
+
+    def usage(self, messages: list[Message], answer: Message) -> Usage:
+        shown = super().usage(messages, answer)
+        return msgspec.structs.replace(
+            shown, output_tokens=shown.output_tokens + 3_000, reasoning_tokens=self._thought
+        )
+
+
+@pytest.mark.parametrize("counts_reasoning", [False, True])
+def test_reasoning_that_no_model_gets_back_is_in_no_later_request(counts_reasoning: bool) -> None:
+    host = ForgettingHost(counts_reasoning=counts_reasoning)
+    session = Session(TokenMeter(LearnedRates()), host, returns_thinking=False)
     session.play(host.messages)
     assert max(map(abs, session.errors[1:])) < 0.05
 

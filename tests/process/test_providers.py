@@ -80,6 +80,12 @@ async def test_each_turn_may_go_to_another_provider(tmp_path: Path) -> None:  # 
             # Another vendor's reasoning stays at home.
             assert "reasoning" not in json.dumps(asked.json)
 
+            # Nor does it get its own back, so that what it thought is no part of what is counted.
+            ask = {"sessionId": session.session_id, "model": "acme/acme-large"}
+            seen = await world.client.request("kode/context/inspect", ask, HANG_SECONDS)
+            heads = [part["head"] for part in seen["segments"] if part["origin"] == "answer"]
+            assert heads == ["I am Kimi", "I am Acme"]
+
             acme.answers[:] = [OFFER]
             listed = await world.client.request("kode/models/list", {}, HANG_SECONDS)
             row = next(row for row in listed["providers"] if row["name"] == "acme")

@@ -284,5 +284,10 @@ async def test_what_the_host_says_of_a_model_beats_the_table(
         assert models[1].context_length is None
         await ask(client, "kimi-k2.6", max_tokens=50_000)
         assert server.requests[-1].json["max_completion_tokens"] < 9_000
-        described = client.endpoint(config).described(config.profile.model("kimi-k2.6"))
+        (described,) = client.models("kimi-k2.6")
         assert (described.thinking, described.images) == ("never", True)
+        assert (described.returns_thinking, described.context_window) == (False, 9_000)
+        returned = [model.returns_thinking for model in client.models("ide-chat")]
+        assert returned == [False, False, True, True, True]
+        assert client.models("anthropic/claude-opus-5")[0].returns_thinking
+        assert not client.models("openai/another")[0].returns_thinking
