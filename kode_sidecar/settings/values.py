@@ -21,11 +21,11 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Every setting. Times are seconds, folders absolute.
 
     `proxy` is used only when given here: the system's proxies are ignored. `window_messages`
-    is how many stored messages the model gets, `context_window` how many tokens it reads, for
-    models nobody knows. `permission_timeout` is how long a question to
-    the user stays open; no answer means no. `providers` and `logical_models` are kept as they
-    were written: `providers.user_providers` reads them. `http_retry_budget` is how long after the
-    first attempt another one may begin. `file_encoding` reads files that are not UTF-8.
+    is how many stored messages the model gets, `context_window` how many tokens it reads, whatever
+    is known of it. `permission_timeout` is how long a question to the user stays open; no answer
+    means no. `providers` and `logical_models` are kept as they were written:
+    `providers.user_providers` reads them. `http_retry_budget` is how long after the first attempt
+    another one may begin. `file_encoding` reads files that are not UTF-8.
     `log_redact_content` keeps only the first `log_redact_chars` characters of prompts and
     replies in the log. `trusted` is the editor's word on the workspace, in the handshake only.
     """
