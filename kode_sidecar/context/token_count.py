@@ -136,17 +136,6 @@ class Estimate:
     weight: float
     base: Measured | None = None
 
-    @property
-    def lost(self) -> bool:
-        """Whether nothing of it was ever counted."""
-        return self.base is None
-
-
-def request_weight(request: ModelRequest) -> float:
-    """What a request weighs: system prompt, tools, messages."""
-    tools = sum(map(tool_weight, request.tools))
-    return text_weight(request.system) + tools + sum(map(message_weight, request.messages))
-
 
 def estimate(request: ModelRequest, measured: Mapping[str, Measured], rates: Rates) -> Estimate:
     """The size of a request.

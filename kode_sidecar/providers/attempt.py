@@ -78,6 +78,7 @@ class Attempt:
         self._decoder = decoder
         self._notices = notices
         self._told = told
+        self._headers: Mapping[str, str] = {}
         self.error: ErrorInfo | None = None
         self.started = False
         self.shown = False
@@ -90,6 +91,7 @@ class Attempt:
         endpoint, decoder = self._endpoint, self._decoder
         try:
             async with endpoint.limiter.turn(), self._ask() as response:
+                self._headers = response.headers
                 if raw is not None:
                     raw.begin(response)
                 if response.status != 200:
@@ -111,7 +113,7 @@ class Attempt:
                 await response.drain(_DRAIN_SECONDS)
         except KodeError as error:
             if not decoder.complete:
-                self.error = error_info(error)
+                self._fail(error_info(error))
                 return
             # The model had said that it was done; only the end of the bytes is missing.
             yield self._passed_on(decoder.finish())
@@ -134,6 +136,10 @@ class Attempt:
         errors = self._endpoint.errors
         self.error = errors.response(response.status, response.headers, body, self._model.id)
         self._learn()
+
+    def _fail(self, error: ErrorInfo) -> None:
+        """The answer began and is none; its host can still be asked about this request."""
+        self.error = self._endpoint.errors.traced(error, self._headers)
 
     def _learn(self) -> None:
         if self.error is not None and self.error.code == "RateLimited":
@@ -162,11 +168,11 @@ class Attempt:
         self.shown = self.shown or any(isinstance(event, _SHOWN) for event in events)
         last = events[-1] if events else None
         if isinstance(last, ResponseFailed):
-            self.error = last.error
+            self._fail(last.error)
         elif isinstance(last, ResponseFinished) and last.reason == "incomplete":
             host = self._endpoint.errors.host
             text = f"The answer of {host} broke off before its end: ask again."
-            self.error = failure("IncompleteAnswer", text)
+            self._fail(failure("IncompleteAnswer", text))
         else:
             return events
         self.usage = [event for event in events if isinstance(event, UsageReported)]

@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from kode_sidecar.domain.error_info import ErrorInfo, error_info
 from kode_sidecar.errors import KodeError
 from kode_sidecar.providers.error_words import (
@@ -95,13 +97,18 @@ class ProviderErrors:
     ) -> ErrorInfo:
         """The failure behind an HTTP answer other than 200. Header names are in lower case."""
         words = error_words(error_payload(body)).without(self.secret)
-        trace_id = next((headers[name] for name in _TRACE_HEADERS if name in headers), "")
-        if self.secret:
-            trace_id = trace_id.replace(self.secret, "***")
         after = seconds_to_wait(headers, words)
         if after is None and status == 429:
             after = seconds_until_reset(headers)
-        return self._info(status, words, model, after, trace_id)
+        return self.traced(self._info(status, words, model, after), headers)
+
+    def traced(self, error: ErrorInfo, headers: Mapping[str, str]) -> ErrorInfo:
+        """`error` with the host's own name for the request, which its support will ask for."""
+        found = next((headers[name] for name in _TRACE_HEADERS if name in headers), "")
+        if not found:
+            return error
+        masked = found.replace(self.secret, "***") if self.secret else found
+        return replace(error, details={**(error.details or {}), "traceId": excerpt(masked)})
 
     def in_stream(self, error: object) -> ErrorInfo:
         """The failure behind an error that came inside a stream: an object, or just a text."""
@@ -116,15 +123,12 @@ class ProviderErrors:
         words: ErrorWords,
         model: str,
         after: float | None,
-        trace_id: str = "",
     ) -> ErrorInfo:
         code, advice = self._judge(status, words, model)
         said = excerpt(words.message)
         details: dict[str, object] = {"type": excerpt(words.kind)} if words.kind else {}
         if code in ("RateLimited", "QuotaExceeded"):
             details.update(_limit(code, words))
-        if trace_id:
-            details["traceId"] = excerpt(trace_id)
         return error_info(
             KodeError(
                 code,

@@ -22,7 +22,6 @@ from kode_sidecar.context.token_count import (
     Rates,
     estimate,
     message_weight,
-    request_weight,
     shares,
     text_weight,
 )
@@ -281,7 +280,7 @@ def test_shares_add_up() -> None:
 def test_the_newest_measurement_on_the_path_is_the_base() -> None:
     first, second = (said("assistant", "y" * 400, name=name) for name in ("a", "b"))
     request = ModelRequest("m", "", [said("user", "x" * 40), first, said("user", "z"), second])
-    weight = request_weight(request)
+    weight = estimate(request, {}, Rates()).weight
     measured = {"a": Measured(weight / 2, 900), "b": Measured(weight, 2_000)}
     assert estimate(request, measured, Rates()).tokens == 2_000
     assert estimate(request, {}, Rates()).tokens == round(weight)

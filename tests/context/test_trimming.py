@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kode_sidecar.context.builder import normalize_messages_for_api
 from kode_sidecar.context.fitting import fit
-from kode_sidecar.context.token_count import Rates, estimate, message_weight, request_weight
+from kode_sidecar.context.token_count import Rates, estimate, message_weight
 from kode_sidecar.context.trimming import is_prompt, is_summary, trim
 from kode_sidecar.domain.message import (
     Message,
@@ -186,7 +186,7 @@ def test_the_answer_gets_the_room_that_is_left() -> None:
         assert not found.is_trimmed
         return found.request.max_tokens
 
-    size = round(request_weight(request(HISTORY)) * 1.15)
+    size = round(estimate(request(HISTORY), {}, Rates()).weight * 1.15)
     assert sized(None, None) is None
     assert sized(99, None) == 99
     assert sized(None, 262_144) is None

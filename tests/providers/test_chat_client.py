@@ -43,6 +43,7 @@ from tests.support.raw_http import (
     Wait,
     chunk,
     delta,
+    event,
     refusal,
     response,
     says,
@@ -331,6 +332,16 @@ async def test_an_answer_without_its_end_is_cut(new_client: NewClient) -> None: 
     async with RawHttpServer(ENDS_EARLY) as server:
         error = failed(await new_client(server).ask())
         assert (error.code, error.retryable) == ("IncompleteAnswer", True)
+
+
+@pytest.mark.parametrize("sent", [CUT, ENDS_EARLY, [HEAD, chunk(event({"error": "busy"}))]])
+async def test_a_broken_answer_keeps_its_trace_id(new_client: NewClient, sent: Answer) -> None:
+    head, *rest = sent
+    assert isinstance(head, bytes)
+    traced: Answer = [head.replace(b"\r\n", b"\r\nx-trace-id: t-1\r\n", 1), *rest]
+    async with RawHttpServer(traced) as server:
+        error = failed(await new_client(server).ask())
+        assert (error.details or {}).get("traceId") == "t-1", error
 
 
 async def test_a_connection_that_breaks_after_the_end_is_no_failure(new_client: NewClient) -> None:
