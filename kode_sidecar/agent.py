@@ -179,7 +179,7 @@ class Agent:
             edit_locks=EditLocks(),
             toolset=self._toolbox(settings, editor, new_id).tools,
             log=self._log,
-            provider=self._providers.registry.listed(settings.model)[0].config.name,
+            provider=self._provider,
             report_bug=self._report_bug,
         )
 
@@ -218,6 +218,9 @@ class Agent:
     def _returns_thinking(self, model: str) -> bool:
         """Of any that may answer: what one of them has no use for is left out for that one."""
         return any(one.returns_thinking for one in self._models(model))
+
+    def _provider(self, model: str) -> str:
+        return self._providers.registry.targets(model)[0].config.name
 
     def _models(self, name: str) -> Sequence[ModelProfile]:
         if self._chat is not None:

@@ -38,7 +38,7 @@ class SessionServices:
     counting its tokens, `encode` a request as it is sent;
     `edit_locks` keep edits of one document apart; `toolset` gives the tools on offer to an agent
     in a mode. The user is told of a model that is silent for `silence_told` seconds. `provider`
-    is who answers where a message does not say, for the log; `report_bug` writes there too.
+    is who is asked for a model, for the log; `report_bug` writes there too.
     """
 
     model: ModelClient
@@ -63,5 +63,5 @@ class SessionServices:
     edit_locks: EditLocks
     toolset: Callable[[AgentProfile, Mode, ToolScope], Sequence[Tool]]
     log: JsonLog
-    provider: str
+    provider: Callable[[str], str]
     report_bug: Callable[[str, BaseException], None]

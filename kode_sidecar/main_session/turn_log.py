@@ -1,6 +1,6 @@
 """What a turn leaves in the log: the prompt, each answer, each tool result, the end."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from kode_sidecar.domain.message import Message, TextBlock, ToolResultBlock, ToolUseBlock
 from kode_sidecar.kernel.contracts import TurnEnd
@@ -46,10 +46,14 @@ def _log_messages(log: JsonLog, turn_id: str, provider: str, messages: Sequence[
 
 
 def log_turn(
-    log: JsonLog, provider: str, context: TurnContext, end: TurnEnd, duration_ms: int
+    log: JsonLog,
+    provider: Callable[[str], str],
+    context: TurnContext,
+    end: TurnEnd,
+    duration_ms: int,
 ) -> None:
-    """A line per message of a turn, and its last one."""
-    _log_messages(log, context.turn_id, provider, context.messages)
+    """A line per message of a turn, and its last one. `provider` is who is asked for a model."""
+    _log_messages(log, context.turn_id, provider(context.model), context.messages)
     log.write(
         "error" if end.error else "info",
         _MODULE,
@@ -60,4 +64,5 @@ def log_turn(
         stop_reason=end.stop_reason,
         error=end.error and end.error.code,
         error_message=end.error and end.error.message,
+        error_details=end.error and end.error.details,
     )

@@ -14,6 +14,7 @@ from tests.support.raw_http import (
     RawHttpServer,
     chunk,
     event,
+    refusal,
     response,
     says,
 )
@@ -86,6 +87,10 @@ async def test_each_turn_may_go_to_another_provider(tmp_path: Path) -> None:  # 
             heads = [part["head"] for part in seen["segments"] if part["origin"] == "answer"]
             assert heads == ["I am Kimi", "I am Acme"]
 
+            acme.answers[:] = [refusal(400, "bad_request", "no", "x-request-id: r-7")]
+            turn = await world.turn(session, "and now?", model="acme/acme-large")
+            assert turn.result["error"]["details"]["traceId"] == "r-7"
+
             acme.answers[:] = [OFFER]
             listed = await world.client.request("kode/models/list", {}, HANG_SECONDS)
             row = next(row for row in listed["providers"] if row["name"] == "acme")
@@ -103,4 +108,6 @@ async def test_each_turn_may_go_to_another_provider(tmp_path: Path) -> None:  # 
                 assert not path.is_file() or key.encode() not in path.read_bytes(), path
         lines = read_jsonl(home / "logs" / "agent.log")
         providers = [line["provider"] for line in lines if line.get("event") == "answer"]
-        assert providers == ["kimi", "acme"]
+        assert providers == ["kimi", "acme", "acme"]
+        (failed,) = [line for line in lines if line.get("error_details")]
+        assert failed["error_details"]["traceId"] == "r-7", "what the host's support will ask for"
