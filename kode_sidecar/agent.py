@@ -195,6 +195,7 @@ class Agent:
                 system_prompt=lambda: self._system_prompt(SCOUT, "plan"),
                 report_bug=self._report_bug,
                 window=self._context_window,
+                returns_thinking=self._returns_thinking,
                 temperature=settings.temperature,
                 top_p=settings.top_p,
             ),

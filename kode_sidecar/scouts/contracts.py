@@ -111,7 +111,8 @@ class ScoutLog(Protocol):
 class ScoutServices:
     """Shared by all scouts. `system_prompt` is the scout's; KodeError `ConfigInvalid`.
 
-    `window` is how many tokens a model reads, None where nobody knows it.
+    `window` is how many tokens a model reads, None where nobody knows it, `returns_thinking`
+    whether it gets its reasoning back.
     """
 
     model: ModelClient
@@ -120,6 +121,7 @@ class ScoutServices:
     system_prompt: Callable[[], str]
     report_bug: Callable[[str, BaseException], None]
     window: Callable[[str], int | None]
+    returns_thinking: Callable[[str], bool]
     temperature: float | None = 0.3
     top_p: float | None = 0.95
     limits: ScoutLimits = ScoutLimits()

@@ -165,6 +165,7 @@ class ScoutRun:
             system=services.system_prompt(),
             temperature=services.temperature,
             top_p=services.top_p,
+            returns_thinking=services.returns_thinking(self._errand.model),
         )
 
     def _tools(self) -> Sequence[Tool]:

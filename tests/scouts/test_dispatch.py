@@ -107,6 +107,7 @@ class Field:
             system_prompt=lambda: "You are a scout.",
             report_bug=lambda where, _: self.bugs.append(where),
             window=lambda _: None,
+            returns_thinking=lambda _: True,
             limits=limits,
         )
         self.dispatch = Dispatch(services)
