@@ -123,7 +123,8 @@ class Hour:
                 for one in edits:
                     text = one["newText"]
                     end = re.search(r"[\r\n]*$", text)
-                    one["newText"] = text[: len(text) // 2] + (end[0] if end else "")
+                    half = text[: len(text) // 2].rstrip("\r")  # no editor leaves half a CR LF
+                    one["newText"] = half + (end[0] if end else "")
             case "garbled":
                 for one in edits:
                     one["newText"] = re.sub(r"\w", "\ufffd", one["newText"], count=1)
