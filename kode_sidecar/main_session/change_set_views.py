@@ -94,5 +94,5 @@ def _file_diff(hunk: ProposedHunk) -> str:
         return ""
     if hunk.kind == "rename" and hunk.new_file is not None:
         return f"rename from {hunk.file.path}\nrename to {hunk.new_file.path}\n"
-    old, new = split_lines(hunk.old_text), split_lines(hunk.new_text)
+    old, new = split_lines(to_lf(hunk.old_text)), split_lines(to_lf(hunk.new_text))
     return unified_diff(old, new, hunk.file.path)

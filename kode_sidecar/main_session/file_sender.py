@@ -47,7 +47,7 @@ class FileSender:
         if change.removes is None:
             return True
         found = self.text_at(change.place) if text is None else text
-        return found is not None and (change.kind == "rename" or found == change.text)
+        return found is not None and (change.kind == "rename" or found == change.lf_text)
 
     def text_at(self, place: Location) -> str | None:
         """The present text (LF) of the file at a place; None where there is none to read."""
@@ -77,7 +77,7 @@ class FileSender:
         elif change.kind == "delete":
             self._watch.removed(change.key)
         else:
-            self._watch.created(change.uri, change.place.path, change.text)
+            self._watch.created(change.uri, change.place.path, change.lf_text)
 
     async def _send(self, change: FileChange, label: str, *, ask: bool) -> Outcome:
         if not self._editor.can_change_files(change.kind) or not self.fits(change):
@@ -113,8 +113,10 @@ class FileSender:
                 return False
         if change.adds is None:
             return True
-        there = os.path.lexists(change.adds.real) or self._workspace.open_document(change.adds)
-        return bool(there) and (change.kind == "rename" or self.text_at(change.adds) == change.text)
+        if change.kind == "create":
+            return self.text_at(change.adds) == change.lf_text
+        on_disk = os.path.lexists(change.adds.real)
+        return on_disk or self._workspace.open_document(change.adds) is not None
 
     def _judge(self, change: FileChange, answer: ApplyAnswer) -> Outcome:
         """What to make of a change that does not show."""

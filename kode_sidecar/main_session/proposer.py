@@ -192,7 +192,7 @@ class Proposer:
         moved = [adding.id] if adding else []
         if adding is not None:
             document = self._files.source(adding, "edit")
-        text = self._overlay.current(document).lf_text
+        text = self._overlay.current(document).text
         change = self._new("delete", document.uri, self._files.place_of(document), text=text)
         waiting = [hunk.id for hunk in self._overlay.hunks(document)]
         heirs = dict.fromkeys([*waiting, *moved], change.id)

@@ -118,7 +118,7 @@ class Undo:
         """From what stands in a hunk's place to what would stand there."""
         if hunk.change is not None:
             found = text or ""
-            wanted = hunk.change.text if hunk.change.kind != "rename" else found
+            wanted = hunk.change.lf_text if hunk.change.kind != "rename" else found
             return unified_diff(split_lines(found), split_lines(wanted), hunk.file.path)
         document, span = self._files.find(hunk.file.uri), self._span(hunk)
         wanted = to_lf(span.new_text) if span else hunk.old_text

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from kode_sidecar.domain.text_edit import to_lf
 from kode_sidecar.workspace.paths import Location
 from kode_sidecar.workspace.uris import canonical_key, path_to_uri
 
@@ -15,7 +16,8 @@ FileChangeKind = Literal["create", "rename", "delete"]
 class FileChange:
     """One file to create with `text`, to rename to `target`, or to delete while it has `text`.
 
-    `text` has LF line ends. `uri` is the editor's spelling of the file.
+    `text` has the line ends of a file that is or was there, LF in one that is only proposed. `uri`
+    is the editor's spelling of the file.
     """
 
     id: str
@@ -29,6 +31,11 @@ class FileChange:
     def key(self) -> str:
         """The canonical key of the file."""
         return canonical_key(self.uri)
+
+    @property
+    def lf_text(self) -> str:
+        """The text with LF line ends."""
+        return to_lf(self.text)
 
     @property
     def target_uri(self) -> str | None:
