@@ -1,7 +1,6 @@
 """Files as buffers of an editor that saves each accepted edit at once, byte for byte."""
 
 import codecs
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from kode_sidecar.client.editor import Editor
 from kode_sidecar.client.session_view import Json
 from kode_sidecar.client.terminal import Terminal
 from kode_sidecar.client.uris import path_of, uri_key, uri_of
+from kode_sidecar.client.workspace_edit import EditPlan
 
 _BOMS = {
     "utf-8": codecs.BOM_UTF8,
@@ -66,7 +66,7 @@ class Files:
         self.editor.load = self._load
         self.editor.manners.before_edit = lambda _editor: self.refresh()
         self.editor.write = self._write
-        self.editor.applied = self._saved
+        self.editor.applied = self._done
 
     def learn(self, file: Json) -> None:
         """Note the format of a file of `changeSet.updated`."""
@@ -106,7 +106,7 @@ class Files:
         for buffer in self.editor.buffers:
             if uri_key(buffer.uri) not in kept:
                 self.editor.close(buffer)
-                self._formats.pop(uri_key(buffer.uri), None)
+                self._forget(uri_key(buffer.uri))
 
     def _load(self, path: Path) -> str:
         key = uri_key(uri_of(path))
@@ -120,7 +120,7 @@ class Files:
         path, key = path_of(buffer.uri), uri_key(buffer.uri)
         try:
             data = self._formats.get(key, FileFormat()).encode(text)
-            is_ours = path.read_bytes() == self._data[key]
+            is_ours = path.read_bytes() == self._data.get(key, b"")  # a new file has no text yet
             if is_ours:
                 save_file(path, data)
         except (OSError, ValueError) as error:
@@ -131,11 +131,36 @@ class Files:
             raise ValueError("another program has just written the file")
         self._data[key] = data
 
-    def _saved(self, buffers: Sequence[Buffer]) -> None:
-        for buffer in buffers:
-            text = self.words.written.format(path=path_of(buffer.uri))
-            self.terminal.line(f"✓ {text}", "green")
-            self.editor.client.notify("textDocument/didSave", {"textDocument": {"uri": buffer.uri}})
+    def _done(self, plan: EditPlan) -> None:
+        """Say what an edit has done to files. A file that is not there has no bytes known of it."""
+        written = [path_of(buffer.uri) for buffer, _ in plan.changes]
+        for file in plan.files:
+            key = uri_key(uri_of(file.path))
+            if file.kind == "create" and file.path not in written:
+                self._data[key] = b""
+                self._tell(self.words.written.format(path=file.path))
+            elif file.kind == "rename":
+                self._rename(key, uri_key(uri_of(file.target)))
+                self._tell(self.words.moved.format(path=file.path, target=file.target))
+            elif file.kind == "delete":
+                self._forget(key)
+                self._tell(self.words.deleted.format(path=file.path))
+        for path in written:
+            self._tell(self.words.written.format(path=path))
+            document = {"textDocument": {"uri": uri_of(path)}}
+            self.editor.client.notify("textDocument/didSave", document)
+
+    def _rename(self, key: str, new_key: str) -> None:
+        for known in (self._formats, self._data):
+            if key in known:
+                known[new_key] = known.pop(key)  # type: ignore[assignment]
+
+    def _forget(self, key: str) -> None:
+        self._formats.pop(key, None)
+        self._data.pop(key, None)
+
+    def _tell(self, done: str) -> None:
+        self.terminal.line(f"✓ {done}", "green")
 
     def _report(self, sentence: str, path: Path, error: Exception) -> None:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)

@@ -10,7 +10,7 @@ from kode_sidecar.chat.conversation import Conversation
 from kode_sidecar.chat.keyboard import Interrupts, Keyboard, Leaving, end_process
 from kode_sidecar.chat.words import words_for
 from kode_sidecar.client.connection import Client, ConnectionLost, RpcError
-from kode_sidecar.client.handshake import Handshake, client_capabilities
+from kode_sidecar.client.handshake import Handshake
 from kode_sidecar.client.labels import labels_for, system_locale
 from kode_sidecar.client.terminal import Terminal, prepare
 from kode_sidecar.errors import KodeError
@@ -85,12 +85,9 @@ async def _chat(options: ChatOptions, root: Path) -> tuple[int, bool]:
 
 
 def _handshake(root: Path, locale: str, *, trusted: bool) -> Handshake:
-    capabilities = client_capabilities(("utf-16",))
-    capabilities["workspace"]["workspaceEdit"]["resourceOperations"] = []
     return Handshake(
         roots=[root],
         locale="zh-CN" if locale.lower().startswith("zh") else "en",
         trusted=trusted,
-        capabilities=capabilities,
         client_name="kode-sidecar chat",
     )

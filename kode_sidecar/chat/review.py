@@ -81,7 +81,8 @@ class Review:
         self, session: SessionFold, change_set: ChangeSetView, *, later: bool
     ) -> None:
         for file in change_set.files.values():
-            if any(hunk.state == "proposed" for hunk in file.hunks.values()):
+            waiting = [hunk for hunk in file.hunks.values() if hunk.state == "proposed"]
+            if any(hunk.info.get("kind") == "modify" for hunk in waiting):
                 self.files.open(file.uri)
         now = await self.client.request("kode/changeSet/get", {"changeSetId": change_set.id})
         pairs = [(file, hunk) for file in now["files"] for hunk in file["hunks"]]

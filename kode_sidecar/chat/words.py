@@ -20,6 +20,8 @@ class Words:
     waiting: str
     outcome: str
     written: str
+    moved: str
+    deleted: str
     not_read: str
     not_written: str
     cancelling: str
@@ -65,6 +67,8 @@ Words after y, n or r are a comment for the model: n the jiao stay""",
     waiting="{count} hunk(s) wait: /review",
     outcome="applied: {applied} · rejected: {rejected} · not applied: {lost}",
     written="{path} is written",
+    moved="{path} is moved to {target}",
+    deleted="{path} is deleted",
     not_read="{path} cannot be read: {error}",
     not_written="{path} cannot be written: {error}",
     cancelling="cancelling …",
@@ -110,6 +114,8 @@ y、n、r 后面可以写给模型的意见：n 角要保留""",
     waiting="还有 {count} 处修改待定：/review",
     outcome="已应用：{applied} · 已拒绝：{rejected} · 未能应用：{lost}",
     written="已写入 {path}",
+    moved="已将 {path} 移到 {target}",
+    deleted="已删除 {path}",
     not_read="无法读取 {path}：{error}",
     not_written="无法写入 {path}：{error}",
     cancelling="正在取消 …",

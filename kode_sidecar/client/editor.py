@@ -62,14 +62,17 @@ def read_text(path: Path) -> str:
 
 @dataclass
 class Editor:
-    """Buffers over a connection. Nothing is ever written to disk here but by `write`.
+    """Buffers over a connection. Text is never written to disk here but by `write`.
+
+    Files are created (empty), renamed and deleted on disk at once when the server asks for it: so
+    editors do, which keep the text of a new file in an unsaved buffer.
 
     `load` gives the text of a file that is edited without being open; it raises OSError or
     ValueError. `write` gets a buffer and the text that an edit is about to give it; where it raises
-    OSError or ValueError the edit is refused. `applied` is called with the buffers an edit has
-    changed, after the server was told.
-    `edits` logs every `workspace/applyEdit` with the answer it got; `asked` every
-    question of either kind; `deleted` the keys of files deleted by an edit.
+    OSError or ValueError the edit is refused; what it did to files before that stays done.
+    `applied` is called with what an edit has done, after the server was told.
+    `edits` logs every `workspace/applyEdit` with the answer it got; `asked` every question of
+    either kind.
     """
 
     client: Client
@@ -79,13 +82,12 @@ class Editor:
     answer_message: AnswerMessage = dismiss
     load: Callable[[Path], str] = read_text
     write: Callable[[Buffer, str], None] | None = None
-    applied: Callable[[Sequence[Buffer]], None] | None = None
+    applied: Callable[[EditPlan], None] | None = None
     configuration: dict[str, Any] = field(default_factory=dict[str, Any])
     edits: list[tuple[dict[str, Any], dict[str, Any]]] = field(
         default_factory=list[tuple[dict[str, Any], dict[str, Any]]]
     )
     asked: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    deleted: set[str] = field(default_factory=set[str])
 
     def __post_init__(self) -> None:
         self._buffers: dict[str, Buffer] = {}
@@ -170,7 +172,7 @@ class Editor:
             answer = {"applied": False, "failureReason": manners.refuse}
         elif not manners.drop_edits:
             try:
-                plan = plan_edit(params["edit"], self._find, self.encoding)
+                plan = plan_edit(params["edit"], self, self.encoding)
                 self._write(plan)
             except (StaleVersion, InvalidPosition, ValueError, OSError) as error:
                 plan = EditPlan()
@@ -180,21 +182,25 @@ class Editor:
             manners.after_edit(self)
         self.edits.append((params, answer))
         await self._tell_all(answer_first=manners.answer_first)
-        if self.applied and plan.changes:
-            self.applied([buffer for buffer, _ in plan.changes])
+        if self.applied and (plan.files or plan.changes):
+            self.applied(plan)
         return answer
 
-    def _find(self, uri: str) -> Buffer | None:
-        """The open buffer, else one loaded from disk, else None."""
-        known = self._buffers.get(uri_key(uri))
-        if known is not None:
-            return known
+    def opened(self, uri: str) -> Buffer | None:
+        """The buffer of a document, None without one."""
+        return self._buffers.get(uri_key(uri))
+
+    def loaded(self, uri: str) -> Buffer | None:
+        """The buffer, else one loaded from disk, else None. Raises OSError and ValueError."""
         path = path_of(uri)
-        if uri_key(uri) in self.deleted or not path.is_file():
-            return None
+        known = self.opened(uri)
+        if known is not None or not path.is_file():
+            return known
         return Buffer(uri, self.load(path), encoding=self.encoding)
 
     def _write(self, plan: EditPlan) -> None:
+        for operation in plan.files:
+            operation.carry_out()
         if self.write is not None:
             for buffer, spans in plan.changes:
                 self.write(buffer, replace_spans(buffer.text, spans))
@@ -202,14 +208,13 @@ class Editor:
     def _carry_out(self, plan: EditPlan) -> None:
         for old in plan.removed:
             buffer = self._buffers.pop(uri_key(old), None)
-            self.deleted.add(uri_key(old))
             if buffer is not None and buffer.synced:
                 self.client.notify("textDocument/didClose", buffer.did_close())
         for buffer in plan.touched:
             if self._buffers.setdefault(uri_key(buffer.uri), buffer) is not buffer:
                 raise AssertionError(f"two buffers for {buffer.uri}")
-            self.deleted.discard(uri_key(buffer.uri))
-            if self.manners.open_touched and not buffer.synced:
+            wanted = self.manners.open_touched or buffer in plan.reopened
+            if wanted and not buffer.synced:
                 self.client.notify("textDocument/didOpen", buffer.did_open())
         for buffer, spans in plan.changes:
             buffer.replace(spans)

@@ -20,6 +20,7 @@ class Labels:
     whole_again: str
     proposed: str
     hunk: str
+    whole_files: Mapping[str, str]
     hunk_states: Mapping[str, str]
     flags: str
     question: str
@@ -42,6 +43,11 @@ ENGLISH = Labels(
     whole_again="part of the stream was lost; the whole text:",
     proposed="{count} change(s) proposed in {path}",
     hunk="hunk {number} of {count} · {path}",
+    whole_files={
+        "create": "a new file",
+        "rename": "to be moved to {target}",
+        "delete": "to be deleted",
+    },
     hunk_states={
         "proposed": "proposed",
         "applied": "applied",
@@ -88,6 +94,7 @@ CHINESE = Labels(
     whole_again="部分内容丢失，完整文本如下：",
     proposed="{path} 中提议 {count} 处修改",
     hunk="修改 {number}/{count} · {path}",
+    whole_files={"create": "新建文件", "rename": "移动到 {target}", "delete": "删除文件"},
     hunk_states={
         "proposed": "待定",
         "applied": "已应用",

@@ -135,6 +135,8 @@ class Terminal:
         """One hunk as a diff; `text` is the buffer's text its range belongs to."""
         self.line()
         self.line(title, "bold")
+        if whole := self._labels.whole_files.get(hunk.get("kind", "")):
+            self.line(whole.format(target=one_line(hunk.get("newPath", ""))), "yellow")
         flags: list[str] = hunk.get("flags", [])
         if flags:
             self.line(self._labels.flags.format(flags=", ".join(flags)), "yellow")

@@ -21,6 +21,10 @@ def propose(path: str, *edits: tuple[str, str]) -> Any:
     )
 
 
+def file(action: str, path: str, **more: str) -> Any:
+    return tool_call("propose_file", {"action": action, "path": path, **more})
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     folder = tmp_path / "茶 shop"
@@ -59,6 +63,47 @@ async def test_without_accept_hunks_are_rejected(project: Path) -> None:
     assert done.model is not None
     assert "rejected" in str(done.model.chats[-1].body["messages"])
     assert "\x1b" not in done.out  # no terminal, no colours
+
+
+FILES = [
+    answer(
+        file("create", "src/新.py", content="a = '🍵'\nb = 2\n"),
+        file("create", "empty.py", content=""),
+        propose("价目.js", ("let 单价 = 38;", "let 单价 = 39;")),
+        file("move", "价目.js", to="sub/价.js"),
+        file("delete", "bom.py"),
+    ),
+    answer(text("Done.")),
+]
+
+
+@pytest.mark.parametrize("mode", ["review", "auto"])
+async def test_accepted_files_are_made_moved_and_deleted(project: Path, mode: str) -> None:
+    done = await piped(
+        project, "files\n", FILES, "--accept", "--mode", mode, KODE_FILE_ENCODING="gb18030"
+    )
+    assert (done.code, done.err) == (0, ""), done.out
+    assert "⚠" not in done.out
+    assert (project / "src" / "新.py").read_bytes() == "a = '🍵'\nb = 2\n".encode()
+    assert (project / "empty.py").read_bytes() == b""
+    moved = GBK.replace("单价 = 38", "单价 = 39").encode("gb18030")
+    assert (project / "sub" / "价.js").read_bytes() == moved
+    assert not (project / "价目.js").exists()
+    assert not (project / "bom.py").exists()
+    assert len(re.findall(r"#\d · applied", done.out)) == 5
+    assert done.out.count(" is written") == 3
+    assert f"{project / '价目.js'} is moved to {project / 'sub' / '价.js'}" in done.out
+    assert f"{project / 'bom.py'} is deleted" in done.out
+
+
+async def test_without_accept_no_file_is_touched(project: Path) -> None:
+    before = sorted(project.rglob("*"))
+    done = await piped(project, "files\n", FILES, KODE_FILE_ENCODING="gb18030")
+    assert (done.code, done.err) == (0, ""), done.out
+    assert "⚠" not in done.out
+    assert sorted(project.rglob("*")) == before
+    assert (project / "价目.js").read_bytes() == GBK.encode("gb18030")
+    assert len(re.findall(r"#\d · rejected", done.out)) == 5
 
 
 async def test_a_permission_is_never_given_by_a_pipe(project: Path) -> None:  # W15

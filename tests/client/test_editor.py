@@ -134,13 +134,15 @@ async def test_bad_manners(editor: Editor, tmp_path: Path, manner: str) -> None:
         assert len(sent(editor, "textDocument/didChange")) == 1
 
 
-async def test_files_are_created_renamed_and_deleted_in_memory(
+async def test_files_are_created_renamed_and_deleted_on_disk_and_text_is_not_saved(
     editor: Editor, tmp_path: Path
 ) -> None:
-    old, new, gone = (uri_of(tmp_path / name) for name in ("old.js", "new.js", "gone.js"))
-    path_of(gone).write_text("bye\n")
-    fresh = uri_of(tmp_path / "fresh.js")
-    editor.open(path_of(old), "text\n")
+    old, new, gone, fresh = (
+        uri_of(tmp_path / name) for name in ("old.js", "sub/new.js", "gone.js", "deep/fresh.js")
+    )
+    path_of(old).write_text("saved\n")
+    path_of(gone).write_bytes(b"\xff\xfe no text of ours")
+    editor.open(path_of(old), "unsaved\n")
     options = {"overwrite": False, "ignoreIfExists": True}
     await apply(
         editor,
@@ -149,12 +151,50 @@ async def test_files_are_created_renamed_and_deleted_in_memory(
     )
     await apply(editor, {"kind": "rename", "oldUri": old, "newUri": new})
     await apply(editor, {"kind": "delete", "uri": gone})
-    assert (editor.text(fresh), editor.text(new), editor.text(old)) == ("hello\n", "text\n", None)
-    assert editor.deleted == {uri_key(old), uri_key(gone)}
-    assert path_of(gone).read_text() == "bye\n"
+    assert (editor.text(fresh), editor.text(new), editor.text(old)) == (
+        "hello\n",
+        "unsaved\n",
+        None,
+    )
+    assert (path_of(fresh).read_bytes(), path_of(new).read_bytes()) == (b"", b"saved\n")
+    assert not path_of(gone).exists()
+    assert not path_of(old).exists()
+    told = sent(editor, "textDocument/didOpen", "textDocument/didClose")
+    assert [
+        (one["method"].rpartition("/did")[2], one["params"]["textDocument"]["uri"]) for one in told
+    ] == [
+        ("Open", old),
+        ("Close", old),
+        ("Open", new),
+    ]
     answer = await apply(editor, insert(gone, "x", version=None))
     assert answer == {"applied": False, "failureReason": f"{gone} does not exist"}
-    assert not path_of(fresh).exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "applied"),
+    [
+        ({"kind": "create", "uri": "taken"}, False),
+        ({"kind": "create", "uri": "taken", "options": {"ignoreIfExists": True}}, True),
+        ({"kind": "rename", "oldUri": "file", "newUri": "taken"}, False),
+        ({"kind": "rename", "oldUri": "none", "newUri": "free"}, False),
+        ({"kind": "delete", "uri": "none"}, False),
+        ({"kind": "delete", "uri": "none", "options": {"ignoreIfNotExists": True}}, True),
+        ({"kind": "delete", "uri": "folder"}, False),
+    ],
+)
+async def test_no_file_takes_the_place_of_another(
+    editor: Editor, tmp_path: Path, change: Json, applied: bool
+) -> None:
+    (tmp_path / "folder").mkdir()
+    for name in ("file", "taken"):
+        (tmp_path / name).write_text(name)
+    places = {
+        name: uri_of(tmp_path / at) for name, at in change.items() if name.lower().endswith("uri")
+    }
+    assert (await apply(editor, change | places))["applied"] is applied
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder", "taken"]
+    assert [(tmp_path / name).read_text() for name in ("file", "taken")] == ["file", "taken"]
 
 
 async def test_questions_are_rejected_unless_somebody_answers(editor: Editor) -> None:
