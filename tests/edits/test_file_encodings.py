@@ -98,7 +98,7 @@ def test_bytes_outside_of_hunks_stay_as_they_are(  # E3
     text = text.encode(codec, "ignore").decode(codec)
     target = data.draw(lf_edit(to_lf(text))).encode(codec, "ignore").decode(codec)
     # Bytes that happen to be UTF-8 as well are taken for it, whatever the setting says.
-    known = not any(_looks_like_utf8(each, codec) for each in (text, target))
+    known = not any(_taken_for_utf8(each, file) for each in (text, target))
     if target != to_lf(text) and known:
         with tempfile.TemporaryDirectory() as root:
             asyncio.run(_edit_on_disk(Path(root).resolve(), file, text, target, back))
@@ -141,12 +141,12 @@ async def _edit_on_disk(
         assert path.read_bytes() == before
 
 
-def _looks_like_utf8(text: str, codec: str) -> bool:
+def _taken_for_utf8(text: str, file: tuple[str | None, str, bytes]) -> bool:
+    _, codec, bom = file
     data = text.encode(codec)
-    if data.isascii() or codec not in ("gbk", "gb18030"):
+    if bom or b"\x00" in data:
         return False
     try:
-        data.decode()
+        return data.decode() != text
     except UnicodeDecodeError:
         return False
-    return True
