@@ -82,7 +82,7 @@ class ChangeSets:
             workspace, overlay, files.find, editor, watch, new_id, settle_seconds, answer_seconds
         )
         file_sender = FileSender(
-            workspace, files, changes, editor, watch, settle_seconds, answer_seconds
+            workspace, overlay, files, changes, editor, watch, settle_seconds, answer_seconds
         )
         self._decisions = Decisions(
             ledger=ledger,

@@ -8,6 +8,7 @@ from kode_sidecar.main_session.edit_sender import Outcome
 from kode_sidecar.main_session.file_watch import FileWatch
 from kode_sidecar.main_session.session_files import SessionFiles
 from kode_sidecar.workspace.file_changes import FileChange, FileChanges
+from kode_sidecar.workspace.overlay import Overlay
 from kode_sidecar.workspace.paths import Location
 from kode_sidecar.workspace.uris import canonical_key, path_to_uri
 from kode_sidecar.workspace.workspace import Workspace
@@ -22,6 +23,7 @@ class FileSender:
     def __init__(
         self,
         workspace: Workspace,
+        overlay: Overlay,
         files: SessionFiles,
         changes: FileChanges,
         editor: EditorPort,
@@ -30,6 +32,7 @@ class FileSender:
         answer_seconds: float,
     ) -> None:
         self._workspace = workspace
+        self._overlay = overlay
         self._files = files
         self._changes = changes
         self._editor = editor
@@ -60,9 +63,12 @@ class FileSender:
         keys = [canonical_key(path_to_uri(place.path)) for place in places]
         for key in keys:
             self._watch.sending(key)
+        if change.kind == "create":
+            self._overlay.hold(change.key)
         try:
             outcome = await self._send(change, label, ask=ask)
         finally:
+            self._overlay.release(change.key)
             for key in keys:
                 self._watch.landed(key)
         if outcome.state in ("applied", "unconfirmed"):

@@ -37,6 +37,7 @@ class Overlay:
 
     def __init__(self) -> None:
         self._files: dict[str, _File] = {}
+        self._held: dict[str, _File] = {}
         self._turns: dict[str, str] = {}
         self._sent: dict[str, _SentText] = {}
         self._branch: frozenset[str] = frozenset()
@@ -116,13 +117,30 @@ class Overlay:
 
     def remove(self, key: str, hunk_ids: Iterable[str]) -> None:
         """Forget these hunks, whatever became of them."""
-        file = self._files.get(key)
-        for hunk_id in hunk_ids:
+        gone = list(hunk_ids)
+        for hunk_id in gone:
             self._turns.pop(hunk_id, None)
-            if file is not None:
+        for known in (self._files, self._held):
+            file = known.get(key)
+            if file is None:
+                continue
+            for hunk_id in gone:
                 file.hunks.pop(hunk_id, None)
-        if file is not None and not file.hunks:
-            del self._files[key]
+            if not file.hunks:
+                del known[key]
+
+    def hold(self, key: str) -> None:
+        """A file that is gone is about to come back: its hunks wait for its whole text.
+
+        An editor that opens it empty and then fills it in has deleted nothing of them.
+        """
+        if key in self._files:
+            self._held[key] = self._files.pop(key)
+
+    def release(self, key: str) -> None:
+        """What was held is found again in the text of now."""
+        if key in self._held:
+            self._files[key] = self._held.pop(key)
 
     def move(self, key: str, new_key: str) -> None:
         """The editor renamed the document; what is known of it goes with it."""

@@ -141,6 +141,34 @@ async def test_all_of_it_is_undone_and_done_again(project: Path) -> None:
         assert {name: (project / name).read_bytes() for name in names(project)} == after
 
 
+def change(path: str, old: str, new: str) -> Any:
+    return tool_call("propose_edit", {"path": path, "edits": [{"old": old, "new": new}]})
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        (call("create", "new.py", content="x\ny\n"), change("new.py", "y", "z")),
+        (change("gone.py", "b = 2", "b = 3"), call("delete", "gone.py")),
+    ],
+    ids=["created and edited", "edited and deleted"],
+)
+async def test_edits_of_a_file_that_goes_and_comes_back_are_undone_and_done_again(
+    project: Path, calls: tuple[Any, ...]
+) -> None:
+    script = [*map(answer, calls), answer(text("ok"))]
+    async with sidecar(script, roots=[project]) as world:
+        world.editor.manners.open_touched = True
+        save_all(world)
+        before = {name: (project / name).read_bytes() for name in names(project)}
+        session = await world.session()
+        await world.turn(session, "do it", mode="auto")
+        after = {name: (project / name).read_bytes() for name in names(project)}
+        for wanted in (before, after, before):
+            assert (await undo(world, session))["conflicts"] == []
+            assert {name: (project / name).read_bytes() for name in names(project)} == wanted
+
+
 async def test_a_file_that_is_not_opened_when_it_is_created_stays_unconfirmed(
     project: Path,
 ) -> None:
