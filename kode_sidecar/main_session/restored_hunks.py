@@ -90,9 +90,9 @@ class RestoredHunks:
             if place.real.exists():
                 return None
             return FileChange(hunk.id, "create", hunk.file.uri, place, text=to_lf(hunk.new_text))
-        text = to_lf(self._workspace.document(hunk.file.uri, purpose="edit").text)
+        text = self._workspace.document(hunk.file.uri, purpose="edit").text
         if hunk.kind == "delete":
-            if text != to_lf(hunk.old_text):
+            if to_lf(text) != to_lf(hunk.old_text):
                 return None
             return FileChange(hunk.id, "delete", hunk.file.uri, place, text=text)
         if hunk.new_file is None:
@@ -100,7 +100,7 @@ class RestoredHunks:
         target = self._workspace.locate(hunk.new_file.uri)
         if target.real.exists():
             return None
-        return FileChange(hunk.id, "rename", hunk.file.uri, place, target, text)
+        return FileChange(hunk.id, "rename", hunk.file.uri, place, target)
 
 
 def told_change_set(told: ToldChangeSet) -> ChangeSet:

@@ -141,6 +141,25 @@ async def test_all_of_it_is_undone_and_done_again(project: Path) -> None:
         assert {name: (project / name).read_bytes() for name in names(project)} == after
 
 
+async def test_files_proposed_in_an_earlier_process_are_decided_and_undone_in_this_one(
+    project: Path,
+) -> None:
+    async with sidecar(ALL, roots=[project]) as world:
+        earlier = await proposed(world)
+        await world.kill()
+    before = {name: (project / name).read_bytes() for name in names(project)}
+    async with sidecar(roots=[project]) as world:
+        world.editor.manners.open_touched = True
+        save_all(world)
+        session = await world.watch.attach(earlier.session_id)
+        decided = await world.decide(only_change_set(session))
+        assert (len(decided["applied"]), decided["verified"]) == (3, True)
+        assert names(project) == ["src/新.py", "sub/新名.py"]
+        undone = await undo(world, session)
+        assert (len(undone["undone"]), undone["conflicts"]) == (3, [])
+        assert {name: (project / name).read_bytes() for name in names(project)} == before
+
+
 def change(path: str, old: str, new: str) -> Any:
     return tool_call("propose_edit", {"path": path, "edits": [{"old": old, "new": new}]})
 
