@@ -98,6 +98,8 @@ async def test_reasoning_goes_back_and_no_pinned_field_is_sent(project: Path) ->
             "search_code",
             "propose_edit",
             "propose_file",
+            "explore",
+            "ask_user",
         ]
 
 
