@@ -30,7 +30,7 @@ from tests.support.turn_world import assert_valid_history
 Json = dict[str, Any]
 
 PROMPTS = tuple(f"p{number}" for number in range(6))
-SAMPLE = 12  # of each kind, unless all are played
+SAMPLE = 6  # of each kind, unless all are played
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs fork")
 
