@@ -132,6 +132,8 @@ def _fit(message: Message) -> Message | None:
     )
     if all(isinstance(block, ThinkingBlock) for block in blocks):
         return None
+    if len(blocks) == len(message.content):
+        return message
     return msgspec.structs.replace(message, content=blocks)
 
 

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from kode_sidecar.domain.error_info import ErrorInfo, error_info, failure
@@ -95,6 +96,7 @@ class ProviderConfig:
         )
 
 
+@lru_cache(64)
 def host_of(base_url: str, setting: str = "KIMI_BASE_URL") -> str:
     """The host of a base URL, with its port if that is not the usual one.
 

@@ -1,11 +1,15 @@
 """Which models of which providers stand behind a name, and which of them a host still serves."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from kode_sidecar.providers.builtin_providers import LOGICAL_MODELS
 from kode_sidecar.providers.profiles import ModelProfile
 from kode_sidecar.providers.provider_config import ProviderConfig
+
+# Every question asks for its name, some three times.
+_REMEMBERED_NAMES = 64
 
 
 class RetiredModels(Protocol):
@@ -53,6 +57,7 @@ class Registry:
         self.providers = {config.name: config for config in providers}
         self.logical_models = logical_models
         self._default = providers[0]
+        self._ready = lru_cache(_REMEMBERED_NAMES)(self._find)
 
     def targets(self, name: str) -> list[Target]:
         """What to try for a name, in order.
@@ -61,6 +66,9 @@ class Registry:
         over unless nothing is left. Any other name stands for itself: `provider/id`, or an id of
         the provider that lists it, or else of the default one.
         """
+        return list(self._ready(name))
+
+    def _find(self, name: str) -> Sequence[Target]:
         targets = self.listed(name)
         ready = [target for target in targets if target.config.missing() is None]
         return ready or targets
