@@ -159,6 +159,7 @@ class _App:
             mode=settings.mode,
             model=settings.model,
             window_messages=settings.window_messages,
+            agents=settings.agents,
         )
 
     def _catalog(self) -> SessionCatalog:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from kode_sidecar import __version__
+from kode_sidecar.context.agents import agent_problems
 from kode_sidecar.context.prompt_files import find_prompts
 from kode_sidecar.errors import KodeError
 from kode_sidecar.protocol.methods import PROTOCOL_VERSION
@@ -38,9 +39,10 @@ def examine(
 def _checks(loaded: LoadedSettings) -> Iterator[Check]:
     settings = loaded.settings
     setup = set_up_providers(loaded)
-    for problem in setup.problems:
+    problems = [*setup.problems, *agent_problems(settings.agents)]
+    for problem in problems:
         yield Check(name="settings", ok=False, message=problem, hint="Mend it where it was set.")
-    if not setup.problems:
+    if not problems:
         yield Check(name="settings", ok=True, message="All settings are valid.")
     yield from _key_checks(loaded, setup.registry)
     yield _folder_check("storage", settings.storage_root, "KODE_HOME")

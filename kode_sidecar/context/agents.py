@@ -1,6 +1,11 @@
 """Agents as data (A5): which prompt, how much history, how many tool rounds, which tools."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from kode_sidecar.errors import KodeError
 
@@ -12,6 +17,7 @@ class AgentProfile:
     `prompt_file` is a name under `prompts/{locale}/`. `window_messages` is how many stored
     messages of the path the model gets; None means all that fit. `max_tool_rounds` is how many
     answers with tool calls a turn may have. `tools` are the names on offer, in a fixed order.
+    `instructions` are the user's own, told after the prompt.
     """
 
     name: str
@@ -19,6 +25,7 @@ class AgentProfile:
     window_messages: int | None
     max_tool_rounds: int
     tools: tuple[str, ...]
+    instructions: str = ""
 
 
 _READING_TOOLS = ("read_file", "list_files", "search_code")
@@ -52,15 +59,88 @@ BUILT_IN_AGENTS = (IDE_HELPER, CODER)
 DEFAULT_AGENT = IDE_HELPER.name
 
 
-def agent_profile(name: str, window_messages: int | None = None) -> AgentProfile:
-    """The agent of that name. Raises KodeError `ConfigInvalid` listing the known ones.
+ToolName = Literal[
+    "read_file",
+    "list_files",
+    "search_code",
+    "propose_edit",
+    "propose_file",
+    "explore",
+    "ask_user",
+]
 
-    `window_messages` is the user's own number, for agents that have a window at all.
+
+class _UserAgent(Struct, forbid_unknown_fields=True):
+    """An agent in `config.yaml`: a built-in one, and what is different."""
+
+    base: Literal["ide-helper", "coder"] = "ide-helper"
+    instructions: Annotated[str, Meta(max_length=100_000)] = ""
+    window_messages: Annotated[int, Meta(ge=1, le=10_000)] | UnsetType | None = UNSET
+    max_tool_rounds: Annotated[int, Meta(ge=1, le=1_000)] | UnsetType = UNSET
+    tools: list[ToolName] | UnsetType = UNSET
+
+    def profile(self, name: str, window_messages: int | None) -> AgentProfile:
+        base = agent_profile(self.base, window_messages)
+        window, rounds, tools = self.window_messages, self.max_tool_rounds, self.tools
+        return replace(
+            base,
+            name=name,
+            instructions=self.instructions.strip(),
+            window_messages=base.window_messages if isinstance(window, UnsetType) else window,
+            max_tool_rounds=base.max_tool_rounds if isinstance(rounds, UnsetType) else rounds,
+            tools=base.tools
+            if isinstance(tools, UnsetType)
+            else tuple(tool for tool in base.tools if tool in tools),
+        )
+
+
+def agent_profile(
+    name: str, window_messages: int | None = None, user_agents: Mapping[str, Any] | None = None
+) -> AgentProfile:
+    """The agent of that name; `user_agents` are those of the setting `agents`, as written.
+
+    `window_messages` is the user's own number, for agents that have a window at all. Raises
+    KodeError `ConfigInvalid` listing the known ones, or saying what is wrong with the user's.
     """
     for agent in BUILT_IN_AGENTS:
         if agent.name == name:
             if window_messages is None or agent.window_messages is None:
                 return agent
             return replace(agent, window_messages=window_messages)
-    known = ", ".join(agent.name for agent in BUILT_IN_AGENTS)
+    own = user_agents or {}
+    if name in own:
+        return _read(name, own[name]).profile(name, window_messages)
+    known = ", ".join([*(agent.name for agent in BUILT_IN_AGENTS), *own])
     raise KodeError("ConfigInvalid", f"There is no agent {name!r}; known agents: {known}.")
+
+
+def agent_problems(user_agents: Mapping[str, Any]) -> list[str]:
+    """What is wrong with the setting `agents`, a line each."""
+    built_in = {agent.name for agent in (*BUILT_IN_AGENTS, SCOUT)}
+    taken = [
+        f"config.yaml: agents.{name}: this is a built-in agent; choose another name."
+        for name in user_agents
+        if name in built_in
+    ]
+    return taken + [
+        error.message
+        for name, raw in user_agents.items()
+        if name not in built_in and (error := _problem(name, raw)) is not None
+    ]
+
+
+def _problem(name: str, raw: object) -> KodeError | None:
+    try:
+        _read(name, raw)
+    except KodeError as error:
+        return error
+    return None
+
+
+def _read(name: str, raw: object) -> _UserAgent:
+    try:
+        return msgspec.convert({} if raw is None else raw, _UserAgent)
+    except msgspec.ValidationError as error:
+        what, _, path = str(error).partition(" - at `$")  # without a path: the whole entry
+        where = f"agents.{name}{path.rstrip('`')}"
+        raise KodeError("ConfigInvalid", f"config.yaml: {what} at `{where}`") from None

@@ -39,6 +39,8 @@ def system_prompt(
         "mode": prompts.read(f"mode_{mode}"),
     }
     parts = [prompts.read(agent.prompt_file, values)]
+    if agent.instructions:
+        parts.append(agent.instructions)
     for note in surroundings.notes:
         told = {"root": _one_line(note.root), "notes": note.text}
         parts.append(prompts.read("project_notes", told))

@@ -1,10 +1,10 @@
 """What a session is made of before its first turn: its files and how it was asked for."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
-from kode_sidecar.context.agents import AgentProfile
+from kode_sidecar.context.agents import AgentProfile, agent_profile
 from kode_sidecar.domain.agent_event import Event
 from kode_sidecar.domain.conversation import Conversation
 from kode_sidecar.domain.message import Blob, Message
@@ -85,12 +85,20 @@ class OpenedSession:
 
 @dataclass(frozen=True)
 class SessionDefaults:
-    """What a session uses when nobody says otherwise; from the settings."""
+    """What a session uses when nobody says otherwise; from the settings.
+
+    `agents` are the user's own, as written.
+    """
 
     agent: str
     mode: Mode
     model: str
     window_messages: int
+    agents: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def profile(self, name: str) -> AgentProfile:
+        """The agent of that name. Raises KodeError `ConfigInvalid`."""
+        return agent_profile(name, self.window_messages, self.agents)
 
 
 @dataclass(frozen=True)

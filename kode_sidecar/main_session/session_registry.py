@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
-from kode_sidecar.context.agents import AgentProfile, agent_profile
+from kode_sidecar.context.agents import AgentProfile
 from kode_sidecar.errors import KodeError
 from kode_sidecar.main_session.session_meta import mode_of, model_of
 from kode_sidecar.main_session.session_records import (
@@ -70,7 +70,7 @@ class SessionRegistry:
 
         Raises KodeError `ConfigInvalid` for an unknown agent, `Storage`.
         """
-        agent = agent_profile(params.agent or self._defaults.agent, self._defaults.window_messages)
+        agent = self._defaults.profile(params.agent or self._defaults.agent)
         session_id = self._new_session_id()
         records = await self._create_records(session_id, agent.name, params)
         self._new[session_id] = NewSession(
@@ -224,10 +224,10 @@ class SessionRegistry:
         """The agent it was held with; the user's default where that one is gone."""
         if name:
             try:
-                return agent_profile(name, self._defaults.window_messages)
+                return self._defaults.profile(name)
             except KodeError:
                 pass
-        return agent_profile(self._defaults.agent, self._defaults.window_messages)
+        return self._defaults.profile(self._defaults.agent)
 
     def _is_open(self, session_id: str) -> bool:
         return session_id in self._new or session_id in self._sessions

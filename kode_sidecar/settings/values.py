@@ -23,9 +23,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     `proxy` is used only when given here: the system's proxies are ignored. `window_messages`
     is how many stored messages the model gets, `context_window` how many tokens it reads, whatever
     is known of it. `permission_timeout` is how long a question to the user stays open; no answer
-    means no. `providers` and `logical_models` are kept as they were written:
-    `providers.user_providers` reads them. `http_retry_budget` is how long after the first attempt
-    another one may begin. `file_encoding` reads files that are not UTF-8.
+    means no. `providers`, `logical_models` and `agents` are kept as they were written:
+    `providers.user_providers` and `context.agents` read them. `http_retry_budget` is how long
+    after the first attempt another one may begin. `file_encoding` reads files that are not UTF-8.
     `log_redact_content` keeps only the first `log_redact_chars` characters of prompts and
     replies in the log. `trusted` is the editor's word on the workspace, in the handshake only.
     """
@@ -44,6 +44,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     context_window: Annotated[int, Meta(ge=2_000)] | None = None
     providers: Mapping[str, Any] = field(default_factory=dict[str, Any])
     logical_models: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    agents: Mapping[str, Any] = field(default_factory=dict[str, Any])
     http_timeout_connect: Seconds = 10.0
     http_timeout_first_byte: Seconds = 60.0
     http_timeout_idle: Seconds = 120.0
@@ -110,6 +111,7 @@ _OWN_ENV_NAMES = {
     "log_redact_content": ("AGENT_LOG_REDACT_CONTENT",),
     "providers": (),
     "logical_models": (),
+    "agents": (),
 }
 ENV_NAMES = {name: _OWN_ENV_NAMES.get(name, (f"KODE_{name.upper()}",)) for name in NAMES}
 """The environment variables of each setting; none for what only `config.yaml` can hold."""
@@ -164,7 +166,7 @@ def describe(loaded: LoadedSettings) -> list[tuple[str, object, str]]:
             value = checks.masked_proxy(loaded.settings.proxy)
         elif isinstance(value, Path):
             value = str(value)
-        elif name in ("providers", "logical_models"):
+        elif name in ("providers", "logical_models", "agents"):
             # Their contents may be anything; what matters of them the checks tell.
             value = ", ".join(getattr(loaded.settings, name))
         rows.append((name, value, loaded.sources.get(name, "default")))
