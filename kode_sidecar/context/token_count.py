@@ -5,7 +5,7 @@ what has come since is weighed by its UTF-8 bytes. Rates are of bytes per token 
 Chinese alike (about four) and in JSON (about three); how far a model is from that is learned.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -137,13 +137,19 @@ class Estimate:
     base: Measured | None = None
 
 
-def estimate(request: ModelRequest, measured: Mapping[str, Measured], rates: Rates) -> Estimate:
+def estimate(
+    request: ModelRequest,
+    measured: Mapping[str, Measured],
+    rates: Rates,
+    weigh: Callable[[Message], float] = message_weight,
+) -> Estimate:
     """The size of a request.
 
     `measured` are answers by message id. The newest one that the request holds is the base, unless
-    much of what it was asked with is gone: then only bytes tell.
+    much of what it was asked with is gone: then only bytes tell. `weigh` is `message_weight`, or
+    what remembers it.
     """
-    weights = [message_weight(message) for message in request.messages]
+    weights = [weigh(message) for message in request.messages]
     fixed = text_weight(request.system) + sum(map(tool_weight, request.tools))
     weight = fixed + sum(weights)
     grown = 0.0

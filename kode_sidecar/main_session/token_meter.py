@@ -1,6 +1,6 @@
 """What a session knows of the size of its requests."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from kode_sidecar.context.token_count import (
     Estimate,
@@ -8,9 +8,10 @@ from kode_sidecar.context.token_count import (
     Rates,
     estimate,
     learned,
+    message_weight,
     with_answer,
 )
-from kode_sidecar.domain.message import Message
+from kode_sidecar.domain.message import Block, Message
 from kode_sidecar.kernel.contracts import ModelRequest
 
 ContextWindow = Callable[[str], int | None]
@@ -42,15 +43,19 @@ class LearnedRates:
 
 
 class TokenMeter:
-    """Estimates requests of one session; the newest answers on every branch are remembered."""
+    """Estimates requests of one session; the newest answers on every branch are remembered.
+
+    So is the weight of each message: every step asks with all of them again.
+    """
 
     def __init__(self, rates: LearnedRates) -> None:
         self._rates = rates
         self._measured: dict[str, Measured] = {}
+        self._weights: dict[str, tuple[Sequence[Block], float]] = {}
 
     def estimate(self, request: ModelRequest) -> Estimate:
         """The size of a request."""
-        return estimate(request, self._measured, self._rates.of(request.model))
+        return estimate(request, self._measured, self._rates.of(request.model), self._weigh)
 
     def answered(
         self,
@@ -75,3 +80,12 @@ class TokenMeter:
         )
         if len(self._measured) > REMEMBERED_ANSWERS:
             del self._measured[next(iter(self._measured))]
+
+    def _weigh(self, message: Message) -> float:
+        known = self._weights.get(message.id)
+        # A request may hold a message otherwise than the tree does, under the same id.
+        if known is not None and known[0] is message.content:
+            return known[1]
+        weight = message_weight(message)
+        self._weights[message.id] = (message.content, weight)
+        return weight
