@@ -72,6 +72,10 @@ class Interrupts:
         self._waiting.add(future)
         try:
             await future
+        except asyncio.CancelledError:
+            if not future.cancelled():  # it came, and whoever waited has just gone on
+                self._miss()
+            raise
         finally:
             self._waiting.discard(future)
 
@@ -112,12 +116,17 @@ class Interrupts:
             self._leave = True
             self._leaving.set_result(None)
         self._last = now
-        self._missed = not self._waiting
-        if self._missed and not self._leave:
+        waiting = [future for future in self._waiting if not future.done()]
+        if not waiting:
+            self._miss()
+        for future in waiting:
+            future.set_exception(Leaving()) if self._leave else future.set_result(None)
+
+    def _miss(self) -> None:
+        """Keep it for whoever waits next."""
+        self._missed = True
+        if not self._leave:
             self._on_missed()
-        for future in self._waiting:
-            if not future.done():
-                future.set_exception(Leaving()) if self._leave else future.set_result(None)
 
 
 class Keyboard:
