@@ -24,6 +24,8 @@ ROWS = (
     ("domain",),
     ("settings",),
     ("errors", "framing"),
+    ("build_info", "leftovers"),
+    ("unpacked",),
 )
 # These see even less than their row allows.
 SEES_ONLY = {
@@ -66,6 +68,7 @@ FIRST_LOADED = {
     "protocol.initialize_check",
     "protocol.json_rpc",
     "protocol.schema_hash",
+    "unpacked",
 }
 # Bytes or values in, values out; so is all of `domain`, and what calls itself sans-IO.
 SANS_IO = {

@@ -105,8 +105,11 @@ async def sidecar(
     model: ModelServer | None = None,
     initialize: bool = True,
     command: Sequence[str] = SERVE,
+    cwd: Path | None = None,
 ) -> AsyncIterator[World]:
     """Spawn it. `environment` adds variables, None removes one; KODE_HOME is the test's own.
+
+    `cwd` is the user's home unless it is given.
 
     The model plays `responses` or `recording`, or it is a `model` of the test's making.
     """
@@ -119,7 +122,7 @@ async def sidecar(
                 env.pop(name, None)
             else:
                 env[name] = value
-        async with await Client.spawn(command, env=env, cwd=Path.home()) as client:
+        async with await Client.spawn(command, env=env, cwd=cwd or Path.home()) as client:
             editor = Editor(client)
             watch = Watch(client)
             if initialize:
