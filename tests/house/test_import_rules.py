@@ -23,6 +23,7 @@ ROWS = (
     ("kernel", "protocol"),
     ("domain",),
     ("settings",),
+    ("yaml_text",),
     ("errors", "framing"),
 )
 # These see even less than their row allows.
@@ -51,7 +52,7 @@ OWNED = {
     "httpx": "providers",
     "httpcore": "providers",
     "pathspec": "workspace",
-    "yaml": "settings",
+    "yaml": "yaml_text",
     "platformdirs": "settings",
 }
 # Loaded before `initialize` is answered: nothing but these and the standard library.
