@@ -93,6 +93,7 @@ LATE_IMPORTS = {
     ("agent", "kode_sidecar.protocol.export"): "9 ms that only who asks for the schema pays",
     ("server.loader", "kode_sidecar.providers.http_client"): "the loader thread: httpx first",
     ("server.loader", "kode_sidecar.server.language_server"): "the loader thread: pygls second",
+    ("context.skill_front_matter", "kode_sidecar.yaml_text"): "PyYAML, for users of skills",
     ("settings.load", "platformdirs"): "4 ms that nobody with KODE_HOME pays",
     ("settings.load", "kode_sidecar.settings.config_file"): "PyYAML: 10 ms, for users of the file",
 }
