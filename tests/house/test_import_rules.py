@@ -15,7 +15,7 @@ ROWS = (
     ("doctor",),
     ("provider_setup",),
     ("server",),
-    ("main_session",),
+    ("main_session", "headless_run"),
     ("scouts",),
     ("tools",),
     ("context",),
@@ -23,6 +23,7 @@ ROWS = (
     ("kernel", "protocol"),
     ("domain",),
     ("settings",),
+    ("yaml_text",),
     ("errors", "framing"),
 )
 # These see even less than their row allows.
@@ -42,7 +43,7 @@ SEEN_ONLY_BY = {
 }
 # Entered through their `__init__` only; a contracts module is open to all, and `agent` is the
 # second door of a room whose first one must be light.
-CLOSED_ROOMS = {"kernel", "main_session", "scouts", "server", "settings"}
+CLOSED_ROOMS = {"headless_run", "kernel", "main_session", "scouts", "server", "settings"}
 # Third-party packages that one room keeps for itself.
 OWNED = {
     "pygls": "server",
@@ -51,7 +52,7 @@ OWNED = {
     "httpx": "providers",
     "httpcore": "providers",
     "pathspec": "workspace",
-    "yaml": "settings",
+    "yaml": "yaml_text",
     "platformdirs": "settings",
 }
 # Loaded before `initialize` is answered: nothing but these and the standard library.
