@@ -1,131 +1,119 @@
-"""YAML that people write: the value, and the line that each part of it stands on.
+"""YAML of users as values with their lines. The one place that knows PyYAML, which takes 10 ms.
 
-Strict where YAML is lenient by accident: a key given twice, a key that is no text and an alias are
-refused. The only user of PyYAML, which takes 10 ms to import.
+No key twice, no text that aliases blow up, nothing but plain values: PyYAML's safe types.
 """
 
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 import yaml
 
-from kode_sidecar.errors import KodeError
-
-Path = tuple[str | int, ...]
-"""Names and list positions that lead from the whole to a part, e.g. `("tools", "shell")`."""
+MAX_NODES = 100_000
+"""How many values a text may hold with its aliases written out."""
 
 T = TypeVar("T")
 
-_DEEPEST = 50
-_AT = re.compile(r"(?: - at `(?P<at>[^`]*)`)$")
-_UNKNOWN = re.compile(r"unknown field `(?P<name>.*?)`")
-_PART = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
 
+class YamlProblem(ValueError):
+    """What is wrong with a text. `line` and `column` count from 1, 0 where they are not known.
 
-class _Loader(yaml.SafeLoader):
-    """SafeLoader without aliases: they can blow up, and no file of ours needs one."""
+    `path` is the field, `tools.shell`; empty for the text as a whole.
+    """
 
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):  # pyright: ignore[reportUnknownMemberType]
-            loader: Any = self
-            mark = loader.peek_event().start_mark
-            raise yaml.MarkedYAMLError(problem="aliases are not allowed here", problem_mark=mark)
-        return super().compose_node(parent, index)
+    def __init__(self, problem: str, *, line: int = 0, column: int = 0, path: str = "") -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.line = line
+        self.column = column
+        self.path = path
 
 
 @dataclass(frozen=True)
-class YamlText:
-    """What a YAML text says. `name` is how its errors call it; lines count from 1."""
+class YamlDocument:
+    """A value, and the line of each part of it by its path, `$.tools.shell` or `$.skills[0]`."""
 
-    name: str
-    value: Any
-    lines: Mapping[Path, int]
+    value: object
+    lines: Mapping[str, int]
 
-    def as_struct(self, kind: type[T]) -> T:
-        """The value as a struct. Raises KodeError `ConfigInvalid` naming file, line and field."""
+    def line_of(self, path: str) -> int:
+        """The line of a part; of what holds it where the part itself is not there."""
+        while path not in self.lines and path:
+            path = path[: max(path.rfind("."), path.rfind("["), 0)]
+        return self.lines.get(path, 1)
+
+    def convert(self, kind: type[T]) -> T:
+        """The value as a msgspec type. Raises YamlProblem with line and path of what is wrong."""
         try:
             return msgspec.convert(self.value, kind)
         except msgspec.ValidationError as error:
-            self._refuse(str(error))
-
-    def fail(self, path: Path, problem: str) -> NoReturn:
-        """Raise KodeError `ConfigInvalid` about one part."""
-        shown = _spelled(path)
-        line = next(
-            self.lines[path[:end]] for end in range(len(path), -1, -1) if path[:end] in self.lines
-        )
-        field = f"`{shown}`: " if shown else ""
-        raise KodeError(
-            "ConfigInvalid",
-            f"{self.name}, line {line}: {field}{problem}",
-            details={"file": self.name, "line": line, "field": shown},
-        )
-
-    def _refuse(self, complaint: str) -> NoReturn:
-        at = _AT.search(complaint)
-        problem = complaint[: at.start()] if at else complaint
-        path: Path = tuple(
-            name or int(position) for name, position in _PART.findall(at["at"] if at else "")
-        )
-        unknown = _UNKNOWN.search(problem)
-        if unknown:
-            self.fail((*path, unknown["name"]), "there is no such field")
-        self.fail(path, problem[:1].lower() + problem[1:])
+            problem, _, place = str(error).partition(" - at ")
+            path = place.strip("`") or "$"
+            if "unknown field" in problem:
+                path += "." + problem.split("`")[1]
+            problem = problem[:1].lower() + problem[1:]
+            line = self.line_of(path)
+            raise YamlProblem(problem, line=line, path=path.lstrip("$.")) from None
 
 
-def parse_yaml(text: str, name: str, *, first_line: int = 1) -> YamlText:
-    """The one document of a text; an empty one is an empty mapping.
+def read_yaml(text: str, *, only_text: bool = False) -> YamlDocument:
+    """The one document of a text; None for an empty one.
 
-    `first_line` is the line of the file that the text begins on.
-    Raises KodeError `ConfigInvalid` naming line and column.
+    With `only_text` every scalar is the text as it was written: `no` stays `no`, `1.0` `1.0`.
+    Raises YamlProblem.
     """
-    loader: Any = None
+    loader = yaml.BaseLoader if only_text else yaml.SafeLoader
     try:
-        loader = _Loader(text)
-        node: yaml.Node | None = loader.get_single_node()
-        lines: dict[Path, int] = {(): first_line}
-        if node is None:
-            return YamlText(name, {}, lines)
-        _read_lines(node, (), lines, first_line)
-        return YamlText(name, loader.construct_document(node), lines)
+        reader = loader(text)
+        node = reader.get_single_node()
+        lines = dict(_lines(node, "$", _Count())) if node is not None else {}
+        value = None if node is None else cast(Any, reader).construct_document(node)
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        where = "" if mark is None else f", line {mark.line + first_line}, column {mark.column + 1}"
-        problem = error.problem or "broken"
-        raise KodeError("ConfigInvalid", f"{name}{where}: not valid YAML: {problem}") from None
-    except (yaml.YAMLError, ValueError, RecursionError):
-        raise KodeError("ConfigInvalid", f"{name} is not valid YAML") from None
-    finally:
-        if loader is not None:
-            loader.dispose()
+        mark, problem = error.problem_mark, error.problem or "broken"
+        if mark is None:
+            raise YamlProblem(problem) from None
+        raise YamlProblem(problem, line=mark.line + 1, column=mark.column + 1) from None
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise YamlProblem("a character that YAML does not allow", line=line) from None
+    except RecursionError:
+        raise YamlProblem("nested too deeply") from None
+    except ValueError as error:
+        if isinstance(error, YamlProblem):
+            raise
+        raise YamlProblem("a number or a date that is none") from None
+    return YamlDocument(value, lines)
 
 
-def _read_lines(node: yaml.Node, path: Path, lines: dict[Path, int], first_line: int) -> None:
-    """Note where each part stands; refuse keys that are given twice or are no text."""
-    if len(path) > _DEEPEST:
-        raise yaml.MarkedYAMLError(problem="nested too deeply", problem_mark=node.start_mark)
-    if isinstance(node, yaml.MappingNode):
-        seen: set[str] = set()
-        for key, value in node.value:
-            if not isinstance(key, yaml.ScalarNode) or key.tag != "tag:yaml.org,2002:str":
-                problem = "a key must be text; put quotes around it"
-                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
+class _Count:
+    """How many values were seen."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+
+    def add(self, node: yaml.Node) -> None:
+        self.seen += 1
+        if self.seen > MAX_NODES:
+            text = f"more than {MAX_NODES:,} values, aliases counted"
+            raise YamlProblem(text, line=node.start_mark.line + 1)
+
+
+def _lines(node: yaml.Node, path: str, count: _Count) -> Iterator[tuple[str, int]]:
+    """Every path below a node with its line; a key that is there twice is a problem."""
+    count.add(node)
+    yield path, node.start_mark.line + 1
+    if isinstance(node, yaml.SequenceNode):
+        for number, item in enumerate(cast("list[yaml.Node]", node.value)):
+            yield from _lines(item, f"{path}[{number}]", count)
+    elif isinstance(node, yaml.MappingNode):
+        known: set[str] = set()
+        for key, value in cast("list[tuple[yaml.Node, yaml.Node]]", node.value):
             name = str(key.value)
-            if name in seen:
-                problem = f"`{name}` is given twice"
-                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
-            seen.add(name)
-            lines[(*path, name)] = key.start_mark.line + first_line
-            _read_lines(value, (*path, name), lines, first_line)
-    elif isinstance(node, yaml.SequenceNode):
-        for position, item in enumerate(node.value):
-            lines[(*path, position)] = item.start_mark.line + first_line
-            _read_lines(item, (*path, position), lines, first_line)
-
-
-def _spelled(path: Path) -> str:
-    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
-    return "".join(parts).removeprefix(".")
+            if isinstance(key, yaml.ScalarNode) and name in known:
+                mark = key.start_mark
+                text = f"the key `{name}` is there twice"
+                raise YamlProblem(text, line=mark.line + 1, column=mark.column + 1)
+            known.add(name)
+            yield from _lines(value, f"{path}.{name}", count)
+            yield f"{path}.{name}", key.start_mark.line + 1

@@ -5,7 +5,7 @@ field. What is a set in meaning is sorted here, so that order changes nothing.
 """
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, NoReturn, cast
 
 import msgspec
 from msgspec import Meta, Struct, field
@@ -14,8 +14,7 @@ from msgspec.structs import replace
 from kode_sidecar.domain.permission import is_pattern
 from kode_sidecar.errors import KodeError
 from kode_sidecar.headless_run.sandbox import DELIVERABLES, zone_parts
-from kode_sidecar.yaml_text import Path as FieldPath
-from kode_sidecar.yaml_text import YamlText, parse_yaml
+from kode_sidecar.yaml_text import YamlDocument, YamlProblem, read_yaml
 
 MAX_CONFIG_BYTES = 1_000_000
 
@@ -182,14 +181,17 @@ def parse_run_config(text: str, name: str, overrides: Overrides | None = None) -
     Raises KodeError `ConfigInvalid` naming file, line and field, and `PathOutsideRoots`, with the
     same, for a path that is not safe.
     """
-    document = parse_yaml(text, name)
-    value: Any = document.value
-    if isinstance(value, dict) and isinstance(
-        model := cast(dict[str, Any], value).get("model"), str
-    ):
-        value["model"] = {"name": model}
-    config = _sorted(document.as_struct(RunConfig))
-    _check(config, document)
+    try:
+        document = read_yaml(text)
+        value: Any = document.value
+        if isinstance(value, dict):
+            model = cast(dict[str, Any], value).get("model")
+            if isinstance(model, str):
+                value["model"] = {"name": model}
+        config = _sorted(document.convert(RunConfig))
+    except YamlProblem as error:
+        raise _located(name, error) from None
+    _check(config, document, name)
     return _override(config, overrides or Overrides())
 
 
@@ -233,37 +235,47 @@ def _set(items: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(sorted(set(items)))
 
 
-def _check(config: RunConfig, document: YamlText) -> None:
+def _check(config: RunConfig, document: YamlDocument, name: str) -> None:
     """What no type can say."""
-    raw: list[Any] = document.value.get("deliverables", [])
+
+    def refuse(path: str, problem: str, code: str = "ConfigInvalid") -> NoReturn:
+        line = document.line_of(f"$.{path}")
+        raise _located(name, YamlProblem(problem, line=line, path=path), code) from None
+
+    value: Any = document.value
     seen: set[str] = set()
-    for position, item in enumerate(raw):
-        place: FieldPath = ("deliverables", position, "path")
-        required = bool(item.get("required", True))
-        parts = _safe(document, place, str(item["path"]))
-        if required and parts[0] != DELIVERABLES:
-            document.fail(place, f"a required deliverable lies under {DELIVERABLES}/")
-        if "/".join(parts).casefold() in seen:
-            document.fail(place, "this deliverable is given twice")
-        seen.add("/".join(parts).casefold())
-    for position, rule in enumerate(document.value.get("tools", {}).get("permissions", [])):
-        if not is_pattern(str(rule.get("path", "**"))):
-            place = ("tools", "permissions", position, "path")
-            document.fail(place, "write a path, one with /** at its end, or **")
-    if config.memory.write_mode == "external" and config.memory.external is None:
-        document.fail(("memory", "write_mode"), "`external` needs `memory.external.url`")
-    if (config.runtime.engine == "scripted") != (config.runtime.script is not None):
-        document.fail(("runtime",), "the engine `scripted`, and only that, needs `script`")
-
-
-def _safe(document: YamlText, place: FieldPath, path: str) -> tuple[str, ...]:
-    try:
-        return zone_parts(path)
-    except KodeError as error:
+    for position, item in enumerate(value.get("deliverables", [])):
+        place = f"deliverables[{position}].path"
         try:
-            document.fail(place, error.message)
-        except KodeError as located:
-            raise KodeError(error.code, located.message, details=located.details) from None
+            parts = zone_parts(item["path"])
+        except KodeError as error:
+            refuse(place, error.message, error.code)
+        if item.get("required", True) and parts[0] != DELIVERABLES:
+            refuse(place, f"a required deliverable lies under {DELIVERABLES}/")
+        if "/".join(parts).casefold() in seen:
+            refuse(place, "this deliverable is given twice")
+        seen.add("/".join(parts).casefold())
+    for position, rule in enumerate(value.get("tools", {}).get("permissions", [])):
+        if not is_pattern(rule.get("path", "**")):
+            place = f"tools.permissions[{position}].path"
+            refuse(place, "write a path, one with /** at its end, or **")
+    if config.memory.write_mode == "external" and config.memory.external is None:
+        refuse("memory.write_mode", "`external` needs `memory.external.url`")
+    if (config.runtime.engine == "scripted") != (config.runtime.script is not None):
+        refuse("runtime", "the engine `scripted`, and only that, needs `script`")
+
+
+def _located(name: str, problem: YamlProblem, code: str = "ConfigInvalid") -> KodeError:
+    """The problem with file, line and field."""
+    where = f", line {problem.line}" if problem.line else ""
+    where += f", column {problem.column}" if problem.column else ""
+    field_path = f"`{problem.path}`: " if problem.path else ""
+    broken = "" if problem.path or not problem.column else "not valid YAML: "
+    return KodeError(
+        code,
+        f"{name}{where}: {field_path}{broken}{problem.problem}",
+        details={"file": name, "line": problem.line, "field": problem.path},
+    )
 
 
 def _override(config: RunConfig, overrides: Overrides) -> RunConfig:

@@ -6,7 +6,7 @@ from typing import cast
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.settings.env_file import read_user_text
-from kode_sidecar.yaml_text import parse_yaml
+from kode_sidecar.yaml_text import YamlProblem, read_yaml
 
 
 def read_config_file(path: Path) -> Mapping[str, object]:
@@ -14,7 +14,16 @@ def read_config_file(path: Path) -> Mapping[str, object]:
 
     Raises KodeError `ConfigInvalid` naming line and column.
     """
-    value = parse_yaml(read_user_text(path), path.name).value
-    if not isinstance(value, dict):
+    text = read_user_text(path)
+    try:
+        loaded = read_yaml(text).value
+    except YamlProblem as error:
+        where = f", line {error.line}" if error.line else ""
+        where += f", column {error.column}" if error.column else ""
+        text = f"{path.name}{where}: not valid YAML: {error.problem}"
+        raise KodeError("ConfigInvalid", text) from None
+    if loaded is None:
+        return {}
+    if not isinstance(loaded, dict):
         raise KodeError("ConfigInvalid", f"{path.name}: expected lines such as `mode: review`")
-    return cast("dict[str, object]", value)
+    return {str(key): value for key, value in cast("dict[object, object]", loaded).items()}
