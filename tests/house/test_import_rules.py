@@ -15,7 +15,7 @@ ROWS = (
     ("doctor",),
     ("provider_setup",),
     ("server",),
-    ("main_session",),
+    ("main_session", "headless_run"),
     ("scouts",),
     ("tools",),
     ("context",),
@@ -43,7 +43,7 @@ SEEN_ONLY_BY = {
 }
 # Entered through their `__init__` only; a contracts module is open to all, and `agent` is the
 # second door of a room whose first one must be light.
-CLOSED_ROOMS = {"kernel", "main_session", "scouts", "server", "settings"}
+CLOSED_ROOMS = {"headless_run", "kernel", "main_session", "scouts", "server", "settings"}
 # Third-party packages that one room keeps for itself.
 OWNED = {
     "pygls": "server",
