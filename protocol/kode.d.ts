@@ -206,6 +206,8 @@ export interface KodeErrors {
   NotFound: -32603;
   NotEditable: -32603;
   Unsynced: -32603;
+  SkillNotFound: -32603;
+  SkillInvalid: -32603;
 }
 
 /**
@@ -1058,7 +1060,9 @@ export interface HunkView {
 }
 
 /**
- * The text a proposal was computed on. `version` is absent for a file read from disk.
+ * The text that hunks were computed on, or stand in now.
+ *
+ * `version` is absent for a file read from disk.
  *
  * `sha256` is over the text in UTF-8 with LF line ends and without BOM; `eol` is the line
  * end itself.
