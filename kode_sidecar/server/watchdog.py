@@ -103,9 +103,12 @@ class Watchdog:
     def _wait(self) -> str:
         editor = None if self._process_id is None else _Process(self._process_id)
         poll = None if editor is None and self._unpacker is None else POLL_SECONDS
+        bells = [self._bell]
+        if self._unpacker is not None:
+            bells += self._unpacker.bell()
         while True:
-            ringing, _, _ = select.select([self._bell], [], [], poll)
-            if ringing:
+            ringing, _, _ = select.select(bells, [], [], poll)
+            if self._bell in ringing:
                 rung = self._bell.recv(1)[0]
                 return f"signal {rung}" if rung else self._reasons[0]
             if editor is not None and not editor.alive():
@@ -153,6 +156,13 @@ class _Parent:
     def __init__(self, process_id: int) -> None:
         self._id = process_id
         self._process = _Process(process_id)
+
+    def bell(self) -> list[int]:
+        """A descriptor that can be read when it is gone, where there is one: its death is told."""
+        if sys.platform == "linux" and self.alive():
+            with suppress(OSError):  # before Linux 5.3
+                return [os.pidfd_open(self._id)]
+        return []
 
     def alive(self) -> bool:
         if sys.platform == "win32":  # the id of a parent stays, even when it is another's

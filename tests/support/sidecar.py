@@ -17,6 +17,7 @@ from kode_sidecar.client.handshake import Handshake
 from kode_sidecar.client.session_view import ChangeSetView, TurnView
 from kode_sidecar.client.watch import Watch
 from kode_sidecar.demo.model_server import ModelServer, RecordedResponse, Recording
+from tests.support.processes import serving
 from tests.support.program import ROOT, SERVE
 
 HANG_SECONDS = 60.0
@@ -61,9 +62,14 @@ class World:
             "kode/changeSet/decide", {"changeSetId": change_set.id, **wanted}, HANG_SECONDS
         )
 
+    @property
+    def pid(self) -> int:
+        """The process that serves."""
+        return serving(self.client.process.pid)
+
     async def kill(self) -> None:
         """The process dies as it stands."""
-        os.kill(self.client.process.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
+        os.kill(self.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
         await self.client.process.wait(HANG_SECONDS)
 
     def folder(self, session: SessionFold) -> Path:
