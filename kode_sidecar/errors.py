@@ -65,6 +65,8 @@ ERRORS: dict[str, tuple[int, str, bool]] = {
     "NotFound": (INTERNAL_ERROR, "tool", False),
     "NotEditable": (INTERNAL_ERROR, "tool", False),
     "Unsynced": (INTERNAL_ERROR, "tool", True),
+    "SkillNotFound": (INTERNAL_ERROR, "skill", False),
+    "SkillInvalid": (INTERNAL_ERROR, "skill", False),
 }
 
 

@@ -206,6 +206,8 @@ export interface KodeErrors {
   NotFound: -32603;
   NotEditable: -32603;
   Unsynced: -32603;
+  SkillNotFound: -32603;
+  SkillInvalid: -32603;
 }
 
 /**

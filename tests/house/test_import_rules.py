@@ -19,7 +19,7 @@ ROWS = (
     ("scouts",),
     ("tools",),
     ("context",),
-    ("providers", "workspace", "records", "system", "client", "front_door"),
+    ("providers", "workspace", "records", "commands", "system", "client", "front_door"),
     ("kernel", "protocol"),
     ("domain",),
     ("settings",),
@@ -33,6 +33,7 @@ SEES_ONLY = {
     # No provider, no editor, no wire: a new one of either touches no file there (D7).
     "scouts": {"context", "kernel", "domain", "errors"},
     "client": {"framing", "protocol", "domain", "errors"},
+    "commands": {"errors"},
 }
 # Who may see these at all; everybody above where nothing is said.
 SEEN_ONLY_BY = {
@@ -93,6 +94,7 @@ LATE_IMPORTS = {
     ("agent", "kode_sidecar.protocol.export"): "9 ms that only who asks for the schema pays",
     ("server.loader", "kode_sidecar.providers.http_client"): "the loader thread: httpx first",
     ("server.loader", "kode_sidecar.server.language_server"): "the loader thread: pygls second",
+    ("context.skill_front_matter", "kode_sidecar.yaml_text"): "PyYAML, for users of skills",
     ("settings.load", "platformdirs"): "4 ms that nobody with KODE_HOME pays",
     ("settings.load", "kode_sidecar.settings.config_file"): "PyYAML: 10 ms, for users of the file",
 }
