@@ -2,7 +2,7 @@
 
 from kode_sidecar.headless_run.native_engine import NativeEngine, NativeServices
 from kode_sidecar.headless_run.run_config import Overrides
-from kode_sidecar.headless_run.run_options import RunIds, RunOptions
+from kode_sidecar.headless_run.run_options import RunIds, RunOptions, is_plain_id
 from kode_sidecar.headless_run.run_services import RunServices
 from kode_sidecar.headless_run.runner import RUNS_FOLDER, HeadlessRun
 from kode_sidecar.headless_run.scripted_engine import ScriptedEngine, read_script
@@ -17,5 +17,6 @@ __all__ = [
     "RunOptions",
     "RunServices",
     "ScriptedEngine",
+    "is_plain_id",
     "read_script",
 ]

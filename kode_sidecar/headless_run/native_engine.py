@@ -209,4 +209,3 @@ class _Narrator:
 
     def _note(self, code: str, message: str) -> None:
         self._request.on_event(EngineNote(code=code, message=message))
-

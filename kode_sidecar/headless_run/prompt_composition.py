@@ -3,7 +3,6 @@
 Equal parts give equal bytes: hosts cache prompts by prefix, and records can be compared.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kode_sidecar.context.prompt_files import PromptFiles
@@ -14,11 +13,11 @@ from kode_sidecar.headless_run.run_config import DeliverablePart, RunConfig
 class PromptParts:
     """What of the prompt is not in the configuration. An empty part is left out.
 
-    `skill_index` tells the skills on offer, `memories` are what was recalled, the best first.
+    `skill_index` tells the skills on offer, `memory` what was recalled.
     """
 
     skill_index: str = ""
-    memories: Sequence[str] = ()
+    memory: str = ""
 
 
 def compose_prompt(prompts: PromptFiles, config: RunConfig, parts: PromptParts) -> str:
@@ -27,16 +26,10 @@ def compose_prompt(prompts: PromptFiles, config: RunConfig, parts: PromptParts) 
     if config.profile.rules:
         rules = "\n".join(f"- {_item(rule)}" for rule in config.profile.rules)
         sections.append(prompts.read("run_rules", {"rules": rules}))
-    if parts.skill_index:
-        sections.append(parts.skill_index)
-    if parts.memories:
-        memories = "\n".join(f"- {_item(memory)}" for memory in parts.memories)
-        sections.append(prompts.read("run_memory", {"memories": memories}))
+    sections += [part for part in (parts.skill_index, parts.memory) if part]
     wanted = "\n".join(_deliverable(prompts, one) for one in config.deliverables)
     sections.append(
-        prompts.read(
-            "run_sandbox", {"deliverables": wanted or prompts.read("run_no_deliverables")}
-        )
+        prompts.read("run_sandbox", {"deliverables": wanted or prompts.read("run_no_deliverables")})
     )
     return "\n\n".join(sections) + "\n"
 

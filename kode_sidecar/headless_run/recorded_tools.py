@@ -166,7 +166,7 @@ class RecordedTools:
             data["error"] = cast(dict[str, Any], msgspec.to_builtins(line.error))
         self._log.event(
             f"tool.{what}",
-            f"{line.tool_name} {line.action}: {line.result_summary}",
+            f"{f'{line.tool_name} {line.action}'.strip()}: {line.result_summary}",
             actor="governance" if line.status == "denied" else "tool",
             severity=severity,
             data=data,

@@ -1,7 +1,7 @@
 """What is to be run, and as which run (B1, B5)."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from kode_sidecar.errors import KodeError
@@ -24,7 +24,7 @@ class RunIds:
         """Raises KodeError `PathOutsideRoots` for one that no folder should be named by."""
         for name in ("session_id", "task_id", "run_id"):
             text: str = getattr(self, name)
-            if text and not is_plain(text):
+            if text and not is_plain_id(text):
                 raise KodeError(
                     "PathOutsideRoots",
                     f"{name} is refused: use letters, digits, `.`, `_` and `-`, at most "
@@ -43,12 +43,12 @@ class RunOptions:
     config: Path
     prompt: str | Path
     sandbox: Path | None = None
-    ids: RunIds = RunIds()
-    overrides: Overrides = Overrides()
+    ids: RunIds = field(default_factory=RunIds)
+    overrides: Overrides = field(default_factory=Overrides)
     dry_run: bool = False
 
 
-def is_plain(text: str) -> bool:
+def is_plain_id(text: str) -> bool:
     """Whether an id can be the name of a folder everywhere."""
     if len(text) > MAX_ID_CHARS or not _ID.fullmatch(text):
         return False

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from kode_sidecar.context.skills import SkillCatalog, skill_index
 from kode_sidecar.domain.error_info import ErrorInfo, error_info, failure
 from kode_sidecar.domain.message import Blob
 from kode_sidecar.domain.run import RunEvent, RunRecord, RunResult, StepName
@@ -21,6 +22,7 @@ from kode_sidecar.headless_run.deliverables import (
     missing_error,
 )
 from kode_sidecar.headless_run.engine_report import EngineReport
+from kode_sidecar.headless_run.engines import make_engine
 from kode_sidecar.headless_run.fingerprint import config_fingerprint, recorded_config
 from kode_sidecar.headless_run.governance import Verdict, on_deliverables, on_failed_step
 from kode_sidecar.headless_run.manifests import Artifacts, write_sandbox_manifest
@@ -28,12 +30,17 @@ from kode_sidecar.headless_run.prompt_composition import PromptParts, compose_pr
 from kode_sidecar.headless_run.recorded_tools import RecordedTools
 from kode_sidecar.headless_run.run_config import RunConfig, read_run_config, read_text
 from kode_sidecar.headless_run.run_log import EventLog
-from kode_sidecar.headless_run.run_options import RunOptions, is_plain, made_run_id
+from kode_sidecar.headless_run.run_options import RunOptions, is_plain_id, made_run_id
 from kode_sidecar.headless_run.run_services import RunServices
+from kode_sidecar.headless_run.run_skills import enabled_skills
 from kode_sidecar.headless_run.sandbox import make_sandbox
 from kode_sidecar.headless_run.transcript import Transcript
 from kode_sidecar.kernel.contracts import Tool
 from kode_sidecar.records.run_records import TRANSCRIPT_FILE, RunRecords
+from kode_sidecar.tools.list_files import list_files_tool
+from kode_sidecar.tools.load_skill import load_skill_tool
+from kode_sidecar.tools.read_file import read_file_tool
+from kode_sidecar.tools.search_code import search_code_tool
 from kode_sidecar.workspace.workspace import Workspace
 from kode_sidecar.yaml_text import write_yaml
 
@@ -105,10 +112,11 @@ class HeadlessRun:
 
     async def _do_steps(self) -> Verdict:
         options, services, log = self._options, self._services, self._log
+        base = options.config.parent
         self._change(status="running", started_at=services.clock.timestamp())
         await self._save()
+        log.event("run.started", f"Run {self.record.run_id} started", actor="user")
         async with self._step("config"):
-            log.event("run.started", f"Run {self.record.run_id} started", actor="user")
             config, prompt = self._read_job()
         async with self._step("ids"):
             options.ids.check()
@@ -117,23 +125,22 @@ class HeadlessRun:
         async with self._step("records"):
             self._write_job(config, prompt)
         async with self._step("skills"):
-            skill_index = ""
+            skills = enabled_skills(config.skills, base, services.storage_root)
+            self._tell_skills(skills)
         async with self._step("memory"):
-            memories: Sequence[str] = ()
+            memory = ""
         async with self._step("prompt"):
-            parts = PromptParts(skill_index, memories)
+            parts = PromptParts(skill_index(services.prompts, skills.skills), memory)
             system = compose_prompt(services.prompts, config, parts)
             self._records.write_text("effective-prompt.md", log.text(system))
         async with self._step("tools"):
-            tools = self._recorded(services.make_tools(scope))
-            engine = services.make_engine(config, options.config.parent, self._keep_output)
+            tools = self._recorded(self._tools(scope, skills))
+            engine = make_engine(config, base, services.native, self._keep_output)
         if options.dry_run:
             return Verdict("pending", None)
         async with self._step("engine"):
             report = EngineReport(log, self._transcript, self._watch)
-            request = report.request(
-                config, self.record, system, prompt, tools, self.cancelled
-            )
+            request = report.request(config, self.record, system, prompt, tools, self.cancelled)
             result = await engine.run(request)
             self._change(final_text=log.text(result.final_text))
             if (over := self._engine_over(result)) is not None:
@@ -179,6 +186,26 @@ class HeadlessRun:
         self._records.write_text("config.yaml", write_yaml(recorded_config(config)))
         self._records.write_text("prompt.md", self._log.text(prompt))
         self._transcript.begin(self.record, prompt)
+
+    def _tell_skills(self, skills: SkillCatalog) -> None:
+        for skill in skills.skills:
+            permissions = skill.about.permissions
+            self._log.event(
+                "skill.enabled",
+                f"{skill.id}: {skill.about.name}",
+                data={"id": skill.id, "file": skill.file, "declared_permissions": permissions},
+            )
+
+    def _tools(self, scope: RunScope, skills: SkillCatalog) -> Sequence[Tool]:
+        more: list[Tool] = []
+        if skills.skills:
+            more.append(load_skill_tool(lambda: skills, scope.config.skills.max_bytes))
+        reading = (
+            read_file_tool(scope.workspace, scope.workspace),
+            list_files_tool(scope.workspace, scope.workspace),
+            search_code_tool(scope.workspace, self._services.ripgrep, scope.workspace),
+        )
+        return (*reading, *more)
 
     def _recorded(self, tools: Sequence[Tool]) -> RecordedTools:
         names = [tool.name for tool in tools if tool.offered]
@@ -278,14 +305,6 @@ class HeadlessRun:
     async def _end(self, verdict: Verdict) -> RunResult:
         """Record the verdict: `run.json` first, then what tells that the run is over."""
         error = None if verdict.error is None else self._log.clean_error(verdict.error)
-        with suppress(KodeError):
-            self._log.event(
-                "governance.decided",
-                f"Judged as {verdict.governance or 'nothing: it was not to be judged'}",
-                actor="governance",
-                severity="info" if verdict.governance in ("passed", None) else "warning",
-                data={"governance": verdict.governance},
-            )
         self._change(
             status=verdict.status,
             governance=verdict.governance,
@@ -296,11 +315,19 @@ class HeadlessRun:
         await self._save()
         result = self.result
         with suppress(KodeError):
+            decided = self._log.event(
+                "governance.decided",
+                f"Judged as {verdict.governance or 'nothing: it was not to be judged'}",
+                actor="governance",
+                severity="info" if verdict.governance in ("passed", None) else "warning",
+                data={"governance": verdict.governance},
+            )
             self._log.event(
                 f"run.{verdict.status}",
                 f"Run {self.record.run_id}: {verdict.status}",
                 severity="info" if result.exit_code == 0 else "error",
                 data={"exit_code": result.exit_code},
+                parent_event_id=decided,
             )
             self._transcript.outcome(self.record, result)
         return result
@@ -335,7 +362,7 @@ def _first_record(options: RunOptions, services: RunServices) -> RunRecord:
 
     def usable(text: str) -> str:
         # An id that could lead elsewhere names nothing; the step `ids` tells of it.
-        return text if is_plain(text) else ""
+        return text if is_plain_id(text) else ""
 
     run_id = usable(given.run_id) or made_run_id(now, services.new_id("session"))
     folder = options.sandbox or services.storage_root / RUNS_FOLDER / run_id
