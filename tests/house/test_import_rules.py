@@ -19,7 +19,7 @@ ROWS = (
     ("scouts",),
     ("tools",),
     ("context",),
-    ("providers", "workspace", "records", "system", "client", "front_door"),
+    ("providers", "workspace", "records", "commands", "system", "client", "front_door"),
     ("kernel", "protocol"),
     ("domain",),
     ("settings",),
@@ -33,6 +33,7 @@ SEES_ONLY = {
     # No provider, no editor, no wire: a new one of either touches no file there (D7).
     "scouts": {"context", "kernel", "domain", "errors"},
     "client": {"framing", "protocol", "domain", "errors"},
+    "commands": {"errors"},
 }
 # Who may see these at all; everybody above where nothing is said.
 SEEN_ONLY_BY = {
