@@ -56,7 +56,7 @@ from kode_sidecar.workspace.ripgrep import Ripgrep, find_ripgrep
 from kode_sidecar.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from kode_sidecar.headless_run import RunServices
+    from kode_sidecar.headless_run import RunServices, WireRuns
 
 
 class Agent:
@@ -99,6 +99,7 @@ class Agent:
         self._notes = ProjectNotes(self.workspace, lambda: settings.trusted)
         self._model = LateClient(self._providers.missing)
         self._chat: ChatClient | None = None
+        self._runs: WireRuns | None = None
         self._retired = RetiredModels(settings.storage_root)
         self._services = self._build_services(settings, editor, new_id)
 
@@ -128,6 +129,14 @@ class Agent:
         """The model can be asked; on the loop."""
         self._chat = chat
         self._model.attach(chat)
+
+    def runs(self) -> "WireRuns":
+        """The runs that the editor asks for. Raises KodeError `ConfigInvalid`."""
+        from kode_sidecar.headless_run import WireRuns  # noqa: PLC0415
+
+        if self._runs is None:
+            self._runs = WireRuns(self.run_services())
+        return self._runs
 
     def run_services(self) -> "RunServices":
         """What headless runs need. Raises KodeError `ConfigInvalid` for settings that are wrong."""
@@ -181,7 +190,9 @@ class Agent:
         return SchemaGetResult(schema=text, sha256=SCHEMA_SHA256)
 
     async def close(self) -> None:
-        """Close connections and the log."""
+        """End runs, close connections and the log."""
+        if self._runs is not None:
+            await self._runs.close()
         if self._chat is not None:
             await self._chat.aclose()
         self._log.close()

@@ -6,6 +6,7 @@ from kode_sidecar.headless_run.run_options import RunIds, RunOptions, is_plain_i
 from kode_sidecar.headless_run.run_services import RunServices
 from kode_sidecar.headless_run.runner import RUNS_FOLDER, HeadlessRun
 from kode_sidecar.headless_run.scripted_engine import ScriptedEngine, read_script
+from kode_sidecar.headless_run.wire_runs import WireRuns
 
 __all__ = [
     "RUNS_FOLDER",
@@ -17,6 +18,7 @@ __all__ = [
     "RunOptions",
     "RunServices",
     "ScriptedEngine",
+    "WireRuns",
     "is_plain_id",
     "read_script",
 ]

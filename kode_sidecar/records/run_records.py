@@ -11,10 +11,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kode_sidecar.domain.error_info import failure
-from kode_sidecar.domain.run import FINAL_STATES, RunRecord, run_error
+from kode_sidecar.domain.run import FINAL_STATES, RunEvent, RunRecord, run_error
 from kode_sidecar.errors import KodeError
 from kode_sidecar.records.json_text import DECODE_ERRORS, clean_text, encode_json
-from kode_sidecar.records.jsonl import JsonlFile
+from kode_sidecar.records.jsonl import JsonlFile, read_records
 from kode_sidecar.records.session_lock import SessionLock, is_held
 from kode_sidecar.records.storage_error import not_read, not_saved
 from kode_sidecar.records.whole_file import replace_file
@@ -125,6 +125,14 @@ def read_run(folder: Path) -> RunRecord:
         failure_reason=error.code,
         error=run_error(error),
     )
+
+
+def read_events(folder: Path) -> list[RunEvent]:
+    """The events of a run, in order; a line that a crash cut is left out.
+
+    Raises KodeError `Storage`.
+    """
+    return read_records(folder / EVENTS_FILE, msgspec.json.Decoder(RunEvent).decode)[0]
 
 
 def list_runs(folder: Path) -> Iterator[RunRecord | KodeError]:
