@@ -49,7 +49,7 @@ OWNED = {
     "lsprotocol": "server",
     "cattrs": "server",
     "httpx": "providers",
-    "httpcore": "providers",
+    "h11": "providers",
     "pathspec": "workspace",
     "yaml": "settings",
     "platformdirs": "settings",
