@@ -1,0 +1,77 @@
+"""Tools under a policy (B9): a refused call is a result that says why, and is recorded."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kode_sidecar.domain.error_info import ErrorInfo, error_info
+from kode_sidecar.domain.run_policy import Policy
+from kode_sidecar.errors import KodeError
+from kode_sidecar.kernel.contracts import Tool, ToolCall, ToolOutcome
+from kode_sidecar.workspace.workspace import Workspace
+
+Refused = Callable[[ToolCall, ErrorInfo], None]
+"""Told of each call that the policy or the path guard refused, before its result is there."""
+
+_REFUSALS = ("permission", "sandbox")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a call is about: a path as the model knows it, the name of a program, or ""."""
+
+    name: str
+    sensitive: bool = False
+
+
+Subjects = Callable[[Any], Sequence[Subject]]
+
+
+def no_subject(_params: object) -> Sequence[Subject]:
+    """A tool that is allowed or denied as a whole."""
+    return (Subject(""),)
+
+
+def path_subject(workspace: Workspace) -> Subjects:
+    """The path that a tool reads, as the guard spells it."""
+
+    def subjects(params: object) -> Sequence[Subject]:
+        path = getattr(params, "path", None) or getattr(params, "directory", None) or "."
+        return (Subject(workspace.locate(path).display),)
+
+    return subjects
+
+
+def check_allowed(policy: Policy, tool: str, subject: Subject) -> None:
+    """Raises KodeError `Denied`, which tells the model to go on without."""
+    verdict = policy.verdict(tool, subject.name, sensitive=subject.sensitive)
+    if not verdict.allowed:
+        name, _, operation = tool.partition(":")
+        on = f" on {subject.name}" if subject.name else ""
+        what = f"{name} ({operation}){on}" if operation else f"{name}{on}"
+        raise KodeError(
+            "Denied",
+            f"{what} is not allowed here: {verdict.reason}. Do not try it again; go on without it.",
+        )
+
+
+def governed(tool: Tool, policy: Policy, subjects: Subjects, refused: Refused) -> Tool:
+    """The tool behind the policy. One that may do nothing at all is known, but not offered.
+
+    `subjects` may raise KodeError for a path that the guard refuses.
+    """
+
+    async def run(params: Any, call: ToolCall) -> ToolOutcome:
+        try:
+            for subject in subjects(params):
+                check_allowed(policy, tool.name, subject)
+            outcome = await tool.run(params, call)
+        except KodeError as error:
+            if error.category in _REFUSALS:
+                refused(call, error_info(error))
+            raise
+        if outcome.error is not None and outcome.error.category in _REFUSALS:
+            refused(call, outcome.error)
+        return outcome
+
+    return replace(tool, run=run, offered=policy.offers(tool.name))
