@@ -22,16 +22,12 @@ from kode_sidecar.records.conversation_meta import META_FILE, ConversationMeta, 
 from kode_sidecar.records.journal import StoredEvent, read_events
 from kode_sidecar.records.jsonl import DiskCounter, LineProblem
 from kode_sidecar.records.jsonl_messages import file_records
-from kode_sidecar.records.message_storage import (
-    KeptMessages,
-    StorageName,
-    messages_as,
-    messages_in,
-)
+from kode_sidecar.records.message_storage import KeptMessages, StorageName
 from kode_sidecar.records.saver import Saver, Syncable
 from kode_sidecar.records.scout_log import scout_logs
 from kode_sidecar.records.session_lock import SessionLock
 from kode_sidecar.records.spending import Spent, read_spending
+from kode_sidecar.records.storage_choice import messages_as, messages_in
 from kode_sidecar.records.storage_error import not_read, not_saved
 from kode_sidecar.records.text_search import says
 from kode_sidecar.records.whole_file import sync_folder

@@ -60,25 +60,3 @@ class MessageStorage(Protocol):
     def is_empty(self, folder: Path) -> bool:
         """Whether nothing was ever said."""
         ...
-
-
-def messages_as(name: StorageName) -> MessageStorage:
-    """The storage of that name."""
-    # Late: SQLite costs 15 ms that most users need not pay.
-    if name == "sqlite":
-        from kode_sidecar.records.sqlite_messages import SqliteMessages  # noqa: PLC0415
-
-        return SqliteMessages()
-    from kode_sidecar.records.jsonl_messages import JsonlMessages  # noqa: PLC0415
-
-    return JsonlMessages()
-
-
-def messages_in(folder: Path) -> MessageStorage:
-    """The storage of the messages in a folder: where there is a database, it holds them."""
-    return messages_as(name_in(folder))
-
-
-def name_in(folder: Path) -> StorageName:
-    """What that storage is called."""
-    return "sqlite" if (folder / DATABASE_FILE).is_file() else "jsonl"

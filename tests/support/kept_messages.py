@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from kode_sidecar.records.jsonl import DiskCounter
-from kode_sidecar.records.message_storage import messages_in, name_in
 from kode_sidecar.records.sqlite_messages import put_database
+from kode_sidecar.records.storage_choice import messages_in, name_in
 
 
 def read_records(folder: Path) -> list[bytes]:
