@@ -28,12 +28,14 @@ from kode_sidecar.workspace.workspace import Workspace, is_secret_place
 Permit = Callable[[str, Subject], None]
 """`(tool or tool:operation, subject)`: raises KodeError `Denied` for what must not be."""
 
-Free = Callable[[Location], None]
-"""Raises KodeError where no new file may be put at a place, though nothing is there."""
+PlaceCheck = Callable[[Location], None]
+"""Raises KodeError where a place must not be written to."""
 
 
 class AppliedEdits:
     """Edits of the files of `workspace`, whose folders nobody else writes to.
+
+    `check_place` is asked for every target, `check_free` for those of new files too.
 
     `origins` leads from where a moved file is to where it was at first; `touched` are the places
     of all files that were written.
@@ -44,11 +46,13 @@ class AppliedEdits:
         workspace: Workspace,
         freshness: Freshness,
         permit: Permit,
-        check_free: Free = lambda _place: None,
+        check_place: PlaceCheck,
+        check_free: PlaceCheck,
     ) -> None:
         self._workspace = workspace
         self._freshness = freshness
         self._permit = permit
+        self._check_place = check_place
         self._check_free = check_free
         self.origins: dict[Path, Path] = {}
         self.touched: set[Path] = set()
@@ -109,10 +113,11 @@ class AppliedEdits:
         return _done(place, document.lf_text, "", "Deleted", "The file was deleted:")
 
     def _allow(self, call: ToolCall, operation: str, path: str) -> None:
-        """Raises KodeError `Denied`."""
-        name = self._workspace.locate(path).display
+        """Raises KodeError `Denied`, and what `check_place` raises."""
+        place = self._workspace.locate(path)
+        self._check_place(place)
         tool = f"{call.name}:{operation}" if operation else call.name
-        self._permit(tool, Subject(name, self._workspace.is_sensitive(path)))
+        self._permit(tool, Subject(place.display, self._workspace.is_sensitive(path)))
 
     def _new_place(self, path: str) -> Location:
         """Raises KodeError `PathOutsideRoots`, `Denied`, `ToolFailed` where there is something."""
