@@ -193,6 +193,7 @@ export interface KodeErrors {
   Storage: -33023;
   ChangeSetNotFound: -33024;
   BlobNotFound: -33025;
+  MemoryNotFound: -33026;
   Network: -32603;
   ModelNotFound: -32603;
   ContentFiltered: -32603;
@@ -208,6 +209,8 @@ export interface KodeErrors {
   Unsynced: -32603;
   SkillNotFound: -32603;
   SkillInvalid: -32603;
+  MemoryRefused: -32603;
+  MemoryUnavailable: -32603;
 }
 
 /**

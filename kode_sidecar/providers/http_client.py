@@ -9,6 +9,7 @@ import ssl
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from typing import Protocol
 
 import httpcore
 import httpx
@@ -17,7 +18,29 @@ from kode_sidecar import __version__
 from kode_sidecar.errors import KodeError
 from kode_sidecar.providers.content_coding import Unpacker
 from kode_sidecar.providers.http_transport import FAILURES, PoolTransport
-from kode_sidecar.providers.provider_config import ProviderConfig
+from kode_sidecar.providers.provider_config import HttpTimeouts
+
+
+class HttpHost(Protocol):
+    """Who is talked to: a `ProviderConfig`, or a `memory_http.MemoryHost`."""
+
+    @property
+    def base_url(self) -> str: ...
+
+    @property
+    def url_name(self) -> str:
+        """What the user sets to change the address."""
+        ...
+
+    @property
+    def proxy(self) -> str | None: ...
+
+    @property
+    def timeouts(self) -> HttpTimeouts: ...
+
+    def host(self) -> str:
+        """Raises KodeError `ConfigInvalid`."""
+        ...
 
 
 class HttpResponse:
@@ -79,7 +102,7 @@ class HttpClient:
     replaces the system's certificates. Raises KodeError `ConfigInvalid`.
     """
 
-    def __init__(self, config: ProviderConfig, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, config: HttpHost, tls: ssl.SSLContext | None = None) -> None:
         self.host = config.host()
         self._url_name = config.url_name
         self._timeouts = config.timeouts
