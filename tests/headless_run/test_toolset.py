@@ -1,8 +1,7 @@
-"""The tools of a run in its sandbox: what they may, what they deliver, what is refused. B4 B9 W11"""
+"""The tools of a run in its sandbox: what they may, what they deliver, what not. B4 B9 W11"""
 
+import asyncio
 import os
-import shutil
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,6 +23,7 @@ from kode_sidecar.workspace.project_copy import ProjectCopy
 from kode_sidecar.workspace.ripgrep import Ripgrep, find_ripgrep
 from kode_sidecar.workspace.workspace import Workspace
 from tests.support.files import write
+from tests.support.git import GIT, git
 
 CONFIG = "kgent: {schema_version: 1}\nprofile: {id: reviewer, role: You review.}\n"
 READS = ["read_file", "list_files", "search_code"]
@@ -163,15 +163,10 @@ async def test_a_project_is_worked_on_and_given_back_as_a_patch(tmp_path: Path) 
     patch = await run.deliver()
     assert run.notes.events[-1][0] == "workspace.changed"
     assert patch is not None
-    if git := shutil.which("git"):
+    if GIT is not None:
         for check in (["--check"], []):
-            done = subprocess.run(
-                [git, "apply", *check, str(run.box / CHANGES_PATCH)],
-                cwd=tmp_path / "app",
-                env={**os.environ, "GIT_CEILING_DIRECTORIES": str(tmp_path)},
-                capture_output=True,
-            )
-            assert done.returncode == 0, done.stderr
+            patch_file = str(run.box / CHANGES_PATCH)
+            await asyncio.to_thread(git, tmp_path / "app", "apply", *check, patch_file)
         names = {path.name for path in (tmp_path / "app").iterdir()}
         assert names == {"a.py", "new.txt", "notes.md", ".env", "docs"}
         assert (tmp_path / "app/a.py").read_bytes() == b"one\r\n2\r\n"
