@@ -10,6 +10,7 @@ import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import lru_cache
+from typing import Protocol
 
 import httpx
 
@@ -17,7 +18,7 @@ from kode_sidecar import __version__
 from kode_sidecar.errors import KodeError
 from kode_sidecar.providers.content_coding import Unpacker
 from kode_sidecar.providers.http_transport import PoolTransport
-from kode_sidecar.providers.provider_config import ProviderConfig
+from kode_sidecar.providers.provider_config import HttpTimeouts
 
 _HEADERS = {
     "accept": "text/event-stream, application/json",
@@ -26,6 +27,28 @@ _HEADERS = {
 }
 # A handful of paths are ever asked for, and taking an address apart costs more than a request.
 _REMEMBERED_PATHS = 16
+
+
+class HttpHost(Protocol):
+    """Who is talked to: a `ProviderConfig`, or a `memory_http.MemoryHost`."""
+
+    @property
+    def base_url(self) -> str: ...
+
+    @property
+    def url_name(self) -> str:
+        """What the user sets to change the address."""
+        ...
+
+    @property
+    def proxy(self) -> str | None: ...
+
+    @property
+    def timeouts(self) -> HttpTimeouts: ...
+
+    def host(self) -> str:
+        """Raises KodeError `ConfigInvalid`."""
+        ...
 
 
 class HttpResponse:
@@ -88,7 +111,7 @@ class HttpClient:
     replaces the system's certificates. Raises KodeError `ConfigInvalid`.
     """
 
-    def __init__(self, config: ProviderConfig, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, config: HttpHost, tls: ssl.SSLContext | None = None) -> None:
         self.host = config.host()
         self._url_name = config.url_name
         self._timeouts = config.timeouts
