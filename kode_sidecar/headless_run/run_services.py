@@ -6,6 +6,7 @@ from pathlib import Path
 
 from kode_sidecar.context.prompt_files import PromptFiles
 from kode_sidecar.headless_run.native_engine import NativeServices
+from kode_sidecar.headless_run.run_memory import OpenMemory
 from kode_sidecar.kernel.contracts import Clock, NewId
 from kode_sidecar.records.log_redaction import Redaction
 from kode_sidecar.workspace.ripgrep import Ripgrep
@@ -15,8 +16,8 @@ from kode_sidecar.workspace.ripgrep import Ripgrep
 class RunServices:
     """Shared by all runs of a process.
 
-    `environ` is the process's own environment. `report_bug(where, error)` gets exceptions that
-    should not exist.
+    `environ` are the user's variables and the process's own. `report_bug(where, error)` gets
+    exceptions that should not exist.
     """
 
     storage_root: Path
@@ -27,4 +28,5 @@ class RunServices:
     environ: Mapping[str, str]
     ripgrep: Ripgrep
     native: NativeServices
+    open_memory: OpenMemory
     report_bug: Callable[[str, BaseException], None]
