@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from kode_sidecar.errors import KodeError
+from kode_sidecar.workspace.shown_text import one_line
 
 MAX_FRONT_MATTER_BYTES = 16_384
 """How much of a file is read to find it, its two `---` lines included."""
@@ -103,12 +104,6 @@ def utf8(data: bytes, name: str, *, first_line: int = 1) -> str:
     except UnicodeDecodeError as error:
         line = first_line + data.count(b"\n", 0, error.start)
         raise skill_invalid(name, line, "", "this is not UTF-8: save the file as UTF-8") from None
-
-
-def one_line(text: str) -> str:
-    """A text that cannot look like another line of a prompt, nor hide anything."""
-    shown = "".join(char if char.isprintable() else " " for char in text)
-    return " ".join(shown.split())
 
 
 class _Fields:

@@ -6,7 +6,7 @@ summary is told: its first heading or line. All of it, UTF-8, never exceeds the 
 
 from dataclasses import dataclass
 
-from kode_sidecar.context.skill_front_matter import one_line, split_skill, utf8
+from kode_sidecar.context.skill_front_matter import split_skill, utf8
 from kode_sidecar.context.skills import SKILL_FILE, Skill
 from kode_sidecar.domain.invisible import invisible_characters
 from kode_sidecar.domain.line_diff import split_lines
@@ -15,7 +15,7 @@ from kode_sidecar.workspace.credentials import find_secret
 from kode_sidecar.workspace.disk import read_beginning, read_regular
 from kode_sidecar.workspace.listing import list_tree
 from kode_sidecar.workspace.paths import Location, locate, make_roots
-from kode_sidecar.workspace.shown_text import without_controls
+from kode_sidecar.workspace.shown_text import one_line, without_controls
 from kode_sidecar.workspace.workspace import is_secret_place
 
 SKILL_BYTES = 50_000
