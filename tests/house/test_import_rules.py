@@ -55,6 +55,10 @@ OWNED = {
     "pathspec": "workspace",
     "yaml": "yaml_text",
     "platformdirs": "settings",
+    "pydantic_ai": "headless_run",
+    "pydantic_core": "headless_run",
+    "pydantic_graph": "headless_run",
+    "openai": "headless_run",
 }
 # Loaded before `initialize` is answered: nothing but these and the standard library.
 FIRST_LOADED = {
