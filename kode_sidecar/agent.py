@@ -163,7 +163,9 @@ class Agent:
                 report_bug=self._report_bug,
                 silence_told=settings.http_silence_told,
             ),
+            target=lambda name: self._providers.registry.targets(name)[0],
             report_bug=self._report_bug,
+            file_encoding=settings.file_encoding,
         )
 
     def examine(self) -> DoctorResult:

@@ -98,7 +98,7 @@ class _OurTools(AbstractToolset[object]):
         self._tools = request.tools
         self._save_artifact = save_artifact
         self.withdrawn = False
-        self.names = frozenset(tool.name for tool in self._tools.offered if tool.offered)
+        self.known = {tool.name: tool.offered for tool in self._tools.offered}
 
     @property
     def id(self) -> str:
@@ -254,9 +254,10 @@ class _Work:
             except (ValueError, AssertionError):
                 self._note("InvalidArguments", f"{name} was called without valid JSON.")
                 continue
-            if name not in self._tools.names:
-                self._note("UnknownTool", f"The model asked for a tool {name!r}.")
+            if not self._tools.known.get(name):
                 answers[call_id] = await self._tools.answer(name, arguments, call_id)
+            if name not in self._tools.known:
+                self._note("UnknownTool", f"The model asked for a tool {name!r}.")
         return answers
 
     def _note(self, code: str, message: str) -> None:

@@ -26,6 +26,7 @@ from kode_sidecar.headless_run.engines import make_engine
 from kode_sidecar.headless_run.fingerprint import config_fingerprint, recorded_config
 from kode_sidecar.headless_run.governance import Verdict, on_deliverables, on_failed_step
 from kode_sidecar.headless_run.manifests import Artifacts, write_sandbox_manifest
+from kode_sidecar.headless_run.project import deliver_changes, import_project
 from kode_sidecar.headless_run.prompt_composition import PromptParts, compose_prompt
 from kode_sidecar.headless_run.recorded_tools import RecordedTools
 from kode_sidecar.headless_run.run_config import RunConfig, read_run_config, read_text
@@ -34,13 +35,12 @@ from kode_sidecar.headless_run.run_options import RunOptions, is_plain_id, made_
 from kode_sidecar.headless_run.run_services import RunServices
 from kode_sidecar.headless_run.run_skills import enabled_skills
 from kode_sidecar.headless_run.sandbox import make_sandbox
+from kode_sidecar.headless_run.toolset import ToolSources, run_toolset
 from kode_sidecar.headless_run.transcript import Transcript
 from kode_sidecar.kernel.contracts import Tool
 from kode_sidecar.records.run_records import TRANSCRIPT_FILE, RunRecords
-from kode_sidecar.tools.list_files import list_files_tool
 from kode_sidecar.tools.load_skill import load_skill_tool
-from kode_sidecar.tools.read_file import read_file_tool
-from kode_sidecar.tools.search_code import search_code_tool
+from kode_sidecar.workspace.project_copy import ProjectCopy
 from kode_sidecar.workspace.workspace import Workspace
 from kode_sidecar.yaml_text import write_yaml
 
@@ -122,6 +122,7 @@ class HeadlessRun:
             options.ids.check()
         async with self._step("sandbox"):
             scope = self._open_sandbox(config)
+            project = await import_project(scope, base)
         async with self._step("records"):
             self._write_job(config, prompt)
         async with self._step("skills"):
@@ -134,8 +135,9 @@ class HeadlessRun:
             system = compose_prompt(services.prompts, config, parts)
             self._records.write_text("effective-prompt.md", log.text(system))
         async with self._step("tools"):
-            tools = self._recorded(self._tools(scope, skills))
-            engine = make_engine(config, base, services.native, self._keep_output)
+            toolset = run_toolset(scope, self._tool_sources(project, config, skills))
+            tools = self._recorded(toolset.tools)
+            engine = make_engine(config, base, services, self._keep_output)
         if options.dry_run:
             return Verdict("pending", None)
         async with self._step("engine"):
@@ -146,6 +148,8 @@ class HeadlessRun:
             if (over := self._engine_over(result)) is not None:
                 return over
         async with self._step("deliverables"):
+            if project is not None:
+                await deliver_changes(scope, project, toolset.edits)
             found = self._check_deliverables(config, scope)
             self._transcript.tool_calls(tools.calls)
             self._transcript.deliverables(found)
@@ -179,7 +183,11 @@ class HeadlessRun:
         self._log.note_artifact = lambda path, kind, by: artifacts.add(
             path, kind=kind, created_by=by, content_type="text/plain"
         )
-        workspace = Workspace([root.path for root in sandbox.readable], "utf-16")
+        workspace = Workspace(
+            [root.path for root in sandbox.readable],
+            "utf-16",
+            file_encoding=self._services.file_encoding,
+        )
         return RunScope(config, sandbox, workspace, self._log, artifacts)
 
     def _write_job(self, config: RunConfig, prompt: str) -> None:
@@ -196,16 +204,16 @@ class HeadlessRun:
                 data={"id": skill.id, "file": skill.file, "declared_permissions": permissions},
             )
 
-    def _tools(self, scope: RunScope, skills: SkillCatalog) -> Sequence[Tool]:
+    def _tool_sources(
+        self, project: ProjectCopy | None, config: RunConfig, skills: SkillCatalog
+    ) -> ToolSources:
         more: list[Tool] = []
         if skills.skills:
-            more.append(load_skill_tool(lambda: skills, scope.config.skills.max_bytes))
-        reading = (
-            read_file_tool(scope.workspace, scope.workspace),
-            list_files_tool(scope.workspace, scope.workspace),
-            search_code_tool(scope.workspace, self._services.ripgrep, scope.workspace),
+            more.append(load_skill_tool(lambda: skills, config.skills.max_bytes))
+        services = self._services
+        return ToolSources(
+            services.ripgrep, services.environ, services.clock.timestamp, project, tuple(more)
         )
-        return (*reading, *more)
 
     def _recorded(self, tools: Sequence[Tool]) -> RecordedTools:
         names = [tool.name for tool in tools if tool.offered]
