@@ -7,6 +7,7 @@ import os
 import platform
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from random import random
 from traceback import format_exception
@@ -42,6 +43,7 @@ from kode_sidecar.protocol.session import DoctorResult, Mode
 from kode_sidecar.provider_setup import set_up_providers
 from kode_sidecar.providers.chat_client import ChatClient
 from kode_sidecar.providers.late_client import LateClient
+from kode_sidecar.providers.memory_http import HttpMemory, MemoryHost
 from kode_sidecar.providers.models_report import models_report
 from kode_sidecar.providers.profiles import ModelProfile
 from kode_sidecar.providers.retry import RetryPolicy
@@ -100,6 +102,7 @@ class Agent:
         self._model = LateClient(self._providers.missing)
         self._chat: ChatClient | None = None
         self._runs: WireRuns | None = None
+        self._memories: list[HttpMemory] = []
         self._retired = RetiredModels(settings.storage_root)
         self._services = self._build_services(settings, editor, new_id)
 
@@ -151,7 +154,7 @@ class Agent:
             new_id=services.new_id,
             redaction=Redaction([settings.api_key, *self._providers.keys()]),
             prompts=self._prompts,
-            environ=os.environ,
+            environ={**self._loaded.variables, **os.environ},
             ripgrep=Ripgrep(find_ripgrep()),
             native=NativeServices(
                 model=self._model,
@@ -164,9 +167,20 @@ class Agent:
                 silence_told=settings.http_silence_told,
             ),
             target=lambda name: self._providers.registry.targets(name)[0],
+            open_memory=self._open_memory,
             report_bug=self._report_bug,
             file_encoding=settings.file_encoding,
         )
+
+    def _open_memory(self, host: MemoryHost) -> HttpMemory:
+        """The memory of a service; closed with this agent."""
+        http = import_http_client()
+        memory = HttpMemory(
+            replace(host, proxy=self._loaded.settings.proxy),
+            lambda config: http.HttpClient(config, tls=http.system_tls()),
+        )
+        self._memories.append(memory)
+        return memory
 
     def examine(self) -> DoctorResult:
         """The doctor's report."""
@@ -195,6 +209,8 @@ class Agent:
         """End runs, close connections and the log."""
         if self._runs is not None:
             await self._runs.close()
+        for memory in self._memories:
+            await memory.aclose()
         if self._chat is not None:
             await self._chat.aclose()
         self._log.close()

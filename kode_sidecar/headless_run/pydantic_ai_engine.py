@@ -35,7 +35,6 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 from pydantic_ai.usage import UsageLimits
 from pydantic_core import SchemaValidator, core_schema
-from pydantic_graph import End
 
 from kode_sidecar.domain.error_info import ErrorInfo, failure
 from kode_sidecar.domain.message import Usage
@@ -184,7 +183,7 @@ class _Work:
     async def _walk(self, run: AgentRun[object, str]) -> EngineResult:
         node = run.next_node
         answers: dict[str, str] = {}
-        while not isinstance(node, End):
+        while not Agent.is_end_node(node):
             if isinstance(node, ModelRequestNode):
                 node.request.parts = [_answered(part, answers) for part in node.request.parts]
                 await self._ask(run, node)

@@ -233,11 +233,7 @@ def _sorted(config: RunConfig) -> RunConfig:
         config,
         tools=tools,
         skills=replace(config.skills, enabled=_set(config.skills.enabled)),
-        workspace=replace(
-            config.workspace,
-            exclude=_set(config.workspace.exclude),
-            include=_set(config.workspace.include),
-        ),
+        workspace=replace(config.workspace, include=_set(config.workspace.include)),
         deliverables=tuple(sorted(config.deliverables, key=lambda one: one.path)),
     )
 

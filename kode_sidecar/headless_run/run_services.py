@@ -6,6 +6,7 @@ from pathlib import Path
 
 from kode_sidecar.context.prompt_files import PromptFiles
 from kode_sidecar.headless_run.native_engine import NativeServices
+from kode_sidecar.headless_run.run_memory import OpenMemory
 from kode_sidecar.kernel.contracts import Clock, NewId
 from kode_sidecar.providers.registry import Target
 from kode_sidecar.records.log_redaction import Redaction
@@ -16,9 +17,9 @@ from kode_sidecar.workspace.ripgrep import Ripgrep
 class RunServices:
     """Shared by all runs of a process.
 
-    `environ` is the process's own environment. `target` gives the model behind a name, for engines
-    that ask it themselves. `report_bug(where, error)` gets exceptions that should not exist.
-    `file_encoding` is the setting of that name.
+    `environ` are the user's variables and the process's own. `target` gives the model behind a
+    name, for engines that ask it themselves. `report_bug(where, error)` gets exceptions that
+    should not exist. `file_encoding` is the setting of that name.
     """
 
     storage_root: Path
@@ -30,5 +31,6 @@ class RunServices:
     ripgrep: Ripgrep
     native: NativeServices
     target: Callable[[str], Target]
+    open_memory: OpenMemory
     report_bug: Callable[[str, BaseException], None]
     file_encoding: str | None = None

@@ -9,9 +9,10 @@ from kode_sidecar.domain.error_info import ErrorInfo
 from kode_sidecar.domain.run import RunError, RunEvent, RunRecord
 from kode_sidecar.errors import KodeError
 from kode_sidecar.headless_run.run_config import Overrides
+from kode_sidecar.headless_run.run_course import RUNS_FOLDER
 from kode_sidecar.headless_run.run_options import RunIds, RunOptions, is_plain_id
 from kode_sidecar.headless_run.run_services import RunServices
-from kode_sidecar.headless_run.runner import RUNS_FOLDER, HeadlessRun
+from kode_sidecar.headless_run.runner import HeadlessRun
 from kode_sidecar.protocol.run import (
     RunEventView,
     RunGetParams,

@@ -32,7 +32,7 @@ def configs(draw: st.DrawFn) -> dict[str, Any]:
             "filesystem": {"delete": draw(st.booleans())},
         },
         "memory": {"write_mode": draw(st.sampled_from(["disabled", "candidate"]))},
-        "workspace": {"import": draw(NAMES), "exclude": draw(SETS)},
+        "workspace": {"import": draw(NAMES), "exclude": draw(SETS), "include": draw(SETS)},
         "deliverables": [
             {"path": f"deliverables/{name}.md", "required": draw(st.booleans())}
             for name in sorted(set(draw(SETS)))
@@ -59,7 +59,7 @@ UNORDERED = (
     "tools.offer",
     "tools.permissions",
     "tools.shell.allow",
-    "workspace.exclude",
+    "workspace.include",
     "deliverables",
 )
 

@@ -57,7 +57,6 @@ OWNED = {
     "platformdirs": "settings",
     "pydantic_ai": "headless_run",
     "pydantic_core": "headless_run",
-    "pydantic_graph": "headless_run",
     "openai": "headless_run",
 }
 # Loaded before `initialize` is answered: nothing but these and the standard library.
@@ -96,13 +95,13 @@ LATE_IMPORTS = {
     ("__main__", "kode_sidecar.app"): "only after `initialize` is answered",
     ("__main__", "kode_sidecar.agent"): "the loader thread: turns can wait, sessions not",
     ("agent", "kode_sidecar.protocol.export"): "9 ms that only who asks for the schema pays",
-    ("records.storage_choice", "kode_sidecar.records.sqlite_messages"): "15 ms for its users only",
     ("agent", "kode_sidecar.headless_run"): "PyYAML and a room that only runs pay for",
     (
         "headless_run.engines",
         "kode_sidecar.headless_run.pydantic_ai_engine",
     ): "an optional extra, and a second to load",
     ("cli", "kode_sidecar.run_commands"): "the agent with all it needs, which others do without",
+    ("records.storage_choice", "kode_sidecar.records.sqlite_messages"): "15 ms for its users only",
     ("server.loader", "kode_sidecar.providers.http_client"): "the loader thread: httpx first",
     ("server.loader", "kode_sidecar.server.language_server"): "the loader thread: pygls second",
     ("context.skill_front_matter", "kode_sidecar.yaml_text"): "PyYAML, for users of skills",

@@ -19,6 +19,8 @@ from kode_sidecar.headless_run import (
 )
 from kode_sidecar.headless_run.contracts import TextGrew
 from kode_sidecar.kernel.contracts import ModelClient
+from kode_sidecar.providers.http_client import HttpClient
+from kode_sidecar.providers.memory_http import HttpMemory, MemoryHost
 from kode_sidecar.providers.provider_config import ProviderConfig
 from kode_sidecar.providers.registry import Registry
 from kode_sidecar.providers.scripted import ScriptedModel
@@ -68,9 +70,14 @@ class HeadlessWorld:
                 returns_thinking=lambda _: True,
                 report_bug=self._bug,
             ),
+            open_memory=self.open_memory,
             target=lambda name: self.registry.targets(name)[0],
             report_bug=self._bug,
         )
+
+    def open_memory(self, host: MemoryHost) -> HttpMemory:
+        """The memory of a service on the loopback."""
+        return HttpMemory(host, HttpClient)
 
     def write(self, config: str, steps: list[Json] | None = None) -> None:
         """The job: its configuration, and what the scripted engine plays."""
