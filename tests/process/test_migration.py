@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,13 +12,13 @@ from kode_sidecar.records.storage_choice import name_in
 from tests.process.test_sessions import ask
 from tests.support.kept_messages import read_records
 from tests.support.model_script import answer, text
-from tests.support.program import ROOT
+from tests.support.program import PROGRAM, ROOT
 from tests.support.sidecar import HANG_SECONDS, sidecar
 
 
 def migrate(*arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-m", "kode_sidecar", "sessions", "migrate", *arguments],
+        [*PROGRAM, "sessions", "migrate", *arguments],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
