@@ -186,7 +186,8 @@ def _without_thinking(message: Message) -> Message:
 class PromptContext:
     """What stays the same over one turn: the system prompt and the model's settings.
 
-    `returns_thinking`: the model gets its reasoning back; else no request holds any.
+    `returns_thinking`: the model gets its reasoning back; else no request holds any. `stream`:
+    answers are wanted as they grow.
     """
 
     session_id: str
@@ -196,6 +197,7 @@ class PromptContext:
     top_p: float | None = 0.95
     max_tokens: int | None = None
     returns_thinking: bool = True
+    stream: bool = True
 
     def request(
         self, messages: Iterable[Message], tools: Sequence[ToolSpec], tool_choice: ToolChoice
@@ -212,4 +214,5 @@ class PromptContext:
             top_p=self.top_p,
             max_tokens=self.max_tokens,
             cache_key=self.session_id,
+            stream=self.stream,
         )
