@@ -10,7 +10,7 @@ from typing import get_args
 
 from kode_sidecar import __version__
 from kode_sidecar.chat import ChatOptions, chat
-from kode_sidecar.demo import DemoOptions, play, serve_model
+from kode_sidecar.demo import DemoOptions, play, play_job, serve_model
 from kode_sidecar.doctor import examine
 from kode_sidecar.errors import KodeError
 from kode_sidecar.protocol.export import generate
@@ -34,7 +34,7 @@ def run_command(arguments: Sequence[str], serve: Serve) -> int:
         if options.command == "protocol":
             return _protocol(options.out)
         if options.command == "demo":
-            run = serve_model if options.serve_model else play
+            run = serve_model if options.serve_model else play_job if options.headless else play
             return asyncio.run(run(_demo_options(options)))
         if options.command == "chat":
             return chat(_chat_options(options))
@@ -65,6 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     demo = commands.add_parser("demo", help="play a recorded turn through the real process")
     demo.add_argument("--live", action="store_true", help="ask the real service (KIMI_API_KEY)")
     demo.add_argument("--fast", action="store_true", help="no pauses")
+    demo.add_argument("--headless", action="store_true", help="governed runs instead of a turn")
     demo.add_argument(
         "--serve-model",
         action="store_true",

@@ -8,8 +8,9 @@ from contextlib import suppress
 from os import PathLike
 
 # In a frozen program the executable is the sidecar itself.
-_PROGRAM = (sys.executable,) if hasattr(sys, "frozen") else (sys.executable, "-m", "kode_sidecar")
-DEFAULT_COMMAND = (*_PROGRAM, "serve")
+PROGRAM = (sys.executable,) if hasattr(sys, "frozen") else (sys.executable, "-m", "kode_sidecar")
+"""The program that this process is."""
+DEFAULT_COMMAND = (*PROGRAM, "serve")
 STDERR_TAIL_BYTES = 64 * 1024
 _READ_BYTES = 64 * 1024
 _KILL_SECONDS = 5.0
