@@ -15,6 +15,7 @@ from kode_sidecar.doctor import examine
 from kode_sidecar.errors import KodeError
 from kode_sidecar.protocol.export import generate
 from kode_sidecar.protocol.session import Mode
+from kode_sidecar.run_commands.runs import list_command, show_command
 from kode_sidecar.settings import load_settings
 
 RUN_ABOUT = (
@@ -38,11 +39,13 @@ def run_command(arguments: Sequence[str], serve: Serve) -> int:
             return asyncio.run(run(_demo_options(options)))
         if options.command == "chat":
             return chat(_chat_options(options))
-        if options.command in ("run", "runs"):
+        if options.command == "run":
             # Late: the agent with all it needs, which no other command loads.
-            from kode_sidecar.run_commands import run_or_runs  # noqa: PLC0415
+            from kode_sidecar.run_commands.command_line import run_command_line  # noqa: PLC0415
 
-            return run_or_runs(options)
+            return run_command_line(options)
+        if options.command == "runs":
+            return _runs(options)
         return serve(options.env_file)
     except KodeError as error:
         print(f"kode-sidecar: {error.message}", file=sys.stderr)
@@ -129,6 +132,12 @@ def _add_run(run: argparse.ArgumentParser) -> None:
     run.add_argument("--show-prompt", action="store_true", help="print the composed prompt only")
     run.add_argument("--json", action="store_true", help="the result for programs")
     run.add_argument("--env-file", metavar="FILE", help="settings instead of the user's .env")
+
+
+def _runs(options: argparse.Namespace) -> int:
+    if options.runs_command == "list":
+        return list_command(json=options.json, folder=options.folder)
+    return show_command(options.run, json=options.json)
 
 
 def _demo_options(options: argparse.Namespace) -> DemoOptions:
