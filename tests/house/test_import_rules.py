@@ -12,7 +12,7 @@ ROWS = (
     ("demo", "chat", "run_commands"),
     ("app", "ide_chat"),
     ("agent",),
-    ("doctor",),
+    ("doctor", "migration"),
     ("provider_setup",),
     ("server",),
     ("main_session", "headless_run"),
