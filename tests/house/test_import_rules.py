@@ -55,6 +55,9 @@ OWNED = {
     "pathspec": "workspace",
     "yaml": "yaml_text",
     "platformdirs": "settings",
+    "pydantic_ai": "headless_run",
+    "pydantic_core": "headless_run",
+    "openai": "headless_run",
 }
 # Loaded before `initialize` is answered: nothing but these and the standard library.
 FIRST_LOADED = {
@@ -97,6 +100,9 @@ LATE_IMPORTS = {
         "cli",
         "kode_sidecar.run_commands.command_line",
     ): "the agent with all it needs, which others do without",
+        "headless_run.engines",
+        "kode_sidecar.headless_run.pydantic_ai_engine",
+    ): "an optional extra, and a second to load",
     ("records.storage_choice", "kode_sidecar.records.sqlite_messages"): "15 ms for its users only",
     ("server.loader", "kode_sidecar.providers.http_client"): "the loader thread: httpx first",
     ("server.loader", "kode_sidecar.server.language_server"): "the loader thread: pygls second",
