@@ -96,10 +96,8 @@ LATE_IMPORTS = {
     ("__main__", "kode_sidecar.agent"): "the loader thread: turns can wait, sessions not",
     ("agent", "kode_sidecar.protocol.export"): "9 ms that only who asks for the schema pays",
     ("agent", "kode_sidecar.headless_run"): "PyYAML and a room that only runs pay for",
+    ("cli", "kode_sidecar.run_commands.command_line"): "the agent, which others do without",
     (
-        "cli",
-        "kode_sidecar.run_commands.command_line",
-    ): "the agent with all it needs, which others do without",
         "headless_run.engines",
         "kode_sidecar.headless_run.pydantic_ai_engine",
     ): "an optional extra, and a second to load",
