@@ -13,7 +13,7 @@ ROWS = (
     ("app", "ide_chat"),
     ("agent",),
     ("doctor",),
-    ("provider_setup",),
+    ("provider_setup", "knowledge"),
     ("server",),
     ("main_session", "headless_run"),
     ("scouts",),
@@ -37,7 +37,7 @@ SEES_ONLY = {
 }
 # Who may see these at all; everybody above where nothing is said.
 SEEN_ONLY_BY = {
-    "settings": {"agent", "app", "cli", "doctor", "ide_chat", "provider_setup"},
+    "settings": {"agent", "app", "cli", "doctor", "ide_chat", "knowledge", "provider_setup"},
     "client": {"demo", "chat"},
     "scouts": {"agent", "main_session"},
     "front_door": {"__main__", "app", "server"},
