@@ -96,7 +96,7 @@ class Conversations:
         self.editor = NoEditor()
         clock, new_id = SystemClock(), RandomIds()
         self._saver = Saver()
-        store = FileConversationStore(settings.storage_root, self._saver)
+        store = FileConversationStore(settings.storage_root, self._saver, storage=settings.storage)
         uris = [root.as_uri() for root in roots]
         folders = SessionFolders(store, self._saver, clock, new_id, lambda: uris)
         self.sessions = SessionRegistry(

@@ -3,15 +3,24 @@
 One notion of permission serves the conversation and the runs: `domain.permission.Rule`.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from urllib.parse import quote
 
-from kode_sidecar.domain.permission import Rule, deciding_rule
+from kode_sidecar.domain.permission import Effect, Rule, deciding_rule
 
 RUN_COMMAND = "run_command"
 DELETES = ("propose_file:delete", "propose_edit:delete")
 DANGEROUS = frozenset({RUN_COMMAND, *DELETES})
 """What needs a rule of its own that allows it."""
+
+_LAUNCHER_WORDS = """
+    sh bash zsh dash ksh csh tcsh fish ash busybox cmd powershell pwsh wscript cscript mshta
+    rundll32 start env xargs nohup setsid timeout nice script ssh sudo su doas pkexec runas
+"""
+LAUNCHERS = frozenset(_LAUNCHER_WORDS.split())
+"""Programs that run any other one: they run only where a rule names them."""
 
 
 @dataclass(frozen=True)
@@ -61,13 +70,27 @@ class Policy:
 def effective_policy(*, shell: bool, delete: bool, rules: Sequence[Rule] = ()) -> Policy:
     """The policy of the switches `tools.shell.enabled` and `tools.filesystem.delete`, and `rules`.
 
-    With the shell on and programs named by rules that allow them, only these run.
+    With the shell on and commands named by rules that allow them, only these run; else all
+    programs but `LAUNCHERS`.
     """
-    names_programs = any(rule.tool == RUN_COMMAND and rule.effect == "allow" for rule in rules)
+    names_commands = any(rule.tool == RUN_COMMAND and rule.effect == "allow" for rule in rules)
     kept = [rule for rule in rules if shell or rule.effect != "allow" or rule.tool != RUN_COMMAND]
-    switched = [Rule(RUN_COMMAND, "**")] if shell and not names_programs else []
-    switched += [Rule(operation, "**") for operation in DELETES if delete]
-    return Policy((*kept, *switched))
+    if shell and not names_commands:
+        kept.append(Rule(RUN_COMMAND, "**"))
+        kept += [command_rule([name], "deny") for name in sorted(LAUNCHERS)]
+    kept += [Rule(operation, "**") for operation in DELETES if delete]
+    return Policy(tuple(kept))
+
+
+def command_rule(words: Sequence[str], effect: Effect = "allow") -> Rule:
+    """A rule about all commands that begin with these words."""
+    return Rule(RUN_COMMAND, command_path(words) + "**", effect)
+
+
+def command_path(words: Sequence[str]) -> str:
+    """A command as rules see it: a path of words, the program without the ending of Windows."""
+    program = re.sub(r"\.(exe|com)$", "", words[0], flags=re.IGNORECASE)
+    return "".join(f"{quote(word, safe=' ')}/" for word in (program, *words[1:]))
 
 
 def named(rule: Rule) -> str:

@@ -123,11 +123,13 @@ class MemoryPart(_Part, frozen=True, kw_only=True):
 class WorkspacePart(_Part, frozen=True, kw_only=True):
     """`workspace`: a project to copy into the sandbox; the original is only read.
 
-    `import` is relative to the configuration, `exclude` are patterns as in `.gitignore`.
+    `import` is relative to the configuration, `exclude` are patterns as in `.gitignore`. `include`
+    names files to copy although they are ignored or hold credentials, relative to the project.
     """
 
     source: FolderPath | None = field(default=None, name="import")
     exclude: tuple[Name, ...] = ()
+    include: tuple[FolderPath, ...] = ()
     max_bytes: Annotated[int, Meta(ge=1, le=10_000_000_000)] = 500_000_000
 
 
@@ -226,7 +228,11 @@ def _sorted(config: RunConfig) -> RunConfig:
         config,
         tools=tools,
         skills=replace(config.skills, enabled=_set(config.skills.enabled)),
-        workspace=replace(config.workspace, exclude=_set(config.workspace.exclude)),
+        workspace=replace(
+            config.workspace,
+            exclude=_set(config.workspace.exclude),
+            include=_set(config.workspace.include),
+        ),
         deliverables=tuple(sorted(config.deliverables, key=lambda one: one.path)),
     )
 

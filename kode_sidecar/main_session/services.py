@@ -38,8 +38,8 @@ class SessionServices:
     what its options mean; `context_window` is how much a model reads, `returns_thinking` whether it
     gets its reasoning back, `rates` what was learned of counting its tokens, `encode` a request as
     it is sent; `edit_locks` keep edits of one document apart; `toolset` gives the tools on offer to
-    an agent in a mode. The user is told of a model that is silent for `silence_told` seconds. `provider`
-    is who is asked for a model, for the log; `report_bug` writes there too.
+    an agent in a mode. The user is told of a model that is silent for `silence_told` seconds.
+    `provider` is who is asked for a model, for the log; `report_bug` writes there too.
     """
 
     model: ModelClient

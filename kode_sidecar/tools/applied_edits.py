@@ -28,12 +28,15 @@ from kode_sidecar.workspace.workspace import Workspace, is_secret_place
 Permit = Callable[[str, Subject], None]
 """`(tool or tool:operation, subject)`: raises KodeError `Denied` for what must not be."""
 
-Free = Callable[[Location], None]
-"""Raises KodeError where no new file may be put at a place, though nothing is there."""
+PlaceCheck = Callable[[Location], None]
+"""Raises KodeError where a place must not be written to."""
 
 
 class AppliedEdits:
     """Edits of the files of `workspace`, whose folders nobody else writes to.
+
+    `check_place` is asked for every target, `check_free` for those of new files too; `done` is told
+    of each file that was written or moved there.
 
     `origins` leads from where a moved file is to where it was at first; `touched` are the places
     of all files that were written.
@@ -44,12 +47,16 @@ class AppliedEdits:
         workspace: Workspace,
         freshness: Freshness,
         permit: Permit,
-        check_free: Free = lambda _place: None,
+        check_place: PlaceCheck,
+        check_free: PlaceCheck,
+        done: Callable[[Location, ToolCall], None] = lambda _place, _call: None,
     ) -> None:
         self._workspace = workspace
         self._freshness = freshness
         self._permit = permit
+        self._check_place = check_place
         self._check_free = check_free
+        self._done = done
         self.origins: dict[Path, Path] = {}
         self.touched: set[Path] = set()
 
@@ -64,7 +71,8 @@ class AppliedEdits:
         self._write(place, document, with_line_ends(document, after))
         self._freshness.note_edit(document, before, after)
         self._freshness.applied(document.key, before, after)
-        return _done(place, before, after, "Changed", "Your edit was applied to")
+        self._done(place, call)
+        return _proposed(place, before, after, "Changed", "Your edit was applied to")
 
     async def propose_create(self, path: str, text: str, call: ToolCall) -> Proposed:
         """See `tools.contracts.FileProposals`."""
@@ -74,7 +82,8 @@ class AppliedEdits:
         document = Document(path_to_uri(place.path), "", path=place.path)
         self._write(place, document, after)
         self._freshness.created(document.uri, place.path, after)
-        return _done(place, "", after, "Created", "Your file was created:")
+        self._done(place, call)
+        return _proposed(place, "", after, "Created", "Your file was created:")
 
     async def propose_move(self, source: str, target: str, call: ToolCall) -> Proposed:
         """See `tools.contracts.FileProposals`."""
@@ -91,9 +100,10 @@ class AppliedEdits:
         self.origins[place.real] = self.origins.pop(leaving.real, leaving.real)
         self.touched.add(place.real)
         self._freshness.moved(document.key, path_to_uri(place.path), place.path)
+        self._done(place, call)
         text = document.lf_text
         summary = f"Moved {leaving.display} to"
-        return _done(place, text, text, summary, f"{leaving.display} was moved to")
+        return _proposed(place, text, text, summary, f"{leaving.display} was moved to")
 
     async def propose_delete(self, path: str, call: ToolCall) -> Proposed:
         """See `tools.contracts.FileProposals`."""
@@ -106,13 +116,14 @@ class AppliedEdits:
             raise not_saved(place.display, error) from None
         self.origins.pop(place.real, None)
         self._freshness.removed(document.key)
-        return _done(place, document.lf_text, "", "Deleted", "The file was deleted:")
+        return _proposed(place, document.lf_text, "", "Deleted", "The file was deleted:")
 
     def _allow(self, call: ToolCall, operation: str, path: str) -> None:
-        """Raises KodeError `Denied`."""
-        name = self._workspace.locate(path).display
+        """Raises KodeError `Denied`, and what `check_place` raises."""
+        place = self._workspace.locate(path)
+        self._check_place(place)
         tool = f"{call.name}:{operation}" if operation else call.name
-        self._permit(tool, Subject(name, self._workspace.is_sensitive(path)))
+        self._permit(tool, Subject(place.display, self._workspace.is_sensitive(path)))
 
     def _new_place(self, path: str) -> Location:
         """Raises KodeError `PathOutsideRoots`, `Denied`, `ToolFailed` where there is something."""
@@ -188,7 +199,7 @@ def _mode(path: Path) -> int:
         return 0o644
 
 
-def _done(place: Location, before: str, after: str, did: str, told: str) -> Proposed:
+def _proposed(place: Location, before: str, after: str, did: str, told: str) -> Proposed:
     return Proposed(
         path=place.display,
         before=before,

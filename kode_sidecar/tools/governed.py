@@ -1,27 +1,26 @@
-"""Tools under a policy (B9): a refused call is a result that says why, and is recorded."""
+"""Tools under a policy (B9): a refused call is a result that says why, and the work goes on."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kode_sidecar.domain.error_info import ErrorInfo, error_info
 from kode_sidecar.domain.run_policy import Policy
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import Tool, ToolCall, ToolOutcome
+from kode_sidecar.workspace.shown_text import without_controls
 from kode_sidecar.workspace.workspace import Workspace
-
-Refused = Callable[[ToolCall, ErrorInfo], None]
-"""Told of each call that the policy or the path guard refused, before its result is there."""
-
-_REFUSALS = ("permission", "sandbox")
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What a call is about: a path as the model knows it, the name of a program, or ""."""
+    """What a call is about, as rules know it: a path, the words of a command, or "".
+
+    `shown` is what the model is told instead of `name`.
+    """
 
     name: str
     sensitive: bool = False
+    shown: str = ""
 
 
 Subjects = Callable[[Any], Sequence[Subject]]
@@ -47,7 +46,8 @@ def check_allowed(policy: Policy, tool: str, subject: Subject) -> None:
     verdict = policy.verdict(tool, subject.name, sensitive=subject.sensitive)
     if not verdict.allowed:
         name, _, operation = tool.partition(":")
-        on = f" on {subject.name}" if subject.name else ""
+        shown = without_controls(subject.shown or subject.name)
+        on = f" on {shown}" if shown else ""
         what = f"{name} ({operation}){on}" if operation else f"{name}{on}"
         raise KodeError(
             "Denied",
@@ -55,23 +55,15 @@ def check_allowed(policy: Policy, tool: str, subject: Subject) -> None:
         )
 
 
-def governed(tool: Tool, policy: Policy, subjects: Subjects, refused: Refused) -> Tool:
+def governed(tool: Tool, policy: Policy, subjects: Subjects = no_subject) -> Tool:
     """The tool behind the policy. One that may do nothing at all is known, but not offered.
 
     `subjects` may raise KodeError for a path that the guard refuses.
     """
 
     async def run(params: Any, call: ToolCall) -> ToolOutcome:
-        try:
-            for subject in subjects(params):
-                check_allowed(policy, tool.name, subject)
-            outcome = await tool.run(params, call)
-        except KodeError as error:
-            if error.category in _REFUSALS:
-                refused(call, error_info(error))
-            raise
-        if outcome.error is not None and outcome.error.category in _REFUSALS:
-            refused(call, outcome.error)
-        return outcome
+        for subject in subjects(params):
+            check_allowed(policy, tool.name, subject)
+        return await tool.run(params, call)
 
     return replace(tool, run=run, offered=policy.offers(tool.name))

@@ -18,7 +18,7 @@ from kode_sidecar.commands.command import CommandEnd, CommandLimits, run_program
 from kode_sidecar.commands.environment import command_environment
 from kode_sidecar.commands.programs import find_program, search_folders
 from kode_sidecar.domain.error_info import failure
-from kode_sidecar.domain.run_policy import RUN_COMMAND
+from kode_sidecar.domain.run_policy import RUN_COMMAND, command_path
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import Tool, ToolCall, ToolOutcome
 from kode_sidecar.tools.governed import Subject
@@ -31,12 +31,6 @@ MAX_SHOWN_CHARS = 30_000
 MAX_ARGUMENT_CHARS = 30_000
 _HEAD_CHARS = 8_000
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
-_LAUNCHER_WORDS = """
-    sh bash zsh dash ksh csh tcsh fish ash busybox cmd powershell pwsh wscript cscript mshta
-    rundll32 start env xargs nohup setsid timeout nice script ssh sudo su doas pkexec runas
-"""
-LAUNCHERS = frozenset(_LAUNCHER_WORDS.split())
-"""Programs that run any other one: each has to be allowed by its own name."""
 
 
 class RunCommandParams(Struct, forbid_unknown_fields=True):
@@ -78,9 +72,8 @@ class CommandPlace:
 
 
 def command_subject(params: RunCommandParams) -> Sequence[Subject]:
-    """The program's name, as rules know it on every platform."""
-    name = re.sub(r"\.(exe|com)$", "", params.argv[0], flags=re.IGNORECASE)
-    return (Subject(name, sensitive=name.casefold() in LAUNCHERS),)
+    """The command, word for word."""
+    return (Subject(command_path(params.argv), shown=" ".join(params.argv)[:200]),)
 
 
 def run_command_tool(place: CommandPlace) -> Tool:

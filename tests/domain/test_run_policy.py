@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kode_sidecar.domain.permission import Effect, Rule
-from kode_sidecar.domain.run_policy import DANGEROUS, DELETES, Policy, effective_policy
+from kode_sidecar.domain.run_policy import (
+    DANGEROUS,
+    DELETES,
+    Policy,
+    command_rule,
+    effective_policy,
+)
 
 EDIT, FILE, RUN = "propose_edit", "propose_file", "run_command"
 SRC, CI = "workspace/src/a.py", "workspace/.github/workflows/ci.yml"
@@ -45,11 +51,9 @@ TABLE: list[tuple[list[Rule], str, str, bool, bool]] = [
     ([Rule(f"{FILE}:delete", "workspace/src/**")], f"{FILE}:delete", SRC, False, True),
     ([Rule(f"{FILE}:delete", "**")], f"{FILE}:delete", CI, True, False),
     ([Rule(f"{FILE}:delete", "**"), Rule(FILE, SRC, "deny")], f"{FILE}:delete", SRC, False, False),
-    ([Rule(RUN, "git")], RUN, "git", False, True),
-    ([Rule(RUN, "git")], RUN, "make", False, False),
-    ([Rule(RUN, "**"), Rule(RUN, "RM", "deny")], RUN, "rm", False, False),
-    ([Rule(RUN, "**")], RUN, "bash", True, False),
-    ([Rule(RUN, "bash")], RUN, "bash", True, True),
+    ([command_rule(["git"])], RUN, "git/status/", False, True),
+    ([command_rule(["git"])], RUN, "gitk/", False, False),
+    ([Rule(RUN, "**"), command_rule(["RM"], "deny")], RUN, "rm/-r/", False, False),
 ]
 
 
@@ -65,20 +69,21 @@ def test_table(rules: list[Rule], tool: str, subject: str, sensitive: bool, allo
 @pytest.mark.parametrize("delete", [False, True])
 def test_switches(shell: bool, delete: bool) -> None:
     policy = effective_policy(shell=shell, delete=delete)
-    assert policy.offers(RUN) == policy.verdict(RUN, "git").allowed == shell
+    assert policy.offers(RUN) == policy.verdict(RUN, "git/").allowed == shell
     assert {policy.verdict(operation, SRC).allowed for operation in DELETES} == {delete}
-    assert not policy.verdict(RUN, "sh", sensitive=True).allowed
+    assert not policy.verdict(RUN, "sh/-c/").allowed
     assert policy.offers(FILE)
 
 
 def test_named_programs_are_the_only_ones() -> None:
-    rules = [Rule(RUN, "git"), Rule(RUN, "python")]
+    rules = [command_rule(["git"]), command_rule(["python"])]
     policy = effective_policy(shell=True, delete=False, rules=rules)
-    allowed = [name for name in ("git", "python", "make") if policy.verdict(RUN, name).allowed]
+    names = ("git", "python", "make")
+    allowed = [name for name in names if policy.verdict(RUN, f"{name}/").allowed]
     assert allowed == ["git", "python"]
     off = effective_policy(shell=False, delete=False, rules=rules)
     assert not off.offers(RUN)
-    assert not off.verdict(RUN, "git").allowed
+    assert not off.verdict(RUN, "git/").allowed
 
 
 def test_what_may_do_nothing_is_not_offered() -> None:

@@ -92,6 +92,7 @@ LATE_IMPORTS = {
     ("__main__", "kode_sidecar.app"): "only after `initialize` is answered",
     ("__main__", "kode_sidecar.agent"): "the loader thread: turns can wait, sessions not",
     ("agent", "kode_sidecar.protocol.export"): "9 ms that only who asks for the schema pays",
+    ("records.storage_choice", "kode_sidecar.records.sqlite_messages"): "15 ms for its users only",
     ("server.loader", "kode_sidecar.providers.http_client"): "the loader thread: httpx first",
     ("server.loader", "kode_sidecar.server.language_server"): "the loader thread: pygls second",
     ("context.skill_front_matter", "kode_sidecar.yaml_text"): "PyYAML, for users of skills",

@@ -10,14 +10,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from kode_sidecar.domain.error_info import ErrorInfo
 from kode_sidecar.domain.permission import Rule
 from kode_sidecar.domain.run_policy import effective_policy
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel import tool_specs
 from kode_sidecar.kernel.contracts import Tool, ToolCall, ToolOutcome
 from kode_sidecar.tools.applied_edits import AppliedEdits
-from kode_sidecar.tools.governed import Subject, check_allowed, governed, no_subject, path_subject
+from kode_sidecar.tools.governed import Subject, check_allowed, governed, path_subject
 from kode_sidecar.tools.propose_edit import propose_edit_tool
 from kode_sidecar.tools.propose_file import propose_file_tool
 from kode_sidecar.tools.read_file import read_file_tool
@@ -52,22 +51,21 @@ class Desk:
         workspace = Workspace(zones, "utf-16", file_encoding=file_encoding)
         policy = effective_policy(shell=False, delete=delete, rules=rules)
         shown = Freshness(lambda document: document, lambda: "")
-        self.refused: list[ErrorInfo] = []
+        self.refused: list[KodeError] = []
 
         def permit(tool: str, subject: Subject) -> None:
             check_allowed(policy, tool, subject)
 
-        def note(_call: ToolCall, error: ErrorInfo) -> None:
-            self.refused.append(error)
-
-        self.edits = AppliedEdits(workspace, shown, permit, self.copy.check_free)
+        self.edits = AppliedEdits(
+            workspace, shown, permit, lambda _place: None, self.copy.check_free
+        )
         read = read_file_tool(workspace, workspace, shown.note)
         edit = propose_edit_tool(self.edits, workspace, shown)
         whole = propose_file_tool(self.edits, workspace, shown)
         self.tools = {
-            "read_file": governed(read, policy, path_subject(workspace), note),
-            "propose_edit": governed(edit, policy, no_subject, note),
-            "propose_file": governed(whole, policy, no_subject, note),
+            "read_file": governed(read, policy, path_subject(workspace)),
+            "propose_edit": governed(edit, policy),
+            "propose_file": governed(whole, policy),
         }
 
     async def use(self, name: str, **arguments: Any) -> ToolOutcome:
@@ -79,6 +77,7 @@ class Desk:
         try:
             await self.use(name, **arguments)
         except KodeError as error:
+            self.refused.append(error)
             return error.code
         return ""
 
@@ -189,7 +188,7 @@ REFUSED: dict[str, tuple[Refused, str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-async def test_refusals_are_typed_and_recorded(tmp_path: Path, case: str) -> None:
+async def test_refusals_are_typed(tmp_path: Path, case: str) -> None:
     files: dict[str, str | bytes] = {"a.txt": "a\n", CI: "on: push\n", ".gitignore": "*.log\n"}
     desk = Desk(tmp_path, {**files, "a.log": "log"})
     run, code = REFUSED[case]

@@ -13,6 +13,7 @@ import pytest
 
 from kode_sidecar.commands.command import CommandLimits
 from kode_sidecar.commands.environment import KEPT_NAMES, check_names
+from kode_sidecar.domain.run_policy import command_rule, effective_policy
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import ToolOutcome
 from kode_sidecar.tools.run_command import (
@@ -287,8 +288,36 @@ async def test_arguments_that_no_system_takes(sandbox: Sandbox) -> None:
     assert await code_of(sandbox, PYTHON.name, "x" * 40_000) == "InvalidArguments"
 
 
-def test_launchers_are_sensitive_by_any_spelling() -> None:
-    names = ("sh", "BASH", "cmd.exe", "PowerShell.EXE", "sudo", "env")
-    for name in (*names, "git", "python"):
-        (subject,) = command_subject(RunCommandParams(argv=[name]))
-        assert subject.sensitive == (name in names)
+@pytest.mark.parametrize(
+    ("argv", "allowed"),
+    [
+        (["git", "diff", "--stat"], True),
+        (["git", "diff"], True),
+        (["GIT.exe", "diff"], False),
+        (["git.exe", "diff"], True),
+        (["git", "difftool"], False),
+        (["git"], False),
+        (["git/diff"], False),
+        (["git", "push"], False),
+        (["make"], True),
+        (["make", "a/b"], True),
+        (["make", "clean", "all"], False),
+        (["Make.EXE", "CLEAN"], False),
+        (["bash"], False),
+    ],
+)
+def test_rules_know_commands_by_their_first_words(argv: list[str], allowed: bool) -> None:
+    rules = [command_rule(["git", "diff"]), command_rule(["make"])]
+    rules.append(command_rule(["make", "clean"], "deny"))
+    policy = effective_policy(shell=True, delete=False, rules=rules)
+    (subject,) = command_subject(RunCommandParams(argv=argv))
+    assert policy.verdict("run_command", subject.name).allowed == allowed
+
+
+@pytest.mark.parametrize("name", ["sh", "BASH", "cmd.exe", "PowerShell.EXE", "sudo", "env"])
+def test_launchers_run_only_where_they_are_named(name: str) -> None:
+    (subject,) = command_subject(RunCommandParams(argv=[name, "-c", "x"]))
+    everything = effective_policy(shell=True, delete=False)
+    assert not everything.verdict("run_command", subject.name).allowed
+    named = effective_policy(shell=True, delete=False, rules=[command_rule([name])])
+    assert named.verdict("run_command", subject.name).allowed

@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -16,19 +15,10 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.workspace.project_changes import ProjectChanges, project_changes
 from kode_sidecar.workspace.project_copy import ProjectCopy, copy_project
 from tests.support.files import link, write
+from tests.support.git import GIT, git
 
-GIT = shutil.which("git")
 pytestmark = pytest.mark.skipif(GIT is None, reason="Git is what these compare with")
 EXECUTABLE = 0o755
-
-
-def git(folder: Path, *arguments: str) -> str:
-    environment = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
-    done = subprocess.run(
-        [str(GIT), *arguments], cwd=folder, env=environment, capture_output=True, check=False
-    )
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout.decode()
 
 
 def tree(folder: Path) -> dict[str, tuple[bytes, bool]]:
