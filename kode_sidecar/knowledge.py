@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kode_sidecar.context.memory import (
@@ -54,7 +55,7 @@ class Knowledge:
         self._settings = settings
         self._prompts = prompts
         self._roots = roots
-        self.skills = SkillLibrary(self._skill_sources)
+        self.skills = SkillLibrary(lambda: skill_sources(settings, [root.path for root in roots()]))
         self._store = MemoryStore(settings.storage_root, partial(new_id, "memory"), clock.timestamp)
         self._service = HttpMemory(_memory_host(settings), _open_http)
         self.memory: Memory | None = {
@@ -130,13 +131,17 @@ class Knowledge:
         """Close connections."""
         await self._service.aclose()
 
-    def _skill_sources(self) -> Sequence[SkillSource]:
-        """The user's own first, so that no project can stand in for one of them."""
-        sources = [SkillSource("user", self._settings.storage_root / "skills")]
-        sources += [SkillSource("config", folder) for folder in self._settings.skill_folders]
-        if self._settings.trusted:
-            sources += [SkillSource("project", root.path, PROJECT_FOLDER) for root in self._roots()]
-        return sources
+
+def skill_sources(settings: Settings, roots: Sequence[Path]) -> Sequence[SkillSource]:
+    """The user's own first, so that no project can stand in for one of them.
+
+    `roots` are the open folders; they count only where the editor says that they are trusted (W12).
+    """
+    sources = [SkillSource("user", settings.storage_root / "skills")]
+    sources += [SkillSource("config", folder) for folder in settings.skill_folders]
+    if settings.trusted:
+        sources += [SkillSource("project", root, PROJECT_FOLDER) for root in roots]
+    return sources
 
 
 def _problem_view(problem: SkillProblem) -> skills_wire.SkillProblemView:
