@@ -171,7 +171,9 @@ async def test_a_service_that_fails_is_told_and_the_turn_goes_on(
     responses = [answer(tool_call("write_memory", {"content": "New."})), answer(text("ok"))]
     service = RawHttpServer([Never()] if broken == "silent" else json_answer("no", "401 No"))
     async with service:
-        env = {"KODE_MEMORY_MODE": "external", "KODE_MEMORY_TIMEOUT": "0.2"}
+        env = {"KODE_MEMORY_MODE": "external"}
+        if broken == "silent":
+            env["KODE_MEMORY_TIMEOUT"] = "0.2"
         if broken != "unnamed":
             env["KODE_MEMORY_URL"] = service.url
         async with sidecar(responses, roots=[tmp_path], environment=env) as world:
