@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import get_args
@@ -13,9 +14,16 @@ from kode_sidecar.chat import ChatOptions, chat
 from kode_sidecar.demo import DemoOptions, play, serve_model
 from kode_sidecar.doctor import examine
 from kode_sidecar.errors import KodeError
+from kode_sidecar.migration import Outcome, migrate_sessions
 from kode_sidecar.protocol.export import generate
 from kode_sidecar.protocol.session import Mode
+from kode_sidecar.records.message_storage import StorageName
 from kode_sidecar.settings import load_settings
+
+RUN_ABOUT = (
+    "Do the job that a configuration describes, in a sandbox, and judge it by what it delivers. "
+    "Exit codes: 0 completed, 3 incomplete, 4 blocked, 1 failed, 130 cancelled."
+)
 
 Serve = Callable[[str | None], int]
 
@@ -31,8 +39,15 @@ def run_command(arguments: Sequence[str], serve: Serve) -> int:
         if options.command == "demo":
             run = serve_model if options.serve_model else play
             return asyncio.run(run(_demo_options(options)))
+        if options.command == "sessions":
+            return _migrate(options)
         if options.command == "chat":
             return chat(_chat_options(options))
+        if options.command in ("run", "runs"):
+            # Late: the agent with all it needs, which no other command loads.
+            from kode_sidecar.run_commands import run_or_runs  # noqa: PLC0415
+
+            return run_or_runs(options)
         return serve(options.env_file)
     except KodeError as error:
         print(f"kode-sidecar: {error.message}", file=sys.stderr)
@@ -80,8 +95,65 @@ def _parser() -> argparse.ArgumentParser:
         "protocol", help="write the wire contract: JSON Schema, TypeScript, method reference"
     )
     protocol.add_argument("--out", metavar="DIR", required=True, type=Path, help="where to")
+    sessions = commands.add_parser("sessions", help="care for the sessions that are kept")
+    _add_migrate(sessions)
+    _add_run(commands.add_parser("run", help="do a job without an editor", description=RUN_ABOUT))
+    runs = commands.add_parser("runs", help="what became of runs")
+    kinds = runs.add_subparsers(dest="runs_command", metavar="list|show", required=True)
+    listed = kinds.add_parser("list", help="all runs, newest first")
+    listed.add_argument("--folder", metavar="DIR", type=Path, help="instead of the state folder's")
+    shown = kinds.add_parser("show", help="one run")
+    shown.add_argument("run", metavar="RUN", help="its id or its folder")
+    for command in (listed, shown):
+        command.add_argument("--json", action="store_true", help="for programs")
     parser.set_defaults(env_file=None)
     return parser
+
+
+def _add_migrate(sessions: argparse.ArgumentParser) -> None:
+    actions = sessions.add_subparsers(dest="action", metavar="ACTION", required=True)
+    migrate = actions.add_parser(
+        "migrate",
+        help="keep the messages of all sessions in another way",
+        description="Move the messages of every kept session to SQLite or back to lines of JSON. "
+        "Each copy is compared with its original before that one is deleted. Sessions that a "
+        "sidecar has open are skipped; run it again for them. New sessions are made as the setting "
+        "`storage` says. The exit code is 1 when a session could not be moved.",
+    )
+    migrate.add_argument(
+        "--to", choices=get_args(StorageName), required=True, help="how they are kept afterwards"
+    )
+    migrate.add_argument("--dry-run", action="store_true", help="tell what would be done, only")
+    migrate.add_argument(
+        "--env-file", metavar="FILE", help="settings file instead of .env in the state folder"
+    )
+
+
+def _add_run(run: argparse.ArgumentParser) -> None:
+    run.add_argument("--config", metavar="FILE", type=Path, help="the job, as YAML")
+    run.add_argument(
+        "--init",
+        metavar="FILE",
+        nargs="?",
+        const=Path("run.yaml"),
+        type=Path,
+        help="write a configuration to begin with, and nothing else; run.yaml by default",
+    )
+    prompt = run.add_mutually_exclusive_group()
+    prompt.add_argument("--prompt", metavar="TEXT", help="what is to be done")
+    prompt.add_argument("--prompt-file", metavar="FILE", type=Path, help="a file that says it")
+    run.add_argument("--workspace", metavar="DIR", type=Path, help="project to work on a copy of")
+    run.add_argument("--sandbox", metavar="DIR", type=Path, help="folder of the run")
+    for name in ("session", "task", "run"):
+        run.add_argument(f"--{name}-id", metavar="ID", default="", help="made up by default")
+    run.add_argument("--model", metavar="NAME", help="instead of the configuration's")
+    run.add_argument("--stream", action=argparse.BooleanOptionalAction, help="answers as they grow")
+    run.add_argument("--max-steps", metavar="N", type=int, help="answers with tool calls")
+    run.add_argument("--timeout", metavar="SECONDS", type=float, help="for the engine's work")
+    run.add_argument("--dry-run", action="store_true", help="stop before the engine")
+    run.add_argument("--show-prompt", action="store_true", help="print the composed prompt only")
+    run.add_argument("--json", action="store_true", help="the result for programs")
+    run.add_argument("--env-file", metavar="FILE", help="settings instead of the user's .env")
 
 
 def _demo_options(options: argparse.Namespace) -> DemoOptions:
@@ -97,6 +169,25 @@ def _chat_options(options: argparse.Namespace) -> ChatOptions:
         trusted=options.trust,
         locale=options.locale,
     )
+
+
+def _migrate(options: argparse.Namespace) -> int:
+    """Print a line a session that is not kept so already, and a sum."""
+    loaded = load_settings(os.environ, env_file=options.env_file)
+    loaded.require_valid()
+    counts: Counter[Outcome] = Counter()
+    root = loaded.settings.storage_root
+    for one in migrate_sessions(root, options.to, dry_run=options.dry_run):
+        counts[one.outcome] += 1
+        if one.outcome != "there already":
+            reason = f": {one.reason}" if one.reason else ""
+            print(f"[{one.number}/{one.count}] {one.session_id} {one.outcome}{reason}", flush=True)
+    verb = "to be moved" if options.dry_run else "moved"
+    print(
+        f"{counts['moved']} {verb} to {options.to}, {counts['there already']} there already, "
+        f"{counts['skipped']} skipped, {counts['failed']} failed"
+    )
+    return 1 if counts["failed"] else 0
 
 
 def _protocol(folder: Path) -> int:

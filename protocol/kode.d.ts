@@ -118,15 +118,13 @@ export interface KodeRequests {
    * Errors: ConfigInvalid.
    */
   "kode/models/list": [Empty, ModelsListResult];
-  /** The skills on offer to the model, and those that cannot be used. */
-  "kode/skills/list": [Empty, SkillsListResult];
-  /** What the model wants to be remembered, and what the user has accepted. Errors: Storage. */
-  "kode/memory/list": [MemoryListParams, MemoryListResult];
   /**
-   * Accept memories, or forget them; saved before the answer. Later prompts are told what
-   * was accepted. Errors: MemoryNotFound, Storage.
+   * Do a job without anybody deciding: in a sandbox, judged by what it delivers. Only in a
+   * trusted workspace. Errors: Denied, ConfigInvalid, ReadOnly, Storage.
    */
-  "kode/memory/decide": [MemoryDecideParams, Empty];
+  "kode/run/start": [RunStartParams, RunStartResult];
+  /** How far a run is, and what became of it. Errors: RunNotFound, ConfigInvalid, Storage. */
+  "kode/run/get": [RunGetParams, RunGetResult];
   /** The JSON Schema of everything here. */
   "kode/schema/get": [Empty, SchemaGetResult];
   /** Is anybody there? */
@@ -203,6 +201,7 @@ export interface KodeErrors {
   ChangeSetNotFound: -33024;
   BlobNotFound: -33025;
   MemoryNotFound: -33026;
+  RunNotFound: -33027;
   Network: -32603;
   ModelNotFound: -32603;
   ContentFiltered: -32603;
@@ -220,6 +219,9 @@ export interface KodeErrors {
   SkillInvalid: -32603;
   MemoryRefused: -32603;
   MemoryUnavailable: -32603;
+  RunTimedOut: -32603;
+  RunDied: -32603;
+  DeliverableMissing: -32603;
 }
 
 /**
@@ -679,23 +681,31 @@ export interface PermissionSetParams {
 /** No params, or no result. */
 export interface Empty {}
 
-/** All memories, or those in one state. */
-export interface MemoryListParams {
-  state?: "candidate" | "accepted" | null;
-}
-
 /**
- * Decisions; one unknown id, and nothing is done. Of two for one memory the last one
- * counts.
+ * `config` and `workspace` are absolute paths; `workspace` is the project to copy.
+ *
+ * What is absent is as the configuration says, and ids are made up. A `dryRun` ends before
+ * the engine.
  */
-export interface MemoryDecideParams {
-  decisions: MemoryDecision[];
+export interface RunStartParams {
+  config: string;
+  prompt: string;
+  sessionId?: string;
+  taskId?: string;
+  runId?: string;
+  workspace?: string | null;
+  model?: string | null;
+  stream?: boolean | null;
+  maxSteps?: number | null;
+  timeoutSeconds?: number | null;
+  dryRun?: boolean;
 }
 
-/** What becomes of one memory. `reject` forgets it for good, also if it was accepted before. */
-export interface MemoryDecision {
-  memoryId: string;
-  action: "accept" | "reject";
+/** With `afterSequence` the run's events after that one come along, at most `limit`. */
+export interface RunGetParams {
+  runId: string;
+  afterSequence?: number | null;
+  limit?: number;
 }
 
 /** `echo` comes back unchanged. */
@@ -1603,67 +1613,52 @@ export interface Price {
   currency: string;
 }
 
-/**
- * Skills by id, and those that cannot be used.
- *
- * `projectTrusted`: the skills of the open folders are looked for, for the editor has said
- * that the workspace is trusted.
- */
-export interface SkillsListResult {
-  skills: SkillView[];
-  problems: SkillProblemView[];
-  projectTrusted: boolean;
+/** The run has its folder and its record; `kode/run/get` tells how far it is. */
+export interface RunStartResult {
+  runId: string;
+  sessionId: string;
+  taskId: string;
+  sandboxRoot: string;
 }
 
-/**
- * A skill on offer to the model.
- *
- * `source`: the state folder's `skills`, a folder of the setting `skill_folders`, or
- * `.kode/skills` of an open folder. `permissions` is what the skill says it needs; it
- * grants nothing. `uri` is its `SKILL.md`.
- */
-export interface SkillView {
-  id: string;
-  name: string;
-  description: string;
-  source: "user" | "config" | "project";
-  uri: string;
-  tags?: string[];
-  permissions?: string[];
+/** A run, and the events that were asked for. */
+export interface RunGetResult {
+  run: RunView;
+  events?: RunEventView[];
 }
 
-/** A skill that cannot be used, and why. `line` counts from 1; both where they are known. */
-export interface SkillProblemView {
-  source: "user" | "config" | "project";
-  file: string;
-  message: string;
-  line?: number;
-  field?: string;
-}
-
-/**
- * What the state folder keeps, oldest first.
- *
- * `mode` is the setting `memory_mode`: with `external` a service remembers, and what stands
- * here is from before; with `disabled` nothing here is told to a model.
- */
-export interface MemoryListResult {
-  memories: MemoryView[];
-  mode: "disabled" | "candidate" | "external";
-}
-
-/**
- * Something the model wants to be remembered, or the user has accepted.
- *
- * `scope`: `user` holds everywhere, `project:NAME-HASH` in one project.
- */
-export interface MemoryView {
-  memoryId: string;
-  content: string;
-  scope: string;
-  state: "candidate" | "accepted";
+/** A run as its `run.json` tells it. One whose process is gone has `failed`: `RunDied`. */
+export interface RunView {
+  runId: string;
+  sessionId: string;
+  taskId: string;
+  status: "pending" | "running" | "completed" | "incomplete" | "failed" | "cancelled" | "waiting_for_tool" | "waiting_for_user" | "review_required" | "revision_required";
+  step: "config" | "ids" | "sandbox" | "records" | "skills" | "memory" | "prompt" | "tools" | "engine" | "deliverables" | "final";
+  sandboxRoot: string;
   createdAt: string;
-  tags?: string[];
+  updatedAt: string;
+  startedAt?: string;
+  completedAt?: string;
+  profileId?: string;
+  configFingerprint?: string;
+  engine?: string;
+  model?: string;
+  governance?: "passed" | "failed" | "incomplete" | "blocked";
+  finalText?: string;
+  error?: ErrorInfo;
+  dryRun?: boolean;
+}
+
+/** A line of the run's `events.jsonl`. */
+export interface RunEventView {
+  sequence: number;
+  type: string;
+  timestamp: string;
+  actor: "runtime" | "engine" | "model" | "tool" | "governance" | "user";
+  severity: "debug" | "info" | "warning" | "error";
+  summary: string;
+  data: { [name: string]: unknown };
+  correlationId?: string;
 }
 
 /** `schema` is the text of `schema.json`, byte for byte; `sha256` is that of the handshake. */

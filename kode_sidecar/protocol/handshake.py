@@ -56,6 +56,8 @@ METHODS = (
     "kode/skills/list",
     "kode/memory/list",
     "kode/memory/decide",
+    "kode/run/start",
+    "kode/run/get",
     "kode/schema/get",
     "kode/ping",
     "kode/doctor",

@@ -47,6 +47,12 @@ from kode_sidecar.protocol.permission import (
     PermissionListResult,
     PermissionSetParams,
 )
+from kode_sidecar.protocol.run import (
+    RunGetParams,
+    RunGetResult,
+    RunStartParams,
+    RunStartResult,
+)
 from kode_sidecar.protocol.schema import SchemaGetResult
 from kode_sidecar.protocol.session import (
     DoctorResult,
@@ -94,6 +100,14 @@ class Services(Protocol):
         ...
 
     async def decide_memory(self, params: MemoryDecideParams) -> None:
+        """Raises KodeError."""
+        ...
+
+    async def start_run(self, params: RunStartParams) -> RunStartResult:
+        """Raises KodeError."""
+        ...
+
+    async def get_run(self, params: RunGetParams) -> RunGetResult:
         """Raises KodeError."""
         ...
 
@@ -161,6 +175,8 @@ class Handlers:
             "kode/skills/list": self._skills_list,
             "kode/memory/list": self._services.list_memory,
             "kode/memory/decide": self._memory_decide,
+            "kode/run/start": self._services.start_run,
+            "kode/run/get": self._services.get_run,
             "kode/schema/get": self._schema_get,
             "kode/editor/didChangeContext": self._services.context_changed,
             "kode/ping": self._ping,

@@ -9,10 +9,10 @@ from tests.support.package_source import PACKAGE, imports, modules
 ROWS = (
     ("__main__",),
     ("cli",),
-    ("demo", "chat"),
+    ("demo", "chat", "run_commands"),
     ("app", "ide_chat"),
     ("agent",),
-    ("doctor",),
+    ("doctor", "migration"),
     ("provider_setup", "knowledge"),
     ("server",),
     ("main_session", "headless_run"),
@@ -37,7 +37,10 @@ SEES_ONLY = {
 }
 # Who may see these at all; everybody above where nothing is said.
 SEEN_ONLY_BY = {
-    "settings": {"agent", "app", "cli", "doctor", "ide_chat", "knowledge", "provider_setup"},
+    "settings": {
+        *("agent", "app", "cli", "doctor", "ide_chat", "knowledge", "provider_setup"),
+        "run_commands",
+    },
     "client": {"demo", "chat"},
     "scouts": {"agent", "main_session"},
     "front_door": {"__main__", "app", "server"},
@@ -51,7 +54,7 @@ OWNED = {
     "lsprotocol": "server",
     "cattrs": "server",
     "httpx": "providers",
-    "httpcore": "providers",
+    "h11": "providers",
     "pathspec": "workspace",
     "yaml": "yaml_text",
     "platformdirs": "settings",
@@ -92,6 +95,8 @@ LATE_IMPORTS = {
     ("__main__", "kode_sidecar.app"): "only after `initialize` is answered",
     ("__main__", "kode_sidecar.agent"): "the loader thread: turns can wait, sessions not",
     ("agent", "kode_sidecar.protocol.export"): "9 ms that only who asks for the schema pays",
+    ("agent", "kode_sidecar.headless_run"): "PyYAML and a room that only runs pay for",
+    ("cli", "kode_sidecar.run_commands"): "the agent with all it needs, which others do without",
     ("records.storage_choice", "kode_sidecar.records.sqlite_messages"): "15 ms for its users only",
     ("server.loader", "kode_sidecar.providers.http_client"): "the loader thread: httpx first",
     ("server.loader", "kode_sidecar.server.language_server"): "the loader thread: pygls second",
