@@ -6,7 +6,7 @@ from kode_sidecar.errors import KodeError
 
 TEMPLATE = """\
 # A job for `kode-sidecar run --config THIS_FILE --prompt "what to do"`.
-# What is commented out shows a default, or an example; to change it take the "# " away.
+# What is commented out shows the default. Unknown fields are refused.
 
 kgent:
   schema_version: 1              # the form of this file
@@ -28,15 +28,15 @@ profile:
 # workspace:
 #   import: .                    # relative to this file, downwards; or absolute
 #   exclude: []                  # patterns as in .gitignore
-#   include: []                  # files to copy although they are ignored or hold credentials
+#   include: []                  # files to copy although ignored, or with credentials in them
 #   max_bytes: 500000000
 
 deliverables:                    # the run is judged by them
   - path: deliverables/report.md # required ones lie under deliverables/
     description: The findings, the most important first.
-#     required: true
-#     content_type: text/markdown
-#     min_bytes: 1
+#   required: true
+#   content_type: text/markdown
+#   min_bytes: 1
 
 # skills:
 #   enabled: []                  # ids; each must be found
