@@ -13,7 +13,7 @@ ROWS = (
     ("app", "ide_chat"),
     ("agent",),
     ("doctor", "migration"),
-    ("provider_setup",),
+    ("provider_setup", "knowledge"),
     ("server",),
     ("main_session", "headless_run"),
     ("scouts",),
@@ -25,11 +25,13 @@ ROWS = (
     ("settings",),
     ("yaml_text",),
     ("errors", "framing"),
+    ("build_info", "leftovers"),
+    ("unpacked",),
 )
 # These see even less than their row allows.
 SEES_ONLY = {
     "front_door": {"framing", "protocol", "errors"},
-    "chat": {"client", "protocol", "errors"},
+    "chat": {"client", "protocol", "errors", "unpacked"},
     # No provider, no editor, no wire: a new one of either touches no file there (D7).
     "scouts": {"context", "kernel", "domain", "errors"},
     "client": {"framing", "protocol", "domain", "errors"},
@@ -37,7 +39,10 @@ SEES_ONLY = {
 }
 # Who may see these at all; everybody above where nothing is said.
 SEEN_ONLY_BY = {
-    "settings": {"agent", "app", "cli", "doctor", "ide_chat", "provider_setup", "run_commands"},
+    "settings": {
+        *("agent", "app", "cli", "doctor", "ide_chat", "knowledge", "provider_setup"),
+        "run_commands",
+    },
     "client": {"demo", "chat"},
     "scouts": {"agent", "main_session"},
     "front_door": {"__main__", "app", "server"},
@@ -71,6 +76,7 @@ FIRST_LOADED = {
     "protocol.initialize_check",
     "protocol.json_rpc",
     "protocol.schema_hash",
+    "unpacked",
 }
 # Bytes or values in, values out; so is all of `domain`, and what calls itself sans-IO.
 SANS_IO = {
