@@ -316,7 +316,7 @@ async def test_a_cancelled_run_ends_what_its_tools_started(job: Job) -> None:
     async with calling_home() as (port, called):
         run = job.make(*_staying(job, port))
         running = asyncio.create_task(run.run())
-        process_id = await asyncio.wait_for(called, HANG_SECONDS)
+        (process_id,) = await asyncio.wait_for(called, HANG_SECONDS)
         run.cancelled.set()
         result = await asyncio.wait_for(running, HANG_SECONDS)
     assert (result.status, result.exit_code) == ("cancelled", 130)
@@ -331,7 +331,7 @@ async def test_a_run_out_of_time_ends_what_its_tools_started(job: Job) -> None:
         assert (result.status, files.run["failure_reason"]) == ("failed", "RunTimedOut")
         (tool,) = files.lines("logs/tools.jsonl")
         assert (tool["tool_name"], tool["status"]) == ("run_command", "cancelled")
-        assert not called.done() or gone(called.result())
+        assert not called.done() or gone(called.result()[0])
 
 
 async def test_without_the_extra_the_configuration_is_refused(

@@ -24,7 +24,7 @@ from kode_sidecar.tools.run_command import (
     run_command_tool,
 )
 from kode_sidecar.workspace.workspace import Workspace
-from tests.support.calling_home import STAYS, calling_home
+from tests.support.calling_home import STAYS_WITH_CHILDREN, calling_home
 from tests.support.files import call, link, write
 from tests.support.processes import gone, runs
 from tests.workspace.test_paths import HOSTILE
@@ -134,50 +134,44 @@ def test_names_that_never_reach_a_command(name: str) -> None:
     check_names(["JAVA_HOME", "GOPATH"])
 
 
-@pytest.mark.parametrize("leaves_the_group", [False, True])
-async def test_a_hung_child_ends_with_all_its_grandchildren(
-    tmp_path: Path, leaves_the_group: bool
+@pytest.mark.parametrize("apart", [False, True])
+async def test_a_cancelled_call_ends_the_program_with_all_its_descendants(
+    sandbox: Sandbox, apart: bool
 ) -> None:
-    (tmp_path / "box").mkdir()
-    sandbox = Sandbox(tmp_path / "box", seconds=1.0)
-    sleeper = "import time; time.sleep(600)"
-    code = (
-        "import subprocess, sys, time\n"
-        "for _ in range(3):\n"
-        f"  child = subprocess.Popen([sys.executable, '-c', {sleeper!r}],"
-        f" start_new_session={leaves_the_group})\n"
-        "  print(child.pid, flush=True)\n"
-        "time.sleep(600)"
-    )
-    outcome = await asyncio.wait_for(sandbox.python(code), HANG)
-    assert outcome.error is not None
-    assert outcome.error.details == {"reason": "timed_out"}
-    assert "was ended after 1 s" in outcome.content
-    children = [int(line) for line in outcome.content.split("\n")[1:]]
-    assert len(children) == 3
-    assert [child for child in children if not gone(child)] == []
-
-
-async def test_what_a_program_leaves_behind_does_not_outlive_it(sandbox: Sandbox) -> None:
-    code = (
-        "import subprocess, sys\n"
-        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
-        "print(child.pid)"
-    )
-    outcome = await asyncio.wait_for(sandbox.python(code), HANG)
-    assert outcome.ok
-    assert gone(int(outcome.content.split("\n")[1]))
-
-
-async def test_a_cancelled_call_ends_the_program(sandbox: Sandbox) -> None:
     async with calling_home() as (port, called):
-        running = asyncio.create_task(sandbox.python(STAYS, port))
-        process_id = await asyncio.wait_for(called, HANG)
-        assert runs(process_id)
+        running = asyncio.create_task(sandbox.python(STAYS_WITH_CHILDREN, port, str(apart)))
+        ids = await asyncio.wait_for(called, HANG)
+        assert all(map(runs, ids))
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asyncio.wait_for(running, HANG)
-        assert gone(process_id)
+    assert len(ids) == 4
+    assert all(map(gone, ids))
+
+
+@pytest.mark.parametrize("apart", [False, True])
+async def test_what_a_program_leaves_behind_does_not_outlive_it(
+    sandbox: Sandbox, apart: bool
+) -> None:
+    """Although it holds the pipe open that the output comes through."""
+    async with calling_home() as (port, called):
+        outcome = await asyncio.wait_for(
+            sandbox.python(STAYS_WITH_CHILDREN, port, str(apart), "and end"), HANG
+        )
+        assert outcome.ok
+        assert all(map(gone, called.result()))
+
+
+async def test_a_hung_program_is_ended_in_time(tmp_path: Path) -> None:
+    (tmp_path / "box").mkdir()
+    sandbox = Sandbox(tmp_path / "box", seconds=1.0)
+    async with calling_home() as (port, called):
+        code = STAYS_WITH_CHILDREN
+        outcome = await asyncio.wait_for(sandbox.python(code, port, "True"), HANG)
+        assert outcome.error is not None
+        assert outcome.error.details == {"reason": "timed_out"}
+        assert "was ended after 1 s" in outcome.content
+        assert not called.done() or all(map(gone, called.result()))
 
 
 async def test_a_long_output_is_cut_in_the_middle_and_kept(sandbox: Sandbox) -> None:
