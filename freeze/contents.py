@@ -18,7 +18,7 @@ DATA = {
     "prompts": ROOT / "prompts",
     **{
         f"kode_sidecar/demo/{name}": PACKAGE / "demo" / name
-        for name in ("recording", "sample_project", "unsaved")
+        for name in ("job", "recording", "sample_project", "unsaved")
     },
 }
 """Folders whose files are opened by name: where they lie in the program, and here."""
