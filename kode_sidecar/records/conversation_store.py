@@ -20,8 +20,7 @@ from kode_sidecar.records.artifacts import read_artifact
 from kode_sidecar.records.conversation_files import JOURNAL_FILE, ConversationFiles
 from kode_sidecar.records.conversation_meta import META_FILE, ConversationMeta, HeadMark, read_meta
 from kode_sidecar.records.journal import StoredEvent, read_events
-from kode_sidecar.records.jsonl import DiskCounter, LineProblem
-from kode_sidecar.records.jsonl_messages import file_records
+from kode_sidecar.records.jsonl import DiskCounter, LineProblem, stream_lines
 from kode_sidecar.records.message_storage import KeptMessages, StorageName
 from kode_sidecar.records.saver import Saver, Syncable
 from kode_sidecar.records.scout_log import scout_logs
@@ -240,8 +239,8 @@ class FileConversationStore:
     def spending(self, conversation_id: str) -> Sequence[Spent]:
         """As `ConversationStore.spending` says."""
         folder = self._folder(conversation_id)
-        scouts = map(file_records, scout_logs(folder))
-        records = chain(messages_in(folder).records(folder), chain.from_iterable(scouts))
+        scouts = (line for log in scout_logs(folder) for _, line in stream_lines(log))
+        records = chain(messages_in(folder).records(folder), scouts)
         return sorted(read_spending(records), key=lambda spent: spent.created_at)
 
     def load_events(self, conversation_id: str) -> Sequence[StoredEvent]:
