@@ -38,15 +38,24 @@ _ID = re.compile(r"(?!(?:con|prn|aux|nul|com\d|lpt\d)$)[a-z0-9-]{1,64}")
 
 @dataclass(frozen=True)
 class StoredConversation:
-    """A conversation as read: all whole messages in the order written, and the damaged lines."""
+    """A conversation as it is kept; `load` reads all of it, `open` maybe not."""
 
     meta: ConversationMeta
-    messages: Sequence[Message]
-    problems: Sequence[LineProblem] = ()
+    kept: KeptMessages
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """All whole messages in the order written."""
+        return self.kept.messages
+
+    @property
+    def problems(self) -> Sequence[LineProblem]:
+        """What is no message."""
+        return self.kept.problems
 
     def tree(self) -> Conversation:
         """The messages as a tree, its head where it was left."""
-        conversation = Conversation(self.messages)
+        conversation = Conversation(self.messages, self.kept.unread, self.kept.read)
         mark = self.meta.head
         if isinstance(mark, HeadMark) and mark.newest == conversation.newest:
             with suppress(KodeError):  # the line of that message was damaged
@@ -359,7 +368,7 @@ def _stored(
         created_at=meta.created_at or times[0],
         updated_at=max(meta.updated_at, times[-1]),
     )
-    return StoredConversation(meta, kept.messages, kept.problems)
+    return StoredConversation(meta, kept)
 
 
 def _not_found(conversation_id: str) -> KodeError:
