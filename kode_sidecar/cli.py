@@ -9,15 +9,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import get_args
 
-from kode_sidecar import __version__
+from kode_sidecar.build_info import build_info
 from kode_sidecar.chat import ChatOptions, chat
-from kode_sidecar.demo import DemoOptions, play, serve_model
+from kode_sidecar.demo import DemoOptions, play, play_job, serve_model
 from kode_sidecar.doctor import examine
 from kode_sidecar.errors import KodeError
 from kode_sidecar.migration import Outcome, migrate_sessions
 from kode_sidecar.protocol.export import generate
 from kode_sidecar.protocol.session import Mode
 from kode_sidecar.records.message_storage import StorageName
+from kode_sidecar.run_commands.runs import list_command, show_command
 from kode_sidecar.settings import load_settings
 
 RUN_ABOUT = (
@@ -31,23 +32,28 @@ Serve = Callable[[str | None], int]
 def run_command(arguments: Sequence[str], serve: Serve) -> int:
     """Run one command; the exit code (2 for a wrong command line). Raises KeyboardInterrupt."""
     options = _parser().parse_args(arguments)
+    if options.version:
+        print(f"kode-sidecar {build_info()}")
+        return 0
     try:
         if options.command == "doctor":
             return _doctor(options.env_file)
         if options.command == "protocol":
             return _protocol(options.out)
         if options.command == "demo":
-            run = serve_model if options.serve_model else play
+            run = serve_model if options.serve_model else play_job if options.headless else play
             return asyncio.run(run(_demo_options(options)))
         if options.command == "sessions":
             return _migrate(options)
         if options.command == "chat":
             return chat(_chat_options(options))
-        if options.command in ("run", "runs"):
+        if options.command == "run":
             # Late: the agent with all it needs, which no other command loads.
-            from kode_sidecar.run_commands import run_or_runs  # noqa: PLC0415
+            from kode_sidecar.run_commands.command_line import run_command_line  # noqa: PLC0415
 
-            return run_or_runs(options)
+            return run_command_line(options)
+        if options.command == "runs":
+            return _runs(options)
         return serve(options.env_file)
     except KodeError as error:
         print(f"kode-sidecar: {error.message}", file=sys.stderr)
@@ -59,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="kode-sidecar",
         description="The agent back end an editor spawns. Without a command: serve.",
     )
-    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    parser.add_argument("--version", action="store_true", help="which build this is, and end")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     serve = commands.add_parser("serve", help="speak LSP and kode/* on stdin and stdout")
     doctor = commands.add_parser("doctor", help="show every setting, its source and what is wrong")
@@ -70,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     demo = commands.add_parser("demo", help="play a recorded turn through the real process")
     demo.add_argument("--live", action="store_true", help="ask the real service (KIMI_API_KEY)")
     demo.add_argument("--fast", action="store_true", help="no pauses")
+    demo.add_argument("--headless", action="store_true", help="governed runs instead of a turn")
     demo.add_argument(
         "--serve-model",
         action="store_true",
@@ -156,6 +163,12 @@ def _add_run(run: argparse.ArgumentParser) -> None:
     run.add_argument("--env-file", metavar="FILE", help="settings instead of the user's .env")
 
 
+def _runs(options: argparse.Namespace) -> int:
+    if options.runs_command == "list":
+        return list_command(json=options.json, folder=options.folder)
+    return show_command(options.run, json=options.json)
+
+
 def _demo_options(options: argparse.Namespace) -> DemoOptions:
     return DemoOptions(live=options.live, fast=options.fast, locale=options.locale)
 
@@ -204,8 +217,8 @@ def _protocol(folder: Path) -> int:
 def _doctor(env_file: str | None) -> int:
     """Print the report; exit code 1 when something is wrong."""
     report = examine(load_settings(os.environ, env_file=env_file))
-    print(f"kode-sidecar {report.version}, protocol {report.protocol_version}")
-    print(f"Python {report.python} on {report.platform}\n")
+    print(f"kode-sidecar {build_info()}")
+    print(f"protocol {report.protocol_version} on {report.platform}\n")
     width = max(len(setting.name) for setting in report.settings)
     for setting in report.settings:
         print(f"  {setting.name:<{width}}  {setting.value!s:<40}  {setting.source}")

@@ -39,11 +39,21 @@ class Handover:
     """What the front door passes on once `initialize` is answered.
 
     `params` and `result` are those of `initialize`. `bodies` came right behind it and
-    `decoder` may hold the beginning of the next; its `failure` may be set. `wait_drained`
+    `decoder` may hold the beginning of the next; its `failure` may be set. `parent_id` is the
+    process that started this one, read before it could have gone unnoticed. `wait_drained`
     blocks until everything the front door said is written: whoever writes next calls it first.
     """
 
-    __slots__ = ("bodies", "decoder", "fd_in", "fd_out", "params", "result", "wait_drained")
+    __slots__ = (
+        "bodies",
+        "decoder",
+        "fd_in",
+        "fd_out",
+        "params",
+        "parent_id",
+        "result",
+        "wait_drained",
+    )
 
     def __init__(
         self,
@@ -54,6 +64,7 @@ class Handover:
         decoder: FrameDecoder,
         bodies: list[bytes],
         answers: "_Answers",
+        parent_id: int,
     ) -> None:
         self.fd_in = fd_in
         self.fd_out = fd_out
@@ -61,6 +72,7 @@ class Handover:
         self.result = result
         self.decoder = decoder
         self.bodies = bodies
+        self.parent_id = parent_id
         self.wait_drained = answers.wait_drained
 
 
@@ -96,6 +108,7 @@ def open_door() -> "Handover | int":
 
     Returns the exit code instead when none will come: `exit`, end of input, lost framing.
     """
+    parent_id = os.getppid()
     gc.disable()  # until everything is imported: most of what follows lives forever
     fd_in, fd_out = guard_stdio()
     answers = _Answers(fd_out)
@@ -110,7 +123,7 @@ def open_door() -> "Handover | int":
             accepted = _answer(body, answers)
             if isinstance(accepted, tuple):
                 rest = bodies[index + 1 :]
-                return Handover(fd_in, fd_out, *accepted, decoder, rest, answers)
+                return Handover(fd_in, fd_out, *accepted, decoder, rest, answers, parent_id)
             if accepted is _Leave:
                 return answers.finish()
         if decoder.failure is not None:

@@ -7,9 +7,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from os import PathLike
 
-# In a frozen program the executable is the sidecar itself.
-_PROGRAM = (sys.executable,) if hasattr(sys, "frozen") else (sys.executable, "-m", "kode_sidecar")
-DEFAULT_COMMAND = (*_PROGRAM, "serve")
+# In a frozen program the executable is the sidecar itself. With -P Python loads nothing from the
+# working directory, which is a project's.
+_FROZEN = hasattr(sys, "frozen")
+PROGRAM = (sys.executable,) if _FROZEN else (sys.executable, "-P", "-m", "kode_sidecar")
+"""The program that this process is."""
+DEFAULT_COMMAND = (*PROGRAM, "serve")
 STDERR_TAIL_BYTES = 64 * 1024
 _READ_BYTES = 64 * 1024
 _KILL_SECONDS = 5.0

@@ -13,7 +13,7 @@ ROWS = (
     ("app", "ide_chat"),
     ("agent",),
     ("doctor", "migration"),
-    ("provider_setup",),
+    ("provider_setup", "knowledge"),
     ("server",),
     ("main_session", "headless_run"),
     ("scouts",),
@@ -25,11 +25,13 @@ ROWS = (
     ("settings",),
     ("yaml_text",),
     ("errors", "framing"),
+    ("build_info", "leftovers"),
+    ("unpacked",),
 )
 # These see even less than their row allows.
 SEES_ONLY = {
     "front_door": {"framing", "protocol", "errors"},
-    "chat": {"client", "protocol", "errors"},
+    "chat": {"client", "protocol", "errors", "unpacked"},
     # No provider, no editor, no wire: a new one of either touches no file there (D7).
     "scouts": {"context", "kernel", "domain", "errors"},
     "client": {"framing", "protocol", "domain", "errors"},
@@ -37,7 +39,10 @@ SEES_ONLY = {
 }
 # Who may see these at all; everybody above where nothing is said.
 SEEN_ONLY_BY = {
-    "settings": {"agent", "app", "cli", "doctor", "ide_chat", "provider_setup", "run_commands"},
+    "settings": {
+        *("agent", "app", "cli", "doctor", "ide_chat", "knowledge", "provider_setup"),
+        "run_commands",
+    },
     "client": {"demo", "chat"},
     "scouts": {"agent", "main_session"},
     "front_door": {"__main__", "app", "server"},
@@ -55,6 +60,9 @@ OWNED = {
     "pathspec": "workspace",
     "yaml": "yaml_text",
     "platformdirs": "settings",
+    "pydantic_ai": "headless_run",
+    "pydantic_core": "headless_run",
+    "openai": "headless_run",
 }
 # Loaded before `initialize` is answered: nothing but these and the standard library.
 FIRST_LOADED = {
@@ -68,6 +76,7 @@ FIRST_LOADED = {
     "protocol.initialize_check",
     "protocol.json_rpc",
     "protocol.schema_hash",
+    "unpacked",
 }
 # Bytes or values in, values out; so is all of `domain`, and what calls itself sans-IO.
 SANS_IO = {
@@ -93,7 +102,11 @@ LATE_IMPORTS = {
     ("__main__", "kode_sidecar.agent"): "the loader thread: turns can wait, sessions not",
     ("agent", "kode_sidecar.protocol.export"): "9 ms that only who asks for the schema pays",
     ("agent", "kode_sidecar.headless_run"): "PyYAML and a room that only runs pay for",
-    ("cli", "kode_sidecar.run_commands"): "the agent with all it needs, which others do without",
+    ("cli", "kode_sidecar.run_commands.command_line"): "the agent, which others do without",
+    (
+        "headless_run.engines",
+        "kode_sidecar.headless_run.pydantic_ai_engine",
+    ): "an optional extra, and a second to load",
     ("records.storage_choice", "kode_sidecar.records.sqlite_messages"): "15 ms for its users only",
     ("server.loader", "kode_sidecar.providers.http_client"): "the loader thread: httpx first",
     ("server.loader", "kode_sidecar.server.language_server"): "the loader thread: pygls second",
