@@ -89,6 +89,9 @@ def test_a_folder_that_a_configuration_names_must_be_there(tmp_path: Path) -> No
     assert told(found(SkillSource("config", tmp_path / "file"))) == [("file/.", "NotFound")]
     one = write_skill(tmp_path / "set", "one")
     assert [skill.id for skill in found(SkillSource("config", one)).skills] == ["one"]
+    with pytest.raises(KodeError, match="There is no folder of skills nowhere") as caught:
+        found(SkillSource("config", nowhere)).only(["review"])
+    assert caught.value.code == "SkillNotFound"
 
 
 def test_links_lead_nowhere_outside(tmp_path: Path) -> None:  # W11
