@@ -105,7 +105,7 @@ class SessionAttachments:
             return msgspec.structs.replace(result, mode="replay", events=replayed)
         conversation = stored.tree()
         change_sets = [_told_view(told, stored.meta.id) for told in history.change_sets.values()]
-        totals = Totals(conversation.messages)
+        totals = Totals(spent=self.store.spending(params.session_id))
         return self._snapshot(result, stored.meta, conversation, history, change_sets, totals)
 
     def _snapshot(

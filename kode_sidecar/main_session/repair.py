@@ -63,6 +63,7 @@ class _Repair:
         self._records = session.records
         self._conversation = session.conversation
         self._history = session.history
+        self._scouts_spent = session.scouts_spent
         self._clock = clock
         self._new_id = new_id
 
@@ -114,7 +115,7 @@ class _Repair:
                     self._emit(
                         PermissionResolved(turn_id=turn_id, request_id=request_id, by="cancel")
                     )
-            session, turn = Totals(), Totals()
+            session, turn = Totals(spent=self._scouts_spent), Totals()
             for message in self._conversation.messages:
                 session.add_message(message)
                 if _turn_of(message) == turn_id:

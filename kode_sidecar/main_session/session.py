@@ -69,7 +69,7 @@ class Session:
         self._turn_keys = TurnKeys(new.conversation.messages)
         self._compaction: asyncio.Task[ContextCompactResult] | None = None
         self._stopped_at_limit = new.history.stop_reason == "max_tool_rounds"
-        self.totals = Totals(new.conversation.messages)
+        self.totals = Totals(new.conversation.messages, new.scouts_spent)
         self.stream = SessionStream(
             self.id,
             records.journal,

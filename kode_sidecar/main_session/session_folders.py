@@ -72,7 +72,12 @@ class SessionFolders:
         records = self._records(opened.writer, history)
         if history.title and not opened.writer.meta.title:
             opened.writer.rename(history.title)  # the head was written before its title was
-        return OpenedSession(records, opened.stored.tree(), history)
+        try:
+            spent = self.store.scouts_spending(session_id)
+        except BaseException:
+            records.close()
+            raise
+        return OpenedSession(records, opened.stored.tree(), history, spent)
 
     def _records(
         self, writer: ConversationWriter, history: EventHistory | None = None
