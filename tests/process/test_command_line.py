@@ -41,9 +41,8 @@ def test_the_doctor_finds_prompts_and_search(tmp_path: Path) -> None:
     done = run("doctor", cwd=tmp_path, KODE_HOME=str(home), KIMI_API_KEY="sk-secret-key-0001")
     assert (done.returncode, done.stderr) == (0, "")
     checks = re.findall(r"^  (ok|FAIL) +(\w+):", done.stdout, re.MULTILINE)
-    assert checks == [
-        ("ok", name) for name in ("settings", "key", "storage", "logs", "prompts", "search")
-    ]
+    names = ("settings", "key", "storage", "logs", "memory", "skills", "prompts", "search")
+    assert checks == [("ok", name) for name in names]
     assert str(home) in done.stdout
     assert "sk-secret-key-0001" not in done.stdout
 
