@@ -15,7 +15,7 @@ from kode_sidecar.workspace.credentials import find_secret
 from kode_sidecar.workspace.disk import read_beginning, read_regular
 from kode_sidecar.workspace.listing import list_tree
 from kode_sidecar.workspace.paths import Location, locate, make_roots
-from kode_sidecar.workspace.shown_text import one_line, without_controls
+from kode_sidecar.workspace.shown_text import is_text, one_line, without_controls
 from kode_sidecar.workspace.workspace import is_secret_place
 
 SKILL_BYTES = 50_000
@@ -173,7 +173,8 @@ def _files(skill: Skill) -> tuple[list[str], int]:
         start = _locate(skill, folder)
         listing = list_tree(start, lambda _: True, MAX_FILES, lambda: False)
         found += ["/".join(file.parts) for file in listing.files if not file.is_link]
-    kept = [name for name in found if not is_secret_place(_locate(skill, name))]
+    named = filter(is_text, found)
+    kept = [name for name in named if not is_secret_place(_locate(skill, name))]
     return kept[:MAX_FILES], max(0, len(kept) - MAX_FILES)
 
 

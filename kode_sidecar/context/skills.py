@@ -21,6 +21,7 @@ from kode_sidecar.context.skill_front_matter import (
 from kode_sidecar.errors import KodeError
 from kode_sidecar.workspace.disk import FileStatus, read_beginning
 from kode_sidecar.workspace.paths import Location, locate, make_roots
+from kode_sidecar.workspace.shown_text import is_text
 
 SKILL_FILE = "SKILL.md"
 PROJECT_FOLDER = ".kode/skills"
@@ -140,7 +141,9 @@ class SkillLibrary:
         label = source.root.name
 
         def problem(below: str, error: KodeError) -> SkillProblem:
-            return SkillProblem(source.kind, f"{label}/{below}", error)
+            # A name that is no text could be neither sent nor shown.
+            shown = f"{label}/{below}".encode("utf-8", "replace").decode()
+            return SkillProblem(source.kind, shown, error)
 
         try:
             names = _folders(locate(source.below, roots, Path.exists))
@@ -152,10 +155,14 @@ class SkillLibrary:
             below = os.path.normpath(f"{source.below}/{name}/{SKILL_FILE}").replace("\\", "/")
             try:
                 location = locate(below, roots, Path.exists)
-                if os.path.lexists(location.path):
+                if not is_text(name):
+                    yield problem(below, KodeError("SkillInvalid", "Its name is not UTF-8."))
+                elif os.path.lexists(location.path):
                     yield self._skill(source.kind, f"{label}/{below}", location)
             except KodeError as error:
                 yield problem(below, _own_words(error))
+            except OSError as error:
+                yield problem(below, KodeError("Denied", f"It cannot be read: {error.strerror}."))
         if len(names) > MAX_SKILLS:
             text = (
                 f"{label} holds {len(names)} folders; only the first {MAX_SKILLS} are looked into."

@@ -16,6 +16,11 @@ def one_line(text: str) -> str:
     return " ".join(shown.split())
 
 
+def is_text(name: str) -> bool:
+    """Whether a name is Unicode; on Linux it may be any bytes, which Python hides in surrogates."""
+    return not any("\ud800" <= char <= "\udfff" for char in name)
+
+
 def cut_line(line: str, limit: int, around: int = 0) -> str:
     """A line of at most `limit` characters near the index `around`, saying how much is left out."""
     if len(line) <= limit:

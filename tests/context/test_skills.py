@@ -1,12 +1,14 @@
 """Which skills are found, in which order, and what is told of the others (B8, W11, W12)."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
 from kode_sidecar.context.prompt_files import Locale, PromptFiles, find_prompts
 from kode_sidecar.context.skill_front_matter import MAX_FRONT_MATTER_BYTES
+from kode_sidecar.context.skill_text import load_skill
 from kode_sidecar.context.skills import (
     MAX_INDEX_BYTES,
     MAX_SKILLS,
@@ -142,6 +144,18 @@ def test_a_changed_skill_is_read_again_and_an_unchanged_one_is_not(tmp_path: Pat
     assert library.catalog().skills[0].about.description == "New."
     file.unlink()
     assert library.catalog().skills == ()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names are text elsewhere")
+def test_names_that_are_no_text_are_told_as_far_as_they_can_be(tmp_path: Path) -> None:
+    good = write_skill(tmp_path, "good")
+    write(good, {"references/a.md": "# A"})
+    for path in (tmp_path / "odd\udcff" / "SKILL.md", good / "references" / "odd\udcff.md"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(skill_text("odd"), "utf-8")
+    catalog = found(user(tmp_path))
+    assert told(catalog) == [(f"{tmp_path.name}/odd?/SKILL.md", "SkillInvalid")]
+    assert load_skill(catalog.skills[0]).files == ("references/a.md",)
 
 
 def test_too_many_folders_are_told(tmp_path: Path) -> None:  # W16
