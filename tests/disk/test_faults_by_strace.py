@@ -26,7 +26,7 @@ pytestmark = LINUX_ONLY
 
 CALLS = ("openat", "write", "pwrite64", "fsync", "fdatasync", "ftruncate", "rename", "unlink")
 KINDS = ("kill", "ENOSPC", "EIO")
-SAMPLE = 4  # of all points and kinds, unless all are played
+SAMPLE = 3  # of all points and kinds, unless all are played
 FILES: dict[StorageName, tuple[str, ...]] = {
     "sqlite": ("messages.sqlite", "messages.sqlite-wal", "messages.sqlite-shm"),
     "jsonl": ("messages.jsonl", "journal.jsonl", "meta.json"),
