@@ -151,7 +151,7 @@ def _problem_view(problem: SkillProblem) -> skills_wire.SkillProblemView:
     return skills_wire.SkillProblemView(
         source=problem.kind,
         file=problem.file,
-        message=problem.error.message,
+        message=problem.told,
         line=line if isinstance(line, int) else None,
         field=field if isinstance(field, str) else None,
     )

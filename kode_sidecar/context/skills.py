@@ -74,6 +74,12 @@ class SkillProblem:
     file: str
     error: KodeError
 
+    @property
+    def told(self) -> str:
+        """What is wrong, with the name of the file."""
+        message = self.error.message
+        return message if self.file in message else f"{self.file}: {message}"
+
 
 @dataclass(frozen=True)
 class SkillCatalog:
@@ -94,7 +100,7 @@ class SkillCatalog:
         near = get_close_matches(skill_id, ids, n=3)
         hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {_some(ids)}."
         if self.problems and not near:
-            hint += f" Not usable: {self.problems[0].file}: {self.problems[0].error.message}"
+            hint += f" Not usable: {self.problems[0].told}"
         raise KodeError("SkillNotFound", f"There is no skill {skill_id!r}; {hint}")
 
     def only(self, ids: Collection[str]) -> "SkillCatalog":

@@ -76,6 +76,24 @@ async def test_a_malformed_or_missing_skill_fails_the_run_clearly(
     assert error["error"]["category"] == "skill"
 
 
+async def test_a_hostile_path_into_a_skill_is_refused_and_recorded(
+    world: HeadlessWorld,
+) -> None:  # W11
+    write_skill(world.folder / "team", "review")
+    write(world.folder, {"team/secret.txt": "secret words"})
+    hostile = ["../secret.txt", "/etc/passwd", "CON", "SKILL.md:x", "references/../../secret.txt"]
+    calls = [call("load_skill", id="review", file=path) for path in hostile]
+    skills = "skills: {enabled: [review], folders: [team]}\n"
+    world.write(SCRIPTED + skills, [{"calls": calls}, {"say": "Done."}])
+    result = await world.run()
+    files = RunFiles(result.sandbox_root)
+    assert result.status == "completed"  # refused, and the run goes on
+    assert files.types().count("path.refused") == len(hostile)
+    errors = files.lines("logs/errors.jsonl")
+    assert [error["error"]["code"] for error in errors] == ["PathOutsideRoots"] * len(hostile)
+    assert "secret words" not in files.all_text()
+
+
 async def test_the_budget_of_the_configuration_holds(world: HeadlessWorld) -> None:
     write_skill(world.folder / "team", "review", "x" * 2_000)
     skills = "skills: {enabled: [review], folders: [team], max_bytes: 1000}\n"
