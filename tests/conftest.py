@@ -68,6 +68,21 @@ def storage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     return request.param
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """`a_storage` is one way to keep messages, drawn by the seed for each test; in full, both."""
+    if "a_storage" in metafunc.fixturenames:
+        names = get_args(StorageName)
+        drawn = random.Random(f"{os.environ[SEED_VARIABLE]}:{metafunc.definition.nodeid}")
+        metafunc.parametrize("a_storage", names if FULL else [drawn.choice(names)], indirect=True)
+
+
+@pytest.fixture
+def a_storage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> StorageName:
+    """As `storage`, for tests that are about something else and spawn much."""
+    monkeypatch.setenv("KODE_STORAGE", request.param)
+    return request.param
+
+
 @pytest.fixture(autouse=True)
 def own_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A `KODE_HOME` of its own, not yet made, and nothing of the developer's settings."""

@@ -22,7 +22,7 @@ from tests.support.scripted_session import (
     respond,
 )
 
-SAMPLE = 3  # of each kind, unless all are played
+SAMPLE = 2  # of each kind, unless all are played
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs fork")
 

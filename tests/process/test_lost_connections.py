@@ -24,7 +24,7 @@ from tests.support.sidecar import HANG_SECONDS, World, read_jsonl, sidecar
 ROUNDS = 2_000 if FULL else 20
 ROUNDS_IN_A_SESSION = 25
 
-pytestmark = pytest.mark.usefixtures("storage")
+pytestmark = pytest.mark.usefixtures("a_storage")
 
 
 class Talk:
