@@ -103,7 +103,7 @@ async def test_a_file_that_can_grow_no_further(
 ) -> None:
     """A real short write: a part is taken, then nothing, until there is room again."""
     async with AnsweringModel(respond) as model, Runner(model.base_url, tmp_path) as runner:
-        for limit in rng.sample(LIMITS[storage], 200 if FULL else 2):
+        for limit in rng.sample(LIMITS[storage], 60 if FULL else 2):
             home = runner.home()
             played = await runner.play(home, prompts=PROMPTS, file_limit=limit)
             ended = [fact for fact in played["told"] if fact.get("reason") == "end_turn"]

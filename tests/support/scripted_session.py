@@ -83,7 +83,8 @@ class Runner:
         job = {"at": 0, "kind": "EIO", "prompts": [], **job, "environment": environment}
         job["project"] = str(self._folder / "project")
         self._child.stdin.write(json.dumps(job).encode() + b"\n")
-        async with asyncio.timeout(HANG_SECONDS):
+        # Below strace every call of the system may take its time.
+        async with asyncio.timeout(HANG_SECONDS * (5 if self._below else 1)):
             return json.loads(await self._child.stdout.readline())
 
 
