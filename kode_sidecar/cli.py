@@ -17,7 +17,7 @@ from kode_sidecar.protocol.export import generate
 from kode_sidecar.protocol.session import Mode
 from kode_sidecar.settings import load_settings
 
-Serve = Callable[[str | None], int]
+Serve = Callable[..., int]
 
 
 def run_command(arguments: Sequence[str], serve: Serve) -> int:
@@ -33,7 +33,9 @@ def run_command(arguments: Sequence[str], serve: Serve) -> int:
             return asyncio.run(run(_demo_options(options)))
         if options.command == "chat":
             return chat(_chat_options(options))
-        return serve(options.env_file)
+        if options.command == "replay":
+            return _replay(options)
+        return serve(options.env_file, options.record, options.tape, options.requests)
     except KodeError as error:
         print(f"kode-sidecar: {error.message}", file=sys.stderr)
         return 1
@@ -52,6 +54,39 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument(
             "--env-file", metavar="FILE", help="settings file instead of .env in the state folder"
         )
+    source = serve.add_mutually_exclusive_group()
+    source.add_argument(
+        "--record", metavar="FILE", help="record all that comes in and goes out; never a key"
+    )
+    source.add_argument(
+        "--tape", metavar="FILE", help="play a recording: no key, no network (see replay)"
+    )
+    serve.add_argument(
+        "--requests", metavar="FILE", help="with --tape: where what the model is asked goes"
+    )
+    again = commands.add_parser(
+        "replay",
+        help="play a recording of `serve --record` and name the first difference",
+        description="Spawns the real process, sends it what the editor sent, lets the recording "
+        "answer for the model, and compares what the process says. No key, no network. Exit code "
+        "0: the same; 1: a difference, which is named; 2: this could not be found out.",
+    )
+    again.add_argument("file", metavar="FILE", type=Path, help="a recording, or its folder")
+    again.add_argument(
+        "--serve",
+        action="store_true",
+        help="be the recorded server on stdin and stdout, for a plugin's own tests",
+    )
+    again.add_argument(
+        "--against", metavar="CMD", help="another build, such as dist/kode-sidecar/kode-sidecar"
+    )
+    again.add_argument(
+        "--patience",
+        metavar="SECONDS",
+        type=float,
+        default=30.0,
+        help="how long the process may be silent when something is due (%(default)g)",
+    )
     demo = commands.add_parser("demo", help="play a recorded turn through the real process")
     demo.add_argument("--live", action="store_true", help="ask the real service (KIMI_API_KEY)")
     demo.add_argument("--fast", action="store_true", help="no pauses")
@@ -80,7 +115,7 @@ def _parser() -> argparse.ArgumentParser:
         "protocol", help="write the wire contract: JSON Schema, TypeScript, method reference"
     )
     protocol.add_argument("--out", metavar="DIR", required=True, type=Path, help="where to")
-    parser.set_defaults(env_file=None)
+    parser.set_defaults(env_file=None, record=None, tape=None, requests=None)
     return parser
 
 
@@ -96,6 +131,19 @@ def _chat_options(options: argparse.Namespace) -> ChatOptions:
         accept=options.accept,
         trusted=options.trust,
         locale=options.locale,
+    )
+
+
+def _replay(options: argparse.Namespace) -> int:
+    from kode_sidecar.replay import ReplayOptions, replay  # noqa: PLC0415
+
+    return replay(
+        ReplayOptions(
+            file=options.file,
+            serve=options.serve,
+            against=options.against,
+            patience=options.patience,
+        )
     )
 
 

@@ -38,12 +38,22 @@ _FLUSH_SECONDS = 1.0
 class Handover:
     """What the front door passes on once `initialize` is answered.
 
-    `params` and `result` are those of `initialize`. `bodies` came right behind it and
-    `decoder` may hold the beginning of the next; its `failure` may be set. `wait_drained`
-    blocks until everything the front door said is written: whoever writes next calls it first.
+    `params` and `result` are those of `initialize`, `handshake` its two messages. `bodies` came
+    right behind it and `decoder` may hold the beginning of the next; its `failure` may be set.
+    `wait_drained` blocks until everything the front door said is written: whoever writes next
+    calls it first.
     """
 
-    __slots__ = ("bodies", "decoder", "fd_in", "fd_out", "params", "result", "wait_drained")
+    __slots__ = (
+        "bodies",
+        "decoder",
+        "fd_in",
+        "fd_out",
+        "handshake",
+        "params",
+        "result",
+        "wait_drained",
+    )
 
     def __init__(
         self,
@@ -51,6 +61,7 @@ class Handover:
         fd_out: int,
         params: dict[str, object],
         result: dict[str, object],
+        handshake: tuple[bytes, bytes],
         decoder: FrameDecoder,
         bodies: list[bytes],
         answers: "_Answers",
@@ -59,6 +70,7 @@ class Handover:
         self.fd_out = fd_out
         self.params = params
         self.result = result
+        self.handshake = handshake
         self.decoder = decoder
         self.bodies = bodies
         self.wait_drained = answers.wait_drained
@@ -132,8 +144,10 @@ class _Leave:
     """Said by `_answer` when the client sent `exit`."""
 
 
-def _answer(body: bytes, answers: "_Answers") -> "tuple[Message, Message] | type[_Leave] | None":
-    """Deal with one message; the params and result of an `initialize` that succeeded."""
+def _answer(
+    body: bytes, answers: "_Answers"
+) -> "tuple[Message, Message, tuple[bytes, bytes]] | type[_Leave] | None":
+    """Deal with one message; params, result and both messages of an `initialize` that succeeded."""
     try:
         message = read_message(body)
     except BadMessage as error:
@@ -158,8 +172,9 @@ def _answer(body: bytes, answers: "_Answers") -> "tuple[Message, Message] | type
         extra = versions if error.code == "UnsupportedVersion" else {}
         answers.put(error_body(request_id, error, **extra))
         return None
-    answers.put(result_body(request_id, result))
-    return params, result  # type: ignore[reportUnknownVariableType]
+    answer = result_body(request_id, result)
+    answers.put(answer)
+    return params, result, (body, answer)  # type: ignore[reportUnknownVariableType]
 
 
 class _Answers:

@@ -187,6 +187,7 @@ def _without_thinking(message: Message) -> Message:
 class PromptContext:
     """What stays the same over one turn: the system prompt and the model's settings.
 
+    `asker` is who asks, the session itself or one of its scouts.
     `returns_thinking`: the model gets its reasoning back; else no request holds any.
     """
 
@@ -197,6 +198,7 @@ class PromptContext:
     top_p: float | None = 0.95
     max_tokens: int | None = None
     returns_thinking: bool = True
+    asker: str = ""
 
     def request(
         self, messages: Iterable[Message], tools: Sequence[ToolSpec], tool_choice: ToolChoice
@@ -213,4 +215,5 @@ class PromptContext:
             top_p=self.top_p,
             max_tokens=self.max_tokens,
             cache_key=self.session_id,
+            asker=self.asker or f"main {self.session_id}",
         )

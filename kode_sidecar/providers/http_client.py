@@ -97,11 +97,18 @@ class HttpClient:
 
     @asynccontextmanager
     async def stream(
-        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        asker: str = "",
     ) -> AsyncGenerator[HttpResponse, None]:
         """Send a request; `path` is appended to the base URL. Leaving closes the connection at
-        once unless the body was read to its end. Raises KodeError `Network`.
+        once unless the body was read to its end; `asker` matters to recordings only.
+        Raises KodeError `Network`.
         """
+        del asker
         request = self._client.build_request(
             method, self._base_url + path, content=body, headers=dict(headers)
         )

@@ -206,6 +206,7 @@ class Connection:
     def _handle_notification(self, method: str, incoming: Incoming) -> bool:
         if method == "exit":
             self._pop = _nothing
+            self._input_ended.set()  # nobody looks whether more comes, not even its end
             self._on_exit()
             return False
         if self.shutdown_seen:

@@ -17,5 +17,5 @@ BUILT = os.path.abspath(_named) if _named else None
 PROGRAM = [BUILT] if BUILT else [sys.executable, "-m", "kode_sidecar"]
 SERVE = [*PROGRAM, "serve"]
 
-PROGRAM_FOLDERS = frozenset({"process", "exe", "editors"})
+PROGRAM_FOLDERS = frozenset({"process", "exe", "editors", "transcripts"})
 """Folders below `tests` where every test is over the program."""
