@@ -102,7 +102,10 @@ class _App:
         self._clock = outside.clock
         self._new_id = outside.new_id
         self._saver = Saver()
-        self._store = FileConversationStore(self._loaded.settings.storage_root, self._saver)
+        settings = self._loaded.settings
+        self._store = FileConversationStore(
+            settings.storage_root, self._saver, storage=settings.storage
+        )
         self._folders = SessionFolders(
             self._store, self._saver, self._clock, self._new_id, self._root_uris
         )

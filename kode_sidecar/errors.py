@@ -48,6 +48,7 @@ ERRORS: dict[str, tuple[int, str, bool]] = {
     "Storage": (-33023, "storage", True),
     "ChangeSetNotFound": (-33024, "storage", False),
     "BlobNotFound": (-33025, "storage", False),
+    "MemoryNotFound": (-33026, "memory", False),
     "Network": (INTERNAL_ERROR, "network", True),
     "ModelNotFound": (INTERNAL_ERROR, "provider", False),
     "ContentFiltered": (INTERNAL_ERROR, "provider", False),
@@ -61,6 +62,10 @@ ERRORS: dict[str, tuple[int, str, bool]] = {
     "NotFound": (INTERNAL_ERROR, "tool", False),
     "NotEditable": (INTERNAL_ERROR, "tool", False),
     "Unsynced": (INTERNAL_ERROR, "tool", True),
+    "SkillNotFound": (INTERNAL_ERROR, "skill", False),
+    "SkillInvalid": (INTERNAL_ERROR, "skill", False),
+    "MemoryRefused": (INTERNAL_ERROR, "memory", False),
+    "MemoryUnavailable": (INTERNAL_ERROR, "memory", True),
 }
 
 

@@ -97,7 +97,7 @@ class Conversations:
         outside = System()
         clock, new_id = outside.clock, outside.new_id
         self._saver = Saver()
-        store = FileConversationStore(settings.storage_root, self._saver)
+        store = FileConversationStore(settings.storage_root, self._saver, storage=settings.storage)
         uris = [root.as_uri() for root in roots]
         folders = SessionFolders(store, self._saver, clock, new_id, lambda: uris)
         self.sessions = SessionRegistry(

@@ -193,6 +193,7 @@ export interface KodeErrors {
   Storage: -33023;
   ChangeSetNotFound: -33024;
   BlobNotFound: -33025;
+  MemoryNotFound: -33026;
   Network: -32603;
   ModelNotFound: -32603;
   ContentFiltered: -32603;
@@ -206,6 +207,10 @@ export interface KodeErrors {
   NotFound: -32603;
   NotEditable: -32603;
   Unsynced: -32603;
+  SkillNotFound: -32603;
+  SkillInvalid: -32603;
+  MemoryRefused: -32603;
+  MemoryUnavailable: -32603;
 }
 
 /**
@@ -1058,7 +1063,9 @@ export interface HunkView {
 }
 
 /**
- * The text a proposal was computed on. `version` is absent for a file read from disk.
+ * The text that hunks were computed on, or stand in now.
+ *
+ * `version` is absent for a file read from disk.
  *
  * `sha256` is over the text in UTF-8 with LF line ends and without BOM; `eol` is the line
  * end itself.

@@ -7,11 +7,13 @@ import itertools
 import os
 import random
 from collections.abc import Iterator
+from typing import get_args
 
 import hypothesis
 import pytest
 from hypothesis import core
 
+from kode_sidecar.records.message_storage import StorageName
 from tests.support.program import PROGRAM_FOLDERS
 
 SEED_VARIABLE = "KODE_TEST_SEED"
@@ -62,6 +64,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def rng(request: pytest.FixtureRequest) -> random.Random:
     """Randomness of this test alone, the same whenever the seed is."""
     return random.Random(f"{os.environ[SEED_VARIABLE]}:{request.node.nodeid}")
+
+
+@pytest.fixture(params=get_args(StorageName))
+def storage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> StorageName:
+    """Both ways to keep messages: whatever the test spawns uses it for new sessions."""
+    monkeypatch.setenv("KODE_STORAGE", request.param)
+    return request.param
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,7 @@
 """The conversation at a terminal: prompts, turns, commands, until the user leaves."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -9,6 +9,9 @@ from kode_sidecar.chat.choice import MODES, Choice
 from kode_sidecar.chat.files import Files
 from kode_sidecar.chat.keyboard import Interrupted, Interrupts, Keyboard
 from kode_sidecar.chat.review import Review, waiting_hunks, waiting_uris
+from kode_sidecar.chat.sessions import Sessions
+from kode_sidecar.chat.undo import Undo
+from kode_sidecar.chat.usage import show_usage
 from kode_sidecar.chat.words import Words
 from kode_sidecar.client.connection import Client, RpcError
 from kode_sidecar.client.editor import Editor
@@ -52,8 +55,12 @@ class Conversation:
             words,
             {name: value for name, value in chosen.items() if value},
         )
-        self._records = Path()
-        self._session = SessionFold("")
+        self._sessions = Sessions(client, self._watch, terminal, words)
+        self._undo = Undo(client, self._files, terminal, words)
+
+    @property
+    def _session(self) -> SessionFold:
+        return self._sessions.now
 
     def event(self, session: SessionFold, event: Json) -> None:
         """`Watch` tells the stream; what a file's bytes look like comes with its first hunks."""
@@ -99,8 +106,8 @@ class Conversation:
             return False
         settings = {each["name"]: each["value"] for each in doctor["settings"]}
         self._choice.settings = settings
-        self._records = Path(str(settings["storage_root"])) / "conversations"
-        await self._new_session()
+        self._sessions.records = Path(str(settings["storage_root"])) / "conversations"
+        await self._sessions.begin()
         text = self._words.welcome.format(
             version=doctor["version"],
             model=self._choice.now("model"),
@@ -109,10 +116,6 @@ class Conversation:
         )
         self._terminal.line(text, "dim")
         return True
-
-    async def _new_session(self) -> None:
-        new = await self._client.request("kode/session/new", {})
-        self._session = self._watch.session(new["sessionId"], new["seq"])
 
     async def _prompt(self) -> str | None:
         """A prompt of one or more lines; None at the end of input."""
@@ -140,7 +143,16 @@ class Conversation:
             case "/mode":
                 self._choice.choose_mode(argument)
             case "/session":
-                await self._show_session(argument)
+                await self._asking(self._sessions.obey(argument))
+            case "/fork":
+                await self._asking(self._sessions.fork(argument))
+            case "/usage":
+                usage = show_usage(self._client, self._terminal, words, self._session.session_id)
+                await self._asking(usage)
+            case "/undo":
+                await self._stepping(self._undo.undo(self._session, skip=argument == "skip"))
+            case "/redo":
+                await self._stepping(self._undo.redo(self._session))
             case "/review":
                 await self._decide()
             case "/continue":
@@ -151,18 +163,25 @@ class Conversation:
                 return await self._turn(prompt)
         return True
 
-    async def _show_session(self, argument: str) -> None:
-        if argument == "new":
-            await self._new_session()
+    async def _asking(self, command: Awaitable[None]) -> None:
+        """Run a command that asks the sidecar; what it refuses is told. Raises Interrupted."""
+        before = self._session
+        try:
+            await self._interrupts.unless(command)
+        except RpcError as error:
+            self._terminal.line(f"⚠ {one_line(error.message)}", "red")
+        if self._session is not before:
             self._files.close_all(but=set())
-            text = self._words.session_new.format(id=self._session.session_id)
-        else:
-            text = self._words.session.format(
-                id=self._session.session_id,
-                title=self._session.title or "—",
-                folder=self._records / self._session.session_id,
-            )
-        self._terminal.line(text)
+            self._undo = Undo(self._client, self._files, self._terminal, self._words)
+            self._tell_waiting()
+
+    async def _stepping(self, step: Awaitable[None]) -> None:
+        """One step of undo or redo to its end: half of it would help nobody."""
+        try:
+            await step
+        except RpcError as error:
+            self._terminal.line(f"⚠ {one_line(error.message)}", "red")
+        self._files.close_all(but=waiting_uris(self._session))
 
     async def _turn(self, prompt: str) -> bool:
         """One turn to its end and what it proposed decided; False when it failed."""
@@ -227,6 +246,9 @@ class Conversation:
             return
         with suppress(Interrupted):  # what they left is counted
             await self._review.decide(self._session)
+        self._tell_waiting()
+
+    def _tell_waiting(self) -> None:
         count = len(waiting_hunks(self._session))
         if count:
             self._terminal.line(self._words.waiting.format(count=count), "yellow")

@@ -80,6 +80,9 @@ class Review:
     async def _decide(
         self, session: SessionFold, change_set: ChangeSetView, *, later: bool
     ) -> None:
+        known = await self.client.request("kode/changeSet/get", {"changeSetId": change_set.id})
+        for file in known["files"]:
+            self.files.learn(file)  # of a session that was begun earlier nothing is known yet
         for file in change_set.files.values():
             waiting = [hunk for hunk in file.hunks.values() if hunk.state == "proposed"]
             if any(hunk.info.get("kind") == "modify" for hunk in waiting):

@@ -35,6 +35,18 @@ class Words:
     mode_wrong: str
     session: str
     session_new: str
+    session_unknown: str
+    session_many: str
+    forked: str
+    fork_wrong: str
+    undone: str
+    redone: str
+    nothing_applied: str
+    nothing_undone: str
+    undo_conflicts: str
+    usage: str
+    usage_session: str
+    usage_today: str
     nothing_waits: str
     resume: str
     failed: str
@@ -46,8 +58,14 @@ ENGLISH = Words(
     help="""\
 /model [NAME]    show or choose the model of the next turns
 /mode [NAME]     show or choose what becomes of proposed edits: {modes}
-/session [new]   show this session and where its records are, or begin another one
+/session         show this session: where its records are, and your prompts
+/session list    the latest sessions of this folder
+/session ID      go on in one of them (its first letters will do); /session new begins one
+/fork [NUMBER]   go on in a copy of this session, or in one that ends before that prompt
 /review          decide what still waits
+/undo [skip]     take back what was applied last; again: what was before (skip: not what conflicts)
+/redo            put back what was taken back last
+/usage           tokens and money of this session and of today
 /continue        let the model go on after its limit of tool rounds
 /help            this
 /quit            leave; so does Ctrl-D
@@ -82,6 +100,19 @@ Words after y, n or r are a comment for the model: n the jiao stay""",
     mode_wrong="there is no mode {mode}; there are {modes}",
     session="session {id} · {title}\nrecords: {folder}",
     session_new="a new session: {id}",
+    session_unknown="no session of this folder has an id that begins with {id}; /session list",
+    session_many="several sessions have an id that begins with {id}; type more of it",
+    forked="from here on in a copy: {id}",
+    fork_wrong="there is no prompt {number}; /session lists them",
+    undone="taken back: {count} hunk(s) · {files}",
+    redone="put back: {count} hunk(s) · {files}",
+    nothing_applied="nothing is applied that could be taken back",
+    nothing_undone="nothing was taken back",
+    undo_conflicts="{count} hunk(s) were changed since, so nothing is taken back; "
+    "/undo skip leaves them as they are",
+    usage="{name}: {answers} answer(s) · {input} tokens in ({cached} cached), {output} out",
+    usage_session="this session",
+    usage_today="today, all sessions",
     nothing_waits="nothing waits for a decision",
     resume="the model can go on: /continue",
     failed="{error}",
@@ -93,8 +124,14 @@ CHINESE = Words(
     help="""\
 /model [名称]    查看或选择之后各轮使用的模型
 /mode [名称]     查看或选择如何处理提出的修改：{modes}
-/session [new]   查看当前会话及其记录所在处，或开始新的会话
+/session         查看当前会话：记录所在处，以及您的提问
+/session list    列出此文件夹最近的会话
+/session ID      继续其中一个（ID 的前几位即可）；/session new 开始新的会话
+/fork [编号]     在当前会话的副本中继续，或从该提问之前分出
 /review          决定尚未处理的修改
+/undo [skip]     撤销最近应用的修改；再次输入则继续往前（skip：略过有冲突的）
+/redo            恢复最近撤销的修改
+/usage           当前会话与今天的 token 用量和费用
 /continue        达到工具轮数上限后让模型继续
 /help            显示本说明
 /quit            退出；Ctrl-D 也可以
@@ -129,6 +166,18 @@ y、n、r 后面可以写给模型的意见：n 角要保留""",
     mode_wrong="没有模式 {mode}；可选 {modes}",
     session="会话 {id} · {title}\n记录：{folder}",
     session_new="新会话：{id}",
+    session_unknown="此文件夹没有以 {id} 开头的会话；/session list",
+    session_many="有多个以 {id} 开头的会话，请多输入几位",
+    forked="此后在副本中继续：{id}",
+    fork_wrong="没有编号为 {number} 的提问；/session 列出全部提问",
+    undone="已撤销 {count} 处修改 · {files}",
+    redone="已恢复 {count} 处修改 · {files}",
+    nothing_applied="没有可以撤销的修改",
+    nothing_undone="没有撤销过的修改",
+    undo_conflicts="有 {count} 处修改之后又被改动，因此未作撤销；/undo skip 略过这些",
+    usage="{name}：{answers} 次回答 · 输入 {input} token（缓存 {cached}），输出 {output}",
+    usage_session="当前会话",
+    usage_today="今天全部会话",
     nothing_waits="没有待定的修改",
     resume="可以让模型继续：/continue",
     failed="{error}",

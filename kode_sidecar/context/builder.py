@@ -80,77 +80,76 @@ def normalize_messages_for_api(messages: Iterable[Message]) -> list[Message]:
     user's; two answers never follow each other and none is last.
     """
     out: list[Message] = []
-    for said in _with_results(messages):
-        message = said.message
+    for message, calls in _with_results(messages):
         if message.role == "assistant" and _follows_no_input(out):
             out.append(_note(message, _GO_ON if _has_dialogue(out) else _EARLIER))
         out.append(message)
-        calls = [block for block in message.content if isinstance(block, ToolUseBlock)]
-        if calls:
-            out.append(_answers(said, calls))
+        if calls is not None:
+            out.append(_answers(message, calls))
     if out and out[-1].role == "assistant":
         out.append(_note(out[-1], _GO_ON))
     return out
 
 
 @dataclass
-class _Said:
-    """A message, the results found between it and the next answer, and what brought them."""
+class _Calls:
+    """The calls of an answer, the results found between it and the next, and what brought them."""
 
-    message: Message
+    uses: list[ToolUseBlock]
     results: list[ToolResultBlock] = field(default_factory=list[ToolResultBlock])
     carrier: Message | None = None
 
 
-def _with_results(messages: Iterable[Message]) -> list[_Said]:
-    found: list[_Said] = []
-    answer: _Said | None = None
+def _with_results(messages: Iterable[Message]) -> list[tuple[Message, _Calls | None]]:
+    found: list[tuple[Message, _Calls | None]] = []
+    calls: _Calls | None = None
     for message in messages:
         if message.is_api_error_message:
             continue
         kept = _fit(message)
-        said = None if kept is None else _Said(kept)
-        if said is not None:
-            found.append(said)
         if message.role == "assistant":
-            answer = said
-        elif answer is not None:
-            results = [block for block in message.content if isinstance(block, ToolResultBlock)]
-            answer.results += results
+            uses = [block for block in message.content if isinstance(block, ToolUseBlock)]
+            calls = _Calls(uses) if uses else None
+            if kept is not None:
+                found.append((kept, calls))
+            continue
+        if kept is not None:
+            found.append((kept, None))
+        if calls is not None:
+            calls.results += [one for one in message.content if isinstance(one, ToolResultBlock)]
             if message.role == "tool":
-                answer.carrier = answer.carrier or message
+                calls.carrier = calls.carrier or message
     return found
 
 
 def _fit(message: Message) -> Message | None:
     """The message with the blocks its role may hold; None when it then says nothing."""
     kinds = _KINDS[message.role]
-    blocks = tuple(
-        block
-        for block in message.content
-        if isinstance(block, kinds) and not (isinstance(block, TextBlock) and _blank(block.text))
-    )
-    if all(isinstance(block, ThinkingBlock) for block in blocks):
+    blocks = [block for block in message.content if isinstance(block, kinds) and not _blank(block)]
+    for block in blocks:
+        if not isinstance(block, ThinkingBlock):
+            break
+    else:
         return None
     if len(blocks) == len(message.content):
         return message
-    return msgspec.structs.replace(message, content=blocks)
+    return msgspec.structs.replace(message, content=tuple(blocks))
 
 
-def _blank(text: str) -> bool:
-    return not text.strip()
+def _blank(block: Block) -> bool:
+    return isinstance(block, TextBlock) and (not block.text or block.text.isspace())
 
 
-def _answers(said: _Said, calls: Sequence[ToolUseBlock]) -> Message:
+def _answers(message: Message, calls: _Calls) -> Message:
     # A model may give two calls the same id; the first result is then the first call's.
     by_id: defaultdict[str, deque[ToolResultBlock]] = defaultdict(deque)
-    for result in said.results:
+    for result in calls.results:
         by_id[result.tool_use_id].append(result)
     content = tuple(
         by_id[call.tool_use_id].popleft() if by_id[call.tool_use_id] else _made_up(call)
-        for call in calls
+        for call in calls.uses
     )
-    carrier = said.carrier or Message(id="", session_id=said.message.session_id, role="tool")
+    carrier = calls.carrier or Message(id="", session_id=message.session_id, role="tool")
     return msgspec.structs.replace(carrier, content=content)
 
 

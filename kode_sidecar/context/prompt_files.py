@@ -1,5 +1,6 @@
 """The texts the model reads: `prompts/{zh,en}/{name}.md`, edited by people (A16)."""
 
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,11 +30,15 @@ def find_prompts() -> Path:
 
 
 class PromptFiles:
-    """Prompts in one language, read when asked for: an edited file works without a restart."""
+    """Prompts in one language, looked at when asked for: an edited file works without a restart.
+
+    A file that has not changed (its time and size) is not read again.
+    """
 
     def __init__(self, folder: Path, locale: Locale) -> None:
-        self._folder = folder / locale
+        self._folder = str(folder / locale)
         self._locale = locale
+        self._known: dict[str, tuple[tuple[int, int], str]] = {}
 
     def read(self, name: str, values: Mapping[str, str] | None = None) -> str:
         """The text of `{name}.md`, without outer blank lines.
@@ -43,7 +48,7 @@ class PromptFiles:
         """
         label = f"prompts/{self._locale}/{name}.md"
         try:
-            text = (self._folder / f"{name}.md").read_text(encoding="utf-8-sig").strip()
+            text = self._text(name)
         except FileNotFoundError:
             hint = f"The prompt file {label} is missing; restore it or install kode-sidecar again."
             raise KodeError("ConfigInvalid", hint) from None
@@ -60,3 +65,13 @@ class PromptFiles:
         except ValueError:
             hint = f"{label} holds a lone $; write $$ for a dollar sign."
             raise KodeError("ConfigInvalid", hint) from None
+
+    def _text(self, name: str) -> str:
+        path = f"{self._folder}{os.sep}{name}.md"
+        status = os.stat(path)
+        state = (status.st_mtime_ns, status.st_size)
+        known = self._known.get(name)
+        if known is None or known[0] != state:
+            text = Path(path).read_text(encoding="utf-8-sig").strip()
+            known = self._known[name] = (state, text)
+        return known[1]

@@ -68,7 +68,9 @@ class HunkView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
 
 
 class TextBase(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The text a proposal was computed on. `version` is absent for a file read from disk.
+    """The text that hunks were computed on, or stand in now.
+
+    `version` is absent for a file read from disk.
 
     `sha256` is over the text in UTF-8 with LF line ends and without BOM; `eol` is the line end
     itself.

@@ -56,11 +56,21 @@ def unified_diff(old: Sequence[str], new: Sequence[str], path: str, *, context: 
 
     Lines come with their ends; a missing last line end is told as `diff` does it.
     """
+    body = unified_hunks(old, new, _shown, context=context)
+    return f"--- a/{path}\n+++ b/{path}\n{body}" if body else ""
+
+
+def unified_hunks(
+    old: Sequence[str],
+    new: Sequence[str],
+    shown: Callable[[str, str], str],
+    *,
+    context: int = 3,
+) -> str:
+    """The hunks of a unified diff; `shown(mark, line)` writes a line with its end."""
     runs = diff_lines(old, new)
-    if not runs:
-        return ""
-    out = [f"--- a/{path}\n", f"+++ b/{path}\n"]
-    for group in _groups(runs, 2 * context):
+    out: list[str] = []
+    for group in _groups(runs, 2 * context) if runs else ():
         a0, b0 = group[0][0], group[0][2]
         before = min(context, a0, b0)
         after = min(context, len(old) - group[-1][1], len(new) - group[-1][3])
@@ -69,11 +79,11 @@ def unified_diff(old: Sequence[str], new: Sequence[str], path: str, *, context: 
         out.append(f"@@ -{_extent(first, end)} +{_extent(first_new, end_new)} @@\n")
         at = first
         for r0, r1, n0, n1 in group:
-            out += (_shown(" ", line) for line in old[at:r0])
-            out += (_shown("-", line) for line in old[r0:r1])
-            out += (_shown("+", line) for line in new[n0:n1])
+            out += (shown(" ", line) for line in old[at:r0])
+            out += (shown("-", line) for line in old[r0:r1])
+            out += (shown("+", line) for line in new[n0:n1])
             at = r1
-        out += (_shown(" ", line) for line in old[at:end])
+        out += (shown(" ", line) for line in old[at:end])
     return "".join(out)
 
 

@@ -155,7 +155,8 @@ class Tool:
     """A tool: its params struct (the docstring is the description the model reads) and its run.
 
     Neighbouring calls of `read_only` tools run in parallel; all others run alone, in order.
-    A call of an `ends_turn` tool that did well is the last thing in its turn.
+    A call of an `ends_turn` tool that did well is the last thing in its turn. One that is not
+    `offered` is kept from the model, and says why it does not run if it is called all the same.
     `run` gets an instance of `params`; a KodeError it raises becomes a failed outcome. A tool that
     understands more than `params` says reads its arguments by `accept`, and `run` gets what that
     returns; it raises msgspec.ValidationError.
@@ -167,6 +168,7 @@ class Tool:
     read_only: bool = False
     accept: Callable[[Mapping[str, Any]], Any] | None = None
     ends_turn: bool = False
+    offered: bool = True
 
 
 ArtifactSink = Callable[[str], Blob]

@@ -26,7 +26,7 @@ from kode_sidecar.kernel.contracts import (
 
 def tool_specs(tools: Sequence[Tool]) -> tuple[ToolSpec, ...]:
     """What the model is told: the params struct's docstring and its JSON Schema."""
-    return tuple(_spec(tool.name, tool.params) for tool in tools)
+    return tuple(_spec(tool.name, tool.params) for tool in tools if tool.offered)
 
 
 @lru_cache(maxsize=256)
@@ -110,7 +110,8 @@ class ToolRun:
     async def _outcome(self, call: ToolUseBlock) -> ToolOutcome:
         tool = self._tools.get(call.name)
         if tool is None:
-            offered = ", ".join(sorted(self._tools)) or "none"
+            names = (name for name, known in self._tools.items() if known.offered)
+            offered = ", ".join(sorted(names)) or "none"
             text = f"There is no tool named {call.name!r}. Tools on offer: {offered}."
             return tool_failure(failure("UnknownTool", text))
         if call.invalid_input is not None:

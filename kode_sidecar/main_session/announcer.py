@@ -151,11 +151,12 @@ class Announcer:
         for hunk in hunks:
             hunk.repairs = repairs
         ranges = [self.range_of(current, span) for span in spans]
-        self._ledger.announce(hunks, ranges, _base(current))
+        self._ledger.announce(hunks, ranges, text_base(current))
         return hunks
 
 
-def _base(document: Document) -> TextBase:
+def text_base(document: Document) -> TextBase:
+    """How the text that hunks are about is bytes."""
     return TextBase(
         uri=document.uri,
         sha256=document.rev,

@@ -7,7 +7,7 @@ from kode_sidecar.domain.change_set import FileView, HunkState
 from kode_sidecar.domain.hunk import overlay_text
 from kode_sidecar.domain.line_diff import split_lines, unified_diff
 from kode_sidecar.domain.text_edit import to_lf
-from kode_sidecar.main_session.announcer import Announcer
+from kode_sidecar.main_session.announcer import Announcer, text_base
 from kode_sidecar.main_session.proposed_hunk import ChangeSet, FileName, ProposedHunk, by_file
 from kode_sidecar.main_session.session_files import SessionFiles
 from kode_sidecar.protocol.change_set import (
@@ -79,7 +79,13 @@ class ChangeSetViews:
         )
         after = to_lf(overlay_text(current.text, clean))
         diff = unified_diff(split_lines(current.lf_text), split_lines(after), file.path)
-        view = FileView(uri=file.uri, path=file.path, hunks=views, version=current.version)
+        view = FileView(
+            uri=file.uri,
+            path=file.path,
+            hunks=views,
+            version=current.version,
+            base=text_base(current),
+        )
         return view, diff + whole
 
 

@@ -11,6 +11,7 @@ from kode_sidecar.main_session.contracts import EditorPort
 from kode_sidecar.main_session.decisions import Decisions, choose, result
 from kode_sidecar.main_session.edit_locks import EditLocks
 from kode_sidecar.main_session.edit_sender import ANSWER_SECONDS, EditSender
+from kode_sidecar.main_session.edit_services import EditServices
 from kode_sidecar.main_session.event_history import EventHistory
 from kode_sidecar.main_session.file_sender import FileSender
 from kode_sidecar.main_session.file_watch import FileWatch
@@ -84,24 +85,9 @@ class ChangeSets:
         file_sender = FileSender(
             workspace, overlay, files, changes, editor, watch, settle_seconds, answer_seconds
         )
-        self._decisions = Decisions(
-            ledger=ledger,
-            overlay=overlay,
-            files=files,
-            announcer=announcer,
-            sender=sender,
-            file_sender=file_sender,
-            locks=locks,
-        )
-        self._undo = Undo(
-            ledger=ledger,
-            overlay=overlay,
-            files=files,
-            announcer=announcer,
-            sender=sender,
-            file_sender=file_sender,
-            locks=locks,
-        )
+        edits = EditServices(ledger, overlay, files, announcer, sender, file_sender, locks)
+        self._decisions = Decisions(edits)
+        self._undo = Undo(edits)
         self._restored = RestoredHunks(workspace, overlay, changes, ledger)
         self._views = ChangeSetViews(overlay, files, announcer)
         self.permissions = PermissionGate(session_id, editor, emit, new_id, permission_timeout, now)

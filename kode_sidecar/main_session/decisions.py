@@ -9,17 +9,12 @@ import msgspec
 from kode_sidecar.domain.change_set import HunkState
 from kode_sidecar.domain.text_edit import to_lf
 from kode_sidecar.errors import KodeError
-from kode_sidecar.main_session.announcer import Announcer
-from kode_sidecar.main_session.edit_locks import EditLocks
-from kode_sidecar.main_session.edit_sender import EditSender, Order
-from kode_sidecar.main_session.file_sender import FileSender
-from kode_sidecar.main_session.hunk_ledger import HunkLedger
+from kode_sidecar.main_session.edit_sender import Order
+from kode_sidecar.main_session.edit_services import EditServices
 from kode_sidecar.main_session.proposed_hunk import ChangeSet, ProposedHunk, by_file
-from kode_sidecar.main_session.session_files import SessionFiles
 from kode_sidecar.main_session.shielded_work import ShieldedWork
 from kode_sidecar.protocol.change_set import DecideParams, DecideResult, HunkDecision
 from kode_sidecar.workspace.file_changes import FileChange
-from kode_sidecar.workspace.overlay import Overlay
 
 Choices = Mapping[str, HunkDecision]
 """What was decided, by hunk id."""
@@ -109,24 +104,8 @@ def result(change_set: ChangeSet, hunks: Iterable[ProposedHunk]) -> DecideResult
 class Decisions:
     """Carries decisions out, one document's edit at a time."""
 
-    def __init__(
-        self,
-        *,
-        ledger: HunkLedger,
-        overlay: Overlay,
-        files: SessionFiles,
-        announcer: Announcer,
-        sender: EditSender,
-        file_sender: FileSender,
-        locks: EditLocks,
-    ) -> None:
-        self._ledger = ledger
-        self._overlay = overlay
-        self._files = files
-        self._announcer = announcer
-        self._sender = sender
-        self._file_sender = file_sender
-        self._locks = locks
+    def __init__(self, edits: EditServices) -> None:
+        self._edits = edits
         self._work = ShieldedWork()
 
     def close(self) -> None:
@@ -154,16 +133,16 @@ class Decisions:
         if choice.action == "reject":
             return "rejected"
         if hunk.change is not None:
-            return "applied" if self._file_sender.fits(hunk.change) else "conflict"
-        document = self._files.find(hunk.file.uri)
+            return "applied" if self._edits.file_sender.fits(hunk.change) else "conflict"
+        document = self._edits.files.find(hunk.file.uri)
         if document is None or (hunk.was_open and not document.is_open):
             return "stale"
-        span = self._overlay.find(document, hunk.id)
+        span = self._edits.overlay.find(document, hunk.id)
         return "conflict" if span is None or span.touched else "applied"
 
     async def _carry_out(self, choices: Choices, *, by_user: bool) -> None:
         """A hunk that another decision has claimed waits for that one."""
-        hunks = [self._ledger[hunk_id] for hunk_id in choices]
+        hunks = [self._edits.ledger[hunk_id] for hunk_id in choices]
         self._reject([hunk for hunk in hunks if not hunk.claimed], choices)
         waiting = [hunk for hunk in hunks if hunk.state == "proposed"]
         for hunk in waiting:
@@ -179,7 +158,7 @@ class Decisions:
         self, hunks: Sequence[ProposedHunk], choices: Choices, *, by_user: bool
     ) -> None:
         """Text first, then the file itself, each in a request of its own."""
-        async with self._locks.of_all(key for hunk in hunks for key in hunk.keys):
+        async with self._edits.locks.of_all(key for hunk in hunks for key in hunk.keys):
             self._reject(hunks, choices)
             accepted = [hunk for hunk in hunks if hunk.state == "proposed"]
             texts = [hunk for hunk in accepted if hunk.change is None]
@@ -193,14 +172,16 @@ class Decisions:
         file = hunks[0].file
         texts = {hunk.id: choices[hunk.id].put for hunk in hunks}
         synced = {hunk.id for hunk in hunks if hunk.was_open}
-        outcomes = await self._sender.send(Order(file.uri, f"kode: {file.path}", texts, synced))
-        self._overlay.remove(file.key, [key for key in texts if not outcomes[key].is_applied])
-        self._ledger.finish(hunks, choices, outcomes)
-        document = self._files.find(file.uri)
+        outcomes = await self._edits.sender.send(
+            Order(file.uri, f"kode: {file.path}", texts, synced)
+        )
+        self._edits.overlay.remove(file.key, [key for key in texts if not outcomes[key].is_applied])
+        self._edits.ledger.finish(hunks, choices, outcomes)
+        document = self._edits.files.find(file.uri)
         for hunk in hunks:
             repairs = outcomes[hunk.id].repairs
             if repairs and document is not None:
-                self._announcer.repair(document, hunk, repairs)
+                self._edits.announcer.repair(document, hunk, repairs)
 
     async def _send_file(
         self, hunk: ProposedHunk, change: FileChange, choices: Choices, *, by_user: bool
@@ -209,12 +190,12 @@ class Decisions:
         if text is not None:
             change = replace(change, text=to_lf(text))
         label = f"kode: {change.kind} {hunk.file.path}"
-        outcome = await self._file_sender.send(change, label, ask=not by_user)
-        self._announcer.forget(change.key, {hunk.id: None})
+        outcome = await self._edits.file_sender.send(change, label, ask=not by_user)
+        self._edits.announcer.forget(change.key, {hunk.id: None})
         if outcome.is_applied:
             hunk.change = change.inverse()
-            self._announcer.renamed(change)
-        self._ledger.finish([hunk], choices, {hunk.id: outcome})
+            self._edits.announcer.renamed(change)
+        self._edits.ledger.finish([hunk], choices, {hunk.id: outcome})
 
     def _reject(self, hunks: Iterable[ProposedHunk], choices: Choices) -> None:
         rejected = [
@@ -223,5 +204,5 @@ class Decisions:
             if hunk.state == "proposed" and choices[hunk.id].action == "reject"
         ]
         for hunk in rejected:
-            self._announcer.forget(hunk.file.key, {hunk.id: None})
-        self._ledger.reject(rejected, choices)
+            self._edits.announcer.forget(hunk.file.key, {hunk.id: None})
+        self._edits.ledger.reject(rejected, choices)

@@ -86,7 +86,7 @@ class Session:
             new_id=services.new_id,
             permission_timeout=services.permission_timeout,
             now=services.clock.timestamp,
-            save=self._save,
+            save=records.save,
             published=self.stream.published,
             locks=services.edit_locks,
         )
@@ -125,12 +125,13 @@ class Session:
             self._check_may_go_on(parent_id)
         turn = self._new_turn(params, parent_id)
         try:
-            async with self.stream.saving(self._save):
+            async with self.stream.saving(self._records.save):
                 prompt_id = self._open_turn(turn, blocks, params)
                 self._turn = turn
                 turn.task = asyncio.create_task(self._run(turn), name=f"turn {turn.id}")
                 result = TurnStartResult(turn_id=turn.id, message_id=prompt_id)
                 self._turn_keys.remember(turn.key, result)
+                await asyncio.sleep(0)  # the model is asked before the disk is
         except BaseException:
             self._turn_keys.forget(turn.key)
             self.cancel(turn.id)
@@ -154,7 +155,7 @@ class Session:
         blocks = prompt_blocks(params.input, self._services.new_id)
         if not blocks:
             raise KodeError("InvalidParams", "$.input: there is nothing to say. Send text.")
-        async with self.stream.saving(self._save):
+        async with self.stream.saving(self._records.save):
             turn.context.steer(blocks)
             self.stream(TurnSteered(turn_id=turn.id, input=blocks))
         return self.stream.release
@@ -167,7 +168,7 @@ class Session:
         if changes_nothing(params):
             return _nothing
         meta = updated(self.meta, params)
-        async with self.stream.saving(self._save):
+        async with self.stream.saving(self._records.save):
             self._records.messages.write_meta(meta)
             self._title = meta.title
             self._options = with_meta(self._options, meta)
@@ -182,7 +183,7 @@ class Session:
         self._check_idle()
         self.conversation.set_head(message_id)
         self._stopped_at_limit = False
-        async with self.stream.saving(self._save):
+        async with self.stream.saving(self._records.save):
             newest = self.conversation.newest
             self._records.messages.write_meta(with_head(self.meta, message_id, newest))
             self.stream(SessionUpdated(head_id=message_id or ""))
@@ -338,7 +339,7 @@ class Session:
         summary = await self._setup.compactor.ask(context, tools)
         if isinstance(summary, ErrorInfo):
             raise answer_of(summary)
-        async with self.stream.saving(self._save):
+        async with self.stream.saving(self._records.save):
             event = self._setup.compactor.place(context, summary, tools)
             self.totals.add(context.totals)
             self._report_usage()
@@ -370,7 +371,7 @@ class Session:
         try:
             self._report_usage()
             self.stream(turn_completed(turn.context, end, duration_ms))
-            await self._save()
+            await self._records.save()
         except KodeError as error:
             self.stream.not_saved(error)
         finally:
@@ -390,10 +391,6 @@ class Session:
         if self._turn is not None and self._turn.key == key:
             await self._turn.saved.wait()
         return self._turn_keys.get(key)
-
-    async def _save(self) -> None:
-        """Make everything written so far durable. Raises KodeError `Storage`."""
-        await self._records.save()
 
 
 def _nothing() -> None:

@@ -6,16 +6,11 @@ from dataclasses import dataclass, field
 from kode_sidecar.domain.hunk import Hunk
 from kode_sidecar.domain.line_diff import split_lines, unified_diff
 from kode_sidecar.domain.text_edit import apply_edits, to_lf
-from kode_sidecar.main_session.announcer import Announcer
-from kode_sidecar.main_session.edit_locks import EditLocks
-from kode_sidecar.main_session.edit_sender import EditSender, Order, Outcome
-from kode_sidecar.main_session.file_sender import FileSender
-from kode_sidecar.main_session.hunk_ledger import HunkLedger
+from kode_sidecar.main_session.edit_sender import Order, Outcome
+from kode_sidecar.main_session.edit_services import EditServices
 from kode_sidecar.main_session.proposed_hunk import ChangeSet, ProposedHunk, by_file
-from kode_sidecar.main_session.session_files import SessionFiles
 from kode_sidecar.main_session.shielded_work import ShieldedWork
 from kode_sidecar.protocol.change_set import UndoConflict, UndoParams, UndoResult
-from kode_sidecar.workspace.overlay import Overlay
 
 
 @dataclass
@@ -30,24 +25,8 @@ class _Plan:
 class Undo:
     """Inverse hunks follow the user's typing as pending ones do; a touched one is refused."""
 
-    def __init__(
-        self,
-        *,
-        ledger: HunkLedger,
-        overlay: Overlay,
-        files: SessionFiles,
-        announcer: Announcer,
-        sender: EditSender,
-        file_sender: FileSender,
-        locks: EditLocks,
-    ) -> None:
-        self._ledger = ledger
-        self._overlay = overlay
-        self._files = files
-        self._announcer = announcer
-        self._sender = sender
-        self._file_sender = file_sender
-        self._locks = locks
+    def __init__(self, edits: EditServices) -> None:
+        self._edits = edits
         self._work = ShieldedWork()
         self._count = 0
 
@@ -88,7 +67,7 @@ class Undo:
                     plan.diffs[hunk.id] = self._diff_of(hunk)
             after = self._text_after(group[0], spans)
             for hunk in group:
-                if hunk.change is not None and self._file_sender.fits(hunk.change, after):
+                if hunk.change is not None and self._edits.file_sender.fits(hunk.change, after):
                     plan.hunks.append(hunk)
                 elif hunk.change is not None:
                     plan.diffs[hunk.id] = self._diff_of(hunk, after)
@@ -96,22 +75,22 @@ class Undo:
         return plan
 
     def _span(self, hunk: ProposedHunk) -> Hunk | None:
-        document = self._files.find(hunk.file.uri)
-        return None if document is None else self._overlay.find(document, hunk.id)
+        document = self._edits.files.find(hunk.file.uri)
+        return None if document is None else self._edits.overlay.find(document, hunk.id)
 
     def _text_after(self, hunk: ProposedHunk, spans: Sequence[Hunk]) -> str | None:
         """The file's text (LF) with these hunks taken back; None without a file."""
-        document = self._files.find(hunk.file.uri)
+        document = self._edits.files.find(hunk.file.uri)
         if document is None:
             return None
         ordered = sorted((span.edit for span in spans), key=lambda edit: (edit.start, edit.end))
-        return to_lf(apply_edits(self._overlay.current(document).text, ordered))
+        return to_lf(apply_edits(self._edits.overlay.current(document).text, ordered))
 
     def _diff(self, hunk: ProposedHunk, after: str | None) -> str:
-        document = self._files.find(hunk.file.uri)
+        document = self._edits.files.find(hunk.file.uri)
         if document is None or after is None:
             return ""
-        before = self._overlay.current(document).lf_text
+        before = self._edits.overlay.current(document).lf_text
         return unified_diff(split_lines(before), split_lines(after), hunk.file.path)
 
     def _diff_of(self, hunk: ProposedHunk, text: str | None = None) -> str:
@@ -120,11 +99,11 @@ class Undo:
             found = text or ""
             wanted = hunk.change.lf_text if hunk.change.kind != "rename" else found
             return unified_diff(split_lines(found), split_lines(wanted), hunk.file.path)
-        document, span = self._files.find(hunk.file.uri), self._span(hunk)
+        document, span = self._edits.files.find(hunk.file.uri), self._span(hunk)
         wanted = to_lf(span.new_text) if span else hunk.old_text
         found = ""
         if document is not None and span is not None:
-            found = to_lf(self._overlay.current(document).text[span.start : span.end])
+            found = to_lf(self._edits.overlay.current(document).text[span.start : span.end])
         return unified_diff(split_lines(found), split_lines(wanted), hunk.file.path)
 
     async def _carry_out(self, plan: _Plan, *, back: bool) -> dict[str, Outcome]:
@@ -132,7 +111,7 @@ class Undo:
         number = self._count
         outcomes: dict[str, Outcome] = {}
         for hunks in by_file(plan.hunks).values():
-            async with self._locks.of_all(key for hunk in hunks for key in hunk.keys):
+            async with self._edits.locks.of_all(key for hunk in hunks for key in hunk.keys):
                 outcomes |= await self._send(hunks)
                 self._report(hunks, outcomes, number, back=back)
         return outcomes
@@ -148,7 +127,7 @@ class Undo:
         if texts:
             file = texts[0].file
             order = Order(file.uri, f"kode: undo in {file.path}", {h.id: None for h in texts})
-            outcomes |= await self._sender.send(order)
+            outcomes |= await self._edits.sender.send(order)
         for hunk in changes:
             if hunk.id not in outcomes:
                 outcomes[hunk.id] = await self._send_file(hunk)
@@ -158,10 +137,10 @@ class Undo:
         change = hunk.change
         assert change is not None
         label = f"kode: undo, {change.kind} {change.place.display}"
-        outcome = await self._file_sender.send(change, label, ask=False)
+        outcome = await self._edits.file_sender.send(change, label, ask=False)
         if outcome.is_applied:
             hunk.change = change.inverse()
-            self._announcer.renamed(change)
+            self._edits.announcer.renamed(change)
         return outcome
 
     def _report(
@@ -175,12 +154,12 @@ class Undo:
         done = [hunk for hunk in hunks if outcomes[hunk.id].is_applied]
         lost = [hunk for hunk in hunks if outcomes[hunk.id].state == "diverged"]
         if done and back:
-            self._ledger.take_back(done, number)
+            self._edits.ledger.take_back(done, number)
         elif done:
-            self._ledger.put_back(done)
+            self._edits.ledger.put_back(done)
         if lost:
-            self._ledger.lose(lost, outcomes)
-            self._overlay.remove(lost[0].file.key, [hunk.id for hunk in lost])
+            self._edits.ledger.lose(lost, outcomes)
+            self._edits.overlay.remove(lost[0].file.key, [hunk.id for hunk in lost])
 
 
 def _chosen(scope: Iterable[ProposedHunk]) -> tuple[list[ProposedHunk], bool]:

@@ -14,13 +14,12 @@ from kode_sidecar.domain.model_event import (
     FinishReason,
     ModelEvent,
     ResponseFailed,
-    ResponseFinished,
     ResponseStarted,
     ThinkingSigned,
     ToolUseStarted,
 )
 from kode_sidecar.kernel.contracts import ModelRequest
-from kode_sidecar.providers.answer_end import bad_event_notice, fault_of, no_end_mark_notice
+from kode_sidecar.providers.answer_end import put_end
 from kode_sidecar.providers.anthropic_wire import (
     BlockDelta,
     ContentBlock,
@@ -141,19 +140,16 @@ class MessagesDecoder:
             runs.add(self._calls - 1, leaked.arguments)
         if self._usage is not None:
             runs.put(usage_event(usage_of(self._usage), self._price))
-        reason = self._reason()
-        fault = fault_of(
-            reason,
-            has_text=runs.has_text,
+        put_end(
+            runs,
+            self._reason(),
+            self._raw_reason,
+            self._errors.host,
+            marked=self._done,
+            damaged=self.bad_events > 0,
             has_calls=self._calls > 0,
             has_nameless_call=self._has_nameless_call,
         )
-        if fault is None and reason != "incomplete":
-            if self.bad_events:
-                runs.put(bad_event_notice(self._errors.host))
-            if not self._done:
-                runs.put(no_end_mark_notice(self._errors.host))
-        runs.put(ResponseFailed(fault) if fault else ResponseFinished(reason, self._raw_reason))
         return runs.take()
 
     def _read(self, event: Event) -> None:

@@ -9,15 +9,46 @@ import ssl
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import lru_cache
+from typing import Protocol
 
-import httpcore
 import httpx
 
 from kode_sidecar import __version__
 from kode_sidecar.errors import KodeError
 from kode_sidecar.providers.content_coding import Unpacker
-from kode_sidecar.providers.http_transport import FAILURES, PoolTransport
-from kode_sidecar.providers.provider_config import ProviderConfig
+from kode_sidecar.providers.http_transport import PoolTransport
+from kode_sidecar.providers.provider_config import HttpTimeouts
+
+_HEADERS = {
+    "accept": "text/event-stream, application/json",
+    "accept-encoding": "identity",
+    "user-agent": f"kode-sidecar/{__version__}",
+}
+# A handful of paths are ever asked for, and taking an address apart costs more than a request.
+_REMEMBERED_PATHS = 16
+
+
+class HttpHost(Protocol):
+    """Who is talked to: a `ProviderConfig`, or a `memory_http.MemoryHost`."""
+
+    @property
+    def base_url(self) -> str: ...
+
+    @property
+    def url_name(self) -> str:
+        """What the user sets to change the address."""
+        ...
+
+    @property
+    def proxy(self) -> str | None: ...
+
+    @property
+    def timeouts(self) -> HttpTimeouts: ...
+
+    def host(self) -> str:
+        """Raises KodeError `ConfigInvalid`."""
+        ...
 
 
 class HttpResponse:
@@ -29,7 +60,8 @@ class HttpResponse:
         self._host = host
         self._idle = idle
         coding = self.headers.get("content-encoding", "identity")
-        chunks = response.aiter_raw()
+        assert isinstance(response.stream, httpx.AsyncByteStream)
+        chunks = aiter(response.stream)
         self._chunks = chunks if coding == "identity" else _unpacked(chunks, Unpacker(coding, host))
         self.note_progress()
 
@@ -52,7 +84,7 @@ class HttpResponse:
         except TimeoutError:
             text = f"{self._host} sent nothing new for {self._idle:g} seconds: try again."
             raise KodeError("Network", text) from None
-        except FAILURES as error:
+        except httpx.TransportError as error:
             raise _network_error(self._host, error) from None
 
     async def read_all(self, limit: int) -> bytes:
@@ -79,21 +111,18 @@ class HttpClient:
     replaces the system's certificates. Raises KodeError `ConfigInvalid`.
     """
 
-    def __init__(self, config: ProviderConfig, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, config: HttpHost, tls: ssl.SSLContext | None = None) -> None:
         self.host = config.host()
         self._url_name = config.url_name
         self._timeouts = config.timeouts
-        self._base_url = config.base_url.rstrip("/")
-        self._client = httpx.AsyncClient(
-            transport=PoolTransport(tls or system_tls(), config.proxy),
-            trust_env=False,
-            timeout=httpx.Timeout(None, connect=self._timeouts.connect, write=self._timeouts.write),
-            headers={
-                "accept": "text/event-stream, application/json",
-                "accept-encoding": "identity",
-                "user-agent": f"kode-sidecar/{__version__}",
-            },
-        )
+        base_url = config.base_url.rstrip("/")
+
+        @lru_cache(_REMEMBERED_PATHS)
+        def url(path: str) -> httpx.URL:
+            return httpx.URL(base_url + path)
+
+        self._url = url
+        self._transport = PoolTransport(tls or system_tls(), config.proxy, config.timeouts)
 
     @asynccontextmanager
     async def stream(
@@ -109,17 +138,16 @@ class HttpClient:
         Raises KodeError `Network`.
         """
         del asker
-        request = self._client.build_request(
-            method, self._base_url + path, content=body, headers=dict(headers)
-        )
+        headers = {**_HEADERS, **headers}
+        request = httpx.Request(method, self._url(path), content=body, headers=headers)
         try:
             async with asyncio.timeout(self._timeouts.first_byte):
-                response = await self._client.send(request, stream=True)
+                response = await self._transport.handle_async_request(request)
         except TimeoutError:
             seconds = f"{self._timeouts.first_byte:g}"
             text = f"{self.host} did not begin to answer within {seconds} seconds: try again."
             raise KodeError("Network", text) from None
-        except FAILURES as error:
+        except httpx.TransportError as error:
             raise _network_error(self.host, error, self._url_name) from None
         try:
             yield HttpResponse(response, self.host, self._timeouts.idle)
@@ -128,7 +156,7 @@ class HttpClient:
 
     async def aclose(self) -> None:
         """Close all connections."""
-        await self._client.aclose()
+        await self._transport.aclose()
 
 
 def system_tls() -> ssl.SSLContext:
@@ -153,10 +181,10 @@ async def _unpacked(chunks: AsyncIterator[bytes], unpacker: Unpacker) -> AsyncIt
 def _network_error(host: str, error: Exception, url_name: str = "") -> KodeError:
     """`url_name` is the setting that names the host, for failures to reach it."""
     reason = str(error) or "the connection failed"
-    if isinstance(error, httpcore.ProxyError):
+    if isinstance(error, httpx.ProxyError):
         text = f"The proxy refused the connection to {host}: {reason}; check the setting `proxy`."
         return KodeError("Network", text)
-    if isinstance(error, httpcore.ConnectError | httpcore.ConnectTimeout):
+    if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
         if "certificate" in reason:
             advice = "add the certificate authority of your network to the system's store"
             text = f"Cannot connect to {host}: {reason}; {advice}."

@@ -24,9 +24,11 @@ class ModelChoice:
         self._name = name
         self._retired = retired
         self._is_logical = name in registry.logical_models
-        targets = registry.targets(name)
-        served = [t for t in targets if t.model.id not in retired.ids(_host(t))]
-        self._left = served if served and self._is_logical else targets
+        self._left = targets = registry.targets(name)
+        if self._is_logical:
+            hosts = {target.config.name: _host(target) for target in targets}
+            gone = {name: retired.ids(host) for name, host in hosts.items()}
+            self._left = [t for t in targets if t.model.id not in gone[t.config.name]] or targets
         self._gone: list[Target] = []
         self._offered = ""
 

@@ -1,122 +1,127 @@
-"""Sockets for the HTTP library, on asyncio's streams.
+"""Opens connections to hosts: the socket, through a proxy if there is one, and TLS.
 
-httpcore takes any network backend. This one reads without the two system calls a read that its
-own backend spends on stopping and restarting the socket, merges the chunks of each read, and
-closes at once when cancelled.
+`Address` is where a request goes, `Proxy` what stands in between. Failures are httpx's.
 """
 
 import asyncio
 import ipaddress
-import socket
 import ssl
-from collections.abc import Iterable
-from typing import Any
+from base64 import b64encode
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import unquote, urlsplit
 
-import httpcore
+import h11
+import httpx
 
-from kode_sidecar.providers.chunk_merger import ChunkMerger
+from kode_sidecar.errors import KodeError
+from kode_sidecar.providers.http_connection import HttpConnection, describe_os_error
 
 _READ_AHEAD = 256 * 1024
-# Room that the merger's own size line may take.
-_SIZE_LINE = 32
 # RFC 8305 section 5: how long one address family is tried before the other.
 _HAPPY_EYEBALLS_DELAY = 0.25
 
+_Header = tuple[bytes, bytes]
 
-class StreamsBackend(httpcore.AsyncNetworkBackend):
-    """Opens TCP connections with `asyncio.open_connection`."""
-
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,  # noqa: ASYNC109 - httpcore's own signature
-        local_address: str | None = None,
-        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,  # noqa: ARG002
-    ) -> httpcore.AsyncNetworkStream:
-        """Raises httpcore.ConnectTimeout and httpcore.ConnectError."""
-        try:
-            async with asyncio.timeout(timeout):
-                reader, writer = await asyncio.open_connection(
-                    host,
-                    port,
-                    limit=_READ_AHEAD,
-                    local_addr=(local_address, 0) if local_address else None,
-                    happy_eyeballs_delay=None if _is_address(host) else _HAPPY_EYEBALLS_DELAY,
-                )
-        except TimeoutError as error:
-            raise httpcore.ConnectTimeout("no connection in time") from error
-        except OSError as error:
-            raise httpcore.ConnectError(describe_os_error(error)) from error
-        return SocketStream(reader, writer)
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait; used between connection attempts."""
-        await asyncio.sleep(seconds)
+T = TypeVar("T")
 
 
-class SocketStream(httpcore.AsyncNetworkStream):
-    """One connection. Errors are httpcore's."""
+class Address(NamedTuple):
+    """A host as DNS and certificates know it, and its port."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader = reader
-        self._writer = writer
-        self._merger = ChunkMerger()
+    host: str
+    port: int
+    tls: bool
 
-    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
-        """What is there, at least one byte; nothing at the end of the stream."""
-        try:
-            async with asyncio.timeout(timeout):
-                while data := await self._reader.read(max_bytes - _SIZE_LINE):
-                    if merged := self._merger.feed(data):
-                        return merged
-                return b""
-        except TimeoutError as error:
-            raise httpcore.ReadTimeout("nothing came in time") from error
-        except OSError as error:
-            raise httpcore.ReadError(describe_os_error(error)) from error
+    @property
+    def authority(self) -> bytes:
+        """As a CONNECT names it."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}".encode()
 
-    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
-        """Write all; a request is never written before the response to the one before is read."""
-        self._merger.begin_request()
-        try:
-            async with asyncio.timeout(timeout):
-                self._writer.write(buffer)
-                await self._writer.drain()
-        except TimeoutError as error:
-            raise httpcore.WriteTimeout("the request was not taken in time") from error
-        except OSError as error:
-            raise httpcore.WriteError(describe_os_error(error)) from error
 
-    async def aclose(self) -> None:
-        """Close at once: nothing that is still to be sent matters any more."""
-        self._writer.transport.abort()
+@dataclass(frozen=True)
+class Proxy:
+    """An HTTP proxy and the headers it wants."""
 
-    async def start_tls(
-        self,
-        ssl_context: ssl.SSLContext,
-        server_hostname: str | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109
-    ) -> httpcore.AsyncNetworkStream:
-        """The same connection, encrypted. Raises httpcore.ConnectTimeout and ConnectError."""
-        try:
-            async with asyncio.timeout(timeout):
-                await self._writer.start_tls(ssl_context, server_hostname=server_hostname)
-        except BaseException as error:
-            await self.aclose()
-            if isinstance(error, TimeoutError):
-                raise httpcore.ConnectTimeout("no TLS handshake in time") from error
-            if isinstance(error, OSError):
-                raise httpcore.ConnectError(describe_os_error(error)) from error
-            raise
-        return SocketStream(self._reader, self._writer)
+    address: Address
+    headers: tuple[_Header, ...]
 
-    def get_extra_info(self, info: str) -> Any:
-        """What httpcore asks for: `ssl_object`, and `is_readable` of an idle connection."""
-        if info == "is_readable":
-            # A server says nothing unasked, so only a closed connection is readable when idle.
-            return self._reader.at_eof() or self._writer.transport.is_closing()
-        return self._writer.get_extra_info(info)
+
+async def connect(
+    address: Address, proxy: Proxy | None, tls: ssl.SSLContext, seconds: float
+) -> HttpConnection:
+    """A connection on which `address` can be asked. Each step may take so many seconds.
+
+    Raises httpx.ConnectError, httpx.ConnectTimeout and httpx.ProxyError; what was opened is closed
+    then, and so it is when cancelled.
+    """
+    connection = await _in_time(seconds, "connection", _open(proxy.address if proxy else address))
+    try:
+        if proxy and proxy.address.tls:
+            shaken = connection.start_tls(tls, proxy.address.host)
+            await _in_time(seconds, "TLS handshake", shaken)
+        if proxy and address.tls:
+            await _in_time(seconds, "tunnel", _tunnel(connection, proxy, address, seconds))
+        if address.tls:
+            await _in_time(seconds, "TLS handshake", connection.start_tls(tls, address.host))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def proxy_of(url: str) -> Proxy:
+    """The proxy of a setting, user and password allowed. Raises KodeError `ConfigInvalid`."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        parts, host, port = urlsplit(""), None, None
+    if not host or parts.scheme not in ("http", "https"):
+        text = "The setting `proxy` is no HTTP proxy: use one such as http://proxy.example:3128"
+        raise KodeError("ConfigInvalid", text)
+    tls = parts.scheme == "https"
+    headers: tuple[_Header, ...] = ()
+    if parts.username is not None:
+        user = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        headers = ((b"Proxy-Authorization", b"Basic " + b64encode(user.encode())),)
+    return Proxy(Address(host, port or (443 if tls else 80), tls), headers)
+
+
+async def _in_time(seconds: float, what: str, step: Coroutine[Any, Any, T]) -> T:
+    try:
+        async with asyncio.timeout(seconds):
+            return await step
+    except TimeoutError as error:
+        raise httpx.ConnectTimeout(f"no {what} in time") from error
+    except OSError as error:
+        raise httpx.ConnectError(describe_os_error(error)) from error
+
+
+async def _open(address: Address) -> HttpConnection:
+    reader, writer = await asyncio.open_connection(
+        address.host,
+        address.port,
+        limit=_READ_AHEAD,
+        happy_eyeballs_delay=None if _is_address(address.host) else _HAPPY_EYEBALLS_DELAY,
+    )
+    return HttpConnection(reader, writer)
+
+
+async def _tunnel(
+    connection: HttpConnection, proxy: Proxy, address: Address, seconds: float
+) -> None:
+    """RFC 9110 section 9.3.6."""
+    asked = h11.Request(
+        method=b"CONNECT",
+        target=address.authority,
+        headers=[(b"Host", address.authority), (b"Accept", b"*/*"), *proxy.headers],
+    )
+    answer = await connection.ask(asked, b"", seconds)
+    if not 200 <= answer.status_code < 300:
+        raise httpx.ProxyError(f"{answer.status_code} {answer.reason.decode('ascii', 'replace')}")
 
 
 def _is_address(host: str) -> bool:
@@ -126,18 +131,3 @@ def _is_address(host: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def describe_os_error(error: OSError) -> str:
-    """A failure of the network in a few words, without addresses or paths."""
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"the certificate was not accepted: {error.verify_message}"
-    if isinstance(error, ssl.SSLError):
-        return f"TLS failed: {error.reason or 'no secure connection'}"
-    if isinstance(error, socket.gaierror):
-        return "its address was not found"
-    if isinstance(error, ConnectionRefusedError):
-        return "connection refused"
-    if isinstance(error, ConnectionError):
-        return "the connection was closed"
-    return error.strerror or "no connection could be made"

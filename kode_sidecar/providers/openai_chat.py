@@ -11,11 +11,10 @@ from kode_sidecar.domain.model_event import (
     FinishReason,
     ModelEvent,
     ResponseFailed,
-    ResponseFinished,
     ResponseStarted,
 )
 from kode_sidecar.kernel.contracts import ModelRequest
-from kode_sidecar.providers.answer_end import bad_event_notice, fault_of, no_end_mark_notice
+from kode_sidecar.providers.answer_end import put_end
 from kode_sidecar.providers.delta_runs import TEXT, THINKING, DeltaRuns
 from kode_sidecar.providers.odd_names import ReadChunk, chunk_reader
 from kode_sidecar.providers.openai_wire import (
@@ -177,19 +176,16 @@ class ChatDecoder:
         self._put_all(calls.finish())
         if self._usage is not None:
             runs.put(usage_event(usage_of(self._usage), self._price))
-        reason = self._reason()
-        fault = fault_of(
-            reason,
-            has_text=runs.has_text,
+        put_end(
+            runs,
+            self._reason(),
+            self._raw_reason,
+            self._errors.host,
+            marked=self._done,
+            damaged=self.bad_events > 0,
             has_calls=calls.count > 0,
             has_nameless_call=calls.has_nameless_call(),
         )
-        if fault is None and reason != "incomplete":
-            if self.bad_events:
-                runs.put(bad_event_notice(self._errors.host))
-            if not self._done:
-                runs.put(no_end_mark_notice(self._errors.host))
-        runs.put(ResponseFailed(fault) if fault else ResponseFinished(reason, self._raw_reason))
         return runs.take()
 
     def _is_of_another_answer(self, chunk: Chunk) -> bool:

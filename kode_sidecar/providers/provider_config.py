@@ -81,12 +81,13 @@ class ProviderConfig:
     def missing(self) -> ErrorInfo | None:
         """What keeps every request from being sent: no key, or an address we do not talk to."""
         try:
-            errors = self.errors()
+            self.host()
         except KodeError as error:
             return error_info(error)
         names = self.profile.api_key_env
         if self.api_key or not names:
             return None
+        errors = self.errors()
         source = f" Keys are made at {errors.console}." if errors.console else ""
         others = f" (or {', '.join(names[1:])})" if names[1:] else ""
         return failure(

@@ -18,6 +18,7 @@ Keeps = Callable[[Message, str, Set[str]], bool]
 _REFUSED = re.compile(r"[^A-Za-z0-9_-]")
 # The shortest limit among the hosts that have one.
 _LONGEST = 40
+_WITH_ID = (ToolUseBlock, ToolResultBlock)
 
 
 def with_safe_ids(messages: Sequence[Message], keeps: Keeps) -> list[Message]:
@@ -48,9 +49,10 @@ def with_safe_ids(messages: Sequence[Message], keeps: Keeps) -> list[Message]:
         if message.role == "assistant":
             # An id that repeats names the newest call.
             new_ids.clear()
-        blocks = tuple(renamed(message, block) for block in message.content)
-        if blocks != message.content:
-            message = msgspec.structs.replace(message, content=blocks)
+        if any(isinstance(block, _WITH_ID) for block in message.content):
+            blocks = tuple(renamed(message, block) for block in message.content)
+            if blocks != message.content:
+                message = msgspec.structs.replace(message, content=blocks)
         out.append(message)
     return out
 

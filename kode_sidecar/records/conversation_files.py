@@ -10,18 +10,17 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.records.conversation_meta import META_FILE, ConversationMeta
 from kode_sidecar.records.json_text import encode_json
 from kode_sidecar.records.jsonl import DiskCounter, JsonlFile
-from kode_sidecar.records.message_record import encode_message
+from kode_sidecar.records.message_storage import MessageFile
 from kode_sidecar.records.saver import Saver
 from kode_sidecar.records.session_lock import SessionLock
 from kode_sidecar.records.storage_error import not_saved
 from kode_sidecar.records.whole_file import replace_file, sync_folder
 
-MESSAGES_FILE = "messages.jsonl"
 JOURNAL_FILE = "journal.jsonl"
 
 
 class ConversationFiles:
-    """`records.conversation_store.ConversationWriter` over `meta.json` and `messages.jsonl`.
+    """`records.conversation_store.ConversationWriter` over `meta.json` and the file of messages.
 
     A `new` conversation's meta and folder become durable with the first `sync`, and so does what
     `write_meta` wrote; otherwise `meta.json` is replaced without fsync, for `updated_at` can be
@@ -35,6 +34,7 @@ class ConversationFiles:
         saver: Saver,
         counter: DiskCounter,
         lock: SessionLock,
+        messages: MessageFile,
         *,
         new: bool = False,
     ) -> None:
@@ -43,7 +43,7 @@ class ConversationFiles:
         self._meta = meta
         self._saver = saver
         self._counter = counter
-        self._messages = JsonlFile(folder / MESSAGES_FILE, counter)
+        self._messages = messages
         self._new = self._meta_due = new
         if new:
             # Its name must be in the folder before the folder is synced.
@@ -65,11 +65,11 @@ class ConversationFiles:
         return self._meta
 
     def append(self, message: Message) -> None:
-        """Write a message with one write and bump `updated_at`; it is the head.
+        """Write a message and bump `updated_at`; it is the head.
 
         Raises KodeError `Storage`.
         """
-        self._messages.append(encode_message(message))
+        self._messages.append(message)
         updated = max(self._meta.updated_at, message.created_at)
         self._write_meta(msgspec.structs.replace(self._meta, updated_at=updated, head=UNSET))
 

@@ -5,8 +5,9 @@ import re
 import shutil
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
@@ -16,16 +17,17 @@ from kode_sidecar.domain.conversation import Conversation
 from kode_sidecar.domain.message import Message
 from kode_sidecar.errors import KodeError
 from kode_sidecar.records.artifacts import read_artifact
-from kode_sidecar.records.conversation_files import JOURNAL_FILE, MESSAGES_FILE, ConversationFiles
+from kode_sidecar.records.conversation_files import JOURNAL_FILE, ConversationFiles
 from kode_sidecar.records.conversation_meta import META_FILE, ConversationMeta, HeadMark, read_meta
 from kode_sidecar.records.journal import StoredEvent, read_events
-from kode_sidecar.records.jsonl import DiskCounter, LineProblem, read_records
-from kode_sidecar.records.message_record import decode_message
-from kode_sidecar.records.quarantine import open_lines
+from kode_sidecar.records.jsonl import DiskCounter, LineProblem
+from kode_sidecar.records.jsonl_messages import file_records
+from kode_sidecar.records.message_storage import KeptMessages, StorageName
 from kode_sidecar.records.saver import Saver, Syncable
 from kode_sidecar.records.scout_log import scout_logs
 from kode_sidecar.records.session_lock import SessionLock
 from kode_sidecar.records.spending import Spent, read_spending
+from kode_sidecar.records.storage_choice import messages_as, messages_in
 from kode_sidecar.records.storage_error import not_read, not_saved
 from kode_sidecar.records.text_search import says
 from kode_sidecar.records.whole_file import sync_folder
@@ -173,11 +175,19 @@ class ConversationStore(Protocol):
 
 
 class FileConversationStore:
-    """The store as plain files: one folder a conversation, under `storage_root`."""
+    """The store as files: one folder a conversation, under `storage_root`.
+
+    `storage` is how messages of new conversations are kept; one that is there stays as it is.
+    """
 
     def __init__(
-        self, storage_root: Path, saver: Saver, counter: DiskCounter | None = None
+        self,
+        storage_root: Path,
+        saver: Saver,
+        counter: DiskCounter | None = None,
+        storage: StorageName = "jsonl",
     ) -> None:
+        self._storage: StorageName = storage
         self._root = storage_root / "conversations"
         self._root_name = str(self._root)
         self._saver = saver
@@ -190,30 +200,33 @@ class FileConversationStore:
             folder.mkdir(mode=0o700, parents=True)
         except OSError as error:
             raise not_saved("the session's folder", error) from None
-        try:
+        with ExitStack() as undo:
+            undo.callback(shutil.rmtree, folder, ignore_errors=True)
             lock = SessionLock(folder)
-            try:
-                return ConversationFiles(folder, meta, self._saver, self._counter, lock, new=True)
-            except KodeError:
-                lock.release()
-                raise
-        except KodeError:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
+            undo.callback(lock.release)
+            messages = messages_as(self._storage).create(folder, self._counter)
+            undo.callback(messages.close)
+            files = ConversationFiles(
+                folder, meta, self._saver, self._counter, lock, messages, new=True
+            )
+            undo.pop_all()
+        return files
 
     def open(self, conversation_id: str) -> OpenConversation:
         """As `ConversationStore.open` says."""
-        lock = SessionLock(self._folder(conversation_id))
-        try:
+        with ExitStack() as undo:
+            lock = SessionLock(self._folder(conversation_id))
+            undo.callback(lock.release)
             # Once more: it may have been deleted while nobody had the lock.
             folder = self._folder(conversation_id)
-            lines = open_lines(folder / MESSAGES_FILE, decode_message, self._counter)
+            messages, kept = messages_in(folder).open(folder, self._counter)
+            undo.callback(messages.close)
             written = read_meta(folder)
-            stored = _stored(conversation_id, written, lines.records, lines.problems)
-            writer = ConversationFiles(folder, stored.meta, self._saver, self._counter, lock)
-        except BaseException:
-            lock.release()
-            raise
+            stored = _stored(conversation_id, written, kept)
+            writer = ConversationFiles(
+                folder, stored.meta, self._saver, self._counter, lock, messages
+            )
+            undo.pop_all()
         if written != stored.meta:
             writer.write_meta(stored.meta)
         return OpenConversation(writer, stored)
@@ -221,17 +234,15 @@ class FileConversationStore:
     def load(self, conversation_id: str) -> StoredConversation:
         """As `ConversationStore.load` says; times missing in the meta come from the messages."""
         folder = self._folder(conversation_id)
-        messages, problems = read_records(folder / MESSAGES_FILE, decode_message)
-        return _stored(conversation_id, read_meta(folder), messages, problems)
+        kept = messages_in(folder).load(folder)
+        return _stored(conversation_id, read_meta(folder), kept)
 
     def spending(self, conversation_id: str) -> Sequence[Spent]:
         """As `ConversationStore.spending` says."""
-        if not self.exists(conversation_id):
-            raise _not_found(conversation_id)
-        folder = self._path(conversation_id)
-        files = [folder / MESSAGES_FILE, *scout_logs(folder)]
-        found = [spent for file in files for spent in read_spending(file)]
-        return sorted(found, key=lambda spent: spent.created_at)
+        folder = self._folder(conversation_id)
+        scouts = map(file_records, scout_logs(folder))
+        records = chain(messages_in(folder).records(folder), chain.from_iterable(scouts))
+        return sorted(read_spending(records), key=lambda spent: spent.created_at)
 
     def load_events(self, conversation_id: str) -> Sequence[StoredEvent]:
         """As `ConversationStore.load_events` says."""
@@ -256,7 +267,11 @@ class FileConversationStore:
 
     def says(self, conversation_id: str, query: str) -> bool:
         """As `ConversationStore.says` says."""
-        return says(self._path(conversation_id) / MESSAGES_FILE, query)
+        folder = self._path(conversation_id)
+        try:
+            return says(messages_in(folder).records(folder), query)
+        except KodeError:
+            return False  # what cannot be read says nothing
 
     def delete(self, conversation_id: str) -> None:
         """As `ConversationStore.delete` says; it is gone at once, whole or not at all."""
@@ -290,8 +305,13 @@ class FileConversationStore:
         """
         if not _ID.fullmatch(conversation_id):
             return False
-        folder = f"{self._root_name}{os.sep}{conversation_id}{os.sep}"  # there may be thousands
-        return os.path.isfile(folder + META_FILE) or _size(folder + MESSAGES_FILE) > 0
+        folder = f"{self._root_name}{os.sep}{conversation_id}"  # there may be thousands
+        if os.path.isfile(f"{folder}{os.sep}{META_FILE}"):
+            return True
+        try:
+            return not messages_in(Path(folder)).is_empty(Path(folder))
+        except KodeError:
+            return True
 
     def _bury(self, conversation_id: str, folder: Path) -> None:
         grave = self._root / f"{_GRAVE}{conversation_id}"
@@ -318,10 +338,9 @@ class FileConversationStore:
 def _stored(
     conversation_id: str,
     meta: ConversationMeta | None,
-    messages: Sequence[Message],
-    problems: Sequence[LineProblem],
+    kept: KeptMessages,
 ) -> StoredConversation:
-    times = [message.created_at for message in messages] or [""]
+    times = [message.created_at for message in kept.messages] or [""]
     meta = meta or ConversationMeta(id=conversation_id)
     meta = msgspec.structs.replace(
         meta,
@@ -329,14 +348,7 @@ def _stored(
         created_at=meta.created_at or times[0],
         updated_at=max(meta.updated_at, times[-1]),
     )
-    return StoredConversation(meta, messages, problems)
-
-
-def _size(path: str) -> int:
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return 0
+    return StoredConversation(meta, kept.messages, kept.problems)
 
 
 def _not_found(conversation_id: str) -> KodeError:

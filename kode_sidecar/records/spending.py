@@ -1,6 +1,6 @@
-"""What answers used, read from `messages.jsonl` without the rest of what it holds."""
+"""What answers used, read from the records of messages without the rest of what they hold."""
 
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -8,7 +8,6 @@ from msgspec import Struct
 
 from kode_sidecar.domain.message import Cost, Usage
 from kode_sidecar.records.json_text import DECODE_ERRORS
-from kode_sidecar.records.storage_error import not_read
 
 # Most lines are prompts and tool results: they are passed over undecoded.
 _MARK = b'"usage"'
@@ -48,28 +47,19 @@ class Spent(Struct, frozen=True, kw_only=True):
     cost_usd: float | None
 
 
-def read_spending(path: Path) -> list[Spent]:
-    """Every answer that the host told the usage of; a missing file has none.
-
-    Raises KodeError `Storage` when the file cannot be read.
-    """
+def read_spending(records: Iterable[bytes]) -> list[Spent]:
+    """Every answer that the host told the usage of; what is damaged is passed over."""
     decode = msgspec.json.Decoder(_Record).decode
     found: list[Spent] = []
-    try:
-        with path.open("rb") as file:
-            for line in file:
-                if _MARK not in line:
-                    continue
-                try:
-                    record = decode(line.strip(b" \t\r\n\0"))
-                except DECODE_ERRORS:
-                    continue
-                if record.usage is not None:
-                    found.append(_spent(record, record.usage))
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise not_read(path.name, error) from None
+    for line in records:
+        if _MARK not in line:
+            continue
+        try:
+            record = decode(line)
+        except DECODE_ERRORS:
+            continue
+        if record.usage is not None:
+            found.append(_spent(record, record.usage))
     return found
 
 

@@ -1,6 +1,6 @@
-"""Finds words in what was said, without reading a conversation that cannot hold them."""
+"""Finds words in what was said, without decoding messages that cannot hold them."""
 
-from pathlib import Path
+from collections.abc import Iterable
 
 import msgspec
 
@@ -11,21 +11,12 @@ from kode_sidecar.records.message_record import decode_message
 _SPEAKERS = ("user", "assistant")
 
 
-def says(path: Path, query: str) -> bool:
-    """Whether a prompt or an answer in `messages.jsonl` has the text, whatever the case.
-
-    A file that cannot be read says nothing.
-    """
-    try:
-        data = path.read_bytes()
-    except OSError:
-        return False
+def says(records: Iterable[bytes], query: str) -> bool:
+    """Whether a prompt or an answer among the records has the text, whatever the case."""
     wanted = query.casefold()
     # As it stands in a record. Only ASCII has the same bytes in every record and every case.
     raw = msgspec.json.encode(wanted)[1:-1] if wanted.isascii() else b""
-    if raw not in data.lower():
-        return False
-    return any(_says(line, wanted) for line in data.split(b"\n") if raw in line.lower())
+    return any(raw in record.lower() and _says(record, wanted) for record in records)
 
 
 def _says(line: bytes, wanted: str) -> bool:

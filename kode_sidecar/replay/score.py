@@ -1,7 +1,6 @@
 """What a recording says is to be heard, held against what is heard."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
 from typing import Any
 
 from kode_sidecar.records.transcript import DrawnId, FrameIn, FrameOut, Transcript
@@ -107,8 +106,9 @@ class Score:
         method = self._was.method_of(was.get("id")) if "method" not in was else ""
         if found := first_difference(was, now, self.ids, method):
             at, one, other = found
-            was_and_now = _both(one, other)
-            self.difference = Difference(strand, number, at, *was_and_now, shown(part.message))
+            was_text, now_text = _both(one, other)
+            message = shown(part.message)
+            self.difference = Difference(strand, number, at, was_text, now_text, message)
 
     def _hear_text(self, part: Part) -> None:
         strand = part.strand
@@ -145,7 +145,7 @@ class Score:
                 self.difference = Difference(lane, 0, "$.seq", str(due), str(seq))
 
 
-def _both(was: Any, now: Any) -> Sequence[str]:
+def _both(was: Any, now: Any) -> tuple[str, str]:
     if isinstance(was, str) and isinstance(now, str):
         return shown_texts(was, now)
     return shown(was), shown(now)

@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
-
-import yaml
+from typing import cast
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.settings.env_file import read_user_text
+from kode_sidecar.yaml_text import YamlProblem, read_yaml
 
 
 def read_config_file(path: Path) -> Mapping[str, object]:
@@ -17,14 +16,12 @@ def read_config_file(path: Path) -> Mapping[str, object]:
     """
     text = read_user_text(path)
     try:
-        loaded: Any = yaml.safe_load(text)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        where = "" if mark is None else f", line {mark.line + 1}, column {mark.column + 1}"
-        problem = error.problem or "broken"
-        raise KodeError("ConfigInvalid", f"{path.name}{where}: not valid YAML: {problem}") from None
-    except (yaml.YAMLError, ValueError, RecursionError):
-        raise KodeError("ConfigInvalid", f"{path.name} is not valid YAML") from None
+        loaded = read_yaml(text).value
+    except YamlProblem as error:
+        where = f", line {error.line}" if error.line else ""
+        where += f", column {error.column}" if error.column else ""
+        text = f"{path.name}{where}: not valid YAML: {error.problem}"
+        raise KodeError("ConfigInvalid", text) from None
     if loaded is None:
         return {}
     if not isinstance(loaded, dict):

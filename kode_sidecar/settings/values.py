@@ -13,6 +13,7 @@ from kode_sidecar.settings import checks
 
 Mode = Literal["review", "ask", "auto", "plan"]
 Locale = Literal["zh", "en"]
+Storage = Literal["jsonl", "sqlite"]
 Text = Annotated[str, Meta(min_length=1, max_length=1_000)]
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 
@@ -26,6 +27,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     means no. `providers`, `logical_models` and `agents` are kept as they were written:
     `providers.user_providers` and `context.agents` read them. `http_retry_budget` is how long
     after the first attempt another one may begin. `file_encoding` reads files that are not UTF-8.
+    `storage` is how the messages of new sessions are kept; each kept session stays as it is.
     `log_redact_content` keeps only the first `log_redact_chars` characters of prompts and
     replies in the log. `trusted` is the editor's word on the workspace, in the handshake only.
     """
@@ -53,6 +55,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     http_silence_told: Seconds = 10.0
     permission_timeout: Seconds = 300.0
     file_encoding: str | None = None
+    storage: Storage = "jsonl"
     storage_root: Path
     log_dir: Path
     log_redact_content: bool = False

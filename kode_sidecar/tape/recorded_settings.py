@@ -1,6 +1,6 @@
 """The settings of a process as a recording holds them: all but its keys and its own folders."""
 
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -27,7 +27,15 @@ def keys_in(loaded: LoadedSettings) -> dict[str, str]:
 def settings_to_record(loaded: LoadedSettings) -> dict[str, Any]:
     """Names and values, as plain data."""
     data: dict[str, Any] = msgspec.to_builtins(loaded.settings, enc_hook=str)
-    return {name: value for name, value in data.items() if name not in _OWN}
+    return {name: _without_headers(value) for name, value in data.items() if name not in _OWN}
+
+
+def _without_headers(value: Any) -> Any:
+    """Headers of a provider may hold whatever lets its user in."""
+    if not isinstance(value, dict):
+        return value
+    members = cast(dict[str, Any], value).items()
+    return {name: {} if name == "headers" else _without_headers(one) for name, one in members}
 
 
 def recorded_settings(head: Head, here: LoadedSettings) -> LoadedSettings:

@@ -3,9 +3,11 @@
 import os
 import stat
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.workspace.paths import Location
@@ -61,6 +63,26 @@ def read_with_status(location: Location, limit: int = MAX_FILE_BYTES) -> tuple[b
     a hard link, swapped while opening) and `TooLarge`.
     """
     name = location.display
+    with _opened(location) as (file, opened):
+        data = b"" if opened.st_size > limit else file.read(limit + 1)
+        if opened.st_size > limit or len(data) > limit:
+            raise KodeError(
+                "TooLarge",
+                f"{name} has {max(opened.st_size, len(data)):,} bytes; the limit is {limit:,}. "
+                "Use search_code to find the part that matters.",
+            )
+        return data, FileStatus.of(opened)
+
+
+def read_beginning(location: Location, count: int) -> tuple[bytes, FileStatus]:
+    """The first `count` bytes at most, with the same care; raises as that does but `TooLarge`."""
+    with _opened(location) as (file, opened):
+        return file.read(count), FileStatus.of(opened)
+
+
+@contextmanager
+def _opened(location: Location) -> Generator[tuple[BinaryIO, os.stat_result], None, None]:
+    name = location.display
     try:
         before = os.lstat(location.real)
         _check_kind(before, name)
@@ -74,14 +96,7 @@ def read_with_status(location: Location, limit: int = MAX_FILE_BYTES) -> tuple[b
         if not os.path.samestat(before, opened):
             raise KodeError("Denied", f"{name} was replaced while it was opened. Try again.")
         _check_kind(opened, name)
-        data = b"" if opened.st_size > limit else file.read(limit + 1)
-        if opened.st_size > limit or len(data) > limit:
-            raise KodeError(
-                "TooLarge",
-                f"{name} has {max(opened.st_size, len(data)):,} bytes; the limit is {limit:,}. "
-                "Use search_code to find the part that matters.",
-            )
-        return data, FileStatus.of(opened)
+        yield file, opened
 
 
 def _check_kind(status: os.stat_result, name: str) -> None:

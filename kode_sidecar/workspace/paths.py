@@ -105,8 +105,7 @@ def locate(path: str, roots: Sequence[Root], exists: Callable[[Path], bool]) -> 
     """
     if not roots:
         raise _outside("No folder is open in the editor, so there are no files to work on.")
-    if _CONTROL.search(path) or len(path) > _MAX_PATH:
-        raise _outside("The path holds control characters or is too long.")
+    _check_text(path)
     root, parts = _choose(path, roots, exists)
     real = Path(os.path.realpath(root.real.joinpath(*parts)))
     for home in roots:
@@ -115,6 +114,17 @@ def locate(path: str, roots: Sequence[Root], exists: Callable[[Path], bool]) -> 
             display = display_name(home, below, roots)
             return Location(home, home.path.joinpath(*below), real, parts, display)
     raise _outside(f"{'/'.join(parts)} is a link that leads out of the open folder.")
+
+
+def screened(path: str) -> tuple[str, tuple[str, ...]]:
+    """What a path is anchored at, and its names, each plain under the rules of Windows.
+
+    The anchor is "", `/`, `//` (UNC), `c:` or `c:/`. No system call is made.
+    Raises KodeError `PathOutsideRoots`.
+    """
+    _check_text(path)
+    anchor, parts = _split(path)
+    return anchor, _screen(parts)
 
 
 def display_name(root: Root, parts: Sequence[str], roots: Sequence[Root]) -> str:
@@ -145,6 +155,11 @@ def _choose(
         return choices[0]
     found = (choice for choice in choices if exists(choice[0].path.joinpath(*choice[1])))
     return next(found, choices[0])
+
+
+def _check_text(path: str) -> None:
+    if _CONTROL.search(path) or len(path) > _MAX_PATH:
+        raise _outside("The path holds control characters or is too long.")
 
 
 def _split(path: str) -> tuple[str, tuple[str, ...]]:

@@ -10,6 +10,12 @@ def without_controls(text: str) -> str:
     return _CONTROL.sub("", text)
 
 
+def one_line(text: str) -> str:
+    """A text that cannot look like another line of a prompt, nor hide anything; single blanks."""
+    shown = "".join(char if char.isprintable() else " " for char in text)
+    return " ".join(shown.split())
+
+
 def cut_line(line: str, limit: int, around: int = 0) -> str:
     """A line of at most `limit` characters near the index `around`, saying how much is left out."""
     if len(line) <= limit:

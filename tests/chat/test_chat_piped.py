@@ -137,7 +137,7 @@ async def test_a_prompt_of_several_lines_and_the_commands(project: Path) -> None
     tools = [tool["function"]["name"] for tool in done.model.chats[0].body["tools"]]
     assert "propose_edit" not in tools  # the mode `plan`
     for shown in (
-        "/session [new]",
+        "/session list",
         "model: ide-chat",
         "there are ide-chat, ",
         "there is no mode wild",

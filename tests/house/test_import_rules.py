@@ -9,20 +9,22 @@ from tests.support.package_source import PACKAGE, imports, modules
 ROWS = (
     ("__main__",),
     ("cli",),
-    ("demo", "chat"),
+    ("demo", "chat", "replay"),
     ("app", "ide_chat"),
     ("agent",),
+    ("tape",),
     ("doctor",),
     ("provider_setup",),
     ("server",),
-    ("main_session",),
+    ("main_session", "headless_run"),
     ("scouts",),
     ("tools",),
     ("context",),
-    ("providers", "workspace", "records", "system", "client", "front_door"),
+    ("providers", "workspace", "records", "commands", "system", "client", "front_door"),
     ("kernel", "protocol"),
     ("domain",),
     ("settings",),
+    ("yaml_text",),
     ("errors", "framing"),
 )
 # These see even less than their row allows.
@@ -32,26 +34,30 @@ SEES_ONLY = {
     # No provider, no editor, no wire: a new one of either touches no file there (D7).
     "scouts": {"context", "kernel", "domain", "errors"},
     "client": {"framing", "protocol", "domain", "errors"},
+    "commands": {"errors"},
 }
 # Who may see these at all; everybody above where nothing is said.
 SEEN_ONLY_BY = {
-    "settings": {"agent", "app", "cli", "doctor", "ide_chat", "provider_setup"},
-    "client": {"demo", "chat"},
+    "settings": {"agent", "app", "cli", "doctor", "ide_chat", "provider_setup", "system", "tape"},
+    "client": {"demo", "chat", "replay"},
     "scouts": {"agent", "main_session"},
-    "front_door": {"__main__", "app", "server"},
+    "front_door": {"__main__", "app", "replay", "server"},
+    "tape": {"__main__", "replay"},
 }
 # Entered through their `__init__` only; a contracts module is open to all, and `agent` is the
 # second door of a room whose first one must be light.
-CLOSED_ROOMS = {"kernel", "main_session", "scouts", "server", "settings"}
+CLOSED_ROOMS = {
+    *("headless_run", "kernel", "main_session", "replay", "scouts", "server", "settings", "tape")
+}
 # Third-party packages that one room keeps for itself.
 OWNED = {
     "pygls": "server",
     "lsprotocol": "server",
     "cattrs": "server",
     "httpx": "providers",
-    "httpcore": "providers",
+    "h11": "providers",
     "pathspec": "workspace",
-    "yaml": "settings",
+    "yaml": "yaml_text",
     "platformdirs": "settings",
 }
 # Loaded before `initialize` is answered: nothing but these and the standard library.
@@ -89,9 +95,14 @@ LATE_IMPORTS = {
     ("__main__", "kode_sidecar.front_door"): "commands need no front door",
     ("__main__", "kode_sidecar.app"): "only after `initialize` is answered",
     ("__main__", "kode_sidecar.agent"): "the loader thread: turns can wait, sessions not",
+    ("__main__", "kode_sidecar.system"): "only after `initialize` is answered",
+    ("__main__", "kode_sidecar.tape"): "only for who records or plays",
+    ("cli", "kode_sidecar.replay"): "serving with options needs none of it",
     ("agent", "kode_sidecar.protocol.export"): "9 ms that only who asks for the schema pays",
+    ("records.storage_choice", "kode_sidecar.records.sqlite_messages"): "15 ms for its users only",
     ("server.loader", "kode_sidecar.providers.http_client"): "the loader thread: httpx first",
     ("server.loader", "kode_sidecar.server.language_server"): "the loader thread: pygls second",
+    ("context.skill_front_matter", "kode_sidecar.yaml_text"): "PyYAML, for users of skills",
     ("settings.load", "platformdirs"): "4 ms that nobody with KODE_HOME pays",
     ("settings.load", "kode_sidecar.settings.config_file"): "PyYAML: 10 ms, for users of the file",
 }

@@ -10,12 +10,16 @@ import pytest
 from kode_sidecar.client.connection import RpcError
 from tests.process.test_sessions import ask, refused
 from tests.support.folds import final_state
+from tests.support.kept_messages import read_records, write_records
 from tests.support.model_script import answer, hold, text, thinking, tool_call
 from tests.support.sidecar import HANG_SECONDS, World, only_change_set, read_jsonl, sidecar
 
 Json = dict[str, Any]
 
 EDIT = {"path": "app.py", "edits": [{"old": "print('ho')", "new": "print('hey')"}]}
+
+
+both_storages = pytest.mark.usefixtures("storage")
 
 
 @pytest.fixture
@@ -32,6 +36,7 @@ def said(world: World, role: str = "user") -> list[str]:
 
 
 # A6: whoever comes later sees what was there, and the conversation goes on
+@both_storages
 async def test_a_session_goes_on_in_a_later_process(project: Path) -> None:
     responses = [answer(thinking("hm"), text("one")), answer(text("two")), answer(text("three"))]
     async with sidecar(responses[:1], roots=[project]) as world:
@@ -69,6 +74,7 @@ async def test_a_session_goes_on_in_a_later_process(project: Path) -> None:
         assert numbers == list(range(1, len(numbers) + 1))  # O3, over both processes
 
 
+@both_storages
 async def test_a_client_that_was_there_gets_what_it_missed(project: Path) -> None:
     responses = [answer(text(str(number))) for number in range(3)]
     async with sidecar(responses, roots=[project]) as world:
@@ -95,6 +101,7 @@ async def test_a_client_that_was_there_gets_what_it_missed(project: Path) -> Non
 
 
 # a client that forgot everything, in the middle of a turn
+@both_storages
 async def test_a_snapshot_in_a_running_turn_leads_into_the_stream(project: Path) -> None:
     (project / ".vscode").mkdir()
     (project / ".vscode" / "tasks.json").write_text("{}")
@@ -145,6 +152,7 @@ async def test_a_snapshot_in_a_running_turn_leads_into_the_stream(project: Path)
 
 
 # A6 W6: a turn cut off by a crash
+@both_storages
 async def test_a_turn_whose_process_died_is_closed_as_interrupted(project: Path) -> None:
     responses = [
         answer(text("Reading."), tool_call("read_file", {"path": "app.py"})),
@@ -183,15 +191,15 @@ async def test_a_turn_whose_process_died_is_closed_as_interrupted(project: Path)
         assert said(world) == ["go", "and then?", "go on"]  # what was accepted is heard
 
 
+@both_storages
 async def test_tool_calls_nobody_answered_get_results(project: Path) -> None:  # W10
     call = tool_call("read_file", {"path": "app.py"})
     async with sidecar([answer(call, call)], roots=[project]) as world:
         session = await world.session()
         await world.turn(session, "go")
-    path = world.folder(session) / "messages.jsonl"
-    lines = path.read_bytes().split(b"\n")
-    path.write_bytes(b"\n".join(lines[:2]) + b"\n")
-    journal = world.folder(session) / "journal.jsonl"
+    folder = world.folder(session)
+    write_records(folder, read_records(folder)[:2])
+    journal = folder / "journal.jsonl"
     kept = journal.read_bytes().split(b"\n")
     asked = next(i for i, line in enumerate(kept) if b'"role":"tool"' in line)
     journal.write_bytes(b"\n".join(kept[:asked]) + b"\n")
@@ -259,6 +267,7 @@ async def test_hunks_whose_base_is_gone_are_stale_with_a_reason(project: Path) -
 
 
 # W8: one writer
+@both_storages
 async def test_a_second_sidecar_reads_or_forks_and_gets_the_lock_after_a_kill(
     project: Path,
 ) -> None:
@@ -297,6 +306,7 @@ async def test_a_second_sidecar_reads_or_forks_and_gets_the_lock_after_a_kill(
         await second.turn(taken, "mine now")
 
 
+@both_storages
 async def test_detach_gives_a_session_to_others(project: Path) -> None:
     async with (
         sidecar([answer(text("a"), hold("gate"), text("b"))], roots=[project]) as first,
@@ -335,6 +345,7 @@ async def test_requests_right_behind_an_attach_wait_for_it(project: Path) -> Non
 
 
 # A4: fork like git
+@both_storages
 async def test_a_fork_has_the_path_to_a_message_and_goes_its_own_way(project: Path) -> None:
     call = tool_call("read_file", {"path": "app.py"})
     responses = [answer(call), answer(text("one")), answer(text("two")), answer(text("own"))]
@@ -363,6 +374,7 @@ async def test_a_fork_has_the_path_to_a_message_and_goes_its_own_way(project: Pa
         assert (await refused(world, "session/fork", sessionId="nobody")).code == -33001
 
 
+@both_storages
 async def test_a_session_is_written_out(project: Path) -> None:
     call = tool_call("read_file", {"path": "app.py"})
     async with sidecar([answer(call), answer(text("It prints 嗨."))], roots=[project]) as world:
@@ -375,13 +387,14 @@ async def test_a_session_is_written_out(project: Path) -> None:
         assert "- `read_file` `{" in written["text"]
         assert written["text"].endswith("## Assistant\n\nIt prints 嗨.\n")
         written = await ask(world, "session/export", **params, format="jsonl")
-        path = world.folder(session) / "messages.jsonl"
-        assert written["text"].encode() == path.read_bytes()
+        records = read_records(world.folder(session))
+        assert written["text"].encode() == b"".join(record + b"\n" for record in records)
         assert (await refused(world, "session/export", **params, format="tape")).code == -33015
         error = await refused(world, "session/export", sessionId="nobody", format="md")
         assert error.code == -33001
 
 
+@both_storages
 async def test_sessions_are_found_by_what_was_said(project: Path) -> None:
     responses = [answer(text('Use "quotes" and\nÄpfel')), answer(text("nothing"))]
     async with sidecar(responses, roots=[project]) as world:

@@ -1,23 +1,30 @@
 """Random turns in which the client forgets what it knew, or the process dies."""
 
 import copy
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import pytest
+
 from kode_sidecar.client.fold import SessionFold
 from kode_sidecar.demo.model_server import RecordedResponse
+from kode_sidecar.records.storage_choice import name_in
 from tests.conftest import FULL
 from tests.process.test_sessions import ask
 from tests.support.answering_model import AnsweringModel
 from tests.support.folds import final_state
+from tests.support.kept_messages import read_messages
 from tests.support.model_script import answer, text, thinking, tool_call
 from tests.support.sidecar import HANG_SECONDS, World, read_jsonl, sidecar
 
-ROUNDS = 2_000 if FULL else 30
+ROUNDS = 2_000 if FULL else 20
 ROUNDS_IN_A_SESSION = 25
+
+pytestmark = pytest.mark.usefixtures("storage")
 
 
 class Talk:
@@ -85,7 +92,8 @@ async def check(world: World, session_id: str, prompts: int) -> None:
     mine = final_state(fold)
     assert mine == final_state(await world.watch.attach(session_id, within=HANG_SECONDS))
     folder = world.home / "conversations" / session_id
-    messages = read_jsonl(folder / "messages.jsonl")
+    assert name_in(folder) == os.environ["KODE_STORAGE"]
+    messages = read_messages(folder)
     assert [one["id"] for one in messages] == [one[0] for one in mine["messages"]]
     said = [one["content"][0]["text"] for one in messages if one["role"] == "user"]
     wanted = [f"prompt {number}" for number in range(prompts)]

@@ -12,10 +12,12 @@ from kode_sidecar.client.connection import RpcError
 from kode_sidecar.client.fold import SessionFold
 from kode_sidecar.demo.model_server import Recording
 from kode_sidecar.protocol.export import SCHEMA_FILE, generate
+from tests.support.kept_messages import write_records
 from tests.support.model_script import answer, hold, text, tool_call
 from tests.support.sidecar import HANG_SECONDS, World, sidecar
 
 Json = dict[str, Any]
+both_storages = pytest.mark.usefixtures("storage")
 
 
 @pytest.fixture
@@ -54,6 +56,7 @@ async def pages(world: World, method: str, member: str, **params: Any) -> list[J
 
 
 # A7
+@both_storages
 async def test_sessions_of_the_open_folder_in_pages_newest_first(
     project: Path, tmp_path: Path
 ) -> None:
@@ -105,6 +108,7 @@ async def test_foreign_and_damaged_sessions_are_listed_and_read(project: Path) -
                 assert (await refused(world, f"session/{method}", sessionId=name)).code == -33001
 
 
+@both_storages
 async def test_a_session_is_shown_with_branches_and_totals(project: Path) -> None:  # A4
     responses = [answer(text(str(number))) for number in range(3)]
     async with sidecar(responses, roots=[project]) as world:
@@ -170,6 +174,7 @@ async def check_update(world: World, session: SessionFold, project: Path) -> Non
     assert (error.code, "$.mode" in error.message) == (-32602, True)
 
 
+@both_storages
 async def test_updates_of_sessions_here_and_of_earlier_processes(project: Path) -> None:  # O1 O3
     async with sidecar([answer(text("hi")), answer(text("ho"))], roots=[project]) as world:
         session = await world.session(title="old")
@@ -191,6 +196,7 @@ async def test_updates_of_sessions_here_and_of_earlier_processes(project: Path) 
         assert error.code == -33001
 
 
+@both_storages
 async def test_deleting_a_session_ends_its_turn_and_leaves_nothing(project: Path) -> None:
     responses = [answer(text("a"), hold("gate"), text("b"))]
     async with sidecar(responses, roots=[project]) as world:
@@ -229,6 +235,7 @@ async def read_blob(world: World, blob: Json, length: int) -> str:
         assert offset == len(found.encode())
 
 
+@both_storages
 async def test_large_texts_travel_as_their_head_and_are_kept_whole(project: Path) -> None:
     (project / "long.txt").write_text("茶铺 🍵 " * 400, encoding="utf-8")
     call = tool_call("read_file", {"path": "long.txt"})
@@ -286,7 +293,7 @@ async def test_large_texts_travel_as_their_head_and_are_kept_whole(project: Path
         turn = await ask(world, "turn/start", sessionId=session_id, input=prompted)
         await world.watch.turn_end(session_id, turn["turnId"], HANG_SECONDS)
         assert "blob" not in world.messages(session)[-2]["content"][0]
-    (world.folder(session) / "messages.jsonl").write_bytes(b"")
+    write_records(world.folder(session), [])
     async with sidecar(roots=[project]) as world:  # a message that never became whole
         assert await read_blob(world, short["blob"], 999) == whole["text"]
 

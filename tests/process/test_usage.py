@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from kode_sidecar.client.connection import RpcError
+from kode_sidecar.records.message_storage import StorageName
+from tests.support.kept_messages import read_messages, write_records
 from tests.support.model_script import TokenUsage, answer, text, tool_call
 from tests.support.sidecar import HANG_SECONDS, World, sidecar
 
@@ -23,8 +25,9 @@ def brief(row: Json, *keys: str) -> tuple[Any, ...]:
 
 
 @pytest.fixture
-async def two_sessions(tmp_path: Path) -> tuple[Path, list[str]]:
+async def two_sessions(tmp_path: Path, storage: StorageName) -> tuple[Path, list[str]]:
     """What an earlier process left: its state folder and the ids of its sessions."""
+    del storage  # its processes have it from the environment
     responses = [
         answer(tool_call("list_files", {"directory": "."}), usage=SPENT),
         answer(text("a"), usage=SPENT),
@@ -109,9 +112,8 @@ async def test_wrong_questions_name_their_path(tmp_path: Path) -> None:
 def shift_to_day(home: Path, session_id: str, moment: str) -> None:
     """Let a session have happened at another time, with a damaged line in it."""
     folder = home / "conversations" / session_id
-    lines = (folder / "messages.jsonl").read_text("utf-8").splitlines()
-    records = [json.loads(line) | {"created_at": moment} for line in lines]
-    kept = [json.dumps(record) for record in records]
-    (folder / "messages.jsonl").write_text("\n".join([*kept, '{"usage": {"torn']), "utf-8")
+    records = [record | {"created_at": moment} for record in read_messages(folder)]
+    kept = [json.dumps(record).encode() for record in records]
+    write_records(folder, [*kept, b'{"usage": {"torn'])
     meta = json.loads((folder / "meta.json").read_text("utf-8"))
     (folder / "meta.json").write_text(json.dumps(meta | {"updated_at": moment}), "utf-8")

@@ -18,8 +18,10 @@ from kode_sidecar.domain.message import (
 )
 from kode_sidecar.kernel.contracts import ModelRequest, ToolSpec
 from kode_sidecar.providers.builtin_providers import KIMI
-from kode_sidecar.providers.kimi import encode_request
+from kode_sidecar.providers.dialects import DIALECTS
 from kode_sidecar.providers.profiles import ModelProfile
+
+encode_request = DIALECTS["kimi"].encode_request
 
 THINKS = KIMI.model("kimi-k2.6")
 PLAIN = KIMI.model("kimi-k2-turbo-preview")

@@ -22,7 +22,7 @@ from kode_sidecar.domain.model_event import (
     UsageReported,
 )
 from kode_sidecar.providers.answer_decoder import AnswerDecoder
-from kode_sidecar.providers.answer_end import bad_event_notice
+from kode_sidecar.providers.answer_end import damage_notice
 from kode_sidecar.providers.openai_chat import ChatDecoder
 from kode_sidecar.providers.profiles import Price
 from tests.providers.streams.answer import joined
@@ -204,11 +204,11 @@ SHAPES: dict[str, tuple[list[Any], list[Any]]] = {
     ),
     "one bad event is passed over": (
         [chunk({"content": "a"}), b'{"id":"r1","cho{"id"', chunk({"content": "b"}), *END],
-        [STARTED, TextDelta("ab"), bad_event_notice("The host"), STOP],
+        [STARTED, TextDelta("ab"), damage_notice("The host"), STOP],
     ),
     "two bad events, but not in a row": (
         [chunk({"content": "a"}), b"{", chunk({"content": "b"}), b"{", *END],
-        [STARTED, TextDelta("ab"), bad_event_notice("The host"), STOP],
+        [STARTED, TextDelta("ab"), damage_notice("The host"), STOP],
     ),
     "a character cut in two": (
         [

@@ -1,8 +1,9 @@
-"""Conversations as files."""
+"""Conversations as files, their messages as lines or in a database: one contract."""
 
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from msgspec import UNSET, structs
@@ -13,6 +14,7 @@ from kode_sidecar.records.conversation_meta import ConversationMeta, HeadMark
 from kode_sidecar.records.conversation_store import ConversationStore, FileConversationStore
 from kode_sidecar.records.journal import Journal
 from kode_sidecar.records.jsonl import DiskCounter
+from kode_sidecar.records.message_storage import StorageName
 from kode_sidecar.records.saver import Saver
 
 META = ConversationMeta(
@@ -48,13 +50,25 @@ def saver() -> Iterator[Saver]:
     saver.close()
 
 
+@pytest.fixture(params=get_args(StorageName))
+def storage(request: pytest.FixtureRequest) -> StorageName:
+    return request.param
+
+
 @pytest.fixture
-def store(tmp_path: Path, saver: Saver, counter: DiskCounter) -> FileConversationStore:
-    return FileConversationStore(tmp_path, saver, counter)
+def store(
+    tmp_path: Path, saver: Saver, counter: DiskCounter, storage: StorageName
+) -> FileConversationStore:
+    return FileConversationStore(tmp_path, saver, counter, storage)
+
+
+@pytest.fixture
+def lines_store(tmp_path: Path, saver: Saver) -> FileConversationStore:
+    return FileConversationStore(tmp_path, saver)
 
 
 async def test_a_conversation_comes_back_as_it_was_said(  # A6 A7
-    tmp_path: Path, store: ConversationStore, saver: Saver
+    tmp_path: Path, store: ConversationStore, saver: Saver, storage: StorageName
 ) -> None:
     writer = store.create(META)
     messages = [message(0), message(1, "a\u2028中文😀"), message(2)]
@@ -77,18 +91,26 @@ async def test_a_conversation_comes_back_as_it_was_said(  # A6 A7
         "meta": {"projectRoot": "/p", "roots": ["/p"]},
     }
     names = {entry.name for entry in folder.iterdir()}
-    assert names == {"meta.json", "messages.jsonl", "journal.jsonl", "lock"}
+    files = {
+        "jsonl": {"messages.jsonl"},
+        "sqlite": {f"messages.sqlite{suffix}" for suffix in ("", "-wal", "-shm")},
+    }
+    assert names == {"meta.json", "journal.jsonl", "lock"} | files[storage]
 
 
 async def test_a_new_session_is_saved_and_a_prompt_costs_two_fsyncs(
-    tmp_path: Path, store: FileConversationStore, saver: Saver, counter: DiskCounter
+    tmp_path: Path,
+    store: FileConversationStore,
+    saver: Saver,
+    counter: DiskCounter,
+    storage: StorageName,
 ) -> None:
     writer = store.create(META)
     journal = Journal(writer.journal_path, counter)
     await saver.save(writer, journal)
     assert (tmp_path / "conversations" / "c-1" / "meta.json").is_file()
-    # meta.json, its folder and the folder above; folders not on Windows.
-    assert counter.fsyncs in (1, 3)
+    # meta.json, its folder and the folder above (folders not on Windows), and a database's files.
+    assert counter.fsyncs in {"jsonl": (1, 3), "sqlite": (3, 5)}[storage]
     before = counter.fsyncs
     writes = counter.writes
     writer.append(message(0))
@@ -110,8 +132,9 @@ async def test_a_title_is_kept(store: FileConversationStore, saver: Saver) -> No
 
 
 async def test_truncation_at_every_byte_loads_the_rest(  # A6 W6
-    tmp_path: Path, store: FileConversationStore, saver: Saver
+    tmp_path: Path, lines_store: FileConversationStore, saver: Saver
 ) -> None:
+    store = lines_store
     writer = store.create(META)
     messages = [message(0, "one\u2028"), message(1, "二"), message(2)]
     for said in messages:
@@ -187,10 +210,11 @@ async def test_the_list_holds_conversations_only(
         await saver.save(writer)
         writer.close()
     store.create(ConversationMeta(id="never-saved")).close()
+    store.create(ConversationMeta(id="said-and-not-saved")).append(message(0))
     (tmp_path / "conversations" / "empty").mkdir()
     (tmp_path / "conversations" / "Other Folder").mkdir()
     (tmp_path / "conversations" / "file").touch()
-    assert store.list_ids() == ["a", "b"]
+    assert store.list_ids() == ["a", "b", "said-and-not-saved"]
 
 
 def test_an_id_is_created_once_and_a_blocked_folder_is_an_error(

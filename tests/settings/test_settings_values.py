@@ -139,7 +139,8 @@ def test_text_becomes_numbers_and_switches(tmp_path: Path) -> None:
         ("- model", "config.yaml: expected lines such as `mode: review`"),
         ("model: {", "config.yaml, line 2, column 1: not valid YAML"),
         ("model: !!python/object:os.system x", "config.yaml, line 1, column 8: not valid YAML"),
-        ("model: \x07", "config.yaml is not valid YAML"),
+        ("model: \x07", "config.yaml, line 1: not valid YAML"),
+        ("mode: ask\nmode: plan", "config.yaml, line 2, column 1: not valid YAML: the key `mode`"),
         ("1: a", "config.yaml: `1` is no setting"),
     ],
 )

@@ -17,6 +17,7 @@ from kode_sidecar.client.handshake import Handshake
 from kode_sidecar.client.session_view import ChangeSetView, TurnView
 from kode_sidecar.client.watch import Watch
 from kode_sidecar.demo.model_server import ModelServer, RecordedResponse, Recording
+from tests.support.kept_messages import read_messages
 from tests.support.program import ROOT, SERVE
 
 HANG_SECONDS = 60.0
@@ -71,8 +72,8 @@ class World:
         return self.home / "conversations" / session.session_id
 
     def messages(self, session: SessionFold) -> list[dict[str, Any]]:
-        """The records of `messages.jsonl`."""
-        return read_jsonl(self.folder(session) / "messages.jsonl")
+        """The records of its messages."""
+        return read_messages(self.folder(session))
 
     def journal(self, session: SessionFold) -> list[dict[str, Any]]:
         """The records of `journal.jsonl`."""

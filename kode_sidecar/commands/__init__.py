@@ -1,0 +1,1 @@
+"""Programs run for an agent: found by name outside its reach, bounded, killed whole."""

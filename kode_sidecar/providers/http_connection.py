@@ -1,0 +1,119 @@
+"""One HTTP/1.1 connection: h11 is the grammar, asyncio the socket."""
+
+import asyncio
+import socket
+import ssl
+
+import h11
+import httpx
+
+from kode_sidecar.providers.chunk_merger import ChunkMerger
+
+_READ_BYTES = 64 * 1024
+# Room that the merger's own size line may take.
+_SIZE_LINE = 32
+_MAX_HEAD = 100 * 1024
+
+
+class HttpConnection:
+    """Ask, read to the end of the body, ask again. Failures are httpx's."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._begin()
+
+    @property
+    def is_idle(self) -> bool:
+        """It can be asked: the body was read to its end and both sides keep the connection.
+
+        A server says nothing unasked, so one whose end is readable has closed it.
+        """
+        closed = self._reader.at_eof() or self._writer.transport.is_closing()
+        return self._grammar.our_state is h11.IDLE and not closed
+
+    async def ask(self, request: h11.Request, body: bytes, write_seconds: float) -> h11.Response:
+        """Send a request; the head of its answer. Raises httpx.TransportError."""
+        self._merger.begin_request()
+        events = (request, h11.Data(data=body), h11.EndOfMessage())
+        data = b"".join(self._grammar.send(event) or b"" for event in events)
+        try:
+            async with asyncio.timeout(write_seconds):
+                self._writer.write(data)
+                await self._writer.drain()
+        except TimeoutError as error:
+            raise httpx.WriteTimeout("the request was not taken in time") from error
+        except OSError:
+            pass  # a server may answer before it has heard all, and close
+        while not isinstance(event := await self._next(), h11.Response):
+            if not isinstance(event, h11.InformationalResponse):
+                raise httpx.RemoteProtocolError("the server sent something else than an answer")
+        return event
+
+    async def read(self) -> bytes:
+        """The next bytes of the body, nothing at its end. Raises httpx.TransportError."""
+        if self._grammar.their_state is not h11.SEND_BODY:
+            return b""
+        event = await self._next()
+        return bytes(event.data) if isinstance(event, h11.Data) else b""
+
+    def end_answer(self) -> bool:
+        """The answer is done with: whether the connection can be asked again."""
+        if self._grammar.our_state is self._grammar.their_state is h11.DONE:
+            self._grammar.start_next_cycle()
+        return self.is_idle
+
+    async def start_tls(self, tls: ssl.SSLContext, host: str) -> None:
+        """From now on what is said is encrypted, and a new conversation. Raises OSError."""
+        await self._writer.start_tls(tls, server_hostname=host)
+        self._begin()
+
+    def close(self) -> None:
+        """Close at once: nothing that is still to be sent matters any more."""
+        self._writer.transport.abort()
+
+    def _begin(self) -> None:
+        self._merger = ChunkMerger()
+        self._grammar = h11.Connection(h11.CLIENT, max_incomplete_event_size=_MAX_HEAD)
+
+    async def _next(self) -> h11.Event | None:
+        """What comes next; None when the answer is over."""
+        grammar = self._grammar
+        try:
+            while True:
+                event = grammar.next_event()
+                if isinstance(event, h11.Event):
+                    return event
+                if event is h11.PAUSED:
+                    return None
+                data = await self._receive()
+                if not data and grammar.their_state is h11.SEND_RESPONSE:
+                    text = "Server disconnected without sending a response."
+                    raise httpx.RemoteProtocolError(text)
+                grammar.receive_data(data)
+        except h11.RemoteProtocolError as error:
+            raise httpx.RemoteProtocolError(str(error)) from error
+        except OSError as error:
+            raise httpx.ReadError(describe_os_error(error)) from error
+
+    async def _receive(self) -> bytes:
+        """What is there, at least one byte; nothing at the end of the stream."""
+        while data := await self._reader.read(_READ_BYTES - _SIZE_LINE):
+            if merged := self._merger.feed(data):
+                return merged
+        return b""
+
+
+def describe_os_error(error: OSError) -> str:
+    """A failure of the network in a few words, without addresses or paths."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the certificate was not accepted: {error.verify_message}"
+    if isinstance(error, ssl.SSLError):
+        return f"TLS failed: {error.reason or 'no secure connection'}"
+    if isinstance(error, socket.gaierror):
+        return "its address was not found"
+    if isinstance(error, ConnectionRefusedError):
+        return "connection refused"
+    if isinstance(error, ConnectionError):
+        return "the connection was closed"
+    return error.strerror or "no connection could be made"

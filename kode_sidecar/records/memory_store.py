@@ -1,0 +1,130 @@
+"""`memory/` in the state folder: what the user is asked to remember, and what was accepted (B10).
+
+One file each, replaced whole: several processes may write here, and what is rejected is gone.
+"""
+
+import asyncio
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from kode_sidecar.domain.memory import MemoryItem, MemoryState, best_matches, check_memory
+from kode_sidecar.errors import KodeError
+from kode_sidecar.records.json_text import DECODE_ERRORS, clean_text, encode_json
+from kode_sidecar.records.jsonl import DiskCounter
+from kode_sidecar.records.storage_error import not_read, not_saved
+from kode_sidecar.records.whole_file import replace_file, sync_folder
+
+MAX_CANDIDATES = 200
+"""How many may wait for a decision."""
+
+_MAX_FILE_BYTES = 100_000
+# An id of ours: too long for the name of a device, and no way out of the folder (W11).
+_ID = re.compile(r"[a-z0-9]{6,64}")
+
+
+class MemoryStore:
+    """`context.memory.Memory` over the user's decisions; use it on the event loop."""
+
+    def __init__(
+        self, storage_root: Path, new_id: Callable[[], str], now: Callable[[], str]
+    ) -> None:
+        self._folder = storage_root / "memory"
+        self._new_id = new_id
+        self._now = now
+        # A decision looks before it writes, and so does a write.
+        self._writing = asyncio.Lock()
+
+    async def recall(self, query: str, scope: str, limit: int) -> Sequence[MemoryItem]:
+        """What was accepted for this scope. Raises KodeError `Storage`."""
+        if limit < 1 or not self._folder.exists():
+            return ()
+        accepted = await self.items("accepted")
+        return best_matches((item for item in accepted if item.scope == scope), query, limit)
+
+    async def write(self, content: str, scope: str, tags: Sequence[str]) -> MemoryItem:
+        """Keep a candidate; saved. What is there already, accepted or not, is not kept twice.
+
+        Raises KodeError `InvalidArguments`, `MemoryRefused` when too many wait, `Storage`.
+        """
+        check_memory(content, scope, tags)
+        content = clean_text(content)
+        async with self._writing:
+            known = await self.items()
+            for item in known:
+                if (item.content, item.scope) == (content, scope):
+                    return item
+            if sum(item.state == "candidate" for item in known) >= MAX_CANDIDATES:
+                text = (
+                    f"{MAX_CANDIDATES} notes wait for the user's decision; ask the user to decide."
+                )
+                raise KodeError("MemoryRefused", text)
+            item = MemoryItem(
+                id=self._new_id(),
+                content=content,
+                scope=scope,
+                tags=tuple(map(clean_text, tags)),
+                created_at=self._now(),
+                state="candidate",
+            )
+            await asyncio.to_thread(self._save, item)
+        return item
+
+    async def items(self, state: MemoryState | None = None) -> list[MemoryItem]:
+        """All of them, or those in one state, oldest first; damaged files are passed over.
+
+        Raises KodeError `Storage`.
+        """
+        items = await asyncio.to_thread(self._load)
+        return [item for item in items if state in (None, item.state)]
+
+    async def decide(self, accepted: Sequence[str], rejected: Sequence[str]) -> None:
+        """Accept these and forget those, whatever their state; saved, in this order.
+
+        Raises KodeError `MemoryNotFound`, before anything is done, and `Storage`.
+        """
+        async with self._writing:
+            known = {item.id: item for item in await self.items()}
+            for memory_id in (*accepted, *rejected):
+                if memory_id not in known:
+                    text = f"There is no memory {memory_id!r}; kode/memory/list tells which ones."
+                    raise KodeError("MemoryNotFound", text)
+            for memory_id in accepted:
+                item = msgspec.structs.replace(known[memory_id], state="accepted")
+                await asyncio.to_thread(self._save, item)
+            if rejected:
+                await asyncio.to_thread(self._remove, rejected)
+
+    def _load(self) -> list[MemoryItem]:
+        found: list[MemoryItem] = []
+        try:
+            paths = sorted(self._folder.glob("*.json"))
+        except OSError as error:
+            raise not_read(self._folder.name, error) from None
+        for path in paths:
+            try:
+                if _ID.fullmatch(path.stem) and path.stat().st_size <= _MAX_FILE_BYTES:
+                    item = msgspec.json.decode(path.read_bytes(), type=MemoryItem)
+                    if item.id == path.stem:
+                        found.append(item)
+            except (OSError, *DECODE_ERRORS):
+                continue  # gone meanwhile, or damaged
+        return sorted(found, key=lambda item: (item.created_at, item.id))
+
+    def _save(self, item: MemoryItem) -> None:
+        path = self._folder / f"{item.id}.json"
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise not_saved(self._folder.name, error) from None
+        replace_file(path, encode_json(item), durable=True)
+
+    def _remove(self, ids: Sequence[str]) -> None:
+        try:
+            for memory_id in ids:
+                (self._folder / f"{memory_id}.json").unlink(missing_ok=True)
+            sync_folder(self._folder, DiskCounter())
+        except OSError as error:
+            raise not_saved(self._folder.name, error) from None

@@ -1,0 +1,188 @@
+"""A database or its log that was cut, flipped or zeroed: every whole record survives, once (W6)."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from kode_sidecar.domain.message import Message, TextBlock
+from kode_sidecar.errors import KodeError
+from kode_sidecar.records.conversation_meta import ConversationMeta
+from kode_sidecar.records.conversation_store import FileConversationStore
+from kode_sidecar.records.saver import Saver
+from kode_sidecar.records.sqlite_salvage import PAGE_BYTES
+from tests.conftest import FULL
+
+COUNT = 12
+SAMPLE, MANY = 40, 500
+DATABASE, LOG = "messages.sqlite", "messages.sqlite-wal"
+EVERY = list(range(COUNT))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[FileConversationStore]:
+    saver = Saver()
+    yield FileConversationStore(tmp_path, saver, storage="sqlite")
+    saver.close()
+
+
+def message(number: int) -> Message:
+    # Several share a page, or one has pages of its own.
+    words = f'第 {number}\u2028 "quoted" 🍵\n' * (400 if number % 4 == 3 else 3)
+    return Message(
+        id=f"m{number}",
+        session_id="c-1",
+        role="user",
+        content=(TextBlock(id=f"b{number}", text=words),),
+        parent_id=f"m{number - 1}" if number else None,
+        depth=number,
+        created_at=f"2026-01-02T00:00:{number:02}.000Z",
+    )
+
+
+class Kept:
+    """A session of twelve messages, five of them in the log only; and how to damage it."""
+
+    def __init__(self, store: FileConversationStore, root: Path) -> None:
+        self.store = store
+        self.folder = root / "conversations" / "c-1"
+        writer = store.create(ConversationMeta(id="c-1"))
+        for number in range(7):
+            writer.append(message(number))
+        writer.close()
+        writer = store.open("c-1").writer
+        for number in range(7, COUNT):
+            writer.append(message(number))
+        writer.sync()
+        writer.close()
+        self._sound = root / "sound"
+        shutil.copytree(self.folder, self._sound)
+        self.whole = {name: (self.folder / name).read_bytes() for name in (DATABASE, LOG)}
+
+    def damage(self, name: str, data: bytes | None) -> list[int]:
+        """Which records are there after the file became `data`, or went."""
+        shutil.rmtree(self.folder)
+        shutil.copytree(self._sound, self.folder)
+        (self.folder / f"{DATABASE}-shm").unlink(missing_ok=True)  # as after a restart
+        if data is None:
+            (self.folder / name).unlink()
+        else:
+            (self.folder / name).write_bytes(data)
+        self.read()  # somebody looks before there is a writer
+        writer = self.store.open("c-1").writer
+        there = self.read()
+        writer.append(message(COUNT))
+        writer.sync()
+        writer.close()
+        again = self.store.open("c-1")
+        assert self.numbers(again.stored.messages) == [*there, COUNT], "what is written next"
+        assert not again.stored.problems, "nothing damaged is left"
+        again.writer.close()
+        return there
+
+    def read(self) -> list[int]:
+        return self.numbers(self.store.load("c-1").messages)
+
+    @staticmethod
+    def numbers(messages: object) -> list[int]:
+        """Each of the messages is as it was written."""
+        assert isinstance(messages, list)
+        assert all(one == message(int(one.id[1:])) for one in messages)
+        return [int(one.id[1:]) for one in messages]
+
+
+@pytest.fixture
+def kept(store: FileConversationStore, tmp_path: Path) -> Kept:
+    return Kept(store, tmp_path)
+
+
+@pytest.mark.parametrize("name", [DATABASE, LOG])
+def test_a_flipped_bit_costs_at_most_its_own_record(kept: Kept, name: str, rng: Random) -> None:
+    whole = kept.whole[name]
+    places = range(len(whole))
+    for place in rng.sample(places, MANY if FULL else SAMPLE):
+        data = bytearray(whole)
+        data[place] ^= 1 << rng.randrange(8)
+        there = kept.damage(name, bytes(data))
+        assert len(there) >= COUNT - 1, (place, there)
+        assert there == sorted(set(there)), (place, there)
+
+
+def test_truncation_of_the_log_keeps_what_lies_before(kept: Kept, rng: Random) -> None:
+    whole = kept.whole[LOG]
+    cuts = range(len(whole) + 1)
+    before = 0
+    for cut in sorted(rng.sample(cuts, MANY if FULL else SAMPLE)):
+        there = kept.damage(LOG, whole[:cut])
+        assert there == EVERY[: len(there)], cut
+        assert len(there) >= max(before, 7), cut
+        before = len(there)
+    assert kept.damage(LOG, whole) == EVERY
+
+
+def test_truncation_of_the_database_keeps_what_is_whole(kept: Kept, rng: Random) -> None:
+    whole = kept.whole[DATABASE]
+    for cut in rng.sample(range(len(whole)), MANY if FULL else 20):
+        there = kept.damage(DATABASE, whole[:cut])
+        assert set(there) >= set(range(7, COUNT)), cut
+
+
+def zeroed(data: bytes, start: int, length: int) -> bytes:
+    return data[:start] + bytes(length) + data[start + length :]
+
+
+@pytest.mark.parametrize(
+    ("what", "damage", "name", "lost"),
+    [
+        ("the head of the database", lambda data: zeroed(data, 0, 100), DATABASE, 0),
+        ("the first page", lambda data: zeroed(data, 0, PAGE_BYTES), DATABASE, 0),
+        ("text instead", lambda data: b"# a note\n", DATABASE, 7),
+        ("nothing", lambda data: b"", DATABASE, 7),
+        ("zeros behind", lambda data: data + bytes(3 * PAGE_BYTES), DATABASE, 0),
+        ("the head of the log", lambda data: zeroed(data, 0, 32), LOG, 0),
+        ("the first frame's head", lambda data: zeroed(data, 32, 24), LOG, 0),
+        ("zeros behind the log", lambda data: data + bytes(10_000), LOG, 0),
+        ("a log of text", lambda data: b"# a note\n", LOG, 5),
+        ("no log", lambda data: None, LOG, 5),
+    ],
+)
+def test_the_damage_that_disks_and_people_do(
+    kept: Kept, what: str, damage: Callable[[bytes], bytes | None], name: str, lost: int
+) -> None:
+    there = kept.damage(name, damage(kept.whole[name]))
+    if not lost:
+        assert there == EVERY, what
+    else:  # a page that was written again is in both
+        wanted = EVERY[7:] if name == DATABASE else EVERY[:7]
+        assert set(there) >= set(wanted), what
+
+
+def test_a_damaged_row_is_quarantined_and_the_rest_goes_on(kept: Kept) -> None:
+    data = kept.whole[DATABASE]
+    at = data.index(b'"id":"m2"')
+    there = kept.damage(DATABASE, data[:at] + b'"id":"mX"' + data[at + 9 :])
+    assert there == [number for number in EVERY if number != 2]
+    (line,) = (kept.folder / f"{DATABASE}.bad").read_bytes().splitlines()
+    assert b'"mX"' in line
+
+
+def test_a_damaged_structure_is_kept_beside(kept: Kept) -> None:
+    damaged = kept.whole[DATABASE][:PAGE_BYTES]
+    assert set(kept.damage(DATABASE, damaged)) >= set(EVERY[7:])
+    # Its log was moved into it as far as it went.
+    assert (kept.folder / f"{DATABASE}.damaged-1").stat().st_size >= PAGE_BYTES
+    assert not (kept.folder / "messages.jsonl").exists()
+
+
+def test_what_is_no_database_hides_nobody(kept: Kept, tmp_path: Path) -> None:
+    (kept.folder / LOG).unlink()
+    (kept.folder / DATABASE).write_bytes(b"\xff" * 5_000)
+    (kept.folder / "meta.json").write_bytes(b"{")
+    assert kept.store.list_ids() == ["c-1"]
+    opened = kept.store.open("c-1")
+    assert list(opened.stored.messages) == []
+    opened.writer.close()
+    with pytest.raises(KodeError, match="There is no session"):
+        kept.store.load("nobody")

@@ -1,0 +1,28 @@
+"""What a session's folder holds of its messages, whichever way they are kept."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from kode_sidecar.records.jsonl import DiskCounter
+from kode_sidecar.records.sqlite_messages import put_database
+from kode_sidecar.records.storage_choice import messages_in, name_in
+
+
+def read_records(folder: Path) -> list[bytes]:
+    """The records as they stand there."""
+    return list(messages_in(folder).records(folder))
+
+
+def read_messages(folder: Path) -> list[dict[str, Any]]:
+    """The same, decoded."""
+    return [json.loads(record) for record in read_records(folder)]
+
+
+def write_records(folder: Path, records: Sequence[bytes]) -> None:
+    """Let these be all that is kept; nobody has it open."""
+    if name_in(folder) == "sqlite":
+        put_database(folder, records, DiskCounter())
+    else:
+        (folder / "messages.jsonl").write_bytes(b"".join(record + b"\n" for record in records))
