@@ -54,39 +54,8 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument(
             "--env-file", metavar="FILE", help="settings file instead of .env in the state folder"
         )
-    source = serve.add_mutually_exclusive_group()
-    source.add_argument(
-        "--record", metavar="FILE", help="record all that comes in and goes out; never a key"
-    )
-    source.add_argument(
-        "--tape", metavar="FILE", help="play a recording: no key, no network (see replay)"
-    )
-    serve.add_argument(
-        "--requests", metavar="FILE", help="with --tape: where what the model is asked goes"
-    )
-    again = commands.add_parser(
-        "replay",
-        help="play a recording of `serve --record` and name the first difference",
-        description="Spawns the real process, sends it what the editor sent, lets the recording "
-        "answer for the model, and compares what the process says. No key, no network. Exit code "
-        "0: the same; 1: a difference, which is named; 2: this could not be found out.",
-    )
-    again.add_argument("file", metavar="FILE", type=Path, help="a recording, or its folder")
-    again.add_argument(
-        "--serve",
-        action="store_true",
-        help="be the recorded server on stdin and stdout, for a plugin's own tests",
-    )
-    again.add_argument(
-        "--against", metavar="CMD", help="another build, such as dist/kode-sidecar/kode-sidecar"
-    )
-    again.add_argument(
-        "--patience",
-        metavar="SECONDS",
-        type=float,
-        default=30.0,
-        help="how long the process may be silent when something is due (%(default)g)",
-    )
+    _add_tapes(serve)
+    _add_replay(commands.add_parser)
     demo = commands.add_parser("demo", help="play a recorded turn through the real process")
     demo.add_argument("--live", action="store_true", help="ask the real service (KIMI_API_KEY)")
     demo.add_argument("--fast", action="store_true", help="no pauses")
@@ -117,6 +86,45 @@ def _parser() -> argparse.ArgumentParser:
     protocol.add_argument("--out", metavar="DIR", required=True, type=Path, help="where to")
     parser.set_defaults(env_file=None, record=None, tape=None, requests=None)
     return parser
+
+
+def _add_tapes(serve: argparse.ArgumentParser) -> None:
+    source = serve.add_mutually_exclusive_group()
+    source.add_argument(
+        "--record", metavar="FILE", help="record all that comes in and goes out; never a key"
+    )
+    source.add_argument(
+        "--tape", metavar="FILE", help="play a recording: no key, no network (see replay)"
+    )
+    serve.add_argument(
+        "--requests", metavar="FILE", help="with --tape: where what the model is asked goes"
+    )
+
+
+def _add_replay(add: Callable[..., argparse.ArgumentParser]) -> None:
+    again = add(
+        "replay",
+        help="play a recording of `serve --record` and name the first difference",
+        description="Spawns the real process, sends it what the editor sent, lets the recording "
+        "answer for the model, and compares what the process says. No key, no network. Exit code "
+        "0: the same; 1: a difference, which is named; 2: this could not be found out.",
+    )
+    again.add_argument("file", metavar="FILE", type=Path, help="a recording, or its folder")
+    again.add_argument(
+        "--serve",
+        action="store_true",
+        help="be the recorded server on stdin and stdout, for a plugin's own tests",
+    )
+    again.add_argument(
+        "--against", metavar="CMD", help="another build, such as dist/kode-sidecar/kode-sidecar"
+    )
+    again.add_argument(
+        "--patience",
+        metavar="SECONDS",
+        type=float,
+        default=30.0,
+        help="how long the process may be silent when something is due (%(default)g)",
+    )
 
 
 def _demo_options(options: argparse.Namespace) -> DemoOptions:
