@@ -3,10 +3,13 @@
 It may be built on that thread: nothing here touches the event loop before it is attached.
 """
 
+import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from traceback import format_exception
+from typing import TYPE_CHECKING
 
 from kode_sidecar.context.agents import SCOUT, AgentProfile
 from kode_sidecar.context.compaction import compaction_texts
@@ -39,6 +42,7 @@ from kode_sidecar.provider_setup import set_up_providers
 from kode_sidecar.providers.chat_client import ChatClient
 from kode_sidecar.providers.host import OpenHost
 from kode_sidecar.providers.late_client import LateClient
+from kode_sidecar.providers.memory_http import HttpMemory, MemoryHost
 from kode_sidecar.providers.models_report import models_report
 from kode_sidecar.providers.profiles import ModelProfile
 from kode_sidecar.providers.retry import RetryPolicy
@@ -52,6 +56,9 @@ from kode_sidecar.system import Outside
 from kode_sidecar.workspace.documents import Documents
 from kode_sidecar.workspace.ripgrep import Ripgrep, find_ripgrep
 from kode_sidecar.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from kode_sidecar.headless_run import RunServices, WireRuns
 
 
 class Agent:
@@ -94,6 +101,8 @@ class Agent:
         self._notes = ProjectNotes(self.workspace, lambda: settings.trusted)
         self._model = LateClient(self._providers.missing)
         self._chat: ChatClient | None = None
+        self._runs: WireRuns | None = None
+        self._memories: list[HttpMemory] = []
         self._retired = RetiredModels(settings.storage_root)
         self._services = self._build_services(settings, editor, outside.new_id)
 
@@ -126,6 +135,53 @@ class Agent:
         self._chat = chat
         self._model.attach(chat)
 
+    def runs(self) -> "WireRuns":
+        """The runs that the editor asks for. Raises KodeError `ConfigInvalid`."""
+        from kode_sidecar.headless_run import WireRuns  # noqa: PLC0415
+
+        if self._runs is None:
+            self._runs = WireRuns(self.run_services())
+        return self._runs
+
+    def run_services(self) -> "RunServices":
+        """What headless runs need. Raises KodeError `ConfigInvalid` for settings that are wrong."""
+        # Late: only who starts a run pays for that room and for PyYAML.
+        from kode_sidecar.headless_run import NativeServices, RunServices  # noqa: PLC0415
+
+        self._loaded.require_valid()
+        settings, services = self._loaded.settings, self._services
+        return RunServices(
+            storage_root=settings.storage_root,
+            clock=self._clock,
+            new_id=services.new_id,
+            redaction=Redaction([settings.api_key, *self._providers.keys()]),
+            prompts=self._prompts,
+            environ={**self._loaded.variables, **os.environ},
+            ripgrep=Ripgrep(find_ripgrep()),
+            native=NativeServices(
+                model=self._model,
+                clock=self._clock,
+                new_id=services.new_id,
+                limit_instruction=services.limit_instruction,
+                window=self._context_window,
+                returns_thinking=self._returns_thinking,
+                report_bug=self._report_bug,
+                silence_told=settings.http_silence_told,
+            ),
+            open_memory=self._open_memory,
+            report_bug=self._report_bug,
+        )
+
+    def _open_memory(self, host: MemoryHost) -> HttpMemory:
+        """The memory of a service; closed with this agent."""
+        http = import_http_client()
+        memory = HttpMemory(
+            replace(host, proxy=self._loaded.settings.proxy),
+            lambda config: http.HttpClient(config, tls=http.system_tls()),
+        )
+        self._memories.append(memory)
+        return memory
+
     def examine(self) -> DoctorResult:
         """The doctor's report."""
         return examine(
@@ -150,7 +206,11 @@ class Agent:
         return SchemaGetResult(schema=text, sha256=SCHEMA_SHA256)
 
     async def close(self) -> None:
-        """Close connections and the log."""
+        """End runs, close connections and the log."""
+        if self._runs is not None:
+            await self._runs.close()
+        for memory in self._memories:
+            await memory.aclose()
         if self._chat is not None:
             await self._chat.aclose()
         self._log.close()

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, cast
 
+from kode_sidecar.errors import KodeError
 from kode_sidecar.front_door import Handover
 from kode_sidecar.main_session import (
     SessionAttachments,
@@ -29,6 +30,12 @@ from kode_sidecar.protocol.handshake import (
 )
 from kode_sidecar.protocol.initialize_check import Object, as_object
 from kode_sidecar.protocol.models import ModelsListResult
+from kode_sidecar.protocol.run import (
+    RunGetParams,
+    RunGetResult,
+    RunStartParams,
+    RunStartResult,
+)
 from kode_sidecar.protocol.schema import SchemaGetResult
 from kode_sidecar.protocol.session import DoctorResult
 from kode_sidecar.records.conversation_store import FileConversationStore
@@ -208,6 +215,19 @@ class _App:
         """See `server.Services`."""
         await self._sessions.loaded()
         return await self._loaded_agent().list_models()
+
+    async def start_run(self, params: RunStartParams) -> RunStartResult:
+        """See `server.Services`."""
+        if not self._loaded.settings.trusted:
+            text = "A run needs a trusted workspace: the editor must say `trusted` in initialize."
+            raise KodeError("Denied", text)
+        await self._sessions.loaded()
+        return await self._loaded_agent().runs().start(params)
+
+    async def get_run(self, params: RunGetParams) -> RunGetResult:
+        """See `server.Services`."""
+        await self._sessions.loaded()
+        return await self._loaded_agent().runs().get(params)
 
     async def schema(self) -> SchemaGetResult:
         """See `server.Services`."""

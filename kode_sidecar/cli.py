@@ -17,6 +17,11 @@ from kode_sidecar.protocol.export import generate
 from kode_sidecar.protocol.session import Mode
 from kode_sidecar.settings import load_settings
 
+RUN_ABOUT = (
+    "Do the job that a configuration describes, in a sandbox, and judge it by what it delivers. "
+    "Exit codes: 0 completed, 3 incomplete, 4 blocked, 1 failed, 130 cancelled."
+)
+
 Serve = Callable[..., int]
 
 
@@ -33,6 +38,11 @@ def run_command(arguments: Sequence[str], serve: Serve) -> int:
             return asyncio.run(run(_demo_options(options)))
         if options.command == "chat":
             return chat(_chat_options(options))
+        if options.command in ("run", "runs"):
+            # Late: the agent with all it needs, which no other command loads.
+            from kode_sidecar.run_commands import run_or_runs  # noqa: PLC0415
+
+            return run_or_runs(options)
         if options.command == "replay":
             return _replay(options)
         return serve(options.env_file, options.record, options.tape, options.requests)
@@ -84,8 +94,44 @@ def _parser() -> argparse.ArgumentParser:
         "protocol", help="write the wire contract: JSON Schema, TypeScript, method reference"
     )
     protocol.add_argument("--out", metavar="DIR", required=True, type=Path, help="where to")
+    _add_run(commands.add_parser("run", help="do a job without an editor", description=RUN_ABOUT))
+    runs = commands.add_parser("runs", help="what became of runs")
+    kinds = runs.add_subparsers(dest="runs_command", metavar="list|show", required=True)
+    listed = kinds.add_parser("list", help="all runs, newest first")
+    listed.add_argument("--folder", metavar="DIR", type=Path, help="instead of the state folder's")
+    shown = kinds.add_parser("show", help="one run")
+    shown.add_argument("run", metavar="RUN", help="its id or its folder")
+    for command in (listed, shown):
+        command.add_argument("--json", action="store_true", help="for programs")
     parser.set_defaults(env_file=None, record=None, tape=None, requests=None)
     return parser
+
+
+def _add_run(run: argparse.ArgumentParser) -> None:
+    run.add_argument("--config", metavar="FILE", type=Path, help="the job, as YAML")
+    run.add_argument(
+        "--init",
+        metavar="FILE",
+        nargs="?",
+        const=Path("run.yaml"),
+        type=Path,
+        help="write a configuration to begin with, and nothing else; run.yaml by default",
+    )
+    prompt = run.add_mutually_exclusive_group()
+    prompt.add_argument("--prompt", metavar="TEXT", help="what is to be done")
+    prompt.add_argument("--prompt-file", metavar="FILE", type=Path, help="a file that says it")
+    run.add_argument("--workspace", metavar="DIR", type=Path, help="project to work on a copy of")
+    run.add_argument("--sandbox", metavar="DIR", type=Path, help="folder of the run")
+    for name in ("session", "task", "run"):
+        run.add_argument(f"--{name}-id", metavar="ID", default="", help="made up by default")
+    run.add_argument("--model", metavar="NAME", help="instead of the configuration's")
+    run.add_argument("--stream", action=argparse.BooleanOptionalAction, help="answers as they grow")
+    run.add_argument("--max-steps", metavar="N", type=int, help="answers with tool calls")
+    run.add_argument("--timeout", metavar="SECONDS", type=float, help="for the engine's work")
+    run.add_argument("--dry-run", action="store_true", help="stop before the engine")
+    run.add_argument("--show-prompt", action="store_true", help="print the composed prompt only")
+    run.add_argument("--json", action="store_true", help="the result for programs")
+    run.add_argument("--env-file", metavar="FILE", help="settings instead of the user's .env")
 
 
 def _add_tapes(serve: argparse.ArgumentParser) -> None:

@@ -49,6 +49,7 @@ ERRORS: dict[str, tuple[int, str, bool]] = {
     "ChangeSetNotFound": (-33024, "storage", False),
     "BlobNotFound": (-33025, "storage", False),
     "MemoryNotFound": (-33026, "memory", False),
+    "RunNotFound": (-33027, "storage", False),
     "Network": (INTERNAL_ERROR, "network", True),
     "ModelNotFound": (INTERNAL_ERROR, "provider", False),
     "ContentFiltered": (INTERNAL_ERROR, "provider", False),
@@ -66,6 +67,9 @@ ERRORS: dict[str, tuple[int, str, bool]] = {
     "SkillInvalid": (INTERNAL_ERROR, "skill", False),
     "MemoryRefused": (INTERNAL_ERROR, "memory", False),
     "MemoryUnavailable": (INTERNAL_ERROR, "memory", True),
+    "RunTimedOut": (INTERNAL_ERROR, "engine", False),
+    "RunDied": (INTERNAL_ERROR, "engine", False),
+    "DeliverableMissing": (INTERNAL_ERROR, "governance", False),
 }
 
 

@@ -117,3 +117,8 @@ def _lines(node: yaml.Node, path: str, count: _Count) -> Iterator[tuple[str, int
             known.add(name)
             yield from _lines(value, f"{path}.{name}", count)
             yield f"{path}.{name}", key.start_mark.line + 1
+
+
+def write_yaml(value: object) -> str:
+    """Plain data as YAML that people read; `read_yaml` gives the same value."""
+    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=100)

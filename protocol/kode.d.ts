@@ -118,6 +118,13 @@ export interface KodeRequests {
    * Errors: ConfigInvalid.
    */
   "kode/models/list": [Empty, ModelsListResult];
+  /**
+   * Do a job without anybody deciding: in a sandbox, judged by what it delivers. Only in a
+   * trusted workspace. Errors: Denied, ConfigInvalid, ReadOnly, Storage.
+   */
+  "kode/run/start": [RunStartParams, RunStartResult];
+  /** How far a run is, and what became of it. Errors: RunNotFound, ConfigInvalid, Storage. */
+  "kode/run/get": [RunGetParams, RunGetResult];
   /** The JSON Schema of everything here. */
   "kode/schema/get": [Empty, SchemaGetResult];
   /** Is anybody there? */
@@ -194,6 +201,7 @@ export interface KodeErrors {
   ChangeSetNotFound: -33024;
   BlobNotFound: -33025;
   MemoryNotFound: -33026;
+  RunNotFound: -33027;
   Network: -32603;
   ModelNotFound: -32603;
   ContentFiltered: -32603;
@@ -211,6 +219,9 @@ export interface KodeErrors {
   SkillInvalid: -32603;
   MemoryRefused: -32603;
   MemoryUnavailable: -32603;
+  RunTimedOut: -32603;
+  RunDied: -32603;
+  DeliverableMissing: -32603;
 }
 
 /**
@@ -669,6 +680,33 @@ export interface PermissionSetParams {
 
 /** No params, or no result. */
 export interface Empty {}
+
+/**
+ * `config` and `workspace` are absolute paths; `workspace` is the project to copy.
+ *
+ * What is absent is as the configuration says, and ids are made up. A `dryRun` ends before
+ * the engine.
+ */
+export interface RunStartParams {
+  config: string;
+  prompt: string;
+  sessionId?: string;
+  taskId?: string;
+  runId?: string;
+  workspace?: string | null;
+  model?: string | null;
+  stream?: boolean | null;
+  maxSteps?: number | null;
+  timeoutSeconds?: number | null;
+  dryRun?: boolean;
+}
+
+/** With `afterSequence` the run's events after that one come along, at most `limit`. */
+export interface RunGetParams {
+  runId: string;
+  afterSequence?: number | null;
+  limit?: number;
+}
 
 /** `echo` comes back unchanged. */
 export interface PingParams {
@@ -1573,6 +1611,54 @@ export interface Price {
   cached: number;
   output: number;
   currency: string;
+}
+
+/** The run has its folder and its record; `kode/run/get` tells how far it is. */
+export interface RunStartResult {
+  runId: string;
+  sessionId: string;
+  taskId: string;
+  sandboxRoot: string;
+}
+
+/** A run, and the events that were asked for. */
+export interface RunGetResult {
+  run: RunView;
+  events?: RunEventView[];
+}
+
+/** A run as its `run.json` tells it. One whose process is gone has `failed`: `RunDied`. */
+export interface RunView {
+  runId: string;
+  sessionId: string;
+  taskId: string;
+  status: "pending" | "running" | "completed" | "incomplete" | "failed" | "cancelled" | "waiting_for_tool" | "waiting_for_user" | "review_required" | "revision_required";
+  step: "config" | "ids" | "sandbox" | "records" | "skills" | "memory" | "prompt" | "tools" | "engine" | "deliverables" | "final";
+  sandboxRoot: string;
+  createdAt: string;
+  updatedAt: string;
+  startedAt?: string;
+  completedAt?: string;
+  profileId?: string;
+  configFingerprint?: string;
+  engine?: string;
+  model?: string;
+  governance?: "passed" | "failed" | "incomplete" | "blocked";
+  finalText?: string;
+  error?: ErrorInfo;
+  dryRun?: boolean;
+}
+
+/** A line of the run's `events.jsonl`. */
+export interface RunEventView {
+  sequence: number;
+  type: string;
+  timestamp: string;
+  actor: "runtime" | "engine" | "model" | "tool" | "governance" | "user";
+  severity: "debug" | "info" | "warning" | "error";
+  summary: string;
+  data: { [name: string]: unknown };
+  correlationId?: string;
 }
 
 /** `schema` is the text of `schema.json`, byte for byte; `sha256` is that of the handshake. */

@@ -186,8 +186,8 @@ def _without_thinking(message: Message) -> Message:
 class PromptContext:
     """What stays the same over one turn: the system prompt and the model's settings.
 
-    `asker` is who asks, the session itself or one of its scouts.
-    `returns_thinking`: the model gets its reasoning back; else no request holds any.
+    `asker` is who asks, the session itself or one of its scouts. `stream`: answers are wanted as
+    they grow. `returns_thinking`: the model gets its reasoning back; else no request holds any.
     """
 
     session_id: str
@@ -198,6 +198,7 @@ class PromptContext:
     max_tokens: int | None = None
     returns_thinking: bool = True
     asker: str = ""
+    stream: bool = True
 
     def request(
         self, messages: Iterable[Message], tools: Sequence[ToolSpec], tool_choice: ToolChoice
@@ -215,4 +216,5 @@ class PromptContext:
             max_tokens=self.max_tokens,
             cache_key=self.session_id,
             asker=self.asker or f"main {self.session_id}",
+            stream=self.stream,
         )

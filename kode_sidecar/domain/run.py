@@ -33,6 +33,7 @@ StepName = Literal[
     "final",
 ]
 Actor = Literal["runtime", "engine", "model", "tool", "governance", "user"]
+ToolStatus = Literal["ok", "error", "denied", "cancelled"]
 Severity = Literal["debug", "info", "warning", "error"]
 
 FINAL_STATES: frozenset[RunState] = frozenset({"completed", "incomplete", "failed", "cancelled"})
@@ -60,9 +61,12 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     """`run.json`: the truth about a run.
 
     Times are RFC 3339 in UTC. `step` is the one the run is at, or ended in. `failure_reason` is
-    `error.code`. `pid` and `process_started` name the process, `process_started` in whatever unit
-    the system counts it. With `config.yaml` and `prompt.md` beside it a run can be done again:
+    `error.code`. With `config.yaml` and `prompt.md` beside it a run can be done again:
     `config_path` is where the configuration came from, `overrides` what the command line changed.
+    A `dry_run` ends before the engine and stays `pending`.
+
+    While it is not in a final state the process `pid` holds the lock of its folder, which the
+    system takes back when the process is gone, however it went.
     """
 
     schema_version: int = 1
@@ -86,8 +90,8 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     started_at: str | None = None
     updated_at: str
     completed_at: str | None = None
+    dry_run: bool = False
     pid: int = 0
-    process_started: str = ""
 
 
 class RunEvent(Struct, frozen=True, kw_only=True):
@@ -123,7 +127,7 @@ class ToolRecord(Struct, frozen=True, kw_only=True):
     started_at: str
     completed_at: str
     duration_ms: int
-    status: Literal["ok", "error", "denied", "cancelled"]
+    status: ToolStatus
     args_summary: str
     result_summary: str
     artifacts: tuple[str, ...] = ()
@@ -155,7 +159,8 @@ class RunResult(Struct, frozen=True, kw_only=True):
 
     @property
     def exit_code(self) -> int:
-        """0 completed, 1 failed, 3 incomplete, 4 blocked, 130 cancelled."""
+        """0 completed (or a dry run), 1 failed, 3 incomplete, 4 blocked, 130 cancelled."""
         if self.governance == "blocked":
             return 4
-        return {"completed": 0, "incomplete": 3, "cancelled": 130}.get(self.status, 1)
+        codes = {"completed": 0, "pending": 0, "incomplete": 3, "cancelled": 130}
+        return codes.get(self.status, 1)

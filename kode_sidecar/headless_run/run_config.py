@@ -16,7 +16,7 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.headless_run.sandbox import DELIVERABLES, zone_parts
 from kode_sidecar.yaml_text import YamlDocument, YamlProblem, read_yaml
 
-MAX_CONFIG_BYTES = 1_000_000
+MAX_TEXT_BYTES = 1_000_000
 
 Text = Annotated[str, Meta(min_length=1, max_length=100_000)]
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
@@ -199,18 +199,23 @@ def parse_run_config(text: str, name: str, overrides: Overrides | None = None) -
 
 def read_run_config(path: Path, overrides: Overrides | None = None) -> RunConfig:
     """As `parse_run_config`, of a file; also raises KodeError `ConfigInvalid` if unreadable."""
+    return parse_run_config(read_text(path), path.name, overrides)
+
+
+def read_text(path: Path) -> str:
+    """A file that the user named for a run. Raises KodeError `ConfigInvalid`."""
     try:
         with path.open("rb") as file:
-            data = file.read(MAX_CONFIG_BYTES + 1)
-        if len(data) > MAX_CONFIG_BYTES:
-            raise KodeError("ConfigInvalid", f"{path.name} is larger than {MAX_CONFIG_BYTES} bytes")
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise KodeError("ConfigInvalid", f"{path.name} is not UTF-8: save it as UTF-8") from None
+            data = file.read(MAX_TEXT_BYTES + 1)
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise KodeError("ConfigInvalid", f"{path.name} cannot be read: {reason}") from None
-    return parse_run_config(text, path.name, overrides)
+    if len(data) > MAX_TEXT_BYTES:
+        raise KodeError("ConfigInvalid", f"{path.name} is larger than {MAX_TEXT_BYTES} bytes")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise KodeError("ConfigInvalid", f"{path.name} is not UTF-8: save it as UTF-8") from None
 
 
 def _sorted(config: RunConfig) -> RunConfig:
@@ -228,11 +233,7 @@ def _sorted(config: RunConfig) -> RunConfig:
         config,
         tools=tools,
         skills=replace(config.skills, enabled=_set(config.skills.enabled)),
-        workspace=replace(
-            config.workspace,
-            exclude=_set(config.workspace.exclude),
-            include=_set(config.workspace.include),
-        ),
+        workspace=replace(config.workspace, include=_set(config.workspace.include)),
         deliverables=tuple(sorted(config.deliverables, key=lambda one: one.path)),
     )
 

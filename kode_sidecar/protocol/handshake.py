@@ -53,6 +53,8 @@ METHODS = (
     "kode/permission/list",
     "kode/permission/set",
     "kode/models/list",
+    "kode/run/start",
+    "kode/run/get",
     "kode/schema/get",
     "kode/ping",
     "kode/doctor",

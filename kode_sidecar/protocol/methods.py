@@ -15,6 +15,7 @@ from kode_sidecar.protocol import (
     freshness,
     models,
     permission,
+    run,
     schema,
     session,
     session_records,
@@ -248,6 +249,21 @@ METHODS: tuple[Method, ...] = (
         session.Empty,
         models.ModelsListResult,
         ("ConfigInvalid",),
+    ),
+    Method(
+        "kode/run/start",
+        "Do a job without anybody deciding: in a sandbox, judged by what it delivers. Only in a"
+        " trusted workspace.",
+        run.RunStartParams,
+        run.RunStartResult,
+        ("Denied", "ConfigInvalid", "ReadOnly", "Storage"),
+    ),
+    Method(
+        "kode/run/get",
+        "How far a run is, and what became of it.",
+        run.RunGetParams,
+        run.RunGetResult,
+        ("RunNotFound", "ConfigInvalid", "Storage"),
     ),
     Method(
         "kode/schema/get",

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.records.storage_error import not_saved
+from kode_sidecar.records.storage_error import not_read, not_saved
 
 LOCK_FILE = "lock"
 
@@ -42,6 +42,25 @@ class SessionLock:
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
+
+
+def is_held(folder: Path) -> bool:
+    """Whether somebody alive holds the lock of `folder`. Raises KodeError `Storage`."""
+    try:
+        fd = os.open(folder / LOCK_FILE, os.O_RDWR | getattr(os, "O_BINARY", 0))
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise not_read(LOCK_FILE, error) from None
+    try:
+        _lock(fd)
+    except OSError as error:
+        if error.errno in _TAKEN:
+            return True
+        raise not_read(LOCK_FILE, error) from None
+    finally:
+        os.close(fd)
+    return False
 
 
 def _read_only() -> KodeError:

@@ -1,8 +1,8 @@
 """Two values said by two runs: the same but for what must differ, and where they are not.
 
-The rules, one for each thing that no recording can fix: times and durations, versions of the
-program, our own estimates of tokens (they hang on the texts of prompts), what the machine is, and
-ids, which must only be the same ids everywhere.
+The rules, one for each thing that no recording can fix: times and durations, what the program can
+do, our own estimates of tokens (they hang on the texts of prompts), what the machine is, and ids,
+which must only be the same ids everywhere.
 """
 
 import re
@@ -16,10 +16,15 @@ Json = dict[str, Any]
 _DURATIONS = frozenset({"durationMs", "elapsedMs", "silentMs"})
 _TIMES = frozenset({"ts", "createdAt", "updatedAt", "readAt", "editedAt", "usedAt"})
 _ESTIMATES = frozenset({"tokensBefore", "tokensAfter"})
-_VERSIONS = frozenset({"schemaSha256", "$.result.serverInfo.version"})
 # Their results tell of the machine, the program or the prompts, not of the conversation.
 _TOLD_ELSEWHERE = frozenset(
-    {"kode/doctor", "kode/schema/get", "kode/context/inspect", "workspace/executeCommand"}
+    {
+        "initialize",
+        "kode/doctor",
+        "kode/schema/get",
+        "kode/context/inspect",
+        "workspace/executeCommand",
+    }
 )
 _NOTHING = object()
 
@@ -119,8 +124,10 @@ def _in_objects(
     for name in [*was, *(name for name in now if name not in was)]:
         inner = f"{at}.{name}"
         one, other = was.get(name, _NOTHING), now.get(name, _NOTHING)
-        if name in _DURATIONS or (type(one) is type(other) and _may_differ(name, inner)):
-            continue  # a duration of nothing is left out
+        if name in _DURATIONS:  # one of nothing is left out
+            continue
+        if name in _TIMES | _ESTIMATES and type(one) is type(other):
+            continue
         if found := first_difference(one, other, ids, method, inner):
             return found
     return None
@@ -135,12 +142,6 @@ def _in_lists(
         if found := first_difference(one, other, ids, method, f"{at}[{index}]"):
             return found
     return None
-
-
-def _may_differ(name: str, path: str) -> bool:
-    if name in _TIMES or name in _ESTIMATES or name in _VERSIONS or path in _VERSIONS:
-        return True
-    return path.endswith(".server.version")
 
 
 def _renamed(text: str, names: Mapping[str, str]) -> str:

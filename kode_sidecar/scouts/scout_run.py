@@ -9,6 +9,7 @@ import msgspec
 
 from kode_sidecar.context.agents import SCOUT
 from kode_sidecar.context.builder import PromptContext
+from kode_sidecar.context.task_history import TaskHistory
 from kode_sidecar.domain.agent_event import BlockDelta, Event, ScoutUpdated
 from kode_sidecar.domain.error_info import failure
 from kode_sidecar.domain.message import Message, TextBlock
@@ -37,7 +38,6 @@ from kode_sidecar.scouts.contracts import (
 from kode_sidecar.scouts.evidence import checked
 from kode_sidecar.scouts.explore_report import fitted
 from kode_sidecar.scouts.report_findings_tool import ReportFindingsParams, report_findings_tool
-from kode_sidecar.scouts.scout_history import ScoutHistory
 from kode_sidecar.scouts.scout_rules import (
     READ,
     Refusal,
@@ -119,15 +119,19 @@ class ScoutRun:
     async def _explore(self) -> TurnEnd:
         call, services = self._errand.call, self._services
         with closing(self._errand.open_log(self._id)) as log:
-            history = ScoutHistory(
+
+            def keep(message: Message) -> None:
+                self._count(message)
+                log.append(message)
+
+            history = TaskHistory(
                 self._prompt(),
-                log,
+                keep,
                 services.clock,
                 services.new_id,
                 meta={"scoutId": self._id, "turnId": call.turn_id},
                 window=self._window,
                 due=self._due,
-                spend=self._count,
             )
             message = history.open("user", {})
             history.commit(msgspec.structs.replace(message, content=(self._question(),)))

@@ -46,6 +46,12 @@ from kode_sidecar.protocol.permission import (
     PermissionListResult,
     PermissionSetParams,
 )
+from kode_sidecar.protocol.run import (
+    RunGetParams,
+    RunGetResult,
+    RunStartParams,
+    RunStartResult,
+)
 from kode_sidecar.protocol.schema import SchemaGetResult
 from kode_sidecar.protocol.session import (
     DoctorResult,
@@ -82,6 +88,14 @@ class Services(Protocol):
     async def doctor(self) -> DoctorResult: ...
 
     async def list_models(self) -> ModelsListResult:
+        """Raises KodeError."""
+        ...
+
+    async def start_run(self, params: RunStartParams) -> RunStartResult:
+        """Raises KodeError."""
+        ...
+
+    async def get_run(self, params: RunGetParams) -> RunGetResult:
         """Raises KodeError."""
         ...
 
@@ -146,6 +160,8 @@ class Handlers:
             "kode/permission/list": self._permission_list,
             "kode/permission/set": self._permission_set,
             "kode/models/list": self._models_list,
+            "kode/run/start": self._services.start_run,
+            "kode/run/get": self._services.get_run,
             "kode/schema/get": self._schema_get,
             "kode/editor/didChangeContext": self._services.context_changed,
             "kode/ping": self._ping,

@@ -35,7 +35,8 @@ def _without_headers(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     members = cast(dict[str, Any], value).items()
-    return {name: {} if name == "headers" else _without_headers(one) for name, one in members}
+    told: Any = {k: {} if k == "headers" else _without_headers(v) for k, v in members}
+    return told
 
 
 def recorded_settings(head: Head, here: LoadedSettings) -> LoadedSettings:

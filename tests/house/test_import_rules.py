@@ -9,7 +9,7 @@ from tests.support.package_source import PACKAGE, imports, modules
 ROWS = (
     ("__main__",),
     ("cli",),
-    ("demo", "chat", "replay"),
+    ("demo", "chat", "replay", "run_commands"),
     ("app", "ide_chat"),
     ("agent",),
     ("tape",),
@@ -38,7 +38,10 @@ SEES_ONLY = {
 }
 # Who may see these at all; everybody above where nothing is said.
 SEEN_ONLY_BY = {
-    "settings": {"agent", "app", "cli", "doctor", "ide_chat", "provider_setup", "system", "tape"},
+    "settings": {
+        *("agent", "app", "cli", "doctor", "ide_chat", "provider_setup", "run_commands"),
+        *("system", "tape"),
+    },
     "client": {"demo", "chat", "replay"},
     "scouts": {"agent", "main_session"},
     "front_door": {"__main__", "app", "replay", "server"},
@@ -99,6 +102,8 @@ LATE_IMPORTS = {
     ("__main__", "kode_sidecar.tape"): "only for who records or plays",
     ("cli", "kode_sidecar.replay"): "serving with options needs none of it",
     ("agent", "kode_sidecar.protocol.export"): "9 ms that only who asks for the schema pays",
+    ("agent", "kode_sidecar.headless_run"): "PyYAML and a room that only runs pay for",
+    ("cli", "kode_sidecar.run_commands"): "the agent with all it needs, which others do without",
     ("records.storage_choice", "kode_sidecar.records.sqlite_messages"): "15 ms for its users only",
     ("server.loader", "kode_sidecar.providers.http_client"): "the loader thread: httpx first",
     ("server.loader", "kode_sidecar.server.language_server"): "the loader thread: pygls second",

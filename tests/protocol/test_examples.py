@@ -66,6 +66,10 @@ def test_an_error_is_shown_as_it_reaches_the_editor(code: str) -> None:
         assert error["message"] == error["data"]["message"]
         assert (error["data"]["code"], error["data"]["category"]) == (code, category)
         return
+    if "result" in frame:  # what became of a run
+        error = frame["result"]["run"]["error"]
+        assert (error["code"], error["category"]) == (code, category)
+        return
     (event,) = events_in(frame)
     if event["type"] == "turn.completed":
         assert (event["stopReason"], event["error"]["code"]) == ("error", code)

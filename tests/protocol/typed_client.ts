@@ -49,7 +49,11 @@ export async function converse(kode: KodeInitializeResult): Promise<string> {
   const diffs: string[] = undone.conflicts.map((conflict) => conflict.diff);
   const { changeSets } = await request("kode/changeSet/list", { sessionId: session.sessionId });
   const open = changeSets.filter((one) => one.onHead && one.state !== "decided");
-  return `${turn.turnId} ${decided.applied.length} ${verified} ${diffs.length} ${open.length}`;
+  const started = await request("kode/run/start", { config: "/review.yaml", prompt: "Review." });
+  const { run, events } = await request("kode/run/get", { runId: started.runId, afterSequence: 0 });
+  const judged: string = run.governance ?? `${run.status} in ${run.step}`;
+  const told: string[] = (events ?? []).map((one) => one.summary);
+  return `${judged} ${told.length} ${turn.turnId} ${decided.applied.length} ${verified} ${diffs.length} ${open.length}`;
 }
 
 // Tagged unions narrow, and every member can be named.

@@ -22,11 +22,16 @@ FOLDER = Path(__file__).resolve().parents[2] / "protocol"
 EXAMPLES = FOLDER / "examples"
 
 TABLE = {method.name: method for method in METHODS}
+RUN_ERRORS = ("RunTimedOut", "RunDied", "DeliverableMissing")
+"""What only `kode/run/get` tells, as the error of a run."""
 EVENT_TYPES: tuple[str, ...] = tuple(str(member.__struct_config__.tag) for member in Event.__args__)
 
 
 def example_names() -> dict[str, Method | str | None]:
-    """Every example there must be: its method, the type of its event, or its error."""
+    """Every example there must be: its method, the type of its event, or its error.
+
+    An error of a run is in the result of the method that tells it.
+    """
     names: dict[str, Method | str | None] = {
         "request.initialize": None,
         "response.initialize": None,
@@ -38,6 +43,7 @@ def example_names() -> dict[str, Method | str | None]:
             names[f"response.{slug}"] = method
     names |= {f"event.{kind.replace('.', '_')}": kind for kind in EVENT_TYPES}
     names |= {f"error.{code}": code for code in ERRORS}
+    names |= {f"error.{code}": TABLE["kode/run/get"] for code in RUN_ERRORS}
     return names
 
 

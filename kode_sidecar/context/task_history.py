@@ -1,4 +1,4 @@
-"""A scout's own conversation: in memory for its model, on disk for the user, nowhere else."""
+"""The conversation about one task that nobody steers: a scout's, or that of a run."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -16,36 +16,38 @@ from kode_sidecar.kernel.contracts import (
     ToolChoice,
     ToolSpec,
 )
-from kode_sidecar.scouts.contracts import ScoutLog
 
 
-class ScoutHistory:
-    """`kernel.contracts.Context` of one scout.
+def _nothing_due() -> str | None:
+    return None
 
-    Every message carries `meta`; `window` is how many tokens the model reads. `due` gives what the
-    scout is told before its next step; `spend` counts each answer.
+
+class TaskHistory:
+    """`kernel.contracts.Context` of one task, in memory.
+
+    Every message carries `meta`; `window` is how many tokens the model reads. `keep` gets each
+    finished message and raises KodeError `Storage`; `due` gives what the model is told before its
+    next step.
     """
 
     def __init__(
         self,
         prompt: PromptContext,
-        log: ScoutLog,
+        keep: Callable[[Message], None],
         clock: Clock,
         new_id: NewId,
         *,
         meta: Mapping[str, Any],
         window: int | None,
-        due: Callable[[], str | None],
-        spend: Callable[[Message], None],
+        due: Callable[[], str | None] = _nothing_due,
     ) -> None:
         self._prompt = prompt
-        self._log = log
+        self._keep = keep
         self._clock = clock
         self._new_id = new_id
         self._meta = meta
         self._window = window
         self._due = due
-        self._spend = spend
         self._messages: list[Message] = []
 
     @property
@@ -72,10 +74,9 @@ class ScoutHistory:
         )
 
     def commit(self, message: Message) -> None:
-        """Write the finished message and make it the newest. Raises KodeError `Storage`."""
+        """Keep the finished message and make it the newest. Raises KodeError `Storage`."""
         self._messages.append(message)
-        self._spend(message)
-        self._log.append(message)
+        self._keep(message)
 
     async def request(self, tools: Sequence[ToolSpec], tool_choice: ToolChoice) -> ModelRequest:
         """The exact next request; what does not fit is left out, the oldest results first."""
@@ -83,19 +84,19 @@ class ScoutHistory:
         return fit(request, self._window, _size).request
 
     async def recover(self, error: ErrorInfo) -> bool:
-        """A scout that is refused reports what it has, or that it has nothing."""
+        """What was refused ends the task."""
         del error
         return False
 
     def take_incoming(self) -> Sequence[Incoming]:
-        """The order to report, once."""
+        """What is due."""
         text = self._due()
         if text is None:
             return ()
         return (Incoming("user", (TextBlock(text=text),), {"origin": "reminder"}),)
 
     def wants_another_step(self) -> bool:
-        """Nobody steers a scout."""
+        """Nobody steers it."""
         return False
 
 

@@ -1,0 +1,182 @@
+"""How a run goes: its state, its steps between their events, and its end.
+
+`run.json` is written before anything tells what it says: no record claims an end that a crash
+could still prevent.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from kode_sidecar.domain.error_info import ErrorInfo, error_info, failure
+from kode_sidecar.domain.run import RunEvent, RunRecord, RunResult, StepName
+from kode_sidecar.errors import KodeError
+from kode_sidecar.headless_run.contracts import TextGrew
+from kode_sidecar.headless_run.governance import Verdict, on_failed_step
+from kode_sidecar.headless_run.run_log import EventLog
+from kode_sidecar.headless_run.run_options import RunOptions, is_plain_id, made_run_id
+from kode_sidecar.headless_run.run_services import RunServices
+from kode_sidecar.headless_run.transcript import Transcript
+from kode_sidecar.records.run_records import TRANSCRIPT_FILE, RunRecords
+
+RUNS_FOLDER = "runs"
+
+Watch = Callable[[RunEvent | TextGrew], None]
+"""Told what happens while it happens, on the event loop; must not raise."""
+
+
+class RunOver(Exception):
+    """The run has its verdict before its last step."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        super().__init__(verdict)
+        self.verdict = verdict
+
+
+class RunCourse:
+    """The state of one run and its records. Making it makes the folder and the first `run.json`.
+
+    Setting `cancelled` ends the run before its next step. Raises KodeError `ReadOnly` when there
+    is a run in that folder already, `Storage`.
+    """
+
+    def __init__(self, options: RunOptions, services: RunServices, watch: Watch) -> None:
+        self._services = services
+        self.cancelled = asyncio.Event()
+        self.record = _first_record(options, services)
+        self.records = RunRecords(Path(self.record.sandbox_root))
+        self.log = EventLog(
+            self.records, lambda: self.record, services.clock, services.redaction, watch
+        )
+        self.log.on_failure = self.cancelled.set
+        self.transcript = Transcript(
+            lambda text: self.records.append_text(TRANSCRIPT_FILE, text), self.log.text
+        )
+        self.records.write(self.record, durable=True)
+
+    @property
+    def result(self) -> RunResult:
+        """What the run has come to so far."""
+        record = self.record
+        return RunResult(
+            session_id=record.session_id,
+            task_id=record.task_id,
+            run_id=record.run_id,
+            status=record.status,
+            sandbox_root=record.sandbox_root,
+            final_text=record.final_text,
+            error=record.error,
+            governance=record.governance,
+        )
+
+    @asynccontextmanager
+    async def step(self, name: StepName) -> AsyncGenerator[None, None]:
+        """A step between its events. Raises `RunOver` where it ends the run."""
+        if self.cancelled.is_set():
+            raise RunOver(cancelled_verdict())
+        self.change(step=name)
+        await self.save(durable=False)
+        try:
+            started = self.log.event("step.started", f"Step {name}", correlation_id=name)
+            yield
+            self.log.event(
+                "step.completed",
+                f"Step {name} done",
+                correlation_id=name,
+                parent_event_id=started,
+            )
+        except KodeError as error:
+            raise RunOver(self._failed(name, error_info(error))) from None
+        except Exception as error:
+            self._services.report_bug(f"run {self.record.run_id}, step {name}", error)
+            text = f"The sidecar failed inside the step {name}; the log has the details."
+            raise RunOver(self._failed(name, failure("InternalError", text))) from None
+
+    def _failed(self, name: StepName, error: ErrorInfo) -> Verdict:
+        # When it is the disk that fails, run.json may be all that can still be written.
+        with suppress(KodeError):
+            self.log.error(name, error, correlation_id=name)
+            self.log.event(
+                "step.failed",
+                f"Step {name} failed: {error.message}",
+                severity="error",
+                data={"code": error.code},
+                correlation_id=name,
+            )
+        return on_failed_step(name, error)
+
+    async def end(self, verdict: Verdict) -> RunResult:
+        """Record the verdict: `run.json` first, then what tells that the run is over."""
+        error = None if verdict.error is None else self.log.clean_error(verdict.error)
+        self.change(
+            status=verdict.status,
+            governance=verdict.governance,
+            error=error,
+            failure_reason=None if error is None else error.code,
+            completed_at=self._services.clock.timestamp(),
+        )
+        await self.save()
+        result = self.result
+        with suppress(KodeError):
+            decided = self.log.event(
+                "governance.decided",
+                f"Judged as {verdict.governance or 'nothing: it was not to be judged'}",
+                actor="governance",
+                severity="info" if verdict.governance in ("passed", None) else "warning",
+                data={"governance": verdict.governance},
+            )
+            self.log.event(
+                f"run.{verdict.status}",
+                f"Run {self.record.run_id}: {verdict.status}",
+                severity="info" if result.exit_code == 0 else "error",
+                data={"exit_code": result.exit_code},
+                parent_event_id=decided,
+            )
+            self.transcript.outcome(self.record, result)
+        return result
+
+    def change(self, **fields: Any) -> None:
+        now = self._services.clock.timestamp()
+        self.record = replace(self.record, updated_at=now, **fields)
+
+    async def save(self, *, durable: bool = True) -> None:
+        """Write `run.json`; what must survive a power cut off the event loop."""
+        if durable:
+            await asyncio.to_thread(self.records.write, self.record, durable=True)
+        else:
+            self.records.write(self.record, durable=False)
+
+
+def cancelled_verdict() -> Verdict:
+    """Somebody wanted it to end."""
+    return Verdict("cancelled", None, failure("Cancelled", "The run was cancelled."))
+
+
+def _first_record(options: RunOptions, services: RunServices) -> RunRecord:
+    """What is known before the first step."""
+    now, given = services.clock.timestamp(), options.ids
+
+    def usable(text: str) -> str:
+        # An id that could lead elsewhere names nothing; the step `ids` tells of it.
+        return text if is_plain_id(text) else ""
+
+    run_id = usable(given.run_id) or made_run_id(now, services.new_id("session"))
+    folder = options.sandbox or services.storage_root / RUNS_FOLDER / run_id
+    return RunRecord(
+        session_id=usable(given.session_id) or services.new_id("session"),
+        task_id=usable(given.task_id) or services.new_id("session"),
+        run_id=run_id,
+        config_path=str(options.config),
+        overrides=msgspec.to_builtins(options.overrides),
+        sandbox_root=os.path.realpath(folder),
+        created_at=now,
+        updated_at=now,
+        dry_run=options.dry_run,
+        pid=os.getpid(),
+    )

@@ -1,0 +1,203 @@
+"""What happens in a run, told to its records: small, without secrets, in order (B5)."""
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from msgspec import Struct
+
+from kode_sidecar.domain.error_info import ErrorInfo
+from kode_sidecar.domain.message import Blob
+from kode_sidecar.domain.run import (
+    Actor,
+    ErrorRecord,
+    RunError,
+    RunEvent,
+    RunRecord,
+    Severity,
+    ToolRecord,
+    run_error,
+)
+from kode_sidecar.errors import KodeError
+from kode_sidecar.kernel.contracts import Clock
+from kode_sidecar.records.json_text import encode_json
+from kode_sidecar.records.log_redaction import Redaction
+from kode_sidecar.records.run_records import (
+    ERRORS_FILE,
+    EVENTS_FILE,
+    TOOLS_FILE,
+    RunRecords,
+)
+from kode_sidecar.workspace.credentials import find_secret
+
+MAX_VALUE_CHARS = 2_000
+"""A longer text goes to an artifact."""
+MAX_DATA_BYTES = 8_000
+MAX_SUMMARY_CHARS = 300
+_BLANKS = re.compile(r"\s+")
+
+Watch = Callable[[RunEvent], None]
+AddArtifact = Callable[[str, str, str], None]
+"""`(path, kind, created_by)`: notes a file in the manifest."""
+
+
+class EventLog:
+    """`contracts.RunLog`, and the other logs of the run.
+
+    `record` gives the run's ids as they are now. `redaction` takes out the keys in use. `watch` is
+    told of every event after it is on disk. `note_artifact` is called for each artifact made.
+    `failure` is the first one of the disk, and `on_failure` is told of it: who cannot raise it
+    leaves it there.
+    """
+
+    def __init__(
+        self,
+        records: RunRecords,
+        record: Callable[[], RunRecord],
+        clock: Clock,
+        redaction: Redaction,
+        watch: Watch,
+    ) -> None:
+        self._records = records
+        self._record = record
+        self._clock = clock
+        self._redaction = redaction
+        self._watch = watch
+        self._sequence = 0
+        self.failure: KodeError | None = None
+        self.on_failure: Callable[[], None] = lambda: None
+        self.note_artifact: AddArtifact = lambda _path, _kind, _by: None
+
+    def event(
+        self,
+        kind: str,
+        summary: str,
+        *,
+        actor: Actor = "runtime",
+        severity: Severity = "info",
+        data: Mapping[str, Any] | None = None,
+        correlation_id: str = "",
+        parent_event_id: str = "",
+    ) -> str:
+        """See `contracts.RunLog`."""
+        record, sequence = self._record(), self._sequence + 1
+        event = RunEvent(
+            event_id=f"{record.run_id}-{sequence}",
+            sequence=sequence,
+            run_id=record.run_id,
+            session_id=record.session_id,
+            task_id=record.task_id,
+            type=kind,
+            timestamp=self._clock.timestamp(),
+            actor=actor,
+            severity=severity,
+            summary=self.one_line(summary),
+            data=self._small(data or {}, f"e{sequence}"),
+            correlation_id=correlation_id,
+            parent_event_id=parent_event_id,
+        )
+        self._append(EVENTS_FILE, event)
+        self._sequence = sequence
+        self._watch(event)
+        return event.event_id
+
+    def error(self, where: str, error: ErrorInfo, *, correlation_id: str = "") -> None:
+        """See `contracts.RunLog`."""
+        told = self.clean_error(error)
+        refused = error.category == "sandbox"
+        event_id = self.event(
+            "path.refused" if refused else "error.recorded",
+            f"{where}: {told.message}",
+            actor="governance" if refused else "runtime",
+            severity="error",
+            data={"where": where, "code": told.code, "category": told.category},
+            correlation_id=correlation_id,
+        )
+        line = ErrorRecord(
+            timestamp=self._clock.timestamp(),
+            run_id=self._record().run_id,
+            where=where,
+            error=told,
+            correlation_id=correlation_id,
+            event_id=event_id,
+        )
+        self._append(ERRORS_FILE, line)
+
+    def tool(self, line: ToolRecord) -> None:
+        """Append to `logs/tools.jsonl`. Raises KodeError `Storage`."""
+        self._append(TOOLS_FILE, line)
+
+    def clean_error(self, error: ErrorInfo) -> RunError:
+        """The error as it may be recorded: without keys."""
+        clean = run_error(error)
+        details = self._redaction.value(clean.details) if clean.details else None
+        return RunError(
+            code=clean.code,
+            message=self.text(clean.message),
+            category=clean.category,
+            retryable=clean.retryable,
+            http_status=clean.http_status,
+            retry_after_ms=clean.retry_after_ms,
+            details=details,
+        )
+
+    def text(self, text: str) -> str:
+        """A text for people without keys in use, other credentials and control characters."""
+        text = self._redaction.text(text)
+        secret = find_secret(text)
+        return text if secret is None else f"[left out: it holds {secret}]"
+
+    def one_line(self, text: str) -> str:
+        """A text as a summary: one line, not long, nothing secret."""
+        line = _BLANKS.sub(" ", self.text(text)).strip()
+        return line if len(line) <= MAX_SUMMARY_CHARS else f"{line[: MAX_SUMMARY_CHARS - 1]}…"
+
+    def save_artifact(self, text: str, name: str, *, kind: str, created_by: str) -> Blob:
+        """Keep a text as `archive/artifacts/{name}.txt`, without the keys in use.
+
+        Raises KodeError `Storage`.
+        """
+        text = self._redaction.text(text)
+        path = f"archive/artifacts/{name}.txt"
+        size = self._records.save_artifact(f"{name}.txt", text)
+        self.note_artifact(path, kind, created_by)
+        return Blob(ref=path, bytes=size, sha256=hashlib.sha256(text.encode()).hexdigest())
+
+    def _append(self, name: str, line: Struct) -> None:
+        try:
+            self._records.append(name, line)
+        except KodeError as error:
+            if self.failure is None:
+                self.failure = error
+                self.on_failure()
+            raise
+
+    def _small(self, data: Mapping[str, Any], name: str) -> dict[str, Any]:
+        """Data fit for an event: what is large or secret is in an artifact."""
+        kept = {
+            key: self._fit(value, f"{name}-{position}")
+            for position, (key, value) in enumerate(self._redaction.value(data).items())
+        }
+        if len(encode_json(kept)) <= MAX_DATA_BYTES:
+            return kept
+        return {"artifact": self._moved(encode_json(data).decode(), name)}
+
+    def _fit(self, value: Any, name: str) -> Any:
+        if isinstance(value, str):
+            large = len(value) > MAX_VALUE_CHARS
+            return self._moved(value, name) if large or find_secret(value) else value
+        if isinstance(value, Mapping):
+            items = cast(Mapping[str, Any], value).items()
+            return {key: self._fit(item, f"{name}-{n}") for n, (key, item) in enumerate(items)}
+        if isinstance(value, list):
+            items = enumerate(cast(list[Any], value))
+            return [self._fit(item, f"{name}-{position}") for position, item in items]
+        return value
+
+    def _moved(self, text: str, name: str) -> dict[str, Any]:
+        try:
+            blob = self.save_artifact(text, name, kind="event_data", created_by="runtime")
+        except KodeError:
+            return {"left_out": "it could not be kept", "chars": len(text)}
+        return {"artifact": blob.ref, "bytes": blob.bytes, "sha256": blob.sha256}

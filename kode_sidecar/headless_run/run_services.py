@@ -1,0 +1,32 @@
+"""What a run needs from the process it is in."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from kode_sidecar.context.prompt_files import PromptFiles
+from kode_sidecar.headless_run.native_engine import NativeServices
+from kode_sidecar.headless_run.run_memory import OpenMemory
+from kode_sidecar.kernel.contracts import Clock, NewId
+from kode_sidecar.records.log_redaction import Redaction
+from kode_sidecar.workspace.ripgrep import Ripgrep
+
+
+@dataclass(frozen=True)
+class RunServices:
+    """Shared by all runs of a process.
+
+    `environ` are the user's variables and the process's own. `report_bug(where, error)` gets
+    exceptions that should not exist.
+    """
+
+    storage_root: Path
+    clock: Clock
+    new_id: NewId
+    redaction: Redaction
+    prompts: PromptFiles
+    environ: Mapping[str, str]
+    ripgrep: Ripgrep
+    native: NativeServices
+    open_memory: OpenMemory
+    report_bug: Callable[[str, BaseException], None]

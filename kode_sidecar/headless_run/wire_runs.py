@@ -1,0 +1,145 @@
+"""Runs that an editor asks for: `kode/run/start` and `kode/run/get`."""
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+
+from kode_sidecar.domain.error_info import ErrorInfo
+from kode_sidecar.domain.run import RunError, RunEvent, RunRecord
+from kode_sidecar.errors import KodeError
+from kode_sidecar.headless_run.run_config import Overrides
+from kode_sidecar.headless_run.run_course import RUNS_FOLDER
+from kode_sidecar.headless_run.run_options import RunIds, RunOptions, is_plain_id
+from kode_sidecar.headless_run.run_services import RunServices
+from kode_sidecar.headless_run.runner import HeadlessRun
+from kode_sidecar.protocol.run import (
+    RunEventView,
+    RunGetParams,
+    RunGetResult,
+    RunStartParams,
+    RunStartResult,
+    RunView,
+)
+from kode_sidecar.records.run_records import read_events, read_run
+
+MAX_EVENTS = 1_000
+END_SECONDS = 2.0
+"""How long the runs of an editor that goes get to write that they were cancelled."""
+
+
+class WireRuns:
+    """The runs of this process. They go on beside the conversations, and end with the process."""
+
+    def __init__(self, services: RunServices) -> None:
+        self._services = services
+        self._running: dict[asyncio.Task[object], HeadlessRun] = {}
+
+    async def start(self, params: RunStartParams) -> RunStartResult:
+        """Begin a run. Raises KodeError `InvalidParams`, `ReadOnly`, `Storage`."""
+        config = _absolute(params.config)
+        workspace = None if params.workspace is None else str(_absolute(params.workspace))
+        options = RunOptions(
+            config=config,
+            prompt=params.prompt,
+            ids=RunIds(params.session_id, params.task_id, params.run_id),
+            overrides=Overrides(
+                stream=params.stream,
+                max_steps=params.max_steps,
+                timeout_seconds=params.timeout_seconds,
+                model=params.model,
+                workspace=workspace,
+            ),
+            dry_run=params.dry_run,
+        )
+        run = await asyncio.to_thread(HeadlessRun, options, self._services)
+        task = asyncio.create_task(self._to_end(run))
+        self._running[task] = run
+        task.add_done_callback(lambda done: self._running.pop(done, None))
+        record = run.record
+        return RunStartResult(
+            run_id=record.run_id,
+            session_id=record.session_id,
+            task_id=record.task_id,
+            sandbox_root=record.sandbox_root,
+        )
+
+    async def get(self, params: RunGetParams) -> RunGetResult:
+        """What has become of a run, also of an earlier process.
+
+        Raises KodeError `RunNotFound`, `Storage`.
+        """
+        if not is_plain_id(params.run_id):
+            raise KodeError("RunNotFound", "There is no such run: that is not the id of one.")
+        folder = self._services.storage_root / RUNS_FOLDER / params.run_id
+        return await asyncio.to_thread(_read, folder, params)
+
+    async def close(self) -> None:
+        """Cancel what still runs; its records say so."""
+        for run in self._running.values():
+            run.cancelled.set()
+        if self._running:
+            await asyncio.wait(self._running, timeout=END_SECONDS)
+
+    async def _to_end(self, run: HeadlessRun) -> None:
+        try:
+            await run.run()
+        except KodeError as error:
+            self._services.report_bug(f"run {run.record.run_id}", error)
+
+
+def _absolute(path: str) -> Path:
+    found = Path(path)
+    if not found.is_absolute():
+        raise KodeError("InvalidParams", "config and workspace are absolute paths.")
+    return found
+
+
+def _read(folder: Path, params: RunGetParams) -> RunGetResult:
+    record = read_run(folder)
+    events: list[RunEvent] = []
+    if params.after_sequence is not None:
+        after = params.after_sequence
+        later = [event for event in read_events(folder) if event.sequence > after]
+        events = later[: max(1, min(params.limit, MAX_EVENTS))]
+    return RunGetResult(run=_view(record), events=tuple(map(_event_view, events)))
+
+
+def _view(record: RunRecord) -> RunView:
+    return RunView(
+        run_id=record.run_id,
+        session_id=record.session_id,
+        task_id=record.task_id,
+        status=record.status,
+        step=record.step,
+        sandbox_root=record.sandbox_root,
+        created_at=record.created_at,
+        updated_at=record.updated_at,
+        started_at=record.started_at,
+        completed_at=record.completed_at,
+        profile_id=record.profile_id,
+        config_fingerprint=record.config_fingerprint,
+        engine=record.engine,
+        model=record.model,
+        governance=record.governance,
+        final_text=record.final_text,
+        error=None if record.error is None else _wire_error(record.error),
+        dry_run=record.dry_run,
+    )
+
+
+def _wire_error(error: RunError) -> ErrorInfo:
+    return ErrorInfo(**msgspec.structs.asdict(error))
+
+
+def _event_view(event: RunEvent) -> RunEventView:
+    return RunEventView(
+        sequence=event.sequence,
+        type=event.type,
+        timestamp=event.timestamp,
+        actor=event.actor,
+        severity=event.severity,
+        summary=event.summary,
+        data=event.data,
+        correlation_id=event.correlation_id,
+    )

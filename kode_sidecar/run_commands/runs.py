@@ -1,0 +1,74 @@
+"""`kode-sidecar runs`: what runs there were, and what became of one."""
+
+import os
+import sys
+from pathlib import Path
+
+import msgspec
+
+from kode_sidecar.domain.run import RunRecord
+from kode_sidecar.errors import KodeError
+from kode_sidecar.headless_run import RUNS_FOLDER, is_plain_id
+from kode_sidecar.records.run_records import list_runs, read_run
+from kode_sidecar.settings import load_settings
+
+
+def list_command(*, json: bool, folder: Path | None = None) -> int:
+    """Print the runs of the state folder, or below `folder`, newest first; the exit code.
+
+    A run that cannot be read is told on stderr, and the others all the same.
+    """
+    code = 0
+    rows: list[RunRecord] = []
+    for found in list_runs(folder or _runs_folder()):
+        if isinstance(found, KodeError):
+            sys.stderr.write(f"kode-sidecar: {found.message}\n")
+            code = 1
+        else:
+            rows.append(found)
+    if json:
+        sys.stdout.writelines(f"{msgspec.json.encode(row).decode()}\n" for row in rows)
+        return code
+    width = max((len(row.run_id) for row in rows), default=0)
+    for row in rows:
+        cells = (f"{row.run_id:<{width}}", f"{_state(row):<10}", row.created_at, row.profile_id)
+        sys.stdout.write("  ".join([*cells, row.failure_reason or ""]).rstrip() + "\n")
+    if not rows and not code:
+        sys.stdout.write("There are no runs yet.\n")
+    return code
+
+
+def show_command(name: str, *, json: bool) -> int:
+    """Print one run, by its id or its folder. Raises KodeError `RunNotFound`, `Storage`."""
+    folder = Path(name) if os.sep in name or Path(name, "run.json").is_file() else None
+    if folder is None:
+        if not is_plain_id(name):
+            raise KodeError("RunNotFound", "That is neither the id of a run nor its folder.")
+        folder = _runs_folder() / name
+    record = read_run(folder)
+    if json:
+        sys.stdout.write(f"{msgspec.json.encode(record).decode()}\n")
+        return 0
+    rows = {
+        "run": record.run_id,
+        "state": f"{_state(record)} in step {record.step}",
+        "governance": record.governance or "",
+        "error": f"{record.error.code}: {record.error.message}" if record.error else "",
+        "profile": f"{record.profile_id} ({record.config_fingerprint[:12]})",
+        "engine": f"{record.engine} with {record.model}",
+        "session": record.session_id,
+        "task": record.task_id,
+        "created": record.created_at,
+        "ended": record.completed_at or "",
+        "records": str(folder),
+    }
+    sys.stdout.writelines(f"{label:<10}  {text}\n" for label, text in rows.items() if text)
+    return 0
+
+
+def _state(record: RunRecord) -> str:
+    return "dry run" if record.dry_run and record.status == "pending" else record.status
+
+
+def _runs_folder() -> Path:
+    return load_settings(os.environ).settings.storage_root / RUNS_FOLDER

@@ -1,0 +1,141 @@
+"""A headless run without a process: real files, real tools, a model that the test scripts."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from kode_sidecar.context.prompt_files import PromptFiles, find_prompts
+from kode_sidecar.domain.run import RunEvent, RunResult
+from kode_sidecar.headless_run import (
+    HeadlessRun,
+    NativeServices,
+    Overrides,
+    RunIds,
+    RunOptions,
+    RunServices,
+)
+from kode_sidecar.headless_run.contracts import TextGrew
+from kode_sidecar.kernel.contracts import ModelClient
+from kode_sidecar.providers.http_client import HttpClient
+from kode_sidecar.providers.memory_http import HttpMemory, MemoryHost
+from kode_sidecar.providers.scripted import ScriptedModel
+from kode_sidecar.records.log_redaction import Redaction
+from kode_sidecar.system import RandomIds, SystemClock
+from kode_sidecar.workspace.ripgrep import Ripgrep, find_ripgrep
+from tests.support.sidecar import HANG_SECONDS
+
+Json = dict[str, Any]
+
+KEY = "sk-test-0123456789abcdef"
+HEAD = """\
+kgent: {schema_version: 1}
+profile: {id: tester, role: You test things.}
+"""
+SCRIPTED = f"{HEAD}runtime: {{engine: scripted, script: script.yaml}}\n"
+
+
+class HeadlessWorld:
+    """A folder with a job in it, and the services to run it. `bugs` are what was reported."""
+
+    def __init__(self, folder: Path, model: ModelClient | None = None) -> None:
+        self.folder = folder
+        self.bugs: list[BaseException] = []
+        self.seen: list[RunEvent | TextGrew] = []
+        clock, new_id = SystemClock(), RandomIds()
+        self.services = RunServices(
+            storage_root=folder / "home",
+            clock=clock,
+            new_id=new_id,
+            redaction=Redaction([KEY]),
+            prompts=PromptFiles(find_prompts(), "en"),
+            environ={"MEMORY_TOKEN": KEY},
+            ripgrep=Ripgrep(find_ripgrep()),
+            native=NativeServices(
+                model=model or ScriptedModel(),
+                clock=clock,
+                new_id=new_id,
+                limit_instruction="Sum up.",
+                window=lambda _: None,
+                returns_thinking=lambda _: True,
+                report_bug=self._bug,
+            ),
+            open_memory=self.open_memory,
+            report_bug=self._bug,
+        )
+
+    def open_memory(self, host: MemoryHost) -> HttpMemory:
+        """The memory of a service on the loopback."""
+        return HttpMemory(host, HttpClient)
+
+    def write(self, config: str, steps: list[Json] | None = None) -> None:
+        """The job: its configuration, and what the scripted engine plays."""
+        (self.folder / "job.yaml").write_text(config, encoding="utf-8")
+        script = json.dumps({"steps": steps or []})
+        (self.folder / "script.yaml").write_text(script, encoding="utf-8")
+
+    def make(
+        self,
+        prompt: str | Path = "Do it.",
+        watch: Callable[[RunEvent | TextGrew], None] | None = None,
+        **options: Any,
+    ) -> HeadlessRun:
+        """A run of the job, not yet started."""
+        ids = RunIds(**{name: options.pop(name) for name in list(options) if name.endswith("_id")})
+        names = Overrides.__struct_fields__
+        overrides = Overrides(**{n: options.pop(n) for n in list(options) if n in names})
+        run_options = RunOptions(
+            self.folder / "job.yaml", prompt, ids=ids, overrides=overrides, **options
+        )
+        return HeadlessRun(run_options, self.services, watch or self.seen.append)
+
+    async def run(self, *args: Any, **options: Any) -> RunResult:
+        """A run from its beginning to its end."""
+        async with asyncio.timeout(HANG_SECONDS):
+            return await self.make(*args, **options).run()
+
+    def _bug(self, where: str, error: BaseException) -> None:
+        self.bugs.append(error)
+
+
+class RunFiles:
+    """What a run left behind."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+
+    @property
+    def run(self) -> Json:
+        return json.loads(self.text("run.json"))
+
+    def text(self, name: str) -> str:
+        return (self.folder / name).read_text(encoding="utf-8")
+
+    def lines(self, name: str) -> list[Json]:
+        """The records of a log, none where there is no such file."""
+        path = self.folder / name
+        return (
+            [json.loads(line) for line in path.read_bytes().splitlines()] if path.exists() else []
+        )
+
+    @property
+    def events(self) -> list[Json]:
+        return self.lines("events.jsonl")
+
+    def types(self) -> list[str]:
+        return [event["type"] for event in self.events]
+
+    def all_text(self) -> str:
+        """Everything that was written, except what the tools wrote into the sandbox's zones."""
+        files = [
+            path
+            for path in self.folder.rglob("*")
+            if path.is_file() and path.parent.name not in ("workspace", "deliverables")
+        ]
+        return "\n".join(path.read_text(encoding="utf-8", errors="replace") for path in files)
+
+
+def call(tool: str, **arguments: Any) -> Json:
+    """A call of the scripted engine."""
+    return {"tool": tool, "arguments": arguments}
