@@ -168,8 +168,10 @@ class Agent:
                 report_bug=self._report_bug,
                 silence_told=settings.http_silence_told,
             ),
+            target=lambda name: self._providers.registry.targets(name)[0],
             open_memory=self._open_memory,
             report_bug=self._report_bug,
+            file_encoding=settings.file_encoding,
         )
 
     def _open_memory(self, host: MemoryHost) -> HttpMemory:

@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import get_args
@@ -13,8 +14,10 @@ from kode_sidecar.chat import ChatOptions, chat
 from kode_sidecar.demo import DemoOptions, play, serve_model
 from kode_sidecar.doctor import examine
 from kode_sidecar.errors import KodeError
+from kode_sidecar.migration import Outcome, migrate_sessions
 from kode_sidecar.protocol.export import generate
 from kode_sidecar.protocol.session import Mode
+from kode_sidecar.records.message_storage import StorageName
 from kode_sidecar.settings import load_settings
 
 RUN_ABOUT = (
@@ -36,6 +39,8 @@ def run_command(arguments: Sequence[str], serve: Serve) -> int:
         if options.command == "demo":
             run = serve_model if options.serve_model else play
             return asyncio.run(run(_demo_options(options)))
+        if options.command == "sessions":
+            return _migrate(options)
         if options.command == "chat":
             return chat(_chat_options(options))
         if options.command in ("run", "runs"):
@@ -94,6 +99,8 @@ def _parser() -> argparse.ArgumentParser:
         "protocol", help="write the wire contract: JSON Schema, TypeScript, method reference"
     )
     protocol.add_argument("--out", metavar="DIR", required=True, type=Path, help="where to")
+    sessions = commands.add_parser("sessions", help="care for the sessions that are kept")
+    _add_migrate(sessions)
     _add_run(commands.add_parser("run", help="do a job without an editor", description=RUN_ABOUT))
     runs = commands.add_parser("runs", help="what became of runs")
     kinds = runs.add_subparsers(dest="runs_command", metavar="list|show", required=True)
@@ -105,6 +112,25 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--json", action="store_true", help="for programs")
     parser.set_defaults(env_file=None, record=None, tape=None, requests=None)
     return parser
+
+
+def _add_migrate(sessions: argparse.ArgumentParser) -> None:
+    actions = sessions.add_subparsers(dest="action", metavar="ACTION", required=True)
+    migrate = actions.add_parser(
+        "migrate",
+        help="keep the messages of all sessions in another way",
+        description="Move the messages of every kept session to SQLite or back to lines of JSON. "
+        "Each copy is compared with its original before that one is deleted. Sessions that a "
+        "sidecar has open are skipped; run it again for them. New sessions are made as the setting "
+        "`storage` says. The exit code is 1 when a session could not be moved.",
+    )
+    migrate.add_argument(
+        "--to", choices=get_args(StorageName), required=True, help="how they are kept afterwards"
+    )
+    migrate.add_argument("--dry-run", action="store_true", help="tell what would be done, only")
+    migrate.add_argument(
+        "--env-file", metavar="FILE", help="settings file instead of .env in the state folder"
+    )
 
 
 def _add_run(run: argparse.ArgumentParser) -> None:
@@ -199,6 +225,25 @@ def _replay(options: argparse.Namespace) -> int:
             patience=options.patience,
         )
     )
+
+
+def _migrate(options: argparse.Namespace) -> int:
+    """Print a line a session that is not kept so already, and a sum."""
+    loaded = load_settings(os.environ, env_file=options.env_file)
+    loaded.require_valid()
+    counts: Counter[Outcome] = Counter()
+    root = loaded.settings.storage_root
+    for one in migrate_sessions(root, options.to, dry_run=options.dry_run):
+        counts[one.outcome] += 1
+        if one.outcome != "there already":
+            reason = f": {one.reason}" if one.reason else ""
+            print(f"[{one.number}/{one.count}] {one.session_id} {one.outcome}{reason}", flush=True)
+    verb = "to be moved" if options.dry_run else "moved"
+    print(
+        f"{counts['moved']} {verb} to {options.to}, {counts['there already']} there already, "
+        f"{counts['skipped']} skipped, {counts['failed']} failed"
+    )
+    return 1 if counts["failed"] else 0
 
 
 def _protocol(folder: Path) -> int:

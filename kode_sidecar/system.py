@@ -26,8 +26,7 @@ class SystemClock:
 
     def timestamp(self) -> str:
         """Now, RFC 3339 in UTC with milliseconds."""
-        now = datetime.now(UTC)
-        return f"{now:%Y-%m-%dT%H:%M:%S}.{now.microsecond // 1000:03d}Z"
+        return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     def monotonic(self) -> float:
         """Seconds on a clock that never goes back."""

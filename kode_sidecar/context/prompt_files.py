@@ -32,13 +32,15 @@ def find_prompts() -> Path:
 class PromptFiles:
     """Prompts in one language, looked at when asked for: an edited file works without a restart.
 
-    A file that has not changed (its time and size) is not read again.
+    A file that has not changed (its time and size) is not read again, nor filled with the values
+    that it was filled with last.
     """
 
     def __init__(self, folder: Path, locale: Locale) -> None:
         self._folder = str(folder / locale)
         self._locale = locale
         self._known: dict[str, tuple[tuple[int, int], str]] = {}
+        self._newest: dict[str, tuple[str, dict[str, str], str]] = {}
 
     def read(self, name: str, values: Mapping[str, str] | None = None) -> str:
         """The text of `{name}.md`, without outer blank lines.
@@ -58,7 +60,7 @@ class PromptFiles:
         if values is None:
             return text
         try:
-            return Template(text).substitute(values)
+            return self._filled(name, text, values)
         except KeyError as error:
             hint = f"{label} uses ${error.args[0]}, which has no value; known: {', '.join(values)}."
             raise KodeError("ConfigInvalid", hint) from None
@@ -75,3 +77,10 @@ class PromptFiles:
             text = Path(path).read_text(encoding="utf-8-sig").strip()
             known = self._known[name] = (state, text)
         return known[1]
+
+    def _filled(self, name: str, text: str, values: Mapping[str, str]) -> str:
+        newest = self._newest.get(name)
+        if newest is None or newest[0] is not text or newest[1] != values:
+            newest = (text, dict(values), Template(text).substitute(values))
+            self._newest[name] = newest
+        return newest[2]

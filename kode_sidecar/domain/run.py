@@ -40,8 +40,16 @@ FINAL_STATES: frozenset[RunState] = frozenset({"completed", "incomplete", "faile
 """A run in one of these does not change any more."""
 
 
-class RunError(ErrorInfo, frozen=True, kw_only=True, rename=None, omit_defaults=True):
+class RunError(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An `ErrorInfo` in the files of a run: the same fields, in snake_case."""
+
+    code: str
+    message: str
+    category: str
+    retryable: bool
+    http_status: int | None = None
+    retry_after_ms: int | None = None
+    details: dict[str, Any] | None = None
 
 
 def run_error(error: ErrorInfo) -> RunError:

@@ -102,7 +102,8 @@ class RecordedTools:
     async def _outcome(self, name: str, arguments: Mapping[str, Any], call_id: str) -> ToolOutcome:
         tool = self._tools.get(name)
         if tool is None:
-            offered = ", ".join(sorted(self._tools)) or "none"
+            names = (name for name, known in self._tools.items() if known.offered)
+            offered = ", ".join(sorted(names)) or "none"
             text = f"There is no tool named {name!r}. Tools on offer: {offered}."
             return tool_failure(failure("UnknownTool", text))
         try:

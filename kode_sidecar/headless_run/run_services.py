@@ -8,6 +8,7 @@ from kode_sidecar.context.prompt_files import PromptFiles
 from kode_sidecar.headless_run.native_engine import NativeServices
 from kode_sidecar.headless_run.run_memory import OpenMemory
 from kode_sidecar.kernel.contracts import Clock, NewId
+from kode_sidecar.providers.registry import Target
 from kode_sidecar.records.log_redaction import Redaction
 from kode_sidecar.workspace.ripgrep import Ripgrep
 
@@ -16,8 +17,9 @@ from kode_sidecar.workspace.ripgrep import Ripgrep
 class RunServices:
     """Shared by all runs of a process.
 
-    `environ` are the user's variables and the process's own. `report_bug(where, error)` gets
-    exceptions that should not exist.
+    `environ` are the user's variables and the process's own. `target` gives the model behind a
+    name, for engines that ask it themselves. `report_bug(where, error)` gets exceptions that
+    should not exist. `file_encoding` is the setting of that name.
     """
 
     storage_root: Path
@@ -28,5 +30,7 @@ class RunServices:
     environ: Mapping[str, str]
     ripgrep: Ripgrep
     native: NativeServices
+    target: Callable[[str], Target]
     open_memory: OpenMemory
     report_bug: Callable[[str, BaseException], None]
+    file_encoding: str | None = None

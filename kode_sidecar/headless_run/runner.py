@@ -120,7 +120,7 @@ class HeadlessRun:
         async with self._course.step("tools"):
             toolset = self._toolset(scope, project, skills, memory)
             tools = self._recorded(toolset.tools)
-            engine = make_engine(config, base, services.native, self._keep_output)
+            engine = make_engine(config, base, services, self._keep_output)
         if options.dry_run:
             return Verdict("pending", None)
         async with self._course.step("engine"):
@@ -168,7 +168,11 @@ class HeadlessRun:
         self._log.note_artifact = lambda path, kind, by: artifacts.add(
             path, kind=kind, created_by=by, content_type="text/plain"
         )
-        workspace = Workspace([root.path for root in sandbox.readable], "utf-16")
+        workspace = Workspace(
+            [root.path for root in sandbox.readable],
+            "utf-16",
+            file_encoding=self._services.file_encoding,
+        )
         return RunScope(config, sandbox, workspace, self._log, artifacts)
 
     def _write_job(self, config: RunConfig, prompt: str) -> None:

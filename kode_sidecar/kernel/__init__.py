@@ -2,12 +2,13 @@
 
 from kode_sidecar.kernel.message_assembler import MessageAssembler
 from kode_sidecar.kernel.model_step import block_events, message_added, message_completed
-from kode_sidecar.kernel.tool_runner import tool_specs
+from kode_sidecar.kernel.tool_runner import bounded_output, tool_specs
 from kode_sidecar.kernel.turn_loop import run_turn
 
 __all__ = [
     "MessageAssembler",
     "block_events",
+    "bounded_output",
     "message_added",
     "message_completed",
     "run_turn",

@@ -13,6 +13,7 @@ from kode_sidecar.domain.error_info import error_info, failure
 from kode_sidecar.domain.message import Blob, ResultStatus, TextBlock, ToolResultBlock, ToolUseBlock
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import (
+    ArtifactSink,
     Emit,
     Tool,
     ToolCall,
@@ -171,7 +172,11 @@ class ToolRun:
 
     def _finish(self, position: int, outcome: ToolOutcome, status: ResultStatus) -> None:
         block_id = self._block_ids.get(position) or self._start(position)
-        text, artifact = self._bounded(outcome.content or outcome.summary)
+        text, artifact = bounded_output(
+            outcome.content or outcome.summary,
+            self._limits.max_result_chars,
+            self._scope.save_artifact,
+        )
         block = ToolResultBlock(
             id=block_id,
             tool_use_id=self._calls[position].tool_use_id,
@@ -191,19 +196,18 @@ class ToolRun:
             )
         )
 
-    def _bounded(self, text: str) -> tuple[str, Blob | None]:
-        """What the model gets of an output, and where the whole of it is kept if that is less."""
-        limit = self._limits.max_result_chars
-        if len(text) <= limit:
-            return text, None
-        try:
-            artifact = self._scope.save_artifact(text)
-            where = f"the whole output is kept for the user as artifact {artifact.ref}"
-        except KodeError:
-            artifact = None
-            where = "the rest could not be kept"
-        cut = f"{text[:limit]}\n[cut after {limit} of {len(text)} characters; {where}]"
-        return cut, artifact
+
+def bounded_output(text: str, limit: int, save: ArtifactSink) -> tuple[str, Blob | None]:
+    """What the model gets of an output, and where the whole of it is kept if that is less."""
+    if len(text) <= limit:
+        return text, None
+    try:
+        artifact = save(text)
+        where = f"the whole output is kept for the user as artifact {artifact.ref}"
+    except KodeError:
+        artifact = None
+        where = "the rest could not be kept"
+    return f"{text[:limit]}\n[cut after {limit} of {len(text)} characters; {where}]", artifact
 
 
 def _read_arguments(tool: Tool, arguments: Mapping[str, Any]) -> Any:

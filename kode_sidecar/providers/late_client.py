@@ -34,8 +34,11 @@ class LateClient:
         """Wait until the client is there."""
         await self._ready.wait()
 
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[ModelEvent], None]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[ModelEvent], None]:
         """See `ModelClient.stream`."""
+        return self._client.stream(request) if self._client else self._later(request)
+
+    async def _later(self, request: ModelRequest) -> AsyncGenerator[Sequence[ModelEvent], None]:
         await self._ready.wait()
         assert self._client is not None
         async with aclosing(self._client.stream(request)) as batches:

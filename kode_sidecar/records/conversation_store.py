@@ -4,8 +4,8 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -286,6 +286,18 @@ class FileConversationStore:
         # What another program holds open is left for the next deletion.
         for left in self._root.glob(f"{_GRAVE}*"):
             shutil.rmtree(left, ignore_errors=True)
+
+    @contextmanager
+    def locked(self, conversation_id: str) -> Generator[Path]:
+        """The folder of a conversation while nobody else can write to it.
+
+        Raises KodeError `SessionNotFound`, `ReadOnly`, `Storage`.
+        """
+        lock = SessionLock(self._folder(conversation_id))
+        try:
+            yield self._folder(conversation_id)
+        finally:
+            lock.release()
 
     def list_ids(self) -> list[str]:
         """As `ConversationStore.list_ids` says."""

@@ -1,5 +1,6 @@
 """`models.json` in the state folder: which model ids a host no longer serves (A2)."""
 
+import os
 from pathlib import Path
 
 import msgspec
@@ -17,6 +18,7 @@ class RetiredModels:
 
     def __init__(self, storage_root: Path) -> None:
         self._path = storage_root / "models.json"
+        self._name = str(self._path)
         self._read_state: tuple[int, int, int] | None = None
         self._known: dict[str, list[str]] = {}
 
@@ -36,7 +38,7 @@ class RetiredModels:
 
     def _read(self) -> dict[str, list[str]]:
         try:
-            status = self._path.stat()
+            status = os.stat(self._name)
             state = (status.st_ino, status.st_mtime_ns, status.st_size)
             if state != self._read_state:
                 data = self._path.read_bytes()

@@ -4,12 +4,11 @@
 """
 
 import asyncio
-import contextlib
 import threading
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
-from queue import SimpleQueue
-from typing import Protocol
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import NamedTuple, Protocol
 
 from kode_sidecar.errors import KodeError
 
@@ -26,55 +25,33 @@ class Syncable(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class _Request:
-    files: tuple[Syncable, ...]
-    future: asyncio.Future[None]
-    loop: asyncio.AbstractEventLoop
-
-    def answer(self, error: Exception | None) -> None:
-        # A loop that is closed has nobody left to tell.
-        with contextlib.suppress(RuntimeError):
-            self.loop.call_soon_threadsafe(self._resolve, error)
-
-    def _resolve(self, error: Exception | None) -> None:
-        if self.future.done():
-            return
-        if error is None:
-            self.future.set_result(None)
-        else:
-            self.future.set_exception(error)
-
-
 class Saver:
-    """Saves files on its own thread; requests that wait together share their fsyncs.
+    """Saves files on its own threads; requests that wait together share their fsyncs.
 
-    The files of a request are synced side by side: a file system makes one commit of that, and
-    two in a row cost twice the time. So none is known to be saved before all are.
+    The files of a request are synced side by side, the first on one thread and the others on a
+    second: a file system makes one commit of that, and two in a row cost twice the time. A file
+    that always comes at the same place is never on both.
     """
 
     def __init__(self) -> None:
-        self._beside: SimpleQueue[Sequence[Syncable] | None] = SimpleQueue()
-        self._synced_beside: SimpleQueue[dict[Syncable, Exception | None]] = SimpleQueue()
-        threading.Thread(target=self._sync_beside, name="saver-beside", daemon=True).start()
-        self._changed = threading.Condition()
-        self._requests: list[_Request] = []
         self._jobs: dict[Hashable, Job] = {}
+        self._changed = threading.Lock()
         self._closing = False
-        self._thread = threading.Thread(target=self._run, name="saver", daemon=True)
-        self._thread.start()
+        self._first = _SyncThread("saver", self._take_jobs)
+        self._beside = _SyncThread("saver-beside", list)
 
     def save(self, *files: Syncable) -> asyncio.Future[None]:
         """Sync `files`; done when all that was written to them before is saved.
 
         Call it on the event loop. The future fails with KodeError `Storage`.
         """
-        loop = asyncio.get_running_loop()
-        request = _Request(files, loop.create_future(), loop)
+        first, beside = files[:1], files[1:]
+        request = _Request(asyncio.get_running_loop(), 2 if beside else 1)
         with self._changed:
             if not self._closing:
-                self._requests.append(request)
-                self._changed.notify()
+                self._first.queue.put(_Part(first, request))
+                if beside:
+                    self._beside.queue.put(_Part(beside, request))
                 return request.future
         text = "not saved: the sidecar is shutting down; start it again"
         request.future.set_exception(KodeError("Storage", text))
@@ -90,57 +67,100 @@ class Saver:
             self._jobs[key] = job
 
     def close(self, timeout_s: float = 2.0) -> None:
-        """Finish what waits and stop the thread."""
+        """Finish what waits and stop the threads."""
         with self._changed:
             self._closing = True
-            self._changed.notify()
-        self._thread.join(timeout_s)
-        self._beside.put(None)
+        for thread in (self._beside, self._first):
+            thread.queue.put(None)
+        for thread in (self._beside, self._first):
+            thread.join(timeout_s)
 
-    def _run(self) -> None:
-        while not self._done():
-            requests, jobs = self._next()
-            self._answer(requests)
-            for job in jobs:
-                _failure_of(job)
-
-    def _answer(self, requests: Sequence["_Request"]) -> None:
-        files = list(dict.fromkeys(file for request in requests for file in request.files))
-        beside = files[1::2]
-        if beside:
-            self._beside.put(beside)
-        failures = _sync(files[::2])
-        if beside:
-            failures |= self._synced_beside.get()
-        for request in requests:
-            errors = (failures[file] for file in request.files)
-            request.answer(next((error for error in errors if error is not None), None))
-
-    def _sync_beside(self) -> None:
-        while (files := self._beside.get()) is not None:
-            self._synced_beside.put(_sync(files))
-
-    def _done(self) -> bool:
+    def _take_jobs(self) -> Sequence[Job]:
         with self._changed:
-            return self._closing and not (self._requests or self._jobs)
-
-    def _next(self) -> tuple[list["_Request"], list[Job]]:
-        """Requests as soon as there are any; jobs once none came for a moment."""
-        with self._changed:
-            while not (self._requests or self._closing):
-                # Right after a save the loop answers and the editor asks on: jobs can wait.
-                came = self._changed.wait(_PAUSE_SECONDS if self._jobs else None)
-                if not came and self._jobs:
-                    break
-            requests, self._requests = self._requests, []
-            jobs: list[Job] = []
-            if not requests:
-                jobs, self._jobs = list(self._jobs.values()), {}
-            return requests, jobs
+            jobs, self._jobs = list(self._jobs.values()), {}
+        return jobs
 
 
-def _sync(files: Sequence[Syncable]) -> dict[Syncable, Exception | None]:
-    return {file: _failure_of(file.sync) for file in files}
+class _Request:
+    """A save under way. Whichever part is done last answers: no thread waits for the other."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, parts: int) -> None:
+        self.future: asyncio.Future[None] = loop.create_future()
+        self._loop = loop
+        self._missing = parts
+        self._error: Exception | None = None
+        self._lock = threading.Lock()
+
+    def part_done(self, error: Exception | None) -> None:
+        """From any thread."""
+        with self._lock:
+            self._error = self._error or error
+            self._missing -= 1
+            if self._missing:
+                return
+        # A loop that is closed has nobody left to tell.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._resolve)
+
+    def _resolve(self) -> None:
+        if self.future.done():
+            return
+        if self._error is None:
+            self.future.set_result(None)
+        else:
+            self.future.set_exception(self._error)
+
+
+class _Part(NamedTuple):
+    files: Sequence[Syncable]
+    request: _Request
+
+
+class _SyncThread(threading.Thread):
+    """Syncs the parts that are put into `queue`; None ends it, once all before it is done.
+
+    `jobs` gives what is to be done when nothing came for a moment after that.
+    """
+
+    def __init__(self, name: str, jobs: Callable[[], Sequence[Job]]) -> None:
+        super().__init__(name=name, daemon=True)
+        self.queue: SimpleQueue[_Part | None] = SimpleQueue()
+        self._take_jobs = jobs
+        self.start()
+
+    def run(self) -> None:
+        """Until None comes."""
+        part = self.queue.get()
+        while part is not None:
+            part = self._sync([part, *self._waiting()])
+        self._do_jobs()
+
+    def _sync(self, parts: Sequence[_Part | None]) -> _Part | None:
+        """Sync and answer all of them; what comes next."""
+        failures: dict[Syncable, Exception | None] = {}
+        for part in parts:
+            if part is None:
+                return None
+            for file in part.files:
+                if file not in failures:
+                    failures[file] = _failure_of(file.sync)
+            found = (failures[file] for file in part.files)
+            part.request.part_done(next(filter(None, found), None))
+        try:
+            # Right after a save the loop answers and the editor asks on: jobs can wait.
+            return self.queue.get(timeout=_PAUSE_SECONDS)
+        except Empty:
+            self._do_jobs()
+            return self.queue.get()
+
+    def _waiting(self) -> Iterator[_Part | None]:
+        with suppress(Empty):
+            while True:
+                yield self.queue.get_nowait()
+
+    def _do_jobs(self) -> None:
+        for job in self._take_jobs():
+            _failure_of(job)
 
 
 def _failure_of(action: Job) -> Exception | None:

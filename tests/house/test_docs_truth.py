@@ -72,8 +72,10 @@ def test_every_runtime_dependency_is_explained(name: str, heading: str) -> None:
 
 
 def test_every_imported_package_is_declared() -> None:
-    declared = {Requirement(line).name for line in PROJECT["project"]["dependencies"]}
-    names = {"yaml": "PyYAML"}
+    extras = PROJECT["project"]["optional-dependencies"].values()
+    lines = [*PROJECT["project"]["dependencies"], *(line for extra in extras for line in extra)]
+    declared = {Requirement(line).name for line in lines}
+    names = {"yaml": "PyYAML", "pydantic_ai": "pydantic-ai-slim", "pydantic_core": "pydantic-core"}
     foreign = {i.package for i in imports()} - {PACKAGE.name} - sys.stdlib_module_names
     assert {names.get(package, package) for package in foreign} <= declared
 

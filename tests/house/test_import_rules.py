@@ -13,7 +13,7 @@ ROWS = (
     ("app", "ide_chat"),
     ("agent",),
     ("tape",),
-    ("doctor",),
+    ("doctor", "migration"),
     ("provider_setup",),
     ("server",),
     ("main_session", "headless_run"),
@@ -62,6 +62,9 @@ OWNED = {
     "pathspec": "workspace",
     "yaml": "yaml_text",
     "platformdirs": "settings",
+    "pydantic_ai": "headless_run",
+    "pydantic_core": "headless_run",
+    "openai": "headless_run",
 }
 # Loaded before `initialize` is answered: nothing but these and the standard library.
 FIRST_LOADED = {
@@ -103,6 +106,10 @@ LATE_IMPORTS = {
     ("cli", "kode_sidecar.replay"): "serving with options needs none of it",
     ("agent", "kode_sidecar.protocol.export"): "9 ms that only who asks for the schema pays",
     ("agent", "kode_sidecar.headless_run"): "PyYAML and a room that only runs pay for",
+    (
+        "headless_run.engines",
+        "kode_sidecar.headless_run.pydantic_ai_engine",
+    ): "an optional extra, and a second to load",
     ("cli", "kode_sidecar.run_commands"): "the agent with all it needs, which others do without",
     ("records.storage_choice", "kode_sidecar.records.sqlite_messages"): "15 ms for its users only",
     ("server.loader", "kode_sidecar.providers.http_client"): "the loader thread: httpx first",

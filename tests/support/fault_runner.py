@@ -7,6 +7,7 @@ the first fork, so that a run costs little.
 import asyncio
 import json
 import os
+import resource
 import sys
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,8 @@ async def play(job: Json, tell: Any) -> None:
         session = await opened(conversations, session_id)
         tell(snapshot(session))
         for prompt in job["prompts"]:
-            await say(conversations, session, prompt, tell)
+            if not await say(conversations, session, prompt, tell):
+                limit_files(None)  # somebody made room
     finally:
         await conversations.close()
 
@@ -53,7 +55,8 @@ async def opened(conversations: Conversations, session_id: str) -> Any:
         return await conversations.sessions.open(session_id)
 
 
-async def say(conversations: Conversations, session: Any, prompt: str, tell: Any) -> None:
+async def say(conversations: Conversations, session: Any, prompt: str, tell: Any) -> bool:
+    """Whether the turn came to its own end."""
     params = TurnStartParams(session_id=session.id, input=(TextBlock(text=prompt),))
     try:
         started, release = await session.start_turn(params)
@@ -61,11 +64,18 @@ async def say(conversations: Conversations, session: Any, prompt: str, tell: Any
         tell({"refused": prompt, "code": error.code})
         while session.active_turn_id is not None:  # noqa: ASYNC110
             await asyncio.sleep(0)  # it was cancelled and ends by itself
-        return
+        return False
     tell({"accepted": prompt})
     release()
     end = await conversations.editor.turn_end(started.turn_id)
     tell({"ended": prompt, "reason": end.stop_reason})
+    return end.stop_reason == "end_turn"
+
+
+def limit_files(limit: int | None) -> None:
+    """No file of this process grows beyond it; None: as far as it can."""
+    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (hard if limit is None else limit, hard))
 
 
 def snapshot(session: Any) -> Json:
@@ -94,6 +104,7 @@ def run_forked(job: Json) -> Json:
             def tell(fact: Json) -> None:
                 raw_write(writing, json.dumps(fact).encode() + b"\n")
 
+            limit_files(job.get("file_limit"))
             asyncio.run(play(job, tell))
             tell({"operations": faults.count})
             code = 0

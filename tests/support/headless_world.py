@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from kode_sidecar.headless_run.contracts import TextGrew
 from kode_sidecar.kernel.contracts import ModelClient
 from kode_sidecar.providers.http_client import HttpClient
 from kode_sidecar.providers.memory_http import HttpMemory, MemoryHost
+from kode_sidecar.providers.provider_config import ProviderConfig
+from kode_sidecar.providers.registry import Registry
 from kode_sidecar.providers.scripted import ScriptedModel
 from kode_sidecar.records.log_redaction import Redaction
 from kode_sidecar.system import RandomIds, SystemClock
@@ -39,8 +42,14 @@ SCRIPTED = f"{HEAD}runtime: {{engine: scripted, script: script.yaml}}\n"
 class HeadlessWorld:
     """A folder with a job in it, and the services to run it. `bugs` are what was reported."""
 
-    def __init__(self, folder: Path, model: ModelClient | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        model: ModelClient | None = None,
+        base_url: str = "http://127.0.0.1:9/v1",
+    ) -> None:
         self.folder = folder
+        self.registry = Registry([ProviderConfig(base_url, KEY)])
         self.bugs: list[BaseException] = []
         self.seen: list[RunEvent | TextGrew] = []
         clock, new_id = SystemClock(), RandomIds()
@@ -62,6 +71,7 @@ class HeadlessWorld:
                 report_bug=self._bug,
             ),
             open_memory=self.open_memory,
+            target=lambda name: self.registry.targets(name)[0],
             report_bug=self._bug,
         )
 
@@ -94,6 +104,15 @@ class HeadlessWorld:
         """A run from its beginning to its end."""
         async with asyncio.timeout(HANG_SECONDS):
             return await self.make(*args, **options).run()
+
+    def answer_with(self, model: ModelClient) -> None:
+        """Let the native engine ask this model."""
+        native = replace(self.services.native, model=model)
+        self.services = replace(self.services, native=native)
+
+    def set_environ(self, environ: Mapping[str, str]) -> None:
+        """What the process has in its environment."""
+        self.services = replace(self.services, environ=environ)
 
     def _bug(self, where: str, error: BaseException) -> None:
         self.bugs.append(error)
