@@ -33,7 +33,12 @@ LEVELS = {
     "dev": "requirements/dev.txt",
     "exe": "requirements/exe.txt",
 }
-BUILT = ROOT / "dist" / "kode-sidecar" / ("kode-sidecar.exe" if os.name == "nt" else "kode-sidecar")
+_EXE = "kode-sidecar.exe" if os.name == "nt" else "kode-sidecar"
+# What `exe` can build, by the option that asks for it; where `freeze` puts it.
+BUILT = {
+    "folder": ROOT / "dist" / "kode-sidecar" / _EXE,
+    "onefile": ROOT / "dist" / "one-file" / _EXE,
+}
 
 
 class SetUpError(Exception):
@@ -238,8 +243,9 @@ def test(arguments: list[str]) -> int:
     outcomes = run_stages([*lint_stages(), Stage("tests", [*pytest(), *wanted])])
     counted = [outcomes[-1].last_line]
     if with_exe:
-        outcomes += build_and_test()
-        counted.append(outcomes[-1].last_line)
+        tested = build_and_test(list(BUILT) if "--full" in arguments else ["folder"])
+        outcomes += tested
+        counted += [outcome.last_line for outcome in tested[1:]]
     say(" | ".join([summary(outcomes), f"seed {seed}", *counted]))
     return 0 if all(outcome.ok for outcome in outcomes) else 1
 
@@ -258,38 +264,34 @@ def choose_seed() -> str:
 
 
 def exe(arguments: list[str]) -> int:
-    if unknown := [argument for argument in arguments if argument != "--test"]:
-        say(f"exe takes only --test, not {' '.join(unknown)}")
+    options = {f"--{kind}" for kind in BUILT} | {"--test"}
+    if unknown := [argument for argument in arguments if argument not in options]:
+        say(f"exe takes only {', '.join(sorted(options))}, not {' '.join(unknown)}")
         return 2
+    kinds = [kind for kind in BUILT if f"--{kind}" in arguments] or ["folder"]
     if "--test" in arguments:
         seed = choose_seed()
-        outcomes = build_and_test()
-        say(f"{summary(outcomes)} | seed {seed} | {outcomes[-1].last_line}")
+        outcomes = build_and_test(kinds)
+        counted = [outcome.last_line for outcome in outcomes[1:]]
+        say(" | ".join([summary(outcomes), f"seed {seed}", *counted]))
     else:
-        outcomes = [build()]
+        outcomes = [build(kinds)]
         say(summary(outcomes))
     return 0 if all(outcome.ok for outcome in outcomes) else 1
 
 
-def build_and_test() -> list[Outcome]:
-    """The program built, and the tests over it; none where there is nothing to test."""
-    built = build()
+def build_and_test(kinds: Sequence[str]) -> list[Outcome]:
+    """The programs built, and the tests over each; none where there is nothing to test."""
+    built = build(kinds)
     if not built.ok:
         return [built]
     over_it = [*pytest(), "-m", "program"]
-    return [built, *run_stages([Stage("exe tests", over_it, {"KODE_TEST_EXE": str(BUILT)})])]
+    tests = [Stage(f"{kind} tests", over_it, {"KODE_TEST_EXE": str(BUILT[kind])}) for kind in kinds]
+    return [built, *run_stages(tests)]
 
 
-def build() -> Outcome:
-    # Its cache belongs to this checkout, not to the user's home.
-    cache = {"PYINSTALLER_CONFIG_DIR": str(ROOT / "build")}
-    # Without --clean a module that could not be imported the last time stays left out.
-    arguments = ["PyInstaller", "--clean", "--noconfirm", "--log-level=ERROR", "sidecar.spec"]
-    (outcome,) = run_stages([Stage("build", arguments, cache)])
-    if outcome.ok:
-        files = [path for path in BUILT.parent.rglob("*") if path.is_file()]
-        size = sum(path.stat().st_size for path in files) / 1e6
-        say(f"{BUILT.relative_to(ROOT)} is built, its folder has {size:.1f} MB")
+def build(kinds: Sequence[str]) -> Outcome:
+    (outcome,) = run_stages([Stage("build", ["freeze", *kinds])])
     return outcome
 
 
@@ -332,8 +334,8 @@ COMMANDS = {
         test,
         "dev",
         "[--exe] [--full] [pytest arguments]",
-        "format, lint, types, then pytest; --exe builds the program and tests it as well, "
-        "--full means that, more examples and slow tests",
+        "format, lint, types, then pytest; --exe builds the folder and tests it as well, "
+        "--full means both builds, more examples and slow tests",
     ),
     "lint": Command(lint, "dev", "[--fix]", "format, lint, types; --fix repairs what it can"),
     "protocol": Command(
@@ -342,8 +344,9 @@ COMMANDS = {
     "exe": Command(
         exe,
         "exe",
-        "[--test]",
-        "build the program into dist/kode-sidecar; --test runs the tests over it on the result",
+        "[--folder] [--onefile] [--test]",
+        "build the program: a folder, dist/kode-sidecar (the default), or one file, dist/one-file; "
+        "--test runs the tests over it on the result",
     ),
     "bench": Command(
         bench,

@@ -1,10 +1,15 @@
 """Entry of the process. Serving starts at the front door, before anything heavy is imported."""
 
+import os
 import sys
+
+from kode_sidecar.unpacked import hold_unpacked
 
 
 def main() -> int:
     """Run `kode-sidecar`; the exit code."""
+    distrust_working_directory()
+    hold_unpacked()
     arguments = sys.argv[1:]
     if arguments in ([], ["serve"]):
         return serve()
@@ -14,6 +19,17 @@ def main() -> int:
         return run_command(arguments, serve)
     except KeyboardInterrupt:
         return 130
+
+
+def distrust_working_directory() -> None:
+    """`python -m` would load modules from there first, and it may be a project."""
+    try:
+        here = os.getcwd()
+    except OSError:  # it was removed
+        return
+    home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    if sys.path[:1] == [here] and here != home:
+        del sys.path[0]
 
 
 def serve(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import get_args
 
-from kode_sidecar import __version__
+from kode_sidecar.build_info import build_info
 from kode_sidecar.chat import ChatOptions, chat
 from kode_sidecar.demo import DemoOptions, play, serve_model
 from kode_sidecar.doctor import examine
@@ -31,6 +31,9 @@ Serve = Callable[..., int]
 def run_command(arguments: Sequence[str], serve: Serve) -> int:
     """Run one command; the exit code (2 for a wrong command line). Raises KeyboardInterrupt."""
     options = _parser().parse_args(arguments)
+    if options.version:
+        print(f"kode-sidecar {build_info()}")
+        return 0
     try:
         if options.command == "doctor":
             return _doctor(options.env_file)
@@ -61,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="kode-sidecar",
         description="The agent back end an editor spawns. Without a command: serve.",
     )
-    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    parser.add_argument("--version", action="store_true", help="which build this is, and end")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     serve = commands.add_parser("serve", help="speak LSP and kode/* on stdin and stdout")
     doctor = commands.add_parser("doctor", help="show every setting, its source and what is wrong")
@@ -260,8 +263,8 @@ def _protocol(folder: Path) -> int:
 def _doctor(env_file: str | None) -> int:
     """Print the report; exit code 1 when something is wrong."""
     report = examine(load_settings(os.environ, env_file=env_file))
-    print(f"kode-sidecar {report.version}, protocol {report.protocol_version}")
-    print(f"Python {report.python} on {report.platform}\n")
+    print(f"kode-sidecar {build_info()}")
+    print(f"protocol {report.protocol_version} on {report.platform}\n")
     width = max(len(setting.name) for setting in report.settings)
     for setting in report.settings:
         print(f"  {setting.name:<{width}}  {setting.value!s:<40}  {setting.source}")

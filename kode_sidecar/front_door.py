@@ -40,6 +40,7 @@ class Handover:
 
     `params` and `result` are those of `initialize`, `handshake` its two messages. `bodies` came
     right behind it and `decoder` may hold the beginning of the next; its `failure` may be set.
+    `parent_id` is the process that started this one, read before it could have gone unnoticed.
     `wait_drained` blocks until everything the front door said is written: whoever writes next
     calls it first.
     """
@@ -51,6 +52,7 @@ class Handover:
         "fd_out",
         "handshake",
         "params",
+        "parent_id",
         "result",
         "wait_drained",
     )
@@ -65,6 +67,7 @@ class Handover:
         decoder: FrameDecoder,
         bodies: list[bytes],
         answers: "_Answers",
+        parent_id: int,
     ) -> None:
         self.fd_in = fd_in
         self.fd_out = fd_out
@@ -73,6 +76,7 @@ class Handover:
         self.handshake = handshake
         self.decoder = decoder
         self.bodies = bodies
+        self.parent_id = parent_id
         self.wait_drained = answers.wait_drained
 
 
@@ -108,6 +112,7 @@ def open_door() -> "Handover | int":
 
     Returns the exit code instead when none will come: `exit`, end of input, lost framing.
     """
+    parent_id = os.getppid()
     gc.disable()  # until everything is imported: most of what follows lives forever
     fd_in, fd_out = guard_stdio()
     answers = _Answers(fd_out)
@@ -122,7 +127,7 @@ def open_door() -> "Handover | int":
             accepted = _answer(body, answers)
             if isinstance(accepted, tuple):
                 rest = bodies[index + 1 :]
-                return Handover(fd_in, fd_out, *accepted, decoder, rest, answers)
+                return Handover(fd_in, fd_out, *accepted, decoder, rest, answers, parent_id)
             if accepted is _Leave:
                 return answers.finish()
         if decoder.failure is not None:

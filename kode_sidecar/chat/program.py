@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TextIO
 
 from kode_sidecar.chat.conversation import Conversation
+from kode_sidecar.chat.foreground import own_foreground
 from kode_sidecar.chat.keyboard import Interrupts, Keyboard, Leaving, end_process
 from kode_sidecar.chat.words import words_for
 from kode_sidecar.client.connection import Client, ConnectionLost, RpcError
@@ -45,7 +46,8 @@ def chat(options: ChatOptions) -> int:
     root = (options.root or Path.cwd()).absolute()
     if not root.is_dir():
         raise KodeError("NotFound", f"--root {root} is no folder; name one that exists.")
-    code, still_reads = asyncio.run(_chat(options, root))
+    with own_foreground():
+        code, still_reads = asyncio.run(_chat(options, root))
     if still_reads:
         end_process(code)
     return code

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from os import PathLike
 
-# In a frozen program the executable is the sidecar itself.
-_PROGRAM = (sys.executable,) if hasattr(sys, "frozen") else (sys.executable, "-m", "kode_sidecar")
+# In a frozen program the executable is the sidecar itself. With -P Python loads nothing from the
+# working directory, which is a project's.
+_FROZEN = hasattr(sys, "frozen")
+_PROGRAM = (sys.executable,) if _FROZEN else (sys.executable, "-P", "-m", "kode_sidecar")
 DEFAULT_COMMAND = (*_PROGRAM, "serve")
 STDERR_TAIL_BYTES = 64 * 1024
 _READ_BYTES = 64 * 1024

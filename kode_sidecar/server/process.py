@@ -12,6 +12,7 @@ from typing import NoReturn
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.front_door import Handover
+from kode_sidecar.leftovers import remove_leftovers
 from kode_sidecar.server import stderr_sink
 from kode_sidecar.server.connection import Connection
 from kode_sidecar.server.incoming_requests import IncomingRequests, Log
@@ -113,7 +114,7 @@ class _Process:
         self._loop = asyncio.get_running_loop()
         self._loop.set_exception_handler(self._on_loop_error)
         self._watchdog.catch_signals()
-        self._watchdog.start(_process_id(self._handover.params))
+        self._watchdog.start(_process_id(self._handover.params), self._handover.parent_id)
         self._outbox.start()
         try:
             self._app = self._build(self._connection, self._handover)
@@ -159,7 +160,8 @@ class _Process:
             self._log(f"{name} could not be loaded; is the installation complete?", error)
             self._fail(f"{name} could not be loaded")
 
-        steps = (*self._app.load_first, Step("pygls", load, self._lane.attach))
+        tidy = Step("leftovers", remove_leftovers, lambda _: None)
+        steps = (*self._app.load_first, Step("pygls", load, self._lane.attach), tidy)
         Loader(steps, failed).start()
 
     def _fail(self, reason: str) -> None:

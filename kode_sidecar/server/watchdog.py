@@ -11,6 +11,9 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 
+from kode_sidecar.leftovers import remove_unpacked
+from kode_sidecar.unpacked import unpacked_folder
+
 if sys.platform == "win32":
     import ctypes
 
@@ -42,14 +45,19 @@ class Watchdog:
         self._flush = flush
         self._exit_code = exit_code
         self._process_id: int | None = None
+        self._unpacker: _Parent | None = None
         self._killers: list[Callable[[], None]] = []
         self._reasons: deque[str] = deque()
         self._bell, self._ringer = socket.socketpair()
         self._ringer.setblocking(False)
 
-    def start(self, process_id: int | None) -> None:
-        """Watch; `process_id` is the editor's, from `initialize`."""
+    def start(self, process_id: int | None, parent_id: int) -> None:
+        """Watch; `process_id` is the editor's, from `initialize`.
+
+        `parent_id` started this process. Only where it unpacked us it is watched, too.
+        """
         self._process_id = process_id
+        self._unpacker = None if unpacked_folder() is None else _Parent(parent_id)
         threading.Thread(target=self._run, name="kode-watchdog", daemon=True).start()
 
     def catch_signals(self) -> None:
@@ -84,6 +92,8 @@ class Watchdog:
             with suppress(Exception):
                 kill()
         self._flush(FLUSH_SECONDS)
+        if self._unpacker is not None and not self._unpacker.alive():
+            remove_unpacked()
         os._exit(self._exit_code())
 
     def _end_hard(self) -> None:
@@ -92,14 +102,19 @@ class Watchdog:
 
     def _wait(self) -> str:
         editor = None if self._process_id is None else _Process(self._process_id)
-        poll = None if editor is None else POLL_SECONDS
+        poll = None if editor is None and self._unpacker is None else POLL_SECONDS
+        bells = [self._bell]
+        if self._unpacker is not None:
+            bells += self._unpacker.bell()
         while True:
-            ringing, _, _ = select.select([self._bell], [], [], poll)
-            if ringing:
+            ringing, _, _ = select.select(bells, [], [], poll)
+            if self._bell in ringing:
                 rung = self._bell.recv(1)[0]
                 return f"signal {rung}" if rung else self._reasons[0]
             if editor is not None and not editor.alive():
                 return "the editor's process is gone"
+            if self._unpacker is not None and not self._unpacker.alive():
+                return "the process that unpacked us is gone"
 
 
 def _leave_it_to_the_watchdog(_number: int, _frame: object) -> None:
@@ -133,3 +148,23 @@ class _Process:
         except OSError:  # it lives, but is not ours
             return True
         return True
+
+
+class _Parent:
+    """The process that started this one."""
+
+    def __init__(self, process_id: int) -> None:
+        self._id = process_id
+        self._process = _Process(process_id)
+
+    def bell(self) -> list[int]:
+        """A descriptor that can be read when it is gone, where there is one: its death is told."""
+        if sys.platform == "linux" and self.alive():
+            with suppress(OSError):  # before Linux 5.3
+                return [os.pidfd_open(self._id)]
+        return []
+
+    def alive(self) -> bool:
+        if sys.platform == "win32":  # the id of a parent stays, even when it is another's
+            return self._process.alive()
+        return os.getppid() == self._id

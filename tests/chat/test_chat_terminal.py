@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.chat_program import CTRL_C, CTRL_D, at_terminal
 from tests.support.model_script import answer, hold, text, tool_call
-from tests.support.processes import children, gone
+from tests.support.processes import children, gone, serving
 from tests.support.sidecar import HANG_SECONDS
 
 pytestmark = [
@@ -217,7 +217,7 @@ async def test_two_ctrl_c_leave_a_running_turn(project: Path) -> None:
 
 async def test_two_ctrl_c_leave_a_sidecar_that_does_not_answer(project: Path) -> None:
     async with at_terminal(project, []) as screen:
-        (child,) = children(screen.pid)
+        (child,) = children(serving(screen.pid))
         os.kill(child, signal.SIGSTOP)
         screen.type("go\n")
         await screen.until("go\n")

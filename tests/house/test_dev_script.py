@@ -120,14 +120,21 @@ def test_what_was_built_is_tested_and_nothing_else(
     dev: ModuleType, capfd: pytest.CaptureFixture[str]
 ) -> None:
     venv.create(dev.VENV)
-    assert [(o.stage, o.ok) for o in dev.build_and_test()] == [("build", False)]
-    (dev.ROOT / "PyInstaller.py").write_text("", encoding="utf-8")
+    kinds = ["folder", "onefile"]
+    assert [(o.stage, o.ok) for o in dev.build_and_test(kinds)] == [("build", False)]
+    asked = "import sys\nprint('asked for', *sys.argv[1:])\n"
+    (dev.ROOT / "freeze.py").write_text(asked, encoding="utf-8")
     over_it = "import os, sys\nprint(sys.argv[-1], os.environ['KODE_TEST_EXE'])\n"
     (dev.ROOT / "pytest.py").write_text(over_it, encoding="utf-8")
-    outcomes = dev.build_and_test()
-    assert [(o.stage, o.ok) for o in outcomes] == [("build", True), ("exe tests", True)]
-    assert outcomes[1].last_line == f"program {dev.BUILT}"
-    assert "dist" in capfd.readouterr().out
+    outcomes = dev.build_and_test(kinds)
+    assert [(o.stage, o.ok) for o in outcomes] == [
+        ("build", True),
+        ("folder tests", True),
+        ("onefile tests", True),
+    ]
+    tested = [o.last_line for o in outcomes[1:]]
+    assert tested == [f"program {dev.BUILT[kind]}" for kind in kinds]
+    assert "asked for folder onefile" in capfd.readouterr().out
 
 
 @pytest.mark.parametrize(

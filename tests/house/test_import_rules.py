@@ -26,11 +26,13 @@ ROWS = (
     ("settings",),
     ("yaml_text",),
     ("errors", "framing"),
+    ("build_info", "leftovers"),
+    ("unpacked",),
 )
 # These see even less than their row allows.
 SEES_ONLY = {
     "front_door": {"framing", "protocol", "errors"},
-    "chat": {"client", "protocol", "errors"},
+    "chat": {"client", "protocol", "errors", "unpacked"},
     # No provider, no editor, no wire: a new one of either touches no file there (D7).
     "scouts": {"context", "kernel", "domain", "errors"},
     "client": {"framing", "protocol", "domain", "errors"},
@@ -78,6 +80,7 @@ FIRST_LOADED = {
     "protocol.initialize_check",
     "protocol.json_rpc",
     "protocol.schema_hash",
+    "unpacked",
 }
 # Bytes or values in, values out; so is all of `domain`, and what calls itself sans-IO.
 SANS_IO = {

@@ -297,7 +297,7 @@ async def test_cancel_while_a_search_runs(project: Path) -> None:  # O8
     async with sidecar([*responses, answer(text("ok"))], roots=[project]) as world:
         session = await world.session()
         turn_id = await world.start(session, "search")
-        pid = world.client.process.pid
+        pid = world.pid
         async with asyncio.timeout(HANG_SECONDS):
             while len(started := children(pid)) < 2:
                 await world.client.request("kode/ping")

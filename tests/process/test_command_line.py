@@ -30,7 +30,7 @@ def run(
 
 
 def test_the_version_and_a_wrong_command() -> None:
-    assert run("--version").stdout == f"kode-sidecar {__version__}\n"
+    assert run("--version").stdout.startswith(f"kode-sidecar {__version__} (commit ")
     wrong = run("sevre")
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert "invalid choice: 'sevre'" in wrong.stderr

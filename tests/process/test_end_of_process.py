@@ -65,7 +65,7 @@ async def everything_under_way(
         await world.start(await world.session(), "ask")
         if POSIX:
             await world.start(await world.session(), "search")
-        pid = world.client.process.pid
+        pid = world.pid
         async with asyncio.timeout(HANG_SECONDS):
             await model.reached("gate")
             while len(asked) < 2 or (POSIX and not children(pid)):
@@ -131,7 +131,7 @@ async def test_the_editor_process_is_gone(tmp_path: Path) -> None:  # W4
 async def test_who_waits_uses_no_processor(tmp_path: Path) -> None:  # W4
     async with everything_under_way(tmp_path) as (world, _):
         async with asyncio.timeout(HANG_SECONDS):
-            await at_rest(world.client.process.pid)
+            await at_rest(world.pid)
 
 
 async def assert_gone(world: World, started: list[int], code: int) -> None:

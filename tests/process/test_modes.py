@@ -140,7 +140,7 @@ async def test_a_client_that_goes_away_while_ask_waits_ends_the_process(
         session = await world.session(mode="ask")
         await world.start(session, "edit")
         await waiting(world, session, 4)
-        pid = world.client.process.pid
+        pid = world.pid
         world.client.process.close_stdin()
         assert await asyncio.to_thread(gone, pid)
         ends = [e for e in world.journal(session) if e["type"] == "turn.completed"]

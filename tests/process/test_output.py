@@ -29,7 +29,7 @@ TEXT_BYTES = 1_600_000
 async def settled(world: World) -> None:
     """All that can happen without the client's reading has happened."""
     if LINUX:
-        await at_rest(world.client.process.pid)
+        await at_rest(world.pid)
     else:
         async with asyncio.timeout(HANG_SECONDS):
             await world.model.chats[-1].finished.wait()
@@ -48,7 +48,7 @@ async def test_a_client_that_stops_reading_loses_nothing(tmp_path: Path) -> None
         session = await world.session()
         await world.turn(session, "warm up")
         await everything_loaded(world)
-        pid = world.client.process.pid
+        pid = world.pid
         before = memory(pid) if LINUX else 0
         start = world.client.start(
             "kode/turn/start",
@@ -91,7 +91,7 @@ async def test_cancel_reaches_a_process_nobody_reads_from(tmp_path: Path) -> Non
         async with asyncio.timeout(HANG_SECONDS):
             await world.model.reached("gate")
             if LINUX:
-                await at_rest(world.client.process.pid)  # it waits for the client now
+                await at_rest(world.pid)  # it waits for the client now
             params = {"sessionId": session.session_id}
             cancel = world.client.start("kode/turn/cancel", params)
             await world.model.chats[0].finished.wait()  # the model's host sees it at once
@@ -184,7 +184,7 @@ async def test_a_child_gets_none_of_our_streams(tmp_path: Path) -> None:  # W3
     responses = [answer(tool_call("search_code", {"query": "found"}))]
     async with sidecar(responses, roots=[tmp_path]) as world:
         session = await world.session()
-        pid = world.client.process.pid
+        pid = world.pid
         await everything_loaded(world)
         ours = open_files(pid)
         assert ours[0] == os.devnull

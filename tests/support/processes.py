@@ -8,14 +8,16 @@ import sys
 import time
 from pathlib import Path
 
+from tests.support.program import ONE_FILE
+from tests.support.windows_processes import processes
+
 LINUX = sys.platform.startswith("linux")
 
 
 def runs(pid: int) -> bool:
     """Is it there, and more than a zombie?"""
     if sys.platform == "win32":
-        listed = subprocess.run(["tasklist", "/FI", f"PID eq {pid}"], capture_output=True)
-        return str(pid).encode() in listed.stdout
+        return any(pid == process for process, _ in processes())
     listed = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True)
     return listed.stdout.strip()[:1] not in (b"", b"Z")
 
@@ -31,10 +33,20 @@ def gone(pid: int, seconds: float = 60.0) -> bool:
 
 
 def children(pid: int) -> list[int]:
-    """The processes it started that still run. POSIX only."""
+    """The processes it started that still run."""
+    if sys.platform == "win32":
+        return [process for process, parent in processes() if parent == pid]
     listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,stat="], capture_output=True, text=True)
     rows = [line.split() for line in listed.stdout.splitlines()]
     return [int(row[0]) for row in rows if int(row[1]) == pid and row[2][0] != "Z"]
+
+
+def serving(pid: int) -> int:
+    """The process that serves when this one was started: a one-file program starts a second one."""
+    if not ONE_FILE:
+        return pid
+    (second,) = children(pid)
+    return second
 
 
 def memory(pid: int, name: str = "VmRSS") -> int:

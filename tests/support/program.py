@@ -14,6 +14,11 @@ _named = os.environ.get("KODE_TEST_EXE")
 BUILT = os.path.abspath(_named) if _named else None
 """The built program, if that is to be tested."""
 
+ONE_FILE = BUILT is not None and not os.path.isdir(
+    os.path.join(os.path.dirname(BUILT), "_internal")
+)
+"""Is that program a single file, which unpacks itself and starts a second process?"""
+
 PROGRAM = [BUILT] if BUILT else [sys.executable, "-m", "kode_sidecar"]
 SERVE = [*PROGRAM, "serve"]
 

@@ -18,6 +18,7 @@ from kode_sidecar.client.session_view import ChangeSetView, TurnView
 from kode_sidecar.client.watch import Watch
 from kode_sidecar.demo.model_server import ModelServer, RecordedResponse, Recording
 from tests.support.kept_messages import read_messages
+from tests.support.processes import serving
 from tests.support.program import ROOT, SERVE
 
 HANG_SECONDS = 60.0
@@ -62,9 +63,14 @@ class World:
             "kode/changeSet/decide", {"changeSetId": change_set.id, **wanted}, HANG_SECONDS
         )
 
+    @property
+    def pid(self) -> int:
+        """The process that serves."""
+        return serving(self.client.process.pid)
+
     async def kill(self) -> None:
         """The process dies as it stands."""
-        os.kill(self.client.process.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
+        os.kill(self.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
         await self.client.process.wait(HANG_SECONDS)
 
     def folder(self, session: SessionFold) -> Path:
@@ -106,8 +112,11 @@ async def sidecar(
     model: ModelServer | None = None,
     initialize: bool = True,
     command: Sequence[str] = SERVE,
+    cwd: Path | None = None,
 ) -> AsyncIterator[World]:
     """Spawn it. `environment` adds variables, None removes one; KODE_HOME is the test's own.
+
+    `cwd` is the user's home unless it is given.
 
     The model plays `responses` or `recording`, or it is a `model` of the test's making.
     """
@@ -120,7 +129,7 @@ async def sidecar(
                 env.pop(name, None)
             else:
                 env[name] = value
-        async with await Client.spawn(command, env=env, cwd=Path.home()) as client:
+        async with await Client.spawn(command, env=env, cwd=cwd or Path.home()) as client:
             editor = Editor(client)
             watch = Watch(client)
             if initialize:
