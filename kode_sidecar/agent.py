@@ -21,6 +21,7 @@ from kode_sidecar.context.system_prompt import Surroundings, system_prompt
 from kode_sidecar.doctor import examine
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import ModelRequest, NewId
+from kode_sidecar.knowledge import Knowledge
 from kode_sidecar.main_session import NewSession, OpenedSession
 from kode_sidecar.main_session.agent import (
     EditLocks,
@@ -85,7 +86,7 @@ class Agent:
             LogFiles(settings.log_dir),
             clock.timestamp,
             Redaction(
-                [settings.api_key, *self._providers.keys()],
+                [settings.api_key, settings.memory_key, *self._providers.keys()],
                 settings.log_redact_chars if settings.log_redact_content else None,
             ),
         )
@@ -97,6 +98,9 @@ class Agent:
             file_encoding=settings.file_encoding,
             own_files=[settings.storage_root],
             counts_lone_cr=editor_name.startswith("Visual Studio Code"),
+        )
+        self.knowledge = Knowledge(
+            settings, self._prompts, lambda: self.workspace.roots, clock, new_id
         )
         self._notes = ProjectNotes(self.workspace, lambda: settings.trusted)
         self._model = LateClient(self._providers.missing)
@@ -215,6 +219,7 @@ class Agent:
             await memory.aclose()
         if self._chat is not None:
             await self._chat.aclose()
+        await self.knowledge.close()
         self._log.close()
 
     def _build_services(
@@ -234,6 +239,7 @@ class Agent:
             editor_note=self._editor_note,
             system_prompt=self._system_prompt,
             koding_note=partial(koding_note, self._prompts),
+            recall=self.knowledge.recall,
             compaction_texts=partial(compaction_texts, self._prompts),
             context_window=self._context_window,
             returns_thinking=self._returns_thinking,
@@ -251,6 +257,9 @@ class Agent:
         return Toolbox(
             workspace=self.workspace,
             ripgrep=Ripgrep(find_ripgrep()),
+            skills=self.knowledge.skills.catalog,
+            memory=self.knowledge.memory,
+            memory_scope=self.knowledge.memory_scope,
             questions=Questions(editor, new_id, settings.permission_timeout),
             scouts=ScoutServices(
                 model=self._model,
@@ -273,6 +282,7 @@ class Agent:
             editor=self._editor_name,
             date=self._clock.timestamp()[:10],
             notes=self._notes.read(),
+            skills=self.knowledge.skills.catalog().skills,
         )
         return system_prompt(self._prompts, agent, mode, surroundings)
 

@@ -29,6 +29,7 @@ from kode_sidecar.protocol.handshake import (
     kode_options,
 )
 from kode_sidecar.protocol.initialize_check import Object, as_object
+from kode_sidecar.protocol.memory import MemoryDecideParams, MemoryListParams, MemoryListResult
 from kode_sidecar.protocol.models import ModelsListResult
 from kode_sidecar.protocol.run import (
     RunGetParams,
@@ -38,6 +39,7 @@ from kode_sidecar.protocol.run import (
 )
 from kode_sidecar.protocol.schema import SchemaGetResult
 from kode_sidecar.protocol.session import DoctorResult
+from kode_sidecar.protocol.skills import SkillsListResult
 from kode_sidecar.records.conversation_store import FileConversationStore
 from kode_sidecar.records.saver import Saver
 from kode_sidecar.server import (
@@ -215,6 +217,21 @@ class _App:
         """See `server.Services`."""
         await self._sessions.loaded()
         return await self._loaded_agent().list_models()
+
+    async def list_skills(self) -> SkillsListResult:
+        """See `server.Services`."""
+        await self._sessions.loaded()
+        return self._loaded_agent().knowledge.list_skills()
+
+    async def list_memory(self, params: MemoryListParams) -> MemoryListResult:
+        """See `server.Services`."""
+        await self._sessions.loaded()
+        return await self._loaded_agent().knowledge.list_memory(params)
+
+    async def decide_memory(self, params: MemoryDecideParams) -> None:
+        """See `server.Services`."""
+        await self._sessions.loaded()
+        await self._loaded_agent().knowledge.decide_memory(params)
 
     async def start_run(self, params: RunStartParams) -> RunStartResult:
         """See `server.Services`."""

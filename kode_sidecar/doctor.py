@@ -8,12 +8,14 @@ from pathlib import Path
 from kode_sidecar import __version__
 from kode_sidecar.context.agents import agent_problems
 from kode_sidecar.context.prompt_files import find_prompts
+from kode_sidecar.context.skills import SkillLibrary
 from kode_sidecar.errors import KodeError
+from kode_sidecar.knowledge import skill_sources
 from kode_sidecar.protocol.methods import PROTOCOL_VERSION
 from kode_sidecar.protocol.session import Check, DoctorResult, SettingView
 from kode_sidecar.provider_setup import set_up_providers
 from kode_sidecar.providers.registry import Registry
-from kode_sidecar.settings import LoadedSettings, describe
+from kode_sidecar.settings import LoadedSettings, Settings, describe
 from kode_sidecar.workspace.ripgrep import find_ripgrep
 
 
@@ -32,11 +34,11 @@ def examine(
             SettingView(name=name, value=value, source=source)
             for name, value, source in describe(loaded)
         ),
-        checks=tuple(_checks(loaded)),
+        checks=tuple(_checks(loaded, [Path(root) for root in roots])),
     )
 
 
-def _checks(loaded: LoadedSettings) -> Iterator[Check]:
+def _checks(loaded: LoadedSettings, roots: Sequence[Path]) -> Iterator[Check]:
     settings = loaded.settings
     setup = set_up_providers(loaded)
     problems = [*setup.problems, *agent_problems(settings.agents)]
@@ -47,6 +49,8 @@ def _checks(loaded: LoadedSettings) -> Iterator[Check]:
     yield from _key_checks(loaded, setup.registry)
     yield _folder_check("storage", settings.storage_root, "KODE_HOME")
     yield _folder_check("logs", settings.log_dir, "KODE_LOG_DIR")
+    yield _memory_check(settings)
+    yield from _skill_checks(settings, roots)
     yield _prompts_check()
     if find_ripgrep() is None:
         yield Check(
@@ -82,6 +86,26 @@ def _folder_check(name: str, folder: Path, variable: str) -> Check:
         return Check(name=name, ok=True, message=f"{folder} can be written.")
     hint = f"Make it writable, or set {variable} to a folder that is."
     return Check(name=name, ok=False, message=f"{folder} cannot be written.", hint=hint)
+
+
+def _memory_check(settings: Settings) -> Check:
+    mode = settings.memory_mode
+    if mode == "external" and not settings.memory_url:
+        text = "memory_mode is external, but no service is named."
+        return Check(name="memory", ok=False, message=text, hint="Set memory_url.")
+    where = f", by {settings.memory_url}" if mode == "external" else ""
+    return Check(name="memory", ok=True, message=f"The mode of memory is {mode}{where}.")
+
+
+def _skill_checks(settings: Settings, roots: Sequence[Path]) -> Iterator[Check]:
+    """The skills of the user, and those of trusted folders."""
+    catalog = SkillLibrary(lambda: skill_sources(settings, roots)).catalog()
+    for problem in catalog.problems:
+        hint = f"It is in {problem.file}."
+        yield Check(name="skills", ok=False, message=problem.error.message, hint=hint)
+    if catalog.skills or not catalog.problems:
+        ids = ", ".join(skill.id for skill in catalog.skills) or "none"
+        yield Check(name="skills", ok=True, message=f"Skills on offer: {ids}.")
 
 
 def _prompts_check() -> Check:

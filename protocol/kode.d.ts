@@ -118,6 +118,15 @@ export interface KodeRequests {
    * Errors: ConfigInvalid.
    */
   "kode/models/list": [Empty, ModelsListResult];
+  /** The skills on offer to the model, and those that cannot be used. */
+  "kode/skills/list": [Empty, SkillsListResult];
+  /** What the model wants to be remembered, and what the user has accepted. Errors: Storage. */
+  "kode/memory/list": [MemoryListParams, MemoryListResult];
+  /**
+   * Accept memories, or forget them; saved before the answer. Later prompts are told what
+   * was accepted. Errors: MemoryNotFound, Storage.
+   */
+  "kode/memory/decide": [MemoryDecideParams, Empty];
   /**
    * Do a job without anybody deciding: in a sandbox, judged by what it delivers. Only in a
    * trusted workspace. Errors: Denied, ConfigInvalid, ReadOnly, Storage.
@@ -680,6 +689,25 @@ export interface PermissionSetParams {
 
 /** No params, or no result. */
 export interface Empty {}
+
+/** All memories, or those in one state. */
+export interface MemoryListParams {
+  state?: "candidate" | "accepted" | null;
+}
+
+/**
+ * Decisions; one unknown id, and nothing is done. Of two for one memory the last one
+ * counts.
+ */
+export interface MemoryDecideParams {
+  decisions: MemoryDecision[];
+}
+
+/** What becomes of one memory. `reject` forgets it for good, also if it was accepted before. */
+export interface MemoryDecision {
+  memoryId: string;
+  action: "accept" | "reject";
+}
 
 /**
  * `config` and `workspace` are absolute paths; `workspace` is the project to copy.
@@ -1611,6 +1639,69 @@ export interface Price {
   cached: number;
   output: number;
   currency: string;
+}
+
+/**
+ * Skills by id, and those that cannot be used.
+ *
+ * `projectTrusted`: the skills of the open folders are looked for, for the editor has said
+ * that the workspace is trusted.
+ */
+export interface SkillsListResult {
+  skills: SkillView[];
+  problems: SkillProblemView[];
+  projectTrusted: boolean;
+}
+
+/**
+ * A skill on offer to the model.
+ *
+ * `source`: the state folder's `skills`, a folder of the setting `skill_folders`, or
+ * `.kode/skills` of an open folder. `permissions` is what the skill says it needs; it
+ * grants nothing. `uri` is its `SKILL.md`.
+ */
+export interface SkillView {
+  id: string;
+  name: string;
+  description: string;
+  source: "user" | "config" | "project";
+  uri: string;
+  tags?: string[];
+  permissions?: string[];
+}
+
+/** A skill that cannot be used, and why. `line` counts from 1; both where they are known. */
+export interface SkillProblemView {
+  source: "user" | "config" | "project";
+  file: string;
+  message: string;
+  line?: number;
+  field?: string;
+}
+
+/**
+ * What the state folder keeps, oldest first.
+ *
+ * `mode` is the setting `memory_mode`: with `external` a service remembers, and what stands
+ * here is from before; with `disabled` nothing here is told to a model.
+ */
+export interface MemoryListResult {
+  memories: MemoryView[];
+  mode: "disabled" | "candidate" | "external";
+}
+
+/**
+ * Something the model wants to be remembered, or the user has accepted.
+ *
+ * `scope`: `user` holds everywhere, `project:NAME-HASH` in one project.
+ */
+export interface MemoryView {
+  memoryId: string;
+  content: string;
+  scope: string;
+  state: "candidate" | "accepted";
+  createdAt: string;
+  tags?: string[];
 }
 
 /** The run has its folder and its record; `kode/run/get` tells how far it is. */

@@ -29,7 +29,15 @@ class AgentProfile:
 
 
 _READING_TOOLS = ("read_file", "list_files", "search_code")
-_EDITOR_TOOLS = (*_READING_TOOLS, "propose_edit", "propose_file", "explore", "ask_user")
+_EDITOR_TOOLS = (
+    *_READING_TOOLS,
+    "propose_edit",
+    "propose_file",
+    "explore",
+    "ask_user",
+    "load_skill",  # where there are skills
+    "write_memory",  # unless memory is off
+)
 
 IDE_HELPER = AgentProfile(
     name="ide-helper",
@@ -67,6 +75,8 @@ ToolName = Literal[
     "propose_file",
     "explore",
     "ask_user",
+    "load_skill",
+    "write_memory",
 ]
 
 

@@ -4,8 +4,11 @@ Three places keep it, all behind `Memory`: a file of a run (`records.candidate_m
 folder (`records.memory_store`) and a service of the user's (`providers.memory_http`).
 """
 
+import hashlib
+import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, Protocol
 
 from kode_sidecar.context.prompt_files import PromptFiles
@@ -20,6 +23,13 @@ RECALLED = 10
 
 MAX_NOTE_BYTES = 16_000
 """Room for the largest item there can be."""
+
+
+def project_scope(folder: Path) -> str:
+    """The scope of a project: its folder's name, and a short hash of the path behind all links."""
+    path = os.path.normcase(folder)
+    digest = hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"project:{one_line(folder.name)[:100]}-{digest[:12]}"
 
 
 class Memory(Protocol):

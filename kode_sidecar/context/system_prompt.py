@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from kode_sidecar.context.agents import AgentProfile
 from kode_sidecar.context.project_notes import ProjectNote
 from kode_sidecar.context.prompt_files import PromptFiles
+from kode_sidecar.context.skills import Skill, skill_index
 
 
 @dataclass(frozen=True)
@@ -13,7 +14,8 @@ class Surroundings:
     """Where an agent works. Equal surroundings give equal bytes: hosts cache prompts by prefix.
 
     `date` is a day, `2026-01-02`: a time of day would spoil the cache with every turn.
-    `roots` are paths as the user knows them, `notes` what the trusted ones tell assistants.
+    `roots` are paths as the user knows them, `notes` what the trusted ones tell assistants,
+    `skills` those on offer to agents that can load them.
     """
 
     roots: Sequence[str]
@@ -21,6 +23,7 @@ class Surroundings:
     editor: str
     date: str
     notes: Sequence[ProjectNote] = ()
+    skills: Sequence[Skill] = ()
 
 
 def system_prompt(
@@ -44,6 +47,8 @@ def system_prompt(
     for note in surroundings.notes:
         told = {"root": _one_line(note.root), "notes": note.text}
         parts.append(prompts.read("project_notes", told))
+    if surroundings.skills and "load_skill" in agent.tools:
+        parts.append(skill_index(prompts, surroundings.skills))
     return "\n\n".join(parts)
 
 

@@ -22,6 +22,7 @@ IdKind = Literal[
     "request",
     "artifact",
     "scout",
+    "memory",
 ]
 NewId = Callable[[IdKind], str]
 Alarm = Callable[[str, float, Callable[[], None]], Callable[[], None]]

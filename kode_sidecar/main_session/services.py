@@ -9,6 +9,7 @@ from kode_sidecar.context.editor_context import EditorNote
 from kode_sidecar.kernel.contracts import Clock, ModelClient, ModelRequest, NewId, Tool
 from kode_sidecar.main_session.contracts import EditorPort
 from kode_sidecar.main_session.edit_locks import EditLocks
+from kode_sidecar.main_session.recalling import Recall
 from kode_sidecar.main_session.token_meter import ContextWindow, LearnedRates, ReturnsThinking
 from kode_sidecar.main_session.tool_scope import ToolScope
 from kode_sidecar.protocol.session import Mode
@@ -33,12 +34,12 @@ class SessionServices:
     """Shared by all sessions.
 
     `editor_note` says what the user looks at now; `system_prompt` is byte-stable while the notes of
-    the project are; `koding_note` says what a prompt's options mean; `context_window` is how much a
-    model reads, `returns_thinking` whether it gets its reasoning back, `rates` what was learned of
-    counting its tokens, `encode` a request as it is sent;
-    `edit_locks` keep edits of one document apart; `toolset` gives the tools on offer to an agent
-    in a mode. The user is told of a model that is silent for `silence_told` seconds. `provider`
-    is who is asked for a model, for the log; `report_bug` writes there too.
+    the project and the skills are; `recall` says what is remembered for a prompt, `koding_note`
+    what its options mean; `context_window` is how much a model reads, `returns_thinking` whether it
+    gets its reasoning back, `rates` what was learned of counting its tokens, `encode` a request as
+    it is sent; `edit_locks` keep edits of one document apart; `toolset` gives the tools on offer to
+    an agent in a mode. The user is told of a model that is silent for `silence_told` seconds.
+    `provider` is who is asked for a model, for the log; `report_bug` writes there too.
     """
 
     model: ModelClient
@@ -56,6 +57,7 @@ class SessionServices:
     limit_instruction: str
     koding_note: Callable[[TurnOptions], str | None]
     compaction_texts: Callable[[], CompactionTexts]
+    recall: Recall
     context_window: ContextWindow
     returns_thinking: ReturnsThinking
     rates: LearnedRates

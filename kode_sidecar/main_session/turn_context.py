@@ -77,6 +77,7 @@ class TurnContext:
         self._recovered = False
         self._asked: Fitted | None = None
         self._steering: list[Incoming] = []
+        self._remembered: list[Incoming] = []
         self._added: list[Message] = []
         self.window = window
         self.totals = Totals()
@@ -173,6 +174,10 @@ class TurnContext:
         real = int(asked.size.tokens * _AFTER_OVERFLOW)
         self.window = real if self.window is None else min(self.window, real)
 
+    def remember(self, incoming: Incoming) -> None:
+        """What memory has to say, for the next step of this turn."""
+        self._remembered.append(incoming)
+
     def steer(self, blocks: tuple[Block, ...]) -> None:
         """Input from the user for the next step of this turn."""
         self._steering.append(Incoming("user", blocks, {"origin": "steer"}))
@@ -185,13 +190,14 @@ class TurnContext:
     def incoming(self, reminder: str | None) -> list[Incoming]:
         """What the next step would be told, `reminder` first; nothing is taken."""
         found = [] if reminder is None else [reminder_input(reminder)]
-        return [*found, *self._steering]
+        return [*found, *self._remembered, *self._steering]
 
     def take_incoming(self) -> Sequence[Incoming]:
         """Reminders first, then what the user said meanwhile."""
-        taken = self.take_steering()
         reminder = self._reminders()
-        return taken if reminder is None else [reminder_input(reminder), *taken]
+        found = self.incoming(reminder)
+        self._remembered, self._steering = [], []
+        return found
 
     def wants_another_step(self) -> bool:
         """Has the user steered since the last request?"""

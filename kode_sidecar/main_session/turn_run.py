@@ -8,6 +8,7 @@ from kode_sidecar.domain.agent_event import TurnCompleted
 from kode_sidecar.domain.error_info import failure
 from kode_sidecar.kernel import run_turn
 from kode_sidecar.kernel.contracts import ArtifactSink, Emit, Tool, TurnEnd, TurnLimits, TurnScope
+from kode_sidecar.main_session.recalling import recall
 from kode_sidecar.main_session.running_turn import RunningTurn
 from kode_sidecar.main_session.services import SessionServices
 from kode_sidecar.main_session.turn_context import TurnContext
@@ -35,6 +36,7 @@ async def run_to_end(
     limits = TurnLimits(agent.max_tool_rounds, services.limit_instruction)
     try:
         turn.running = True
+        await recall(turn.context, services.recall, emit)
         return await run_turn(scope, services.model, tools(), turn.context, limits, emit)
     except asyncio.CancelledError:
         return TurnEnd("cancelled")

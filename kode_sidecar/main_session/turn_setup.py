@@ -1,12 +1,14 @@
 """What a turn is made of, from a session's options and services."""
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from kode_sidecar.context.builder import PromptContext, shown_messages
 from kode_sidecar.context.compaction import is_undone
 from kode_sidecar.domain.conversation import Conversation
 from kode_sidecar.domain.message import Block
+from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel import tool_specs
 from kode_sidecar.kernel.contracts import Incoming, Tool, ToolSpec
 from kode_sidecar.main_session.change_sets import ChangeSets
@@ -14,6 +16,7 @@ from kode_sidecar.main_session.compactor import Compactor
 from kode_sidecar.main_session.inspection import inspection, unwritten
 from kode_sidecar.main_session.opening import prompt_input, prompt_reminder
 from kode_sidecar.main_session.prompt_input import prompt_blocks
+from kode_sidecar.main_session.recalling import remembered_for
 from kode_sidecar.main_session.running_turn import RunningTurn
 from kode_sidecar.main_session.services import SessionServices
 from kode_sidecar.main_session.session_records import NewSession, SessionRecords
@@ -120,6 +123,10 @@ class TurnSetup:
             context = self.context(options, "", parent_id, mode=mode, model=params.model)
             decided = self._change_sets.untold(self.turn_ids(parent_id))
             opening = self.opening(context, decided, blocks, {}, params.options)
+            with suppress(KodeError):  # memory that fails is left out of a turn, too
+                ask = self._services.recall
+                remembered = await remembered_for(blocks, context.shown, ask)
+                opening += [] if remembered is None else [remembered]
         else:
             context, mode = running.context, running.mode
             opening = context.incoming(self._change_sets.untold(self.turn_ids(context.leaf_id)))

@@ -53,6 +53,9 @@ METHODS = (
     "kode/permission/list",
     "kode/permission/set",
     "kode/models/list",
+    "kode/skills/list",
+    "kode/memory/list",
+    "kode/memory/decide",
     "kode/run/start",
     "kode/run/get",
     "kode/schema/get",
@@ -78,7 +81,8 @@ USER_SETTINGS = (
     *("http_timeout_connect", "http_timeout_first_byte", "http_timeout_idle"),
     *("http_timeout_write", "http_retry_budget", "http_silence_told", "permission_timeout"),
     *("providers", "logical_models", "agents", "storage", "storage_root", "log_dir"),
-    *("log_redact_content", "log_redact_chars"),
+    *("log_redact_content", "log_redact_chars", "skill_folders"),
+    *("memory_mode", "memory_url", "memory_key", "memory_timeout"),
 )
 """What only the user's own files and environment may set, in any spelling. A test compares both
 tuples with the settings."""

@@ -28,6 +28,7 @@ profile:
 # workspace:
 #   import: .                    # relative to this file, downwards; or absolute
 #   exclude: []                  # patterns as in .gitignore
+#   include: []                  # files to copy although ignored, or with credentials in them
 #   max_bytes: 500000000
 
 deliverables:                    # the run is judged by them

@@ -39,6 +39,7 @@ from kode_sidecar.protocol.documents import (
 )
 from kode_sidecar.protocol.editor_context import EditorContextParams
 from kode_sidecar.protocol.freshness import FreshnessGetParams, FreshnessGetResult
+from kode_sidecar.protocol.memory import MemoryDecideParams, MemoryListParams, MemoryListResult
 from kode_sidecar.protocol.methods import METHODS
 from kode_sidecar.protocol.models import ModelsListResult
 from kode_sidecar.protocol.permission import (
@@ -70,6 +71,7 @@ from kode_sidecar.protocol.session_records import (
     SessionRef,
     SessionUpdateParams,
 )
+from kode_sidecar.protocol.skills import SkillsListResult
 from kode_sidecar.protocol.tree import TreeGetParams, TreeGetResult, TreeSetHeadParams
 from kode_sidecar.protocol.turn import (
     TurnCancelParams,
@@ -88,6 +90,16 @@ class Services(Protocol):
     async def doctor(self) -> DoctorResult: ...
 
     async def list_models(self) -> ModelsListResult:
+        """Raises KodeError."""
+        ...
+
+    async def list_skills(self) -> SkillsListResult: ...
+
+    async def list_memory(self, params: MemoryListParams) -> MemoryListResult:
+        """Raises KodeError."""
+        ...
+
+    async def decide_memory(self, params: MemoryDecideParams) -> None:
         """Raises KodeError."""
         ...
 
@@ -160,6 +172,9 @@ class Handlers:
             "kode/permission/list": self._permission_list,
             "kode/permission/set": self._permission_set,
             "kode/models/list": self._models_list,
+            "kode/skills/list": self._skills_list,
+            "kode/memory/list": self._services.list_memory,
+            "kode/memory/decide": self._memory_decide,
             "kode/run/start": self._services.start_run,
             "kode/run/get": self._services.get_run,
             "kode/schema/get": self._schema_get,
@@ -288,6 +303,13 @@ class Handlers:
 
     async def _models_list(self, _params: Empty) -> ModelsListResult:
         return await self._services.list_models()
+
+    async def _skills_list(self, _params: Empty) -> SkillsListResult:
+        return await self._services.list_skills()
+
+    async def _memory_decide(self, params: MemoryDecideParams) -> Empty:
+        await self._services.decide_memory(params)
+        return Empty()
 
     async def _schema_get(self, _params: Empty) -> SchemaGetResult:
         return await self._services.schema()

@@ -21,11 +21,22 @@ def api_key(text: str) -> str:
 
 def base_url(text: str) -> str:
     """An https URL without a trailing slash; plain http only to this machine."""
+    return _service_url(text, "https://api.moonshot.cn/v1", "KIMI_API_KEY")
+
+
+def memory_url(text: str) -> str:
+    """The same for the memory service; empty means none."""
+    if not text.strip():
+        return ""
+    return _service_url(text, "https://memory.example.com/v1", "KODE_MEMORY_KEY")
+
+
+def _service_url(text: str, example: str, key_name: str) -> str:
     url = _split(text)
     if url is None or url.scheme not in ("http", "https") or url.query or url.fragment:
-        raise ValueError("expected a URL such as https://api.moonshot.cn/v1")
+        raise ValueError(f"expected a URL such as {example}")
     if url.username is not None:
-        raise ValueError("holds a user name or password: give the key as KIMI_API_KEY")
+        raise ValueError(f"holds a user name or password: give the key as {key_name}")
     if url.scheme == "http" and not _LOOPBACK.fullmatch(url.hostname or ""):
         raise ValueError("plain http goes to this machine only (localhost): use https")
     return text.strip().rstrip("/")
@@ -81,6 +92,11 @@ def folder(text: str) -> Path:
     if not path.is_absolute() or "\0" in text:
         raise ValueError("expected an absolute path: the working directory is the editor's choice")
     return path
+
+
+def folders(texts: list[str]) -> tuple[Path, ...]:
+    """Absolute folders, in their order."""
+    return tuple(map(folder, texts))
 
 
 def masked_key(key: str) -> str:

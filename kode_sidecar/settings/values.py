@@ -13,6 +13,7 @@ from kode_sidecar.settings import checks
 
 Mode = Literal["review", "ask", "auto", "plan"]
 Locale = Literal["zh", "en"]
+MemoryMode = Literal["disabled", "candidate", "external"]
 Storage = Literal["jsonl", "sqlite"]
 Text = Annotated[str, Meta(min_length=1, max_length=1_000)]
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
@@ -29,7 +30,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     after the first attempt another one may begin. `file_encoding` reads files that are not UTF-8.
     `storage` is how the messages of new sessions are kept; each kept session stays as it is.
     `log_redact_content` keeps only the first `log_redact_chars` characters of prompts and
-    replies in the log. `trusted` is the editor's word on the workspace, in the handshake only.
+    replies in the log. `skill_folders` hold skills besides the user's own; `memory_mode` says what
+    becomes of what the model wants to remember, `memory_url` and `memory_key` are for `external`,
+    `memory_timeout` for each call of it. `trusted` is the editor's word on the workspace, in the
+    handshake only.
     """
 
     api_key: str = ""
@@ -60,6 +64,11 @@ class Settings(Struct, frozen=True, kw_only=True):
     log_dir: Path
     log_redact_content: bool = False
     log_redact_chars: Annotated[int, Meta(ge=0, le=100_000)] = 80
+    skill_folders: tuple[Path, ...] = ()
+    memory_mode: MemoryMode = "candidate"
+    memory_url: str = ""
+    memory_key: str = ""
+    memory_timeout: Annotated[float, Meta(gt=0, le=600)] = 10.0
     trusted: bool = False
 
     def __repr__(self) -> str:
@@ -115,6 +124,7 @@ _OWN_ENV_NAMES = {
     "providers": (),
     "logical_models": (),
     "agents": (),
+    "skill_folders": (),
 }
 ENV_NAMES = {name: _OWN_ENV_NAMES.get(name, (f"KODE_{name.upper()}",)) for name in NAMES}
 """The environment variables of each setting; none for what only `config.yaml` can hold."""
@@ -131,7 +141,12 @@ workspace it has open, so keys, hosts, proxies, logs and storage are not among t
 
 _TYPES = {field.name: field.type for field in fields(Settings)}
 # Read as text, then turned into their type by a check.
-_RAW_TYPES: Mapping[str, Any] = {"locale": str, "storage_root": str, "log_dir": str}
+_RAW_TYPES: Mapping[str, Any] = {
+    "locale": str,
+    "storage_root": str,
+    "log_dir": str,
+    "skill_folders": list[str],
+}
 _CHECKS: Mapping[str, Callable[[Any], object]] = {
     "api_key": checks.api_key,
     "base_url": checks.base_url,
@@ -140,6 +155,9 @@ _CHECKS: Mapping[str, Callable[[Any], object]] = {
     "file_encoding": checks.file_encoding,
     "storage_root": checks.folder,
     "log_dir": checks.folder,
+    "skill_folders": checks.folders,
+    "memory_url": checks.memory_url,
+    "memory_key": checks.api_key,
 }
 
 
@@ -163,12 +181,14 @@ def describe(loaded: LoadedSettings) -> list[tuple[str, object, str]]:
     rows: list[tuple[str, object, str]] = []
     for name in _TYPES:
         value: object = getattr(loaded.settings, name)
-        if name == "api_key":
-            value = checks.masked_key(loaded.settings.api_key)
+        if name in ("api_key", "memory_key"):
+            value = checks.masked_key(getattr(loaded.settings, name))
         elif name == "proxy":
             value = checks.masked_proxy(loaded.settings.proxy)
         elif isinstance(value, Path):
             value = str(value)
+        elif name == "skill_folders":
+            value = ", ".join(map(str, loaded.settings.skill_folders))
         elif name in ("providers", "logical_models", "agents"):
             # Their contents may be anything; what matters of them the checks tell.
             value = ", ".join(getattr(loaded.settings, name))

@@ -121,8 +121,8 @@ def copy_project(
     No link is followed and nothing of Git's own is copied. What ignore rules name is not, nor what
     holds credentials. Blocking; it ends early when `stopped()`.
 
-    Raises KodeError: `ConfigInvalid` for a wish that cannot be granted, `TooLarge`, `Storage`,
-    `Cancelled`.
+    Raises KodeError: `ConfigInvalid` and `PathOutsideRoots` for a wish that cannot be granted,
+    `TooLarge`, `Storage`, `Cancelled`.
     """
     source, target = make_roots([project])[0], make_roots([folder])[0]
     files: dict[str, CopiedFile] = {}
@@ -180,11 +180,8 @@ def _check_stopped(stopped: Callable[[], bool]) -> None:
 
 
 def _named(source: Root, path: str) -> tuple[str, ...]:
-    """Raises KodeError `ConfigInvalid`."""
-    try:
-        place = locate(path, (source,), os.path.lexists)
-    except KodeError as error:
-        raise KodeError("ConfigInvalid", f"{path!r} cannot be copied: {error.message}") from None
+    """Raises KodeError `ConfigInvalid`, `PathOutsideRoots`."""
+    place = locate(path, (source,), os.path.lexists)
     if is_refused(place.below) or not os.path.isfile(place.real):
         what = "belongs to Git" if is_refused(place.below) else "is no file of the project"
         raise KodeError("ConfigInvalid", f"{path!r} cannot be copied: it {what}.")

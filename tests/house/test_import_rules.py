@@ -14,7 +14,7 @@ ROWS = (
     ("agent",),
     ("tape",),
     ("doctor", "migration"),
-    ("provider_setup",),
+    ("provider_setup", "knowledge"),
     ("server",),
     ("main_session", "headless_run"),
     ("scouts",),
@@ -41,8 +41,8 @@ SEES_ONLY = {
 # Who may see these at all; everybody above where nothing is said.
 SEEN_ONLY_BY = {
     "settings": {
-        *("agent", "app", "cli", "doctor", "ide_chat", "provider_setup", "run_commands"),
-        *("system", "tape"),
+        *("agent", "app", "cli", "doctor", "ide_chat", "knowledge", "provider_setup"),
+        *("run_commands", "system", "tape"),
     },
     "client": {"demo", "chat", "replay"},
     "scouts": {"agent", "main_session"},

@@ -227,7 +227,14 @@ async def test_plan_offers_no_edit_tool_and_runs_none(project: Path) -> None:
         session = await world.session(mode="plan")
         await world.turn(session, "plan")
         names = [tool["function"]["name"] for tool in world.asked()["tools"]]
-        assert names == ["read_file", "list_files", "search_code", "explore", "ask_user"]
+        assert names == [
+            "read_file",
+            "list_files",
+            "search_code",
+            "explore",
+            "ask_user",
+            "write_memory",
+        ]
         assert "There is no tool named 'propose_edit'" in last_result(world)
         assert session.change_sets == {}
 

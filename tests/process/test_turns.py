@@ -100,6 +100,7 @@ async def test_reasoning_goes_back_and_no_pinned_field_is_sent(project: Path) ->
             "propose_file",
             "explore",
             "ask_user",
+            "write_memory",
         ]
 
 

@@ -187,7 +187,7 @@ def test_the_ordering_rules_are_all_there() -> None:
 
 
 def test_what_it_names_exists() -> None:
-    methods = set(re.findall(r"kode/[a-zA-Z]+(?:/[a-zA-Z]+)?", TEXT))
+    methods = set(re.findall(r"(?<!\.)kode/[a-zA-Z]+(?:/[a-zA-Z]+)?", TEXT))
     assert sorted(methods - {method.name for method in METHODS}) == []
     kinds = r"`((?:turn|message|block|tool|changeSet|permission|session|usage)\.[a-z]+)`"
     assert sorted(set(re.findall(kinds, TEXT)) - {*EVENT_TYPES, "session.jsonl"}) == []

@@ -121,6 +121,19 @@ onRequest("kode/permission/request", ({ options }) => ({
 }));
 onRequest("kode/ask", ({ choices, multi }) => ({ choices: multi ? choices : choices.slice(0, 1) }));
 
+void request("kode/skills/list", {}).then(({ skills, problems, projectTrusted }) => [
+  ...skills.map((skill) => `${skill.id} ${skill.source} ${(skill.tags ?? []).join()}`),
+  ...problems.map((problem) => `${problem.file} ${problem.line ?? 0} ${projectTrusted}`),
+]);
+void request("kode/memory/list", { state: "candidate" }).then(({ memories, mode }) =>
+  request("kode/memory/decide", {
+    decisions: memories.map(({ memoryId }) => ({
+      memoryId,
+      action: mode === "disabled" ? "reject" : "accept",
+    })),
+  }),
+);
+
 export const active: KodeErrors["TurnActive"] = -33003;
 export const state: HunkState = "superseded";
 
@@ -130,6 +143,8 @@ void request("kode/session/newer", {});
 void request("kode/turn/start", { sessionId: "s" });
 // @ts-expect-error one of four modes
 void request("kode/session/new", { mode: "yolo" });
+// @ts-expect-error one of two actions
+void request("kode/memory/decide", { decisions: [{ memoryId: "m", action: "maybe" }] });
 // @ts-expect-error a member that does not exist
 void request("kode/turn/cancel", { session: "s" });
 // @ts-expect-error a block is told by its type
