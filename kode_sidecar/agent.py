@@ -100,7 +100,7 @@ class Agent:
             counts_lone_cr=editor_name.startswith("Visual Studio Code"),
         )
         self.knowledge = Knowledge(
-            settings, self._prompts, lambda: self.workspace.roots, clock, new_id
+            settings, self._prompts, lambda: self.workspace.roots, clock, outside.new_id
         )
         self._notes = ProjectNotes(self.workspace, lambda: settings.trusted)
         self._model = LateClient(self._providers.missing)
