@@ -85,7 +85,10 @@ class Conductor:
             await arrived.wait()
         finally:
             self._waiting.pop(index, None)
+        # Only now is it in: nothing may overtake it while its reader is being woken.
         mine.popleft()
+        self._go_on()
+        self._look()
         line = self._cues[index].line
         assert not isinstance(line, FrameIn | AlarmRang)
         return line
@@ -112,21 +115,24 @@ class Conductor:
                 if isinstance(cue.line, FrameIn):
                     self.on_frame()
                     return
-                if not self._let_in(cue.line):
+                if not self._rings(cue.line):
+                    self._wake_reader()
                     return
             self._go_on()
 
-    def _let_in(self, line: AlarmRang | ModelInput) -> bool:
-        if isinstance(line, AlarmRang):
-            ring = self._alarms.pop(line.name, None)
-            if ring is not None:
-                self.now = line.t
-                ring()
-            return ring is not None
+    def _rings(self, line: AlarmRang | ModelInput) -> bool:
+        """Is it a deadline that somebody set? Then it is over."""
+        ring = self._alarms.pop(line.name, None) if isinstance(line, AlarmRang) else None
+        if ring is None:
+            return False
+        self.now = line.t
+        ring()
+        return True
+
+    def _wake_reader(self) -> None:
         arrived = self._waiting.get(self._position)
         if arrived is not None:
             arrived.set()
-        return arrived is not None
 
     def _is_due(self) -> bool:
         """Was everything said? How far a text has grown matters to clients only."""
