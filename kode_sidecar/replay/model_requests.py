@@ -29,7 +29,7 @@ def read_requests(path: Path, places: Places) -> ModelRequests:
 def without_prompts(requests: ModelRequests) -> ModelRequests:
     """The same, with names for the long texts that all requests of a kind share.
 
-    The system prompt becomes `<system prompt>`, a tool its name.
+    These are `<system prompt>` and `<tools>`: a new tool changes no request.
     """
     return {
         agent: [_without_prompt(as_object(body)) for body in bodies]
@@ -46,12 +46,8 @@ def _without_prompt(body: Mapping[str, Any]) -> dict[str, Any]:
         messages[0] = {"role": "system", "content": "<system prompt>"}
     out["messages"] = messages
     if "tools" in out:
-        out["tools"] = [_tool_name(as_object(tool)) for tool in out["tools"]]
+        out["tools"] = "<tools>"
     return out
-
-
-def _tool_name(tool: Mapping[str, Any]) -> Any:
-    return as_object(tool.get("function")).get("name", tool.get("name"))
 
 
 def different_requests(was: ModelRequests, now: ModelRequests) -> Difference | None:

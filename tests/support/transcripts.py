@@ -102,7 +102,7 @@ async def record(case: Case) -> None:
         ) as world:
             await script.play(Stage(world, project, moved))
         case.tape.write_text(tidy(tape, project), encoding="utf-8", newline="\n")
-    await write_golden(case)
+    write_requests(case, await case.replay())
 
 
 @dataclass(frozen=True)
@@ -145,9 +145,17 @@ def tidy(tape: Path, project: Path) -> str:
     return re.sub(r'("processId":)\d+', r"\g<1>4711", text)
 
 
-async def write_golden(case: Case) -> None:
-    """What the model is asked when the recording is played now, and its prompts."""
+async def update(case: Case) -> None:
+    """Write what it would be compared with; where it says something else it is recorded anew."""
     replayed = await case.replay()
+    if replayed.difference is None:
+        write_requests(case, replayed)
+    else:
+        await record(case)
+
+
+def write_requests(case: Case, replayed: Replayed) -> None:
+    """What the model is asked when the recording is played now, and its prompts."""
     assert replayed.difference is None, f"{case.name}\n{replayed.difference}"
     text = json.dumps(without_prompts(replayed.requests), ensure_ascii=False, indent=1)
     case.requests.write_text(f"{text}\n", encoding="utf-8", newline="\n")

@@ -4,7 +4,7 @@ import pytest
 
 from kode_sidecar.replay import different_requests, without_prompts
 from tests.conftest import FULL
-from tests.support.transcripts import Case, cases, prompts_of, read_prompts, record
+from tests.support.transcripts import Case, cases, prompts_of, read_prompts, update
 
 TIMES = 50 if FULL else 1
 
@@ -13,7 +13,7 @@ TIMES = 50 if FULL else 1
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
 async def test_it_plays_as_it_was_recorded(case: Case, request: pytest.FixtureRequest) -> None:
     if request.config.getoption("--update-golden"):
-        await record(case)
+        await update(case)
     for _ in range(TIMES):
         replayed = await case.replay()
         assert replayed.difference is None, f"\n{replayed.difference}"

@@ -11,7 +11,7 @@ RESPONSES = (
     answer(text("First the files."), tool_call("list_files", {"directory": "."})),
     answer(tool_call("read_file", {"path": "src/menu.py"})),
     answer(tool_call("search_code", {"query": "PRICE"})),
-    answer(tool_call("read_file", {"path": "gone.py"}), tool_call("no_such_tool", "{}")),
+    answer(tool_call("read_file", {"path": "gone.py"})),
     answer(text("`total` multiplies by PRICE.")),
 )
 
