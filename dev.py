@@ -264,11 +264,17 @@ def choose_seed() -> str:
 
 
 def exe(arguments: list[str]) -> int:
-    options = {f"--{kind}" for kind in BUILT} | {"--test"}
+    options = {f"--{kind}" for kind in BUILT} | {"--test", "--windows"}
     if unknown := [argument for argument in arguments if argument not in options]:
         say(f"exe takes only {', '.join(sorted(options))}, not {' '.join(unknown)}")
         return 2
-    kinds = [kind for kind in BUILT if f"--{kind}" in arguments] or ["folder"]
+    kinds = [kind for kind in BUILT if f"--{kind}" in arguments]
+    if "--windows" in arguments:  # not on Windows itself: built and tested by Wine
+        seed = choose_seed()
+        outcomes = run_stages([Stage("windows", ["freeze.windows", *kinds])])
+        say(" | ".join([summary(outcomes), f"seed {seed}", outcomes[0].last_line]))
+        return 0 if outcomes[0].ok else 1
+    kinds = kinds or ["folder"]
     if "--test" in arguments:
         seed = choose_seed()
         outcomes = build_and_test(kinds)
@@ -344,9 +350,9 @@ COMMANDS = {
     "exe": Command(
         exe,
         "exe",
-        "[--folder] [--onefile] [--test]",
+        "[--folder] [--onefile] [--test] [--windows]",
         "build the program: a folder, dist/kode-sidecar (the default), or one file, dist/one-file; "
-        "--test runs the tests over it on the result",
+        "--test runs the tests over it on the result; --windows does all that for Windows by Wine",
     ),
     "bench": Command(
         bench,

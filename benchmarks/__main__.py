@@ -12,6 +12,7 @@ from types import FrameType
 from typing import NamedTuple
 
 from benchmarks import usage
+from benchmarks.built import built
 from benchmarks.edits import edits
 from benchmarks.figures import Figure, table
 from benchmarks.flame import FlameError, draw
@@ -37,6 +38,7 @@ class Group(NamedTuple):
 
 GROUPS = {
     "start": Group(start_up, 15),
+    "built": Group(built, 9),
     "prompt": Group(prompt, 30),
     "paced": Group(paced, 4),
     "flat": Group(flat, 5),

@@ -16,6 +16,9 @@ KINDS: tuple[Kind, ...] = ("folder", "onefile")
 _SUFFIX = ".exe" if os.name == "nt" else ""
 _ONE_FILE = f"kode-sidecar-one-file{_SUFFIX}"  # as `sidecar.spec` names it
 
+# Two builds of one commit on one system are the same bytes: no order by chance, no time of day.
+_REPEATABLE = {"PYTHONHASHSEED": "0", "SOURCE_DATE_EPOCH": "1000000000"}
+
 
 class BuildError(Exception):
     """PyInstaller failed; what it said is on stderr."""
@@ -37,6 +40,7 @@ def build(kinds: Iterable[Kind], dist: Path, work: Path) -> dict[Kind, Path]:
     command += [f"--distpath={dist}", f"--workpath={work}", str(ROOT / "sidecar.spec")]
     # Its cache belongs to this checkout, not to the user's home.
     environment = {"PYINSTALLER_CONFIG_DIR": str(work), "KODE_BUILD": " ".join(wanted)}
+    environment |= _REPEATABLE
     pipe = subprocess.PIPE
     done = subprocess.run(
         command,

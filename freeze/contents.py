@@ -10,7 +10,7 @@ UNUSED = (
     *("setuptools", "pip", "pytest", "_pytest", "hypothesis", "pygments", "click", "rich"),
     *("trio", "uvloop", "winloop"),
     # The extra engine is for those who install the package; here it is a typed error.
-    *("pydantic_ai", "pydantic", "openai", "anthropic"),
+    *("pydantic_ai", "pydantic", "pydantic_core", "openai", "anthropic"),
 )
 """What libraries of ours would use if it were there, or for things that we never ask of them."""
 
@@ -18,7 +18,7 @@ DATA = {
     "prompts": ROOT / "prompts",
     **{
         f"kode_sidecar/demo/{name}": PACKAGE / "demo" / name
-        for name in ("recording", "sample_project", "unsaved")
+        for name in ("job", "recording", "sample_project", "unsaved")
     },
 }
 """Folders whose files are opened by name: where they lie in the program, and here."""

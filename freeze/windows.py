@@ -46,7 +46,7 @@ class WindowsHere:
 
     def run(self, *arguments: str, **environment: str) -> int:
         """Run a module of this checkout; its exit code."""
-        command = [self._python, "-X", "utf8", "-m", *arguments]
+        command = [self._python, "-u", "-X", "utf8", "-m", *arguments]
         commit = {COMMIT_VARIABLE: commit_of(ROOT)}  # there is no git
         return self._wine.show(command, cwd=ROOT, environment={**commit, **environment})
 

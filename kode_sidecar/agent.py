@@ -21,7 +21,7 @@ from kode_sidecar.context.system_prompt import Surroundings, system_prompt
 from kode_sidecar.doctor import examine
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import ModelRequest, NewId
-from kode_sidecar.knowledge import Knowledge
+from kode_sidecar.knowledge import Knowledge, open_memory_http
 from kode_sidecar.main_session import NewSession, OpenedSession
 from kode_sidecar.main_session.agent import (
     EditLocks,
@@ -158,7 +158,7 @@ class Agent:
             storage_root=settings.storage_root,
             clock=self._clock,
             new_id=services.new_id,
-            redaction=Redaction([settings.api_key, *self._providers.keys()]),
+            redaction=Redaction([settings.api_key, settings.memory_key, *self._providers.keys()]),
             prompts=self._prompts,
             environ={**self._loaded.variables, **os.environ},
             ripgrep=Ripgrep(find_ripgrep()),
@@ -180,11 +180,8 @@ class Agent:
 
     def _open_memory(self, host: MemoryHost) -> HttpMemory:
         """The memory of a service; closed with this agent."""
-        http = import_http_client()
-        memory = HttpMemory(
-            replace(host, proxy=self._loaded.settings.proxy),
-            lambda config: http.HttpClient(config, tls=http.system_tls()),
-        )
+        host = replace(host, proxy=self._loaded.settings.proxy)
+        memory = HttpMemory(host, open_memory_http)
         self._memories.append(memory)
         return memory
 

@@ -11,13 +11,14 @@ from typing import get_args
 
 from kode_sidecar.build_info import build_info
 from kode_sidecar.chat import ChatOptions, chat
-from kode_sidecar.demo import DemoOptions, play, serve_model
+from kode_sidecar.demo import DemoOptions, play, play_job, serve_model
 from kode_sidecar.doctor import examine
 from kode_sidecar.errors import KodeError
 from kode_sidecar.migration import Outcome, migrate_sessions
 from kode_sidecar.protocol.export import generate
 from kode_sidecar.protocol.session import Mode
 from kode_sidecar.records.message_storage import StorageName
+from kode_sidecar.run_commands.runs import list_command, show_command
 from kode_sidecar.settings import load_settings
 
 RUN_ABOUT = (
@@ -40,17 +41,19 @@ def run_command(arguments: Sequence[str], serve: Serve) -> int:
         if options.command == "protocol":
             return _protocol(options.out)
         if options.command == "demo":
-            run = serve_model if options.serve_model else play
+            run = serve_model if options.serve_model else play_job if options.headless else play
             return asyncio.run(run(_demo_options(options)))
         if options.command == "sessions":
             return _migrate(options)
         if options.command == "chat":
             return chat(_chat_options(options))
-        if options.command in ("run", "runs"):
+        if options.command == "run":
             # Late: the agent with all it needs, which no other command loads.
-            from kode_sidecar.run_commands import run_or_runs  # noqa: PLC0415
+            from kode_sidecar.run_commands.command_line import run_command_line  # noqa: PLC0415
 
-            return run_or_runs(options)
+            return run_command_line(options)
+        if options.command == "runs":
+            return _runs(options)
         if options.command == "replay":
             return _replay(options)
         return serve(options.env_file, options.record, options.tape, options.requests)
@@ -77,6 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     demo = commands.add_parser("demo", help="play a recorded turn through the real process")
     demo.add_argument("--live", action="store_true", help="ask the real service (KIMI_API_KEY)")
     demo.add_argument("--fast", action="store_true", help="no pauses")
+    demo.add_argument("--headless", action="store_true", help="governed runs instead of a turn")
     demo.add_argument(
         "--serve-model",
         action="store_true",
@@ -200,6 +204,12 @@ def _add_replay(add: Callable[..., argparse.ArgumentParser]) -> None:
         default=30.0,
         help="how long the process may be silent when something is due (%(default)g)",
     )
+
+
+def _runs(options: argparse.Namespace) -> int:
+    if options.runs_command == "list":
+        return list_command(json=options.json, folder=options.folder)
+    return show_command(options.run, json=options.json)
 
 
 def _demo_options(options: argparse.Namespace) -> DemoOptions:

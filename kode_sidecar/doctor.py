@@ -101,8 +101,7 @@ def _skill_checks(settings: Settings, roots: Sequence[Path]) -> Iterator[Check]:
     """The skills of the user, and those of trusted folders."""
     catalog = SkillLibrary(lambda: skill_sources(settings, roots)).catalog()
     for problem in catalog.problems:
-        hint = f"It is in {problem.file}."
-        yield Check(name="skills", ok=False, message=problem.error.message, hint=hint)
+        yield Check(name="skills", ok=False, message=problem.told)
     if catalog.skills or not catalog.problems:
         ids = ", ".join(skill.id for skill in catalog.skills) or "none"
         yield Check(name="skills", ok=True, message=f"Skills on offer: {ids}.")

@@ -20,6 +20,7 @@ from kode_sidecar.context.skills import (
     SkillLibrary,
     SkillProblem,
     SkillSource,
+    user_skills,
 )
 from kode_sidecar.domain.memory import USER_SCOPE
 from kode_sidecar.kernel.contracts import Clock, NewId
@@ -57,7 +58,7 @@ class Knowledge:
         self._roots = roots
         self.skills = SkillLibrary(lambda: skill_sources(settings, [root.path for root in roots()]))
         self._store = MemoryStore(settings.storage_root, partial(new_id, "memory"), clock.timestamp)
-        self._service = HttpMemory(_memory_host(settings), _open_http)
+        self._service = HttpMemory(_memory_host(settings), open_memory_http)
         self.memory: Memory | None = {
             "disabled": None,
             "candidate": self._store,
@@ -137,7 +138,7 @@ def skill_sources(settings: Settings, roots: Sequence[Path]) -> Sequence[SkillSo
 
     `roots` are the open folders; they count only where the editor says that they are trusted (W12).
     """
-    sources = [SkillSource("user", settings.storage_root / "skills")]
+    sources = [user_skills(settings.storage_root)]
     sources += [SkillSource("config", folder) for folder in settings.skill_folders]
     if settings.trusted:
         sources += [SkillSource("project", root, PROJECT_FOLDER) for root in roots]
@@ -150,7 +151,7 @@ def _problem_view(problem: SkillProblem) -> skills_wire.SkillProblemView:
     return skills_wire.SkillProblemView(
         source=problem.kind,
         file=problem.file,
-        message=problem.error.message,
+        message=problem.told,
         line=line if isinstance(line, int) else None,
         field=field if isinstance(field, str) else None,
     )
@@ -165,6 +166,7 @@ def _memory_host(settings: Settings) -> MemoryHost:
     )
 
 
-def _open_http(host: MemoryHost) -> "HttpClient":
+def open_memory_http(host: MemoryHost) -> "HttpClient":
+    """The HTTP client of a memory service; in a thread, because of the HTTP library."""
     http = import_http_client()
     return http.HttpClient(host, tls=http.system_tls())

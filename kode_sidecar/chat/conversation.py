@@ -7,6 +7,7 @@ from pathlib import Path
 
 from kode_sidecar.chat.choice import MODES, Choice
 from kode_sidecar.chat.files import Files
+from kode_sidecar.chat.kept import obey_memory, show_skills
 from kode_sidecar.chat.keyboard import Interrupted, Interrupts, Keyboard
 from kode_sidecar.chat.review import Review, waiting_hunks, waiting_uris
 from kode_sidecar.chat.sessions import Sessions
@@ -142,13 +143,8 @@ class Conversation:
                 await self._choice.choose_model(argument)
             case "/mode":
                 self._choice.choose_mode(argument)
-            case "/session":
-                await self._asking(self._sessions.obey(argument))
-            case "/fork":
-                await self._asking(self._sessions.fork(argument))
-            case "/usage":
-                usage = show_usage(self._client, self._terminal, words, self._session.session_id)
-                await self._asking(usage)
+            case "/session" | "/fork" | "/usage" | "/skills" | "/memory":
+                await self._asking(self._question(name, argument))
             case "/undo":
                 await self._stepping(self._undo.undo(self._session, skip=argument == "skip"))
             case "/redo":
@@ -162,6 +158,21 @@ class Conversation:
             case _:
                 return await self._turn(prompt)
         return True
+
+    def _question(self, name: str, argument: str) -> Awaitable[None]:
+        """The command of that name that asks the sidecar."""
+        told = (self._client, self._terminal, self._words)
+        match name:
+            case "/session":
+                return self._sessions.obey(argument)
+            case "/fork":
+                return self._sessions.fork(argument)
+            case "/usage":
+                return show_usage(*told, self._session.session_id)
+            case "/skills":
+                return show_skills(*told)
+            case _:
+                return obey_memory(*told, argument)
 
     async def _asking(self, command: Awaitable[None]) -> None:
         """Run a command that asks the sidecar; what it refuses is told. Raises Interrupted."""

@@ -47,6 +47,13 @@ class Words:
     usage: str
     usage_session: str
     usage_today: str
+    no_skills: str
+    memory_waits: str
+    memory_kept: str
+    memory_none: str
+    memory_how: str
+    memory_accepted: str
+    memory_rejected: str
     nothing_waits: str
     resume: str
     failed: str
@@ -66,6 +73,8 @@ ENGLISH = Words(
 /undo [skip]     take back what was applied last; again: what was before (skip: not what conflicts)
 /redo            put back what was taken back last
 /usage           tokens and money of this session and of today
+/skills          the skills that the model can load
+/memory          what it is to remember; /memory accept|reject NUMBERS (or all that waits)
 /continue        let the model go on after its limit of tool rounds
 /help            this
 /quit            leave; so does Ctrl-D
@@ -113,6 +122,13 @@ Words after y, n or r are a comment for the model: n the jiao stay""",
     usage="{name}: {answers} answer(s) · {input} tokens in ({cached} cached), {output} out",
     usage_session="this session",
     usage_today="today, all sessions",
+    no_skills="there are no skills",
+    memory_waits="waits",
+    memory_kept="remembered",
+    memory_none="nothing is remembered, and nothing waits to be",
+    memory_how="/memory accept NUMBERS, /memory reject NUMBERS (which forgets), or all that waits",
+    memory_accepted="remembered from now on: {count}",
+    memory_rejected="forgotten: {count}",
     nothing_waits="nothing waits for a decision",
     resume="the model can go on: /continue",
     failed="{error}",
@@ -132,6 +148,8 @@ CHINESE = Words(
 /undo [skip]     撤销最近应用的修改；再次输入则继续往前（skip：略过有冲突的）
 /redo            恢复最近撤销的修改
 /usage           当前会话与今天的 token 用量和费用
+/skills          模型可以加载的技能
+/memory          要记住的内容；/memory accept|reject 编号（或 all：全部待定的）
 /continue        达到工具轮数上限后让模型继续
 /help            显示本说明
 /quit            退出；Ctrl-D 也可以
@@ -178,6 +196,13 @@ y、n、r 后面可以写给模型的意见：n 角要保留""",
     usage="{name}：{answers} 次回答 · 输入 {input} token（缓存 {cached}），输出 {output}",
     usage_session="当前会话",
     usage_today="今天全部会话",
+    no_skills="没有技能",
+    memory_waits="待定",
+    memory_kept="已记住",
+    memory_none="没有记住的内容，也没有待定的",
+    memory_how="/memory accept 编号、/memory reject 编号（也可忘掉已记住的），或 all：全部待定的",
+    memory_accepted="从现在起记住：{count} 条",
+    memory_rejected="已忘掉：{count} 条",
     nothing_waits="没有待定的修改",
     resume="可以让模型继续：/continue",
     failed="{error}",

@@ -10,8 +10,9 @@ from os import PathLike
 # In a frozen program the executable is the sidecar itself. With -P Python loads nothing from the
 # working directory, which is a project's.
 _FROZEN = hasattr(sys, "frozen")
-_PROGRAM = (sys.executable,) if _FROZEN else (sys.executable, "-P", "-m", "kode_sidecar")
-DEFAULT_COMMAND = (*_PROGRAM, "serve")
+PROGRAM = (sys.executable,) if _FROZEN else (sys.executable, "-P", "-m", "kode_sidecar")
+"""The program that this process is."""
+DEFAULT_COMMAND = (*PROGRAM, "serve")
 STDERR_TAIL_BYTES = 64 * 1024
 _READ_BYTES = 64 * 1024
 _KILL_SECONDS = 5.0

@@ -43,6 +43,11 @@ class SkillSource:
     below: str = "."
 
 
+def user_skills(storage_root: Path) -> SkillSource:
+    """The user's own, in the state folder; it may be a link to wherever they are kept."""
+    return SkillSource("user", storage_root / "skills")
+
+
 @dataclass(frozen=True)
 class Skill:
     """What is known of a skill before it is loaded. `file` is how messages name its `SKILL.md`.
@@ -69,6 +74,12 @@ class SkillProblem:
     file: str
     error: KodeError
 
+    @property
+    def told(self) -> str:
+        """What is wrong, with the name of the file."""
+        message = self.error.message
+        return message if self.file in message else f"{self.file}: {message}"
+
 
 @dataclass(frozen=True)
 class SkillCatalog:
@@ -88,6 +99,8 @@ class SkillCatalog:
         ids = [skill.id for skill in self.skills]
         near = get_close_matches(skill_id, ids, n=3)
         hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {_some(ids)}."
+        if self.problems and not near:
+            hint += f" Not usable: {self.problems[0].told}"
         raise KodeError("SkillNotFound", f"There is no skill {skill_id!r}; {hint}")
 
     def only(self, ids: Collection[str]) -> "SkillCatalog":

@@ -1,6 +1,7 @@
-"""`kode-sidecar demo`: a recorded turn through the real process, and the recorded model alone."""
+"""`kode-sidecar demo`: a recorded turn or governed runs through the real process, or its model."""
 
 from kode_sidecar.demo.play import DemoOptions, play
+from kode_sidecar.demo.play_job import play_job
 from kode_sidecar.demo.serve import serve_model
 
-__all__ = ["DemoOptions", "play", "serve_model"]
+__all__ = ["DemoOptions", "play", "play_job", "serve_model"]

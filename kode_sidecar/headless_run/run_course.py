@@ -23,9 +23,7 @@ from kode_sidecar.headless_run.run_log import EventLog
 from kode_sidecar.headless_run.run_options import RunOptions, is_plain_id, made_run_id
 from kode_sidecar.headless_run.run_services import RunServices
 from kode_sidecar.headless_run.transcript import Transcript
-from kode_sidecar.records.run_records import TRANSCRIPT_FILE, RunRecords
-
-RUNS_FOLDER = "runs"
+from kode_sidecar.records.run_records import RUNS_FOLDER, TRANSCRIPT_FILE, RunRecords
 
 Watch = Callable[[RunEvent | TextGrew], None]
 """Told what happens while it happens, on the event loop; must not raise."""

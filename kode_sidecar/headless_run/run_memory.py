@@ -59,7 +59,7 @@ def open_memory(
     if config.write_mode == "external" and config.external is not None:
         return RunMemory(open_external(_host(config.external, environ)), config)
     path = sandbox.root / CANDIDATES
-    return RunMemory(CandidateMemory(path, lambda: new_id("artifact"), clock.timestamp), config)
+    return RunMemory(CandidateMemory(path, lambda: new_id("memory"), clock.timestamp), config)
 
 
 def _host(config: ExternalMemoryPart, environ: Mapping[str, str]) -> MemoryHost:

@@ -2,12 +2,9 @@
 
 from pathlib import Path
 
-from kode_sidecar.context.skills import SkillCatalog, SkillLibrary, SkillSource
+from kode_sidecar.context.skills import SkillCatalog, SkillLibrary, SkillSource, user_skills
 from kode_sidecar.headless_run.run_config import SkillsPart
 from kode_sidecar.headless_run.sandbox import source_path
-
-USER_SKILLS = "skills"
-"""The user's own folder of skills, in the state folder."""
 
 
 def enabled_skills(config: SkillsPart, base: Path, storage_root: Path) -> SkillCatalog:
@@ -17,5 +14,5 @@ def enabled_skills(config: SkillsPart, base: Path, storage_root: Path) -> SkillC
     that is not safe, `SkillNotFound` and `SkillInvalid` for an enabled skill.
     """
     sources = [SkillSource("config", source_path(folder, base)) for folder in config.folders]
-    sources.append(SkillSource("user", storage_root, USER_SKILLS))
+    sources.append(user_skills(storage_root))
     return SkillLibrary(lambda: sources).catalog().only(config.enabled)

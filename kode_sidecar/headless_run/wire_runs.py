@@ -9,7 +9,6 @@ from kode_sidecar.domain.error_info import ErrorInfo
 from kode_sidecar.domain.run import RunError, RunEvent, RunRecord
 from kode_sidecar.errors import KodeError
 from kode_sidecar.headless_run.run_config import Overrides
-from kode_sidecar.headless_run.run_course import RUNS_FOLDER
 from kode_sidecar.headless_run.run_options import RunIds, RunOptions, is_plain_id
 from kode_sidecar.headless_run.run_services import RunServices
 from kode_sidecar.headless_run.runner import HeadlessRun
@@ -21,10 +20,10 @@ from kode_sidecar.protocol.run import (
     RunStartResult,
     RunView,
 )
-from kode_sidecar.records.run_records import read_events, read_run
+from kode_sidecar.records.run_records import RUNS_FOLDER, read_events, read_run
 
 MAX_EVENTS = 1_000
-END_SECONDS = 2.0
+END_SECONDS = 1.0
 """How long the runs of an editor that goes get to write that they were cancelled."""
 
 

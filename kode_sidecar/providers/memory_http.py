@@ -108,9 +108,12 @@ class HttpMemory:
 
     async def _post(self, path: str, body: Struct, answer: type[T]) -> T:
         name = self._host.host()
+        async with self._opening:
+            if self._http is None:
+                self._http = await asyncio.to_thread(self._open_http, self._host)
         try:
             async with asyncio.timeout(self._host.timeout):
-                return await self._ask(name, path, body, answer)
+                return await self._ask(self._http, path, body, answer)
         except TimeoutError:
             text = (
                 f"The memory service {name} did not answer within {self._host.timeout:g} seconds."
@@ -123,15 +126,13 @@ class HttpMemory:
                 "MemoryUnavailable", f"Memory: {error.message}", retryable=error.retryable
             ) from None
 
-    async def _ask(self, name: str, path: str, body: Struct, answer: type[T]) -> T:
-        async with self._opening:
-            if self._http is None:
-                self._http = await asyncio.to_thread(self._open_http, self._host)
+    async def _ask(self, http: "HttpClient", path: str, body: Struct, answer: type[T]) -> T:
+        name = http.host
         headers = {"content-type": "application/json", "accept": "application/json"}
         if self._host.key:
             headers["authorization"] = f"Bearer {self._host.key}"
         sent = msgspec.json.encode(body)
-        async with self._http.stream("POST", path, sent, headers) as response:
+        async with http.stream("POST", path, sent, headers) as response:
             if response.status not in (200, 201):
                 raise self._refused(name, path, response.status, dict(response.headers))
             data = await response.read_all(MAX_ANSWER_BYTES + 1)

@@ -8,7 +8,7 @@ import ipaddress
 import ssl
 from base64 import b64encode
 from collections.abc import Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -46,7 +46,7 @@ class Proxy:
     """An HTTP proxy and the headers it wants."""
 
     address: Address
-    headers: tuple[_Header, ...]
+    headers: tuple[_Header, ...] = field(repr=False)
 
 
 async def connect(

@@ -19,6 +19,8 @@ from kode_sidecar.records.session_lock import SessionLock, is_held
 from kode_sidecar.records.storage_error import not_read, not_saved
 from kode_sidecar.records.whole_file import replace_file
 
+RUNS_FOLDER = "runs"
+"""Below the state folder: a folder a run, unless the user named another one."""
 RUN_FILE = "run.json"
 EVENTS_FILE = "events.jsonl"
 TRANSCRIPT_FILE = "transcript.md"

@@ -1,20 +1,15 @@
-"""What the command line of `run` and `runs` asks for."""
+"""What the command line of `run` asks for."""
 
 import argparse
 import sys
 
 from kode_sidecar.headless_run import Overrides, RunIds, RunOptions
 from kode_sidecar.run_commands.program import RunCommandOptions, run_job
-from kode_sidecar.run_commands.runs import list_command, show_command
 from kode_sidecar.run_commands.template import write_template
 
 
-def run_or_runs(options: argparse.Namespace) -> int:
-    """Run the command; the exit code. Raises KodeError."""
-    return _run(options) if options.command == "run" else _runs(options)
-
-
-def _run(options: argparse.Namespace) -> int:
+def run_command_line(options: argparse.Namespace) -> int:
+    """Run the command; the exit code. Raises KodeError when no run could be begun."""
     if options.init is not None:
         write_template(options.init)
         sys.stdout.write(f"wrote {options.init}\n")
@@ -41,9 +36,3 @@ def _run(options: argparse.Namespace) -> int:
         dry_run=options.dry_run or options.show_prompt,
     )
     return run_job(RunCommandOptions(run, options.json, options.show_prompt, options.env_file))
-
-
-def _runs(options: argparse.Namespace) -> int:
-    if options.runs_command == "list":
-        return list_command(json=options.json, folder=options.folder)
-    return show_command(options.run, json=options.json)

@@ -8,8 +8,7 @@ import msgspec
 
 from kode_sidecar.domain.run import RunRecord
 from kode_sidecar.errors import KodeError
-from kode_sidecar.headless_run import RUNS_FOLDER, is_plain_id
-from kode_sidecar.records.run_records import list_runs, read_run
+from kode_sidecar.records.run_records import RUN_FILE, RUNS_FOLDER, list_runs, read_run
 from kode_sidecar.settings import load_settings
 
 
@@ -40,10 +39,8 @@ def list_command(*, json: bool, folder: Path | None = None) -> int:
 
 def show_command(name: str, *, json: bool) -> int:
     """Print one run, by its id or its folder. Raises KodeError `RunNotFound`, `Storage`."""
-    folder = Path(name) if os.sep in name or Path(name, "run.json").is_file() else None
-    if folder is None:
-        if not is_plain_id(name):
-            raise KodeError("RunNotFound", "That is neither the id of a run nor its folder.")
+    folder = Path(name)
+    if folder.name == name and not (folder / RUN_FILE).is_file():
         folder = _runs_folder() / name
     record = read_run(folder)
     if json:

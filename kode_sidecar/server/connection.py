@@ -206,7 +206,8 @@ class Connection:
     def _handle_notification(self, method: str, incoming: Incoming) -> bool:
         if method == "exit":
             self._pop = _nothing
-            self._input_ended.set()  # nobody looks whether more comes, not even its end
+            # The end of the input may be what the process closes for, and nobody reads it now.
+            self._input_ended.set()
             self._on_exit()
             return False
         if self.shutdown_seen:

@@ -16,6 +16,7 @@ from kode_sidecar.leftovers import remove_leftovers
 from kode_sidecar.server import stderr_sink
 from kode_sidecar.server.connection import Connection
 from kode_sidecar.server.incoming_requests import IncomingRequests, Log
+from kode_sidecar.server.job_object import tie_children
 from kode_sidecar.server.loader import Loader, Step, import_language_server
 from kode_sidecar.server.outbox import Outbox
 from kode_sidecar.server.reader import Reader
@@ -113,6 +114,7 @@ class _Process:
         """Start everything and wait; the watchdog ends the process."""
         self._loop = asyncio.get_running_loop()
         self._loop.set_exception_handler(self._on_loop_error)
+        tie_children()
         self._watchdog.catch_signals()
         self._watchdog.start(_process_id(self._handover.params), self._handover.parent_id)
         self._outbox.start()

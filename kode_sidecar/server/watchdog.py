@@ -22,7 +22,10 @@ ORDERLY_SECONDS = 1.5
 FLUSH_SECONDS = 0.5
 HARD_SECONDS = 2.5
 
-_SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK")
+# What a console of Windows sends to all that share it is not meant for us: there the editor ends us
+# by the pipe, and nobody else can ask.
+_CONSOLE = ("SIGINT", "SIGBREAK") if sys.platform == "win32" else ()
+_SIGNALS = () if sys.platform == "win32" else ("SIGTERM", "SIGINT", "SIGHUP")
 
 
 class Watchdog:
@@ -63,14 +66,16 @@ class Watchdog:
     def catch_signals(self) -> None:
         """End on the signals that ask a process to. On the main thread, with the loop running.
 
+        Events of a Windows console are ignored.
+
         Python runs handlers on the main thread, which may be blocked: it is the wake-up
         descriptor, written by the C handler, that tells the watchdog.
         """
         signal.set_wakeup_fd(self._ringer.fileno(), warn_on_full_buffer=False)
         for name in _SIGNALS:
-            number = getattr(signal, name, None)
-            if number is not None:
-                signal.signal(number, _leave_it_to_the_watchdog)
+            signal.signal(getattr(signal, name), _leave_it_to_the_watchdog)
+        for name in _CONSOLE:
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
 
     def end(self, reason: str) -> None:
         """End the process. From any thread; the first reason counts."""

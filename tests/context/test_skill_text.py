@@ -80,7 +80,7 @@ def test_a_body_beyond_the_budget_fails_clearly(tmp_path: Path) -> None:
     assert caught.value.code == "TooLarge"
     assert load_skill(skill, SKILL_BYTES + 100).text.endswith("xxx")
     with (skill.folder / "SKILL.md").open("ab") as file:
-        file.truncate(40_000_000_000)
+        file.truncate(60_000_000)
     assert refusal(tmp_path).code == "TooLarge"
 
 

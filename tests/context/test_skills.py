@@ -48,7 +48,7 @@ def test_the_body_is_not_read(tmp_path: Path) -> None:
     folder = write_skill(tmp_path, "big")
     with (folder / "SKILL.md").open("ab") as file:
         file.write(b"\xff\xfe not UTF-8")
-        file.truncate(40_000_000_000)  # a hole: it takes no room on the disk
+        file.truncate(60_000_000)
     catalog = found(user(tmp_path))
     assert [skill.id for skill in catalog.skills] == ["big"]
 
@@ -89,6 +89,9 @@ def test_a_folder_that_a_configuration_names_must_be_there(tmp_path: Path) -> No
     assert told(found(SkillSource("config", tmp_path / "file"))) == [("file/.", "NotFound")]
     one = write_skill(tmp_path / "set", "one")
     assert [skill.id for skill in found(SkillSource("config", one)).skills] == ["one"]
+    with pytest.raises(KodeError, match="There is no folder of skills nowhere") as caught:
+        found(SkillSource("config", nowhere)).only(["review"])
+    assert caught.value.code == "SkillNotFound"
 
 
 def test_links_lead_nowhere_outside(tmp_path: Path) -> None:  # W11

@@ -19,9 +19,11 @@ from kode_sidecar.headless_run import HeadlessRun
 from kode_sidecar.headless_run.contracts import TextGrew
 from kode_sidecar.providers.chat_client import ChatClient
 from kode_sidecar.providers.http_client import HttpClient
+from tests.support.calling_home import STAYS, calling_home
 from tests.support.files import write
 from tests.support.headless_world import HEAD, KEY, HeadlessWorld, Json, RunFiles, call
 from tests.support.model_script import answer, failure, text, tool_call
+from tests.support.processes import gone
 from tests.support.sidecar import HANG_SECONDS
 
 ENGINES = ("native", "scripted", "pydantic-ai")
@@ -302,42 +304,34 @@ async def test_an_engine_that_fails(job: Job) -> None:
     assert [line["where"] for line in files.lines("logs/errors.jsonl")] == ["engine"]
 
 
-def _sleeping(job: Job) -> tuple[list[Json], str]:
+def _staying(job: Job, port: str) -> tuple[list[Json], str]:
     """A step that runs a program which says that it runs, and stays."""
-    code = "import os,time; open('pid','w').write(str(os.getpid())); time.sleep(600)"
     shell = "tools: {shell: {enabled: true, timeout_seconds: 600}}\n"
     job.world.set_environ({**os.environ, "PATH": str(PYTHON.parent)})
-    return [step("", call("run_command", argv=[PYTHON.name, "-c", code])), step("Done.")], shell
+    stay = call("run_command", argv=[PYTHON.name, "-c", STAYS, port])
+    return [step("", stay), step("Done.")], shell
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="a named pipe tells that the program runs")
 async def test_a_cancelled_run_ends_what_its_tools_started(job: Job) -> None:
-    steps, shell = _sleeping(job)
-    run = job.make(steps, shell)
-    box = Path(run.record.sandbox_root)
-    (box / "workspace").mkdir()
-    os.mkfifo(box / "workspace" / "pid")
-    running = asyncio.create_task(run.run())
-    process_id = int(await asyncio.to_thread((box / "workspace" / "pid").read_text))
-    run.cancelled.set()
-    result = await asyncio.wait_for(running, HANG_SECONDS)
+    async with calling_home() as (port, called):
+        run = job.make(*_staying(job, port))
+        running = asyncio.create_task(run.run())
+        (process_id,) = await asyncio.wait_for(called, HANG_SECONDS)
+        run.cancelled.set()
+        result = await asyncio.wait_for(running, HANG_SECONDS)
     assert (result.status, result.exit_code) == ("cancelled", 130)
-    with pytest.raises(ProcessLookupError):
-        os.kill(process_id, 0)
-    (tool,) = RunFiles(box).lines("logs/tools.jsonl")
+    assert gone(process_id)
+    (tool,) = RunFiles(result.sandbox_root).lines("logs/tools.jsonl")
     assert (tool["tool_name"], tool["status"]) == ("run_command", "cancelled")
 
 
 async def test_a_run_out_of_time_ends_what_its_tools_started(job: Job) -> None:
-    steps, shell = _sleeping(job)
-    result, files = await job.run(steps, shell, timeout_seconds=3.0)
-    assert (result.status, files.run["failure_reason"]) == ("failed", "RunTimedOut")
-    (tool,) = files.lines("logs/tools.jsonl")
-    assert (tool["tool_name"], tool["status"]) == ("run_command", "cancelled")
-    process_id = int((files.folder / "workspace" / "pid").read_text())
-    if sys.platform != "win32":
-        with pytest.raises(ProcessLookupError):
-            os.kill(process_id, 0)
+    async with calling_home() as (port, called):
+        result, files = await job.run(*_staying(job, port), timeout_seconds=4.0)
+        assert (result.status, files.run["failure_reason"]) == ("failed", "RunTimedOut")
+        (tool,) = files.lines("logs/tools.jsonl")
+        assert (tool["tool_name"], tool["status"]) == ("run_command", "cancelled")
+        assert not called.done() or gone(called.result()[0])
 
 
 async def test_without_the_extra_the_configuration_is_refused(

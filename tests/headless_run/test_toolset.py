@@ -242,7 +242,7 @@ async def test_commands_work_in_the_copy_and_their_output_is_kept(
     allow = f"allow: [[{python.name}]]"
     shell = f"tools: {{shell: {{enabled: true, {allow}, max_output_bytes: 100000}}}}"
     run = await Run(tmp_path, f"workspace: {{import: app}}\n{shell}").start()
-    code = "open('a.txt', 'w').write('b\\n'); print('x\\n' * 30_000)"
+    code = "open('a.txt', 'wb').write(b'b\\n'); print('x\\n' * 30_000)"
     outcome = await run.use("run_command", argv=[python.name, "-c", code])
     assert outcome.artifacts == ("archive/commands/1.log",)
     assert (run.box / "archive/commands/1.log").read_bytes().strip().count(b"x") == 30_000

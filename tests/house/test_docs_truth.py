@@ -94,7 +94,9 @@ def test_the_lock_holds_what_the_project_asks_for() -> None:
             assert requirement.specifier.contains(pinned), f"{requirement} in {lock}.txt"
 
 
-@pytest.mark.parametrize("name", [*READMES, "CHANGELOG.md", "requirements/README.md"])
+@pytest.mark.parametrize(
+    "name", [*READMES, "CHANGELOG.md", "requirements/README.md", "freeze/README.md"]
+)
 def test_links_and_commands_lead_somewhere(name: str) -> None:
     folder = (ROOT / name).parent
     for target in re.findall(r"\]\(([^)#]+)\)", text_of(name)):

@@ -109,11 +109,11 @@ LATE_IMPORTS = {
     ("cli", "kode_sidecar.replay"): "serving with options needs none of it",
     ("agent", "kode_sidecar.protocol.export"): "9 ms that only who asks for the schema pays",
     ("agent", "kode_sidecar.headless_run"): "PyYAML and a room that only runs pay for",
+    ("cli", "kode_sidecar.run_commands.command_line"): "the agent, which others do without",
     (
         "headless_run.engines",
         "kode_sidecar.headless_run.pydantic_ai_engine",
     ): "an optional extra, and a second to load",
-    ("cli", "kode_sidecar.run_commands"): "the agent with all it needs, which others do without",
     ("records.storage_choice", "kode_sidecar.records.sqlite_messages"): "15 ms for its users only",
     ("server.loader", "kode_sidecar.providers.http_client"): "the loader thread: httpx first",
     ("server.loader", "kode_sidecar.server.language_server"): "the loader thread: pygls second",

@@ -17,6 +17,7 @@ import pytest
 from kode_sidecar.errors import KodeError
 from kode_sidecar.providers.http_client import HttpClient, HttpResponse
 from kode_sidecar.providers.http_connection import describe_os_error
+from kode_sidecar.providers.network import proxy_of
 from kode_sidecar.providers.provider_config import HttpTimeouts, ProviderConfig, host_of
 from tests.support import raw_http
 from tests.support.raw_http import (
@@ -28,6 +29,7 @@ from tests.support.raw_http import (
     chunk,
     response,
 )
+from tests.support.tunnel import Tunnel
 
 CERTIFICATE = Path(raw_http.__file__).with_name("loopback_tls.pem")
 
@@ -295,6 +297,30 @@ async def test_a_proxy_that_refuses(new_http: NewHttp) -> None:
             await get(http)
         assert "secret" not in caught.value.message
         assert proxy.requests[0].method == "CONNECT"
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_a_tunnel_through_a_proxy(new_http: NewHttp, scheme: str) -> None:  # A3 W9
+    known = ssl.create_default_context(cafile=str(CERTIFICATE))
+    async with (
+        RawHttpServer([HEAD, chunk(b"hi"), LAST_CHUNK], tls=server_tls()) as server,
+        Tunnel(server_tls() if scheme == "https" else None) as proxy,
+    ):
+        address = f"{scheme}://me:secret@127.0.0.1:{proxy.port}"
+        http = new_http(server.url, known, proxy=address)
+        assert [await get(http), await get(http)] == [b"hi", b"hi"]
+        (head,) = proxy.heads
+        assert head.startswith(f"CONNECT 127.0.0.1:{server.port} HTTP/1.1\r\n")
+        assert base64.b64encode(b"me:secret").decode() in head
+        assert [request.target for request in server.requests] == ["/v1/models"] * 2
+        assert "proxy-authorization" not in server.requests[0].headers
+
+
+def test_a_proxy_does_not_show_its_secrets() -> None:  # W14
+    proxy = proxy_of("http://me:secret@127.0.0.1:1")
+    ((_, sent),) = proxy.headers
+    assert sent.decode() == f"Basic {base64.b64encode(b'me:secret').decode()}"
+    assert sent.decode() not in repr(proxy)
 
 
 async def test_redirects_are_not_followed(new_http: NewHttp) -> None:  # W9

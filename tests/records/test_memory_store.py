@@ -94,7 +94,7 @@ async def test_what_is_damaged_is_passed_over(tmp_path: Path) -> None:
         "m000008.json": b"{",
         "m000009.json": b"\xff" * 20,
         "m000010.json": b" " * 200_000,
-        "NUL.json": good,
+        "OTHER.json": good,
         "x.txt": good,
     }.items():
         (tmp_path / "memory" / name).write_bytes(data)

@@ -19,6 +19,7 @@ from tests.support.stdio_process import (
 )
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+WINDOWS = pytest.mark.skipif(sys.platform != "win32", reason="job objects and consoles of Windows")
 
 
 def started(process: StdioProcess, **params: Any) -> int:
@@ -156,6 +157,25 @@ def test_signals(name: str, blocked: bool) -> None:
         os.kill(process.process.pid, getattr(signal, name))
         assert process.wait() == 1
         assert gone(child)
+
+
+@WINDOWS
+def test_children_end_with_a_killed_process() -> None:
+    with StdioProcess() as process:
+        child = started(process)
+        process.process.kill()
+        assert gone(child)
+
+
+@WINDOWS
+def test_events_of_the_console_are_ignored() -> None:
+    with StdioProcess(creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)) as process:
+        child = started(process)
+        try:
+            os.kill(process.process.pid, getattr(signal, "CTRL_BREAK_EVENT", 0))
+        except (OSError, SystemError):  # CPython tells Wine's refusal as the second
+            pytest.skip("no console is here to send it")
+        assert process.result("test/child") != child
 
 
 @pytest.mark.program

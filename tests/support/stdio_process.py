@@ -56,6 +56,7 @@ class StdioProcess:
         reading: bool = True,
         stderr: int | None = subprocess.PIPE,
         env: dict[str, str] | None = None,
+        creationflags: int = 0,
     ) -> None:
         self.process = subprocess.Popen(
             command,
@@ -65,6 +66,7 @@ class StdioProcess:
             cwd=ROOT,
             env=os.environ | {"PYTHONPATH": str(ROOT)} | (env or {}),
             bufsize=0,
+            creationflags=creationflags,
         )
         self.raw = b""
         self.stderr = b""
