@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from benchmarks import usage
 from benchmarks.built import built
+from benchmarks.deep_tree import deep_tree
 from benchmarks.edits import edits
 from benchmarks.figures import Figure, table
 from benchmarks.flame import FlameError, draw
@@ -48,6 +49,7 @@ GROUPS = {
     "scouts": Group(scouts, 3),
     "fsyncs": Group(fsyncs, 3),
     "sessions": Group(sessions, 3),
+    "tree": Group(deep_tree, 1),
     "edits": Group(edits, 20),
 }
 

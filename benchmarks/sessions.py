@@ -1,8 +1,10 @@
 """Sessions that are kept: opening a large one, listing many."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -21,48 +23,61 @@ from kode_sidecar.domain.agent_event import (
 from kode_sidecar.domain.message import Message, TextBlock
 from kode_sidecar.records.checksum import seal
 from kode_sidecar.records.json_text import encode_json
+from kode_sidecar.records.jsonl import DiskCounter
 from kode_sidecar.records.message_record import encode_message
+from kode_sidecar.records.message_storage import StorageName
+from kode_sidecar.records.sqlite_messages import put_database
 
 _MESSAGES = 10_000
 _MESSAGE_BYTES = 2_000  # of text; with the rest of its record it makes 20 MB in all
 _SESSIONS = 10_000
 _LARGE = "large-1"
+NAMES: dict[StorageName, str] = {"jsonl": "lines", "sqlite": "SQLite"}
 
 
 def sessions(arena: Arena, runs: int) -> list[Figure]:
     """Opening a session of 10,000 messages, and the first page of 10,000 sessions."""
-    opened: Samples = {SIDECAR: []}
-    again: Samples = {SIDECAR: []}
-    grown: Samples = {SIDECAR: []}
-    listed: Samples = {SIDECAR: []}
-    list_grown: Samples = {SIDECAR: []}
-    for _ in range(runs):
-        for times, memory, member in ((opened, grown, "open"), (listed, list_grown, "list")):
-            program = arena.spawn(SIDECAR)
-            assert isinstance(program, Sidecar)
-            try:
-                program.open()
-                program.wait_loaded()
-                folder = program.home / "conversations"
-                before = usage.memory_mb(program.process.pid)
-                if member == "open":
-                    _write_large(folder / _LARGE)
-                    times[SIDECAR].append(program.ask_ms("kode/session/attach", _attach()))
-                    again[SIDECAR].append(program.ask_ms("kode/session/attach", _attach()))
-                else:
-                    _write_many(folder)
-                    times[SIDECAR].append(program.ask_ms("kode/session/list", {"all": True}))
-                after = usage.memory_mb(program.process.pid)
-                memory[SIDECAR].append(_difference(before, after))
-            finally:
-                program.process.close()
-    return [
-        Figure(f"opening {_MESSAGES:,} messages, 20 MB", "ms", medians(opened), most=1_000),
-        Figure("its snapshot once it is open", "ms", medians(again)),
-        Figure("memory it takes", "MB", medians(grown)),
+    figures: list[Figure] = []
+    for storage, name in NAMES.items():
+        write = partial(_write_large, storage=storage)
+        (opened, again), grown = _measure(arena, runs, write, *[("attach", _attach())] * 2)
+        what = f"opening {_MESSAGES:,} messages, 20 MB, {name}"
+        figures += [
+            Figure(what, "ms", medians(opened), most=1_000),
+            Figure("its snapshot once it is open", "ms", medians(again)),
+            Figure("memory it takes", "MB", medians(grown)),
+        ]
+    (listed,), grown = _measure(arena, runs, _write_many, ("list", {"all": True}))
+    figures += [
         Figure(f"listing {_SESSIONS:,} sessions", "ms", medians(listed), most=300),
-        Figure("memory it takes", "MB", medians(list_grown)),
+        Figure("memory it takes", "MB", medians(grown)),
     ]
+    return figures
+
+
+def _measure(
+    arena: Arena,
+    runs: int,
+    write: Callable[[Path], None],
+    *questions: tuple[str, dict[str, Any]],
+) -> tuple[list[Samples], Samples]:
+    """How long each question about what was written takes, and what memory all of them do."""
+    times: list[Samples] = [{SIDECAR: []} for _ in questions]
+    grown: Samples = {SIDECAR: []}
+    for _ in range(runs):
+        program = arena.spawn(SIDECAR)
+        assert isinstance(program, Sidecar)
+        try:
+            program.open()
+            program.wait_loaded()
+            before = usage.memory_mb(program.process.pid)
+            write(program.home / "conversations")
+            for samples, (method, params) in zip(times, questions, strict=True):
+                samples[SIDECAR].append(program.ask_ms(f"kode/session/{method}", params))
+            grown[SIDECAR].append(_difference(before, usage.memory_mb(program.process.pid)))
+        finally:
+            program.process.close()
+    return times, grown
 
 
 def _attach() -> dict[str, str]:
@@ -88,14 +103,22 @@ def _write_many(folder: Path) -> None:
         (session / "meta.json").write_text(json.dumps(meta), encoding="utf-8")
 
 
-def _write_large(folder: Path) -> None:
+def _write_large(conversations: Path, storage: StorageName) -> None:
+    folder = conversations / _LARGE
     folder.mkdir()
     messages = list(_messages())
     (folder / "meta.json").write_text(json.dumps({"id": _LARGE}), encoding="utf-8")
-    records = (encode_message(message) + b"\n" for message in messages)
-    (folder / "messages.jsonl").write_bytes(b"".join(records))
+    write_messages(folder, [encode_message(message) for message in messages], storage)
     events = (seal(encode_json(event)) + b"\n" for event in _events(messages))
     (folder / "journal.jsonl").write_bytes(b"".join(events))
+
+
+def write_messages(folder: Path, records: list[bytes], storage: StorageName) -> None:
+    """As a sidecar left them."""
+    if storage == "sqlite":
+        put_database(folder, records, DiskCounter())
+    else:
+        (folder / "messages.jsonl").write_bytes(b"".join(record + b"\n" for record in records))
 
 
 def _messages() -> Iterator[Message]:

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Sequence
 from statistics import median
@@ -11,6 +12,9 @@ from statistics import median
 _PARAMS = b'{"processId": null, "rootUri": null, "capabilities": {}}'
 _BODY = b'{"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": %b}' % _PARAMS
 _FRAME = b"Content-Length: %d\r\n\r\n%b" % (len(_BODY), _BODY)
+
+
+_HANG_SECONDS = 60.0
 
 
 class StartUpError(Exception):
@@ -51,12 +55,15 @@ def _ask(program: Sequence[str], home: str) -> float:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
+        hung = threading.Timer(_HANG_SECONDS, process.kill)
+        hung.start()
         process.stdin.write(_FRAME)
         first = process.stdout.read(1)
         answered = time.perf_counter()
         process.stdin.close()
         process.stdout.read()
         said = process.stderr.read().decode("utf-8", "replace")
+        hung.cancel()
     if not first:
         raise StartUpError(f"{program[0]} did not answer `initialize`: {said[-2000:]}")
     return answered

@@ -73,7 +73,7 @@ def main(arguments: list[str]) -> int:
 def _home() -> Path:
     """Another lock makes another one."""
     made_of = LOCK.read_bytes() + EMBEDDED.encode()
-    for name in ("forwarder_dll.py", "windows_python.py", "wine.py"):
+    for name in ("forwarder_dll.py", "windows_python.py"):
         made_of += Path(__file__).with_name(name).read_bytes()
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache, "kode-sidecar", f"windows-{hashlib.sha256(made_of).hexdigest()[:12]}")

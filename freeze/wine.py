@@ -7,8 +7,10 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
 from freeze.forwarder_dll import LIBRARY, forwarder_dll
 
@@ -19,6 +21,8 @@ HINT = (
 
 # Of whoever calls: nothing of it is for the Windows Python.
 _FOREIGN = ("PYTHON", "PIP_", "VIRTUAL_ENV", "TMPDIR", "WINE")
+
+_REST_SECONDS = 2.0
 
 
 class WineError(Exception):
@@ -60,26 +64,34 @@ class Wine:
         self, command: Sequence[str | Path], *, cwd: Path, environment: Mapping[str, str]
     ) -> int:
         """Run it in the prefix and pass on what it says as it comes; its exit code."""
-        with subprocess.Popen(
+        process = subprocess.Popen(
             [self._program, *command],
             cwd=cwd,
             env=self._environment(environment),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-        ) as process:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            process.stdin.close()
-            for line in process.stdout:
-                sys.stdout.write(line.decode("utf-8", "replace").replace("\r\n", "\n"))
-                sys.stdout.flush()
-        return process.returncode
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.close()
+        # Wine's own server may live on, and hold the pipe: its end is not waited for.
+        shown = threading.Thread(target=_pass_on, args=(process.stdout,), daemon=True)
+        shown.start()
+        code = process.wait()
+        shown.join(_REST_SECONDS)
+        return code
 
     def _environment(self, more: Mapping[str, str]) -> dict[str, str]:
         kept = {name: text for name, text in os.environ.items() if not name.startswith(_FOREIGN)}
         ours = {"WINEPREFIX": str(self._prefix), "WINEARCH": "win64", "WINEDEBUG": "-all"}
         return {**kept, **ours, **more}
+
+
+def _pass_on(output: IO[bytes]) -> None:
+    for line in output:
+        sys.stdout.write(line.decode("utf-8", "replace").replace("\r\n", "\n"))
+        sys.stdout.flush()
 
 
 def windows_path(path: Path) -> str:

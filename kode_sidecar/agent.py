@@ -106,7 +106,7 @@ class Agent:
         self._model = LateClient(self._providers.missing)
         self._chat: ChatClient | None = None
         self._runs: WireRuns | None = None
-        self._memories: list[HttpMemory] = []
+        self._memories: dict[MemoryHost, HttpMemory] = {}
         self._retired = RetiredModels(settings.storage_root)
         self._services = self._build_services(settings, editor, outside.new_id)
 
@@ -179,11 +179,11 @@ class Agent:
         )
 
     def _open_memory(self, host: MemoryHost) -> HttpMemory:
-        """The memory of a service; closed with this agent."""
+        """The memory of a service, one for all runs that use it; closed with this agent."""
         host = replace(host, proxy=self._loaded.settings.proxy)
-        memory = HttpMemory(host, open_memory_http)
-        self._memories.append(memory)
-        return memory
+        if host not in self._memories:
+            self._memories[host] = HttpMemory(host, open_memory_http)
+        return self._memories[host]
 
     def examine(self) -> DoctorResult:
         """The doctor's report."""
@@ -212,7 +212,7 @@ class Agent:
         """End runs, close connections and the log."""
         if self._runs is not None:
             await self._runs.close()
-        for memory in self._memories:
+        for memory in self._memories.values():
             await memory.aclose()
         if self._chat is not None:
             await self._chat.aclose()

@@ -63,7 +63,8 @@ def _with_calls(path: Sequence[Message], start: int) -> int:
     for message in path[start:]:
         if message.role == "assistant":
             return start
-        if any(isinstance(block, ToolResultBlock) for block in message.content):
+        # By its role, too: of a path that is not read yet no more is known.
+        if message.role == "tool" or any(isinstance(b, ToolResultBlock) for b in message.content):
             break
     else:
         return start

@@ -45,7 +45,7 @@ class Policy:
         """About one call on one subject. `tool` is a name, or `name:operation`."""
         rule = deciding_rule(self._about(tool), tool, (subject,), sensitive=sensitive)
         if rule is None and tool in DANGEROUS:
-            return Verdict(False, "it is switched off unless the configuration switches it on")
+            return Verdict(False, "it is off by default and no rule of the configuration allows it")
         if rule is None and sensitive:
             return Verdict(False, "the configuration would have to allow it by its very name")
         if rule is None or rule.effect == "allow":

@@ -48,7 +48,7 @@ class ArtifactRegister(Protocol):
     """`artifact-manifest.json`: what a run made."""
 
     def add(self, path: str, *, kind: str, created_by: str, content_type: str = "") -> None:
-        """Note a file by its sandbox-relative path; noted again, the newer word holds.
+        """Note a file by its sandbox-relative path; noted again, the newer word holds, if any.
 
         `kind` is `deliverable`, `workspace`, `memory`, `tool_output` or `event_data`,
         `created_by` a tool's name or `runtime`. Raises KodeError `Storage`, `PathOutsideRoots`.

@@ -4,11 +4,15 @@ import os
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from kode_sidecar.domain.error_info import ErrorInfo, error_info, failure
 from kode_sidecar.errors import KodeError
 from kode_sidecar.headless_run.run_config import DeliverablePart
-from kode_sidecar.headless_run.sandbox import Sandbox
+from kode_sidecar.headless_run.sandbox import DELIVERABLES, Sandbox
+
+MAX_FILES = 1_000
+"""How many files of one run are noted as delivered."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,25 @@ def check_deliverables(
 ) -> tuple[CheckedDeliverable, ...]:
     """Look at each of them, in their order."""
     return tuple(_check(one, sandbox) for one in wanted)
+
+
+def delivered_files(sandbox: Sandbox) -> list[str]:
+    """What lies under `deliverables/`, asked for or not, however it was made: plain files with
+    one name only.
+
+    The first `MAX_FILES` by path, sandbox-relative.
+    """
+    found: list[str] = []
+    for folder, folders, names in os.walk(sandbox.zone(DELIVERABLES)):
+        folders.sort()
+        for name in sorted(names):
+            path = os.path.join(folder, name)
+            status = os.lstat(path)
+            if stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
+                found.append(sandbox.relative(Path(path)))
+        if len(found) >= MAX_FILES:
+            break
+    return found[:MAX_FILES]
 
 
 def missing_error(found: Sequence[CheckedDeliverable]) -> ErrorInfo | None:

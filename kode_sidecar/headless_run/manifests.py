@@ -73,13 +73,16 @@ class Artifacts:
         if anchor or not parts or parts[0] not in ZONES:
             # Not even a bug may put a way out of the sandbox into the manifest.
             self._sandbox.locate(path, "read")
+        known = self._found.get(name)
         self._found[name] = Artifact(
             path=name,
             kind=kind,
-            created_by=created_by,
+            created_by=created_by or (known.created_by if known else "unknown"),
             required=name in self.required,
-            content_type=content_type,
+            content_type=content_type or (known.content_type if known else ""),
         )
+        if self._found[name] == known:
+            return
         self._save()
 
     @property

@@ -102,7 +102,8 @@ async def deliver_changes(scope: RunScope, copy: ProjectCopy, edits: AppliedEdit
 def _summary(changes: ProjectChanges) -> str:
     if not changes.files:
         return "The project is unchanged."
-    return f"{len(changes.files)} files changed; {CHANGES_PATCH} has the patch"
+    count = f"{len(changes.files)} file{'' if len(changes.files) == 1 else 's'}"
+    return f"{count} changed; {CHANGES_PATCH} has the patch"
 
 
 def _data(changes: ProjectChanges) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from kode_sidecar.records.run_records import (
     TOOLS_FILE,
     RunRecords,
 )
-from kode_sidecar.workspace.credentials import find_secret
+from kode_sidecar.workspace.credentials import find_secret, without_secrets
 
 MAX_VALUE_CHARS = 2_000
 """A longer text goes to an artifact."""
@@ -144,9 +144,7 @@ class EventLog:
 
     def text(self, text: str) -> str:
         """A text for people without keys in use, other credentials and control characters."""
-        text = self._redaction.text(text)
-        secret = find_secret(text)
-        return text if secret is None else f"[left out: it holds {secret}]"
+        return without_secrets(self._redaction.text(text))
 
     def one_line(self, text: str) -> str:
         """A text as a summary: one line, not long, nothing secret."""

@@ -11,6 +11,7 @@ from kode_sidecar.headless_run.contracts import EngineResult, RunScope, TextGrew
 from kode_sidecar.headless_run.deliverables import (
     CheckedDeliverable,
     check_deliverables,
+    delivered_files,
     missing_error,
 )
 from kode_sidecar.headless_run.engine_report import EngineReport
@@ -176,7 +177,7 @@ class HeadlessRun:
         return RunScope(config, sandbox, workspace, self._log, artifacts)
 
     def _write_job(self, config: RunConfig, prompt: str) -> None:
-        self._records.write_text("config.yaml", write_yaml(recorded_config(config)))
+        self._records.write_text("config.yaml", self._log.text(write_yaml(recorded_config(config))))
         self._records.write_text("prompt.md", self._log.text(prompt))
         self._transcript.begin(self.record, prompt)
 
@@ -232,15 +233,14 @@ class HeadlessRun:
         self, config: RunConfig, scope: RunScope
     ) -> tuple[CheckedDeliverable, ...]:
         found = check_deliverables(config.deliverables, scope.sandbox)
+        for path in delivered_files(scope.sandbox):
+            scope.artifacts.add(path, kind="deliverable", created_by="")
         for one in found:
             if one.refusal is not None:
                 self._log.error("deliverables", one.refusal)
             if one.ok:
                 scope.artifacts.add(
-                    one.path,
-                    kind="deliverable",
-                    created_by="",
-                    content_type=one.content_type,
+                    one.path, kind="deliverable", created_by="", content_type=one.content_type
                 )
             self._log.event(
                 "deliverable.checked",

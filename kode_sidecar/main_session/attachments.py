@@ -56,6 +56,9 @@ class SessionAttachments:
             self.sessions.mark_read_only(params.session_id)
             return result, _nothing
         session = await self.sessions.open(params.session_id)
+        page = _first_page(session.conversation)
+        if params.after_seq is None and not session.conversation.is_read(page):
+            await asyncio.to_thread(session.conversation.whole, page)
         await session.stream.published()  # what was accepted before is told before (O1)
         session.stream.hold()
         try:
@@ -102,7 +105,7 @@ class SessionAttachments:
             return msgspec.structs.replace(result, mode="replay", events=replayed)
         conversation = stored.tree()
         change_sets = [_told_view(told, stored.meta.id) for told in history.change_sets.values()]
-        totals = Totals(conversation.messages)
+        totals = Totals(spent=self.store.spending(params.session_id))
         return self._snapshot(result, stored.meta, conversation, history, change_sets, totals)
 
     def _snapshot(
@@ -115,7 +118,10 @@ class SessionAttachments:
         totals: Totals,
     ) -> SessionAttachResult:
         page, cursor = message_page(
-            conversation.messages, meta.id, MAX_LISTED, self.max_inline_bytes
+            conversation.whole(_first_page(conversation)),
+            meta.id,
+            MAX_LISTED,
+            self.max_inline_bytes,
         )
         return msgspec.structs.replace(
             result,
@@ -195,6 +201,11 @@ def _told_view(told: ToldChangeSet, session_id: str) -> ChangeSetView:
         state=told.updated.state,
         files=tuple(files.values()),
     )
+
+
+def _first_page(conversation: Conversation) -> Sequence[Message]:
+    """What a snapshot begins with, and one more; nothing is read."""
+    return conversation.messages[: MAX_LISTED + 1]
 
 
 def _gap(why: str) -> KodeError:

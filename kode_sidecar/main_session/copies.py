@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -10,6 +11,7 @@ from msgspec import UNSET
 
 from kode_sidecar.domain.conversation import Conversation
 from kode_sidecar.domain.message import (
+    Blob,
     Message,
     ResourceBlock,
     TextBlock,
@@ -23,6 +25,7 @@ from kode_sidecar.protocol.attach import (
     SessionForkParams,
     SessionForkResult,
 )
+from kode_sidecar.protocol.blob import ArtifactPlace, artifact_ref, place_of
 from kode_sidecar.records.conversation_meta import ConversationMeta
 from kode_sidecar.records.conversation_store import (
     ConversationStore,
@@ -100,7 +103,7 @@ class SessionCopies:
         writer = self.store.create(meta)
         try:
             for message in self._copies(path, session_id):
-                writer.append(message)
+                writer.append(self._with_artifacts(message, writer.folder))
         except BaseException:
             writer.close()
             raise
@@ -142,6 +145,24 @@ class SessionCopies:
             )
         _check_size(text, "its file is whole, where --record said")
         return SessionExportResult(file_name=f"{session_id}.tape.jsonl", text=text)
+
+    def _with_artifacts(self, message: Message, folder: Path) -> Message:
+        """The same, the whole outputs of its tools kept in the new session, too."""
+        blocks = [
+            msgspec.structs.replace(block, artifact=self._copied(block.artifact, folder))
+            if isinstance(block, ToolResultBlock) and block.artifact is not None
+            else block
+            for block in message.content
+        ]
+        return msgspec.structs.replace(message, content=tuple(blocks))
+
+    def _copied(self, artifact: Blob, folder: Path) -> Blob:
+        """One that is gone keeps its name: asking for it is told so."""
+        place = place_of(artifact.ref)
+        if isinstance(place, ArtifactPlace) and self.store.copy_artifact(*place, folder):
+            ref = artifact_ref(folder.name, place.artifact_id)
+            return msgspec.structs.replace(artifact, ref=ref)
+        return artifact
 
     def _write(self, session_id: str, write: Callable[[StoredConversation], str]) -> str:
         text = write(self.store.load(session_id))

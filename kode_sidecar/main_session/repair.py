@@ -63,6 +63,7 @@ class _Repair:
         self._records = session.records
         self._conversation = session.conversation
         self._history = session.history
+        self._scouts_spent = session.scouts_spent
         self._clock = clock
         self._new_id = new_id
 
@@ -88,11 +89,11 @@ class _Repair:
             turn_id = _turn_of(message)
             if turn_id and turn_id == last_turn and turn_id not in self._history.known_turns:
                 self._emit(TurnStarted(turn_id=turn_id, message_id=message.id))
-            self._tell(message)
+            self._tell(self._conversation.get(message.id))
 
     def answer_calls(self) -> None:
         """A tool call at the end of a branch has nobody who will answer it."""
-        for leaf in self._conversation.leaves():
+        for leaf in self._conversation.whole(self._conversation.leaves()):
             calls = [block for block in leaf.content if isinstance(block, ToolUseBlock)]
             if leaf.role == "assistant" and calls:
                 results = tuple(map(self._unfinished, calls))
@@ -114,7 +115,7 @@ class _Repair:
                     self._emit(
                         PermissionResolved(turn_id=turn_id, request_id=request_id, by="cancel")
                     )
-            session, turn = Totals(), Totals()
+            session, turn = Totals(spent=self._scouts_spent), Totals()
             for message in self._conversation.messages:
                 session.add_message(message)
                 if _turn_of(message) == turn_id:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 import msgspec
-from msgspec import UnsetType
+from msgspec import UNSET, UnsetType
 
 from kode_sidecar.domain.agent_event import (
     SessionUpdated,
@@ -69,7 +69,7 @@ class Session:
         self._turn_keys = TurnKeys(new.conversation.messages)
         self._compaction: asyncio.Task[ContextCompactResult] | None = None
         self._stopped_at_limit = new.history.stop_reason == "max_tool_rounds"
-        self.totals = Totals(new.conversation.messages)
+        self.totals = Totals(new.conversation.messages, new.scouts_spent)
         self.stream = SessionStream(
             self.id,
             records.journal,
@@ -117,6 +117,7 @@ class Session:
         known = await self._known_turn(params.client_turn_key)
         if known is not None:
             return msgspec.structs.replace(known, deduplicated=True), _nothing
+        await self._setup.read_ahead(self._options, params.parent_id)
         self._check_may_start(params.model or self._options.model)
         self._catch_up()
         blocks = prompt_blocks(params.input, self._services.new_id)
@@ -195,6 +196,7 @@ class Session:
         Raises KodeError `TurnActive`, `AuthRequired`, `InvalidParams`, `Storage` and what the
         provider answers.
         """
+        await self._setup.read_ahead(self._options, UNSET)
         self._check_may_start(self._options.model)
         self._catch_up()
         task = asyncio.create_task(self._compact(), name=f"compaction {self.id}")
@@ -274,7 +276,8 @@ class Session:
 
     def _parent_of(self, parent_id: str | UnsetType | None) -> str | None:
         if isinstance(parent_id, str):
-            return self.conversation.get(parent_id).id
+            self.conversation.parent_of(parent_id)  # it must be there
+            return parent_id
         return None if parent_id is None else self.conversation.head
 
     def _check_may_go_on(self, parent_id: str | None) -> None:

@@ -1,13 +1,13 @@
 """The files of sessions: made for a new one, opened for one of an earlier process."""
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
-from kode_sidecar.errors import KodeError
 from kode_sidecar.main_session.event_history import EventHistory
 from kode_sidecar.main_session.session_records import OpenedSession, SessionRecords
 from kode_sidecar.protocol.session import SessionNewParams
@@ -72,18 +72,23 @@ class SessionFolders:
         records = self._records(opened.writer, history)
         if history.title and not opened.writer.meta.title:
             opened.writer.rename(history.title)  # the head was written before its title was
-        return OpenedSession(records, opened.stored.tree(), history)
+        try:
+            spent = self.store.scouts_spending(session_id)
+        except BaseException:
+            records.close()
+            raise
+        return OpenedSession(records, opened.stored.tree(), history, spent)
 
     def _records(
         self, writer: ConversationWriter, history: EventHistory | None = None
     ) -> SessionRecords:
-        try:
+        with ExitStack() as undo:
+            undo.callback(writer.close)
             journal = Journal(writer.journal_path)
-        except KodeError:
-            writer.close()
-            raise
-        if history is not None:
-            history.feed_all(journal.take_events())
+            undo.callback(journal.close)
+            if history is not None:
+                history.feed_all(journal.take_events())
+            undo.pop_all()
         artifacts = Artifacts(writer.folder, partial(self.new_id, "artifact"))
 
         async def save() -> None:

@@ -1,6 +1,6 @@
 """What a session is made of before its first turn: its files and how it was asked for."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -11,6 +11,7 @@ from kode_sidecar.domain.message import Blob, Message
 from kode_sidecar.main_session.event_history import EventHistory
 from kode_sidecar.protocol.session import Mode
 from kode_sidecar.records.conversation_meta import ConversationMeta
+from kode_sidecar.records.spending import Spent
 
 
 class MessageRecord(Protocol):
@@ -81,6 +82,7 @@ class OpenedSession:
     records: SessionRecords
     conversation: Conversation
     history: EventHistory
+    scouts_spent: Sequence[Spent] = ()
 
 
 @dataclass(frozen=True)
@@ -105,8 +107,8 @@ class SessionDefaults:
 class NewSession:
     """A session that exists and has not run in this process yet.
 
-    `defaults` are for what its head leaves open; `conversation` and `history` are what earlier
-    processes left.
+    `defaults` are for what its head leaves open; `conversation`, `history` and what scouts spent
+    are what earlier processes left.
     """
 
     id: str
@@ -118,3 +120,4 @@ class NewSession:
     defaults: SessionDefaults
     conversation: Conversation = field(default_factory=Conversation)
     history: EventHistory = field(default_factory=EventHistory)
+    scouts_spent: Sequence[Spent] = ()

@@ -218,6 +218,7 @@ class SessionRegistry:
             defaults=defaults,
             conversation=opened.conversation,
             history=opened.history,
+            scouts_spent=opened.scouts_spent,
         )
 
     def _agent(self, name: str) -> AgentProfile:

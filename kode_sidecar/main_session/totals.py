@@ -3,17 +3,23 @@
 from collections.abc import Iterable
 
 from kode_sidecar.domain.message import Cost, Message, Usage
+from kode_sidecar.records.spending import Spent
 
 
 class Totals:
-    """Tokens and cost. Amounts in two currencies have no sum: `cost` is then None."""
+    """Tokens and cost. Amounts in two currencies have no sum: `cost` is then None.
 
-    def __init__(self, messages: Iterable[Message] = ()) -> None:
+    `spent` is what scouts used, whose messages are kept elsewhere.
+    """
+
+    def __init__(self, messages: Iterable[Message] = (), spent: Iterable[Spent] = ()) -> None:
         self.usage = Usage()
         self.cost_usd: float | None = None
         self._amounts: dict[str, float] = {}
         for message in messages:
             self.add_message(message)
+        for answer in spent:
+            self.add_answer(answer.usage, answer.cost, answer.cost_usd)
 
     @property
     def costs(self) -> tuple[Cost, ...]:

@@ -1,13 +1,16 @@
 """What a turn is made of, from a session's options and services."""
 
+import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from msgspec import UnsetType
+
 from kode_sidecar.context.builder import PromptContext, shown_messages
 from kode_sidecar.context.compaction import is_undone
 from kode_sidecar.domain.conversation import Conversation
-from kode_sidecar.domain.message import Block
+from kode_sidecar.domain.message import Block, Message
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel import tool_specs
 from kode_sidecar.kernel.contracts import Incoming, Tool, ToolSpec
@@ -68,7 +71,7 @@ class TurnSetup:
         """The conversation from `parent_id` on. Raises KodeError `MessageNotFound`."""
         services = self._services
         model = model or options.model
-        path = self._conversation.path(parent_id)
+        outline = self._conversation.outline(parent_id)
         prompt = PromptContext(
             session_id=self._session_id,
             model=model,
@@ -87,18 +90,34 @@ class TurnSetup:
             new_id=services.new_id,
             parent_id=parent_id,
             prompt=prompt,
-            shown=shown_messages(path, options.agent.window_messages),
+            shown=self._conversation.whole(self._shown(options, outline)),
             window=services.context_window(model),
             meter=self._meter,
             reminders=self._change_sets.take_reminders,
             compact=self.compactor.compact,
-            may_compact=not is_undone(path, self._conversation.children),
+            may_compact=not is_undone(outline, self._conversation.children),
         )
 
     def turn_ids(self, parent_id: str | None) -> Collection[str]:
         """The turns that made the path to a message."""
-        path = self._conversation.path(parent_id)
+        path = self._conversation.outline(parent_id)
         return {str(message.meta.get("turnId", "")) for message in path}
+
+    async def read_ahead(self, options: NewSession, parent_id: str | UnsetType | None) -> None:
+        """Read what the model is to see, on a thread: the loop must not wait for a disk.
+
+        Only what an earlier process left in a database is not in memory. Raises KodeError
+        `MessageNotFound`, `Storage`.
+        """
+        if not self._conversation.is_partial:
+            return
+        leaf = self._conversation.head if isinstance(parent_id, UnsetType) else parent_id
+        shown = self._shown(options, self._conversation.outline(leaf))
+        if not self._conversation.is_read(shown):
+            await asyncio.to_thread(self._conversation.whole, shown)
+
+    def _shown(self, options: NewSession, outline: Sequence[Message]) -> list[Message]:
+        return shown_messages(outline, options.agent.window_messages)
 
     def tools(self, options: NewSession, mode: Mode, context: TurnContext) -> Sequence[Tool]:
         """The tools on offer."""
@@ -118,6 +137,7 @@ class TurnSetup:
     ) -> ContextInspectResult:
         """The next request of the running turn, else of one below `parent_id`, and its parts."""
         if running is None:
+            await self.read_ahead(options, parent_id)
             mode = params.mode or options.mode
             blocks = prompt_blocks(params.input, self._services.new_id)
             context = self.context(options, "", parent_id, mode=mode, model=params.model)

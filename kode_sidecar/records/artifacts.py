@@ -3,6 +3,7 @@
 import hashlib
 import os
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -40,6 +41,28 @@ class Artifacts:
             bytes=len(data),
             sha256=hashlib.sha256(data).hexdigest(),
         )
+
+
+def copy_artifact(conversation_folder: Path, artifact_id: str, other_folder: Path) -> bool:
+    """Keep an artifact in another conversation's folder, too; False if there is none.
+
+    Raises KodeError `Storage`.
+    """
+    if not _ID.fullmatch(artifact_id):
+        return False
+    path, copy = _path(conversation_folder, artifact_id), _path(other_folder, artifact_id)
+    if path.is_symlink() or not path.is_file():
+        return False
+    try:
+        copy.parent.mkdir(mode=0o700, exist_ok=True)
+        fd = os.open(copy, _FLAGS, 0o600)
+        with path.open("rb") as source, os.fdopen(fd, "wb") as target:
+            shutil.copyfileobj(source, target)
+    except FileExistsError:
+        return True  # two results of one path may name it
+    except OSError as error:
+        raise not_saved(f"artifacts/{copy.name}", error) from None
+    return True
 
 
 def read_artifact(

@@ -24,6 +24,11 @@ def seal(record: bytes) -> bytes:
     return b'%b,"crc":"%08x"}' % (record[:-1], crc32(record))
 
 
+def is_sealed(record: bytes) -> bool:
+    """Whether the record has a checksum, be it the right one or not."""
+    return _SEAL.fullmatch(record[-_SEAL_LENGTH:]) is not None
+
+
 def check(record: bytes) -> bytes:
     """The record itself. Raises DamagedRecord when its checksum is another one.
 

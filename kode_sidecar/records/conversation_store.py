@@ -7,7 +7,6 @@ import sys
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
@@ -16,12 +15,11 @@ import msgspec
 from kode_sidecar.domain.conversation import Conversation
 from kode_sidecar.domain.message import Message
 from kode_sidecar.errors import KodeError
-from kode_sidecar.records.artifacts import read_artifact
+from kode_sidecar.records.artifacts import copy_artifact, read_artifact
 from kode_sidecar.records.conversation_files import JOURNAL_FILE, ConversationFiles
 from kode_sidecar.records.conversation_meta import META_FILE, ConversationMeta, HeadMark, read_meta
 from kode_sidecar.records.journal import StoredEvent, read_events
-from kode_sidecar.records.jsonl import DiskCounter, LineProblem
-from kode_sidecar.records.jsonl_messages import file_records
+from kode_sidecar.records.jsonl import DiskCounter, LineProblem, stream_lines
 from kode_sidecar.records.message_storage import KeptMessages, StorageName
 from kode_sidecar.records.saver import Saver, Syncable
 from kode_sidecar.records.scout_log import scout_logs
@@ -39,15 +37,24 @@ _ID = re.compile(r"(?!(?:con|prn|aux|nul|com\d|lpt\d)$)[a-z0-9-]{1,64}")
 
 @dataclass(frozen=True)
 class StoredConversation:
-    """A conversation as read: all whole messages in the order written, and the damaged lines."""
+    """A conversation as it is kept; `load` reads all of it, `open` maybe not."""
 
     meta: ConversationMeta
-    messages: Sequence[Message]
-    problems: Sequence[LineProblem] = ()
+    kept: KeptMessages
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """All whole messages in the order written."""
+        return self.kept.messages
+
+    @property
+    def problems(self) -> Sequence[LineProblem]:
+        """What is no message."""
+        return self.kept.problems
 
     def tree(self) -> Conversation:
         """The messages as a tree, its head where it was left."""
-        conversation = Conversation(self.messages)
+        conversation = Conversation(self.messages, self.kept.unread, self.kept.read)
         mark = self.meta.head
         if isinstance(mark, HeadMark) and mark.newest == conversation.newest:
             with suppress(KodeError):  # the line of that message was damaged
@@ -131,6 +138,13 @@ class ConversationStore(Protocol):
         """
         ...
 
+    def scouts_spending(self, conversation_id: str) -> Sequence[Spent]:
+        """What its scouts used alone; blocks while it reads.
+
+        Raises KodeError `SessionNotFound`.
+        """
+        ...
+
     def load_events(self, conversation_id: str) -> Sequence[StoredEvent]:
         """The readable events of its journal; blocks while it reads.
 
@@ -145,6 +159,10 @@ class ConversationStore(Protocol):
 
         Blocks while it reads. Raises KodeError `SessionNotFound`.
         """
+        ...
+
+    def copy_artifact(self, conversation_id: str, artifact_id: str, folder: Path) -> bool:
+        """Keep an artifact in another conversation's folder, too; False if there is none."""
         ...
 
     def head(self, conversation_id: str) -> ConversationMeta:
@@ -240,9 +258,14 @@ class FileConversationStore:
     def spending(self, conversation_id: str) -> Sequence[Spent]:
         """As `ConversationStore.spending` says."""
         folder = self._folder(conversation_id)
-        scouts = map(file_records, scout_logs(folder))
-        records = chain(messages_in(folder).records(folder), chain.from_iterable(scouts))
-        return sorted(read_spending(records), key=lambda spent: spent.created_at)
+        spent = read_spending(messages_in(folder).records(folder))
+        spent += self.scouts_spending(conversation_id)
+        return sorted(spent, key=lambda one: one.created_at)
+
+    def scouts_spending(self, conversation_id: str) -> Sequence[Spent]:
+        """As `ConversationStore.scouts_spending` says."""
+        logs = scout_logs(self._path(conversation_id))
+        return read_spending(line for log in logs for _, line in stream_lines(log))
 
     def load_events(self, conversation_id: str) -> Sequence[StoredEvent]:
         """As `ConversationStore.load_events` says."""
@@ -253,6 +276,12 @@ class FileConversationStore:
     ) -> tuple[int, bytes] | None:
         """As `ConversationStore.read_artifact` says."""
         return read_artifact(self._path(conversation_id), artifact_id, offset, length)
+
+    def copy_artifact(self, conversation_id: str, artifact_id: str, folder: Path) -> bool:
+        """As `ConversationStore.copy_artifact` says."""
+        if not self.exists(conversation_id):
+            return False
+        return copy_artifact(self._path(conversation_id), artifact_id, folder)
 
     def head(self, conversation_id: str) -> ConversationMeta:
         """As `ConversationStore.head` says."""
@@ -360,7 +389,7 @@ def _stored(
         created_at=meta.created_at or times[0],
         updated_at=max(meta.updated_at, times[-1]),
     )
-    return StoredConversation(meta, kept.messages, kept.problems)
+    return StoredConversation(meta, kept)
 
 
 def _not_found(conversation_id: str) -> KodeError:

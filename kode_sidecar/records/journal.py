@@ -1,7 +1,7 @@
 """`journal.jsonl`: the durable events of one session, exactly as the editor was told."""
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 
 import msgspec
@@ -10,7 +10,13 @@ from msgspec import Struct
 from kode_sidecar.domain.agent_event import Event
 from kode_sidecar.records.checksum import check, seal
 from kode_sidecar.records.json_text import encode_json
-from kode_sidecar.records.jsonl import DiskCounter, JsonlFile, LineProblem, read_records
+from kode_sidecar.records.jsonl import (
+    DiskCounter,
+    JsonlFile,
+    LineProblem,
+    read_records,
+    stream_lines,
+)
 from kode_sidecar.records.quarantine import open_lines
 
 
@@ -34,10 +40,17 @@ class Journal:
 
     def __init__(self, path: Path, counter: DiskCounter | None = None) -> None:
         self._path = path
-        lines = open_lines(path, _decode, counter)
-        self.problems = lines.problems
-        self._events: Sequence[StoredEvent] = _in_order(lines.records)
-        self._last_seq = self._events[-1].seq if self._events else 0
+        # Most journals are in order, and too large to be held whole for those that are not.
+        numbers, problems = read_records(path, _number)
+        self.problems: Sequence[LineProblem] = problems
+        if problems or any(one >= other for one, other in pairwise(numbers)):
+            mended = open_lines(path, _decode, counter)
+            self._events: Iterable[StoredEvent] = _in_order(mended.records)
+            numbers = [event.seq for event in self._events]
+        else:
+            lines = islice(stream_lines(path), len(numbers))
+            self._events = (_decode(line) for _, line in lines)
+        self._last_seq = numbers[-1] if numbers else 0
         self._file = JsonlFile(path, counter)
 
     @property
@@ -45,8 +58,11 @@ class Journal:
         """Number of the newest event, counted over all processes; 0 while there is none."""
         return self._last_seq
 
-    def take_events(self) -> Sequence[StoredEvent]:
-        """What was there when it was opened, in order; once, for it may be large."""
+    def take_events(self) -> Iterable[StoredEvent]:
+        """What was there when it was opened, in order; once.
+
+        It is read as it is gone through. Raises KodeError `Storage` then.
+        """
         events, self._events = self._events, ()
         return events
 
@@ -88,6 +104,10 @@ def _decode(line: bytes) -> StoredEvent:
         return _event.decode(line)
     except msgspec.ValidationError:
         return _unknown.decode(line)
+
+
+def _number(line: bytes) -> int:
+    return _unknown.decode(check(line)).seq
 
 
 def _in_order(events: Iterable[StoredEvent]) -> Sequence[StoredEvent]:

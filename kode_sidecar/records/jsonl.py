@@ -3,7 +3,7 @@
 import errno
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -121,37 +121,46 @@ class Lines(Generic[T]):
 
 def read_records(path: Path, decode: Callable[[bytes], T]) -> tuple[list[T], list[LineProblem]]:
     """Every record of the file in order, and the lines that hold none; see `read_lines`."""
-    lines = read_lines(path, decode)
+    lines = read_lines(path, decode, keep=False)
     return lines.records, lines.problems
 
 
-def read_lines(path: Path, decode: Callable[[bytes], T]) -> Lines[T]:
+def read_lines(path: Path, decode: Callable[[bytes], T], *, keep: bool = True) -> Lines[T]:
     """Every record of the file, and every line that is none.
 
     `decode` may raise what `json_text.DECODE_ERRORS` lists. A last line without its newline
     counts when it decodes: a torn record never does. In a damaged line whole records are found by
-    their checksums. A missing file has no records.
+    their checksums. A missing file has no records. Without `keep` there is no `whole`.
     Raises KodeError `Storage` when the file cannot be read.
     """
     found: Lines[T] = Lines([], [], [], [])
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        return found
-    except OSError as error:
-        raise not_read(path.name, error) from None
-    for number, line in enumerate(data.removeprefix(_BOM).split(b"\n"), start=1):
-        # A crash can leave a run of zero bytes where the file system had not written yet.
-        line = line.strip(b" \t\r\0")
-        if not line:
-            continue
+    for number, line in stream_lines(path):
         try:
             found.records.append(decode(line))
-            found.whole.append(line)
+            if keep:
+                found.whole.append(line)
         except DECODE_ERRORS as error:
             found.problems.append(LineProblem(number, str(error)))
             _salvage(line, decode, found)
     return found
+
+
+def stream_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines that hold something, with their numbers from 1 on; one in memory at a time.
+
+    Raises KodeError `Storage` when the file cannot be read; a missing one has none.
+    """
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                # A crash can leave a run of zero bytes where the file system had not written yet.
+                record = line.removeprefix(_BOM if number == 1 else b"").strip(b" \t\r\n\0")
+                if record:
+                    yield number, record
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise not_read(path.name, error) from None
 
 
 def _salvage(line: bytes, decode: Callable[[bytes], T], found: Lines[T]) -> None:

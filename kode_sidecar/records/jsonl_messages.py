@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kode_sidecar.domain.message import Message
-from kode_sidecar.records.jsonl import DiskCounter, JsonlFile, read_records
+from kode_sidecar.records.jsonl import DiskCounter, JsonlFile, read_records, stream_lines
 from kode_sidecar.records.message_record import decode_message, encode_message
 from kode_sidecar.records.message_storage import KeptMessages
 from kode_sidecar.records.quarantine import open_lines
-from kode_sidecar.records.storage_error import not_read
 
 MESSAGES_FILE = "messages.jsonl"
 
@@ -50,7 +49,7 @@ class JsonlMessages:
 
     def records(self, folder: Path) -> Iterator[bytes]:
         """Line by line."""
-        return file_records(folder / MESSAGES_FILE)
+        return (line for _, line in stream_lines(folder / MESSAGES_FILE))
 
     def is_empty(self, folder: Path) -> bool:
         """By its size: one that cannot be read holds something."""
@@ -58,18 +57,3 @@ class JsonlMessages:
             return (folder / MESSAGES_FILE).stat().st_size == 0
         except OSError:
             return True
-
-
-def file_records(path: Path) -> Iterator[bytes]:
-    """The lines of a file, whole or damaged; a missing one has none.
-
-    Raises KodeError `Storage`.
-    """
-    try:
-        with path.open("rb") as file:
-            for line in file:
-                yield line.strip(b" \t\r\n\0")
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise not_read(path.name, error) from None

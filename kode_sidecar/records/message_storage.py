@@ -4,11 +4,12 @@
 same in both: what `message_record` makes of a message, with its checksum.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
+from kode_sidecar.domain.conversation import ReadMessages
 from kode_sidecar.domain.message import Message
 from kode_sidecar.records.jsonl import DiskCounter, LineProblem
 from kode_sidecar.records.saver import Syncable
@@ -32,10 +33,15 @@ class MessageFile(Syncable, Protocol):
 
 @dataclass(frozen=True)
 class KeptMessages:
-    """All whole messages in the order written, and where there is something else."""
+    """All whole messages in the order written, and where there is something else.
+
+    Those that `unread` names are without their content; `read` gives it, by ids, from any thread.
+    """
 
     messages: Sequence[Message]
     problems: Sequence[LineProblem] = ()
+    unread: Collection[str] = ()
+    read: ReadMessages | None = None
 
 
 class MessageStorage(Protocol):
@@ -46,7 +52,10 @@ class MessageStorage(Protocol):
         ...
 
     def open(self, folder: Path, counter: DiskCounter) -> tuple[MessageFile, KeptMessages]:
-        """By the only writer: damaged records are quarantined in a file beside."""
+        """By the only writer: damaged records are quarantined in a file beside.
+
+        What a storage can read one by one later stays unread.
+        """
         ...
 
     def load(self, folder: Path) -> KeptMessages:

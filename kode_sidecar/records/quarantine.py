@@ -20,8 +20,9 @@ def open_lines(
     When that fails it stays for the next time: nobody is kept from the rest. Raises KodeError
     `Storage` when the file cannot be read.
     """
-    lines = read_lines(path, decode)
+    lines = read_lines(path, decode, keep=False)
     if lines.problems:
+        lines = read_lines(path, decode)
         with suppress(KodeError):
             if lines.damaged:
                 _keep(path.with_name(f"{path.name}.bad"), lines.damaged, counter)

@@ -14,7 +14,13 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from kode_sidecar.records.jsonl import DiskCounter
-from kode_sidecar.records.sqlite_salvage import PAGE_BYTES, frame_count, log_of, salvage_log
+from kode_sidecar.records.sqlite_salvage import (
+    PAGE_BYTES,
+    frame_count,
+    log_of,
+    message_ids,
+    salvage_log,
+)
 from kode_sidecar.records.storage_error import not_read, not_saved
 
 _SCHEMA = "CREATE TABLE message (number INTEGER PRIMARY KEY, record BLOB NOT NULL)"
@@ -82,6 +88,16 @@ class SqliteFile:
     def rows(self) -> Iterator[Row]:
         """All records in the order written. Raises DamagedDatabase."""
         return _rows(self._reader, self.name)
+
+    def record(self, number: int) -> bytes:
+        """One record; from any thread. Raises KodeError `Storage`."""
+        try:
+            row = self._reader.execute(
+                "SELECT record FROM message WHERE number = ?", (number,)
+            ).fetchone()
+        except sqlite3.Error as error:
+            raise not_read(self.name, _system_error(error)) from None
+        return row[0] if row else b""
 
     def append(self, record: bytes) -> None:
         """Write one record; on disk when this returns, not yet saved.
@@ -156,8 +172,8 @@ class SqliteFile:
             raise DamagedDatabase("its pages contradict each other")
         if known < frames:
             # A commit that was cut off, or damage: SQLite drops all from there on.
-            there = {record for _, record in _rows(self._writer, self.name)}
-            lost = [record for record in salvage_log(self._path) if record not in there]
+            there = message_ids(record for _, record in _rows(self._writer, self.name))
+            lost = [one for one in salvage_log(self._path) if not message_ids([one]) <= there]
             self._all(_INSERT, ((record,) for record in lost))
         ask("PRAGMA wal_checkpoint(TRUNCATE)")
         self._writer.execute("PRAGMA synchronous=NORMAL")

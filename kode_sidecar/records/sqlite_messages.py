@@ -6,16 +6,18 @@ session's alone, two processes never wait for each other, and deleting the folde
 
 import errno
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from kode_sidecar.domain.message import Message
 from kode_sidecar.errors import KodeError
+from kode_sidecar.records.checksum import is_sealed
 from kode_sidecar.records.json_text import DECODE_ERRORS
 from kode_sidecar.records.jsonl import DiskCounter, JsonlFile, LineProblem
 from kode_sidecar.records.jsonl_messages import MESSAGES_FILE
-from kode_sidecar.records.message_record import decode_message, encode_message
+from kode_sidecar.records.message_record import decode_message, decode_outline, encode_message
 from kode_sidecar.records.message_storage import DATABASE_FILE, KeptMessages
 from kode_sidecar.records.sqlite_file import (
     DamagedDatabase,
@@ -25,7 +27,7 @@ from kode_sidecar.records.sqlite_file import (
     write_database,
 )
 from kode_sidecar.records.sqlite_salvage import log_of, salvage_all
-from kode_sidecar.records.storage_error import not_saved
+from kode_sidecar.records.storage_error import not_read, not_saved
 from kode_sidecar.records.whole_file import replace_file, sync_folder
 
 _INDEX_SUFFIX = "-shm"
@@ -70,17 +72,17 @@ class SqliteMessages:
         except DamagedDatabase as damage:
             _rebuild(path, counter)
             file, kept = _opened(path, counter)
-            return file, KeptMessages(kept.messages, (LineProblem(0, str(damage)), *kept.problems))
+            return file, replace(kept, problems=[LineProblem(0, str(damage)), *kept.problems])
 
     def load(self, folder: Path) -> KeptMessages:
         """Out of the pages themselves where the structure is damaged."""
         path = folder / DATABASE_FILE
         try:
-            kept, _ = _decoded(read_rows(path))
+            decoded = _Decoded(read_rows(path), decode_message)
         except DamagedDatabase as damage:
             messages = [decode_message(record) for record in salvage_all(path)]
             return KeptMessages(messages, [LineProblem(0, str(damage))])
-        return kept
+        return KeptMessages(decoded.messages, decoded.problems)
 
     def records(self, folder: Path) -> Iterator[bytes]:
         """Row by row."""
@@ -98,29 +100,52 @@ class SqliteMessages:
 def _opened(path: Path, counter: DiskCounter) -> tuple[SqliteMessageFile, KeptMessages]:
     file = SqliteFile(path, counter)
     try:
-        kept, damaged = _decoded(file.rows())
-        if damaged:
+        decoded = _Decoded(file.rows(), _outline)
+        if decoded.damaged:
             with suppress(KodeError):  # it stays for the next time
-                _quarantine(path, damaged, counter)
-                file.remove(number for number, _ in damaged)
+                _quarantine(path, decoded.damaged.values(), counter)
+                file.remove(decoded.damaged)
     except BaseException:
         file.close()
         raise
+
+    def read(ids: Sequence[str]) -> list[Message]:
+        return [_whole(file, decoded.numbers[one]) for one in ids]
+
+    kept = KeptMessages(decoded.messages, decoded.problems, decoded.numbers.keys(), read)
     return SqliteMessageFile(file), kept
 
 
-def _decoded(rows: Iterator[Row]) -> tuple[KeptMessages, Sequence[Row]]:
-    """The messages, and the rows that hold none."""
-    messages: list[Message] = []
-    problems: list[LineProblem] = []
-    damaged: list[Row] = []
-    for number, record in rows:
-        try:
-            messages.append(decode_message(record))
-        except DECODE_ERRORS as error:
-            problems.append(LineProblem(number, str(error)))
-            damaged.append((number, record))
-    return KeptMessages(messages, problems), damaged
+def _outline(record: bytes) -> Message:
+    """Checked in full, but without its content; what has no checksum must be read to be known."""
+    return decode_outline(record) if is_sealed(record) else decode_message(record)
+
+
+def _whole(file: SqliteFile, number: int) -> Message:
+    try:
+        return decode_message(file.record(number))
+    except DECODE_ERRORS:
+        raise not_read(file.name, OSError(errno.EIO, os.strerror(errno.EIO))) from None
+
+
+class _Decoded:
+    """The messages in the order written with their numbers, and the rows that hold none."""
+
+    def __init__(self, rows: Iterator[Row], decode: Callable[[bytes], Message]) -> None:
+        self.messages: list[Message] = []
+        self.numbers: dict[str, int] = {}
+        self.problems: list[LineProblem] = []
+        self.damaged: dict[int, bytes] = {}
+        for number, record in rows:
+            try:
+                message = decode(record)
+            except DECODE_ERRORS as error:
+                self.problems.append(LineProblem(number, str(error)))
+                self.damaged[number] = record
+            else:
+                self.messages.append(message)
+                # Of two messages with one id the first counts.
+                self.numbers.setdefault(message.id, number)
 
 
 def put_database(folder: Path, records: Sequence[bytes], counter: DiskCounter) -> None:
@@ -177,10 +202,10 @@ def _rebuild(path: Path, counter: DiskCounter) -> None:
         (folder / MESSAGES_FILE).unlink()
 
 
-def _quarantine(path: Path, damaged: Sequence[Row], counter: DiskCounter) -> None:
+def _quarantine(path: Path, damaged: Iterable[bytes], counter: DiskCounter) -> None:
     file = JsonlFile(path.with_name(f"{path.name}.bad"), counter)
     try:
-        for _, record in damaged:
+        for record in damaged:
             file.append(record.replace(b"\n", b" "))
         file.sync()
     finally:

@@ -7,9 +7,10 @@ Format: https://www.sqlite.org/fileformat2.html, sections 1.5, 1.6, 2.1 and 4.1.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
-from kode_sidecar.records.checksum import salvage
+from kode_sidecar.records.checksum import is_sealed, salvage
 from kode_sidecar.records.json_text import DECODE_ERRORS
 from kode_sidecar.records.message_record import decode_message
 from kode_sidecar.records.storage_error import not_read
@@ -48,6 +49,15 @@ def salvage_log(path: Path) -> list[bytes]:
     """The whole records in the log of a database, oldest first. Raises KodeError `Storage`."""
     images = _Images(path)
     return _in_order(_records(images.logged, images))
+
+
+def message_ids(records: Iterable[bytes]) -> set[str]:
+    """The ids of the whole messages among these."""
+    found: set[str] = set()
+    for record in records:
+        with suppress(*DECODE_ERRORS):
+            found.add(decode_message(record).id)
+    return found
 
 
 def salvage_all(path: Path) -> list[bytes]:
@@ -111,16 +121,15 @@ def _payload(image: bytes, start: int, size: int, pages: _Pages) -> bytes:
 
 
 def _in_order(records: Iterable[bytes]) -> list[bytes]:
-    """Each whole record once. By time, and a message after the one it answers."""
-    known: dict[bytes, tuple[str, int]] = {}
-    for record in records:
-        if record not in known:
-            try:
-                message = decode_message(record)
-            except DECODE_ERRORS:
-                continue
-            known[record] = message.created_at, message.depth
-    return sorted(known, key=known.__getitem__)
+    """Each whole message once. By time, and a message after the one it answers."""
+    # First what is known to be as it was written: a damaged checksum looks like none.
+    sealed_first = sorted(dict.fromkeys(records), key=is_sealed, reverse=True)
+    known: dict[str, tuple[str, int, bytes]] = {}
+    for record in sealed_first:
+        with suppress(*DECODE_ERRORS):
+            message = decode_message(record)
+            known.setdefault(message.id, (message.created_at, message.depth, record))
+    return [record for _, _, record in sorted(known.values())]
 
 
 def _varint(data: bytes) -> int:

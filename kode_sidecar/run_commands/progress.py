@@ -13,7 +13,6 @@ _MARKS = {
     "tool.refused": "x",
     "path.refused": "x",
     "error.recorded": "!",
-    "memory.proposed": "+",
 }
 
 

@@ -6,7 +6,7 @@ from kode_sidecar.errors import KodeError
 
 TEMPLATE = """\
 # A job for `kode-sidecar run --config THIS_FILE --prompt "what to do"`.
-# What is commented out shows the default. Unknown fields are refused.
+# What is commented out shows a default, or an example; to change it take the "# " away.
 
 kgent:
   schema_version: 1              # the form of this file
@@ -34,9 +34,9 @@ profile:
 deliverables:                    # the run is judged by them
   - path: deliverables/report.md # required ones lie under deliverables/
     description: The findings, the most important first.
-#   required: true
-#   content_type: text/markdown
-#   min_bytes: 1
+#     required: true
+#     content_type: text/markdown
+#     min_bytes: 1
 
 # skills:
 #   enabled: []                  # ids; each must be found

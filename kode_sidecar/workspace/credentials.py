@@ -56,6 +56,11 @@ _CONTENT = tuple(
     )
 )
 
+_WHOLE_KEY = re.compile(
+    r"-----BEGIN [A-Z0-9 ]{0,24}PRIVATE KEY-----[\s\S]*?"
+    r"(?:-----END [A-Z0-9 ]{0,24}PRIVATE KEY-----|\Z)"
+)
+
 
 def is_secret_path(parts: Sequence[str]) -> bool:
     """Whether a file holds credentials by its name. `parts` lead down from a root."""
@@ -65,6 +70,15 @@ def is_secret_path(parts: Sequence[str]) -> bool:
     if any(name in _FOLDERS for name in names[:-1]) or matches_any(names[-1], _FILES):
         return True
     return tuple(names[-2:]) in _IN_FOLDER
+
+
+def without_secrets(text: str) -> str:
+    """The text with each credential replaced by what it was; a private key up to its end."""
+    for literal, pattern, what in _CONTENT:
+        if literal in text and pattern.search(text):
+            whole = _WHOLE_KEY if "PRIVATE" in literal else pattern
+            text = whole.sub(f"[{what}]", text)
+    return text
 
 
 def find_secret(text: str) -> str | None:

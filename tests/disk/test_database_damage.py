@@ -77,7 +77,8 @@ class Kept:
         writer.sync()
         writer.close()
         again = self.store.open("c-1")
-        assert self.numbers(again.stored.messages) == [*there, COUNT], "what is written next"
+        tree = again.stored.tree()
+        assert self.numbers(tree.whole(tree.messages)) == [*there, COUNT], "what is written next"
         assert not again.stored.problems, "nothing damaged is left"
         again.writer.close()
         return there
@@ -120,6 +121,16 @@ def test_truncation_of_the_log_keeps_what_lies_before(kept: Kept, rng: Random) -
         assert len(there) >= max(before, 7), cut
         before = len(there)
     assert kept.damage(LOG, whole) == EVERY
+
+
+def test_a_damaged_checksum_in_the_log_makes_no_second_message(kept: Kept) -> None:
+    data = bytearray(kept.whole[LOG])
+    at = data.index(b',"crc":"')
+    while at >= 0:
+        data[at + 2] ^= 1
+        assert kept.damage(LOG, bytes(data)) == EVERY
+        data[at + 2] ^= 1
+        at = data.find(b',"crc":"', at + 1)
 
 
 def test_truncation_of_the_database_keeps_what_is_whole(kept: Kept, rng: Random) -> None:

@@ -263,6 +263,41 @@ async def test_large_and_secret_values_become_artifacts(world: HeadlessWorld) ->
     assert all(len(line) < 12_000 for line in files.text("events.jsonl").splitlines())
 
 
+# B4
+async def test_everything_delivered_is_in_the_manifest(world: HeadlessWorld) -> None:
+    """Who made it is kept, and what was made without being asked for is noted, too."""
+    wanted = "deliverables: [{path: deliverables/a.md, content_type: text/x-report}]\n"
+    writes = [
+        call("write_artifact", path=f"deliverables/{n}", content="x") for n in ("a.md", "b.md")
+    ]
+    world.write(f"{SCRIPTED}{wanted}", [{"calls": writes}, {"say": "Done."}])
+    run = world.make()
+    (Path(run.record.sandbox_root) / "deliverables").mkdir()
+    (Path(run.record.sandbox_root) / "deliverables" / "c.bin").write_bytes(b"x")
+    result = await run.run()
+    assert result.status == "completed"
+    found = json.loads(RunFiles(result.sandbox_root).text("artifact-manifest.json"))["artifacts"]
+    assert [(one["path"], one["created_by"], one["required"]) for one in found] == [
+        ("deliverables/a.md", "write_artifact", True),
+        ("deliverables/b.md", "write_artifact", False),
+        ("deliverables/c.bin", "unknown", False),
+    ]
+    assert found[0]["content_type"] == "text/x-report"
+
+
+# W14
+async def test_a_credential_is_taken_out_of_a_text_and_the_rest_stays(
+    world: HeadlessWorld,
+) -> None:
+    kind = "RSA PRIVATE KEY-----"
+    key = f"-----BEGIN {kind}\n{'QUJD' * 20}\n{'REVG' * 20}\n-----END {kind}"
+    world.write(SCRIPTED, [{"say": f"Before {key} after, and AKIA{'Z7' * 8} too."}])
+    result = await world.run()
+    assert result.final_text == "Before [a private key] after, and [an AWS access key] too."
+    files = RunFiles(result.sandbox_root)
+    assert "REVG" not in files.text("transcript.md") + files.text("run.json")
+
+
 # B5 B13
 async def test_a_folder_holds_one_run(world: HeadlessWorld) -> None:
     world.write(SCRIPTED)

@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from kode_sidecar.workspace.ripgrep import Ripgrep, find_ripgrep
 from kode_sidecar.workspace.workspace import Workspace
 from tests.support.files import write
 from tests.support.git import GIT, git
+from tests.support.headless_world import SCRIPTED, HeadlessWorld, call
 
 CONFIG = "kgent: {schema_version: 1}\nprofile: {id: reviewer, role: You review.}\n"
 READS = ["read_file", "list_files", "search_code"]
@@ -262,3 +264,15 @@ async def test_projects_that_cannot_be_imported(tmp_path: Path, source: str, cod
     with pytest.raises(KodeError) as refused:
         await Run(tmp_path, f"workspace: {{import: {source}}}").start()
     assert refused.value.code == code
+
+
+async def test_a_project_that_is_not_utf_8_comes_back_in_its_own_bytes(tmp_path: Path) -> None:
+    world = HeadlessWorld(tmp_path)
+    world.services = replace(world.services, file_encoding="gbk")
+    write(tmp_path, {"app/价目.txt": "价目 one\r\n".encode("gbk")})
+    edits = [{"old": "one", "new": "目"}]
+    edit = call("propose_edit", path="workspace/价目.txt", edits=edits)
+    world.write(f"{SCRIPTED}workspace: {{import: app}}\n", [{"calls": [edit]}, {"say": "Done."}])
+    result = await world.run()
+    patch = (Path(result.sandbox_root) / CHANGES_PATCH).read_bytes()
+    assert "-价目 one\r\n+价目 目\r\n".encode("gbk") in patch

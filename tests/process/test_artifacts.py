@@ -132,3 +132,24 @@ async def test_a_ref_is_never_a_path(project: Path) -> None:
                 assert (await refusal(world, f"{session_id}.{name}")).code == -33025, name
         assert (await refusal(world, f"{other.session_id}.{artifact_id}")).code == -33025
         assert (await refusal(world, f"{session.session_id}.folder1")).code == -33025
+
+
+async def test_a_fork_has_artifacts_of_its_own(project: Path) -> None:  # A4 A14
+    async with sidecar(RESPONSES, roots=[project]) as world:
+        session, result = await large_result(world)
+        whole = await read(world, result["artifact"], 1_000_000)
+        params = {"sessionId": session.session_id}
+        forked = await world.client.request("kode/session/fork", params, HANG_SECONDS)
+        await world.client.request("kode/session/delete", params, HANG_SECONDS)
+        listed = await world.client.request(
+            "kode/message/list", {"sessionId": forked["sessionId"]}, HANG_SECONDS
+        )
+        (artifact,) = [
+            block["artifact"]
+            for message in listed["messages"]
+            for block in message["content"]
+            if "artifact" in block
+        ]
+        assert artifact["ref"].startswith(forked["sessionId"])
+        assert await read(world, artifact, 1_000_000) == whole
+        assert (await refusal(world, result["artifact"]["ref"])).code == -33025

@@ -244,6 +244,29 @@ async def test_pending_hunks_outlive_the_process(project: Path) -> None:
         assert "accepted and applied" in said(world)[1]
 
 
+async def test_undo_of_what_an_earlier_process_applied_shows_the_way_and_changes_nothing(
+    project: Path,
+) -> None:
+    path = project / "app.py"
+    responses = [answer(tool_call("propose_edit", EDIT)), answer(text("done"))]
+    async with sidecar(responses, roots=[project]) as world:
+        buffer = world.editor.open(path)
+        session = await propose(world)
+        await world.decide(only_change_set(session), rest="accept", seenSeq=session.seq)
+        path.write_bytes(buffer.text.encode())
+        await world.kill()
+    async with sidecar(roots=[project]) as world:
+        buffer = world.editor.open(path)
+        fold = await world.watch.attach(session.session_id)
+        (hunk,) = only_change_set(fold).hunks()
+        assert hunk.state == "applied"
+        result = await ask(world, "changeSet/undo", hunkId=hunk.id)
+        assert result["undone"] == []
+        (conflict,) = result["conflicts"]  # where its text stands now nobody has followed
+        assert "+print('ho')" in conflict["diff"]
+        assert buffer.text == "print('hi')\r\nprint('hey')\r\n"
+
+
 async def test_hunks_whose_base_is_gone_are_stale_with_a_reason(project: Path) -> None:
     responses = [answer(tool_call("propose_edit", EDIT)), answer(text("done"))]
     async with sidecar(responses * 2, roots=[project]) as world:

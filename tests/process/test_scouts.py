@@ -155,6 +155,11 @@ async def test_what_scouts_use_is_the_turns(project: Path) -> None:  # D5
             "kode/session/get", {"sessionId": session.session_id}, HANG_SECONDS
         )
         assert kept["usage"] == turn.result["usage"]
+    async with sidecar(roots=[project]) as world:
+        for access in ("read", "write"):  # a later process knows it, too
+            params = {"sessionId": session.session_id, "access": access}
+            told = await world.client.request("kode/session/attach", params, HANG_SECONDS)
+            assert told["usage"] == turn.result["usage"]
 
 
 async def test_six_tasks_in_one_call_are_refused_with_a_message(project: Path) -> None:  # D2

@@ -255,3 +255,25 @@ async def test_the_head_holds_until_something_is_written_after_it(
     assert store.load("c-1").tree().head is None
     writer.append(message(4))
     assert writer.meta.head is UNSET
+
+
+async def test_what_was_opened_reads_no_more_than_is_wanted(  # A4
+    store: FileConversationStore, saver: Saver, storage: StorageName
+) -> None:
+    writer = store.create(META)
+    messages = [message(number, f"text {number}") for number in range(5)]
+    for said in messages:
+        writer.append(said)
+    await saver.save(writer)
+    writer.close()
+    opened = store.open("c-1")
+    tree = opened.stored.tree()
+    assert tree.is_partial == (storage == "sqlite")
+    assert [one.id for one in tree.outline("m3")] == ["m0", "m1", "m2", "m3"]
+    assert tree.get("m2") == messages[2]
+    bare = [one.id for one in tree.messages if not one.content]
+    assert bare == {"sqlite": ["m0", "m1", "m3", "m4"], "jsonl": []}[storage]
+    opened.writer.append(message(5))
+    tree.add(message(5))
+    assert tree.path("m5") == [*messages, message(5)]
+    opened.writer.close()
