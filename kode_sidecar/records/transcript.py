@@ -51,6 +51,10 @@ class FrameIn(Line, frozen=True, kw_only=True, tag="in"):
     text: str | None = None
 
 
+class InputEnded(Line, frozen=True, kw_only=True, tag="in.end"):
+    """The client closed its end."""
+
+
 class FrameOut(Line, frozen=True, kw_only=True, tag="out"):
     """A message to the client when it was said; deltas are merged only later."""
 
@@ -150,6 +154,7 @@ class End(Line, frozen=True, kw_only=True, tag="end"):
 TapeLine = (
     Head
     | FrameIn
+    | InputEnded
     | FrameOut
     | Asked
     | Opened

@@ -14,7 +14,7 @@ from kode_sidecar.tape import as_object
 Json = dict[str, Any]
 
 _DURATIONS = frozenset({"durationMs", "elapsedMs", "silentMs"})
-_TIMES = frozenset({"ts", "createdAt", "updatedAt", "readAt", "editedAt", "usedAt"})
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 _ESTIMATES = frozenset({"tokensBefore", "tokensAfter"})
 # Their results tell of the machine, the program or the prompts, not of the conversation.
 _TOLD_ELSEWHERE = frozenset(
@@ -93,7 +93,8 @@ def first_difference(
     if one_kind and isinstance(was, list):
         return _in_lists(cast(list[Any], was), now, ids, method, at)
     if one_kind and isinstance(was, str):
-        same = ids.same(was, now) or was == ids.recorded(now)
+        times = _TIME.fullmatch(was) and _TIME.fullmatch(now)
+        same = bool(times) or ids.same(was, now) or was == ids.recorded(now)
     else:
         same = one_kind and was == now
     return None if same else (at, was, now)
@@ -126,7 +127,7 @@ def _in_objects(
         one, other = was.get(name, _NOTHING), now.get(name, _NOTHING)
         if name in _DURATIONS:  # one of nothing is left out
             continue
-        if name in _TIMES | _ESTIMATES and type(one) is type(other):
+        if name in _ESTIMATES and type(one) is type(other):
             continue
         if found := first_difference(one, other, ids, method, inner):
             return found

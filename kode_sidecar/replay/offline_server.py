@@ -54,6 +54,8 @@ class OfflineServer:
         self._tell = tell
         self._cues = _cues(transcript)
         self._ids: dict[object, object] = {}
+        self._answers: dict[object, Json] = {}
+        self._waiting: list[Json] = []
         self._places: Places | None = None
         self.unexpected = 0
         self.ended = False
@@ -73,17 +75,31 @@ class OfflineServer:
             return
         if method == "initialize":
             self._places = _places(self._transcript, as_object(frame.get("params")))
-        if self._cues and self._matches(self._cues[0].frame, frame):
-            self._play(self._cues.pop(0), frame)
-        elif method == "shutdown":
-            self._say({"jsonrpc": "2.0", "id": frame["id"], "result": None})
-        elif method is not None:
-            self._refuse(frame)
+        if method is None:
+            self._answers[frame["id"]] = frame
+        else:
+            self._waiting.append(frame)
+        self._go_on()
 
-    def _matches(self, recorded: Json, frame: Json) -> bool:
-        if recorded.get("method") != frame.get("method"):
-            return False
-        return "method" in frame or recorded.get("id") == frame.get("id")
+    def _go_on(self) -> None:
+        """Play what can be played: a request may come before an answer that is due first."""
+        while self._cues or self._waiting:
+            due = self._cues[0].frame if self._cues else {}
+            if due and "method" not in due:
+                answer = self._answers.pop(due.get("id"), None)
+                if answer is None:
+                    return
+                self._play(self._cues.pop(0), answer)
+                continue
+            if not self._waiting:
+                return
+            frame = self._waiting.pop(0)
+            if due.get("method") == frame["method"]:
+                self._play(self._cues.pop(0), frame)
+            elif frame["method"] == "shutdown":
+                self._say({"jsonrpc": "2.0", "id": frame["id"], "result": None})
+            else:
+                self._refuse(frame)
 
     def _play(self, cue: _Cue, frame: Json) -> None:
         if "method" in frame:

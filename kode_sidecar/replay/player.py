@@ -14,7 +14,7 @@ import msgspec
 from kode_sidecar.client.sidecar_process import SidecarProcess
 from kode_sidecar.errors import KodeError
 from kode_sidecar.framing import FrameDecoder, encode_frame
-from kode_sidecar.records.transcript import FileState, FrameIn, Transcript
+from kode_sidecar.records.transcript import FileState, FrameIn, InputEnded, Transcript
 from kode_sidecar.replay.comparison import Difference
 from kode_sidecar.replay.model_requests import ModelRequests, read_requests
 from kode_sidecar.replay.places import Places, in_texts
@@ -95,13 +95,19 @@ class _Play:
 
     async def _perform(self, process: SidecarProcess) -> Difference | None:
         frame = 0
+        files: list[FileState] = []
         for line in self._transcript.lines:
             if isinstance(line, FileState):
-                self._copy.put(line)
-            elif isinstance(line, FrameIn):
+                files.append(line)
+            elif isinstance(line, FrameIn | InputEnded):
                 if missing := await self._await_due(frame, process):
                     return missing
-                self._send(process, line)
+                while files:  # not before all is heard that saw them as they were
+                    self._copy.put(files.pop(0))
+                if isinstance(line, FrameIn):
+                    self._send(process, line)
+                else:
+                    process.close_stdin()
                 frame += 1
         return await self._await_due(frame, process)
 

@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from typing import Any
 
-from kode_sidecar.records.transcript import DrawnId, FrameIn, FrameOut, Transcript
+from kode_sidecar.records.transcript import DrawnId, FrameIn, FrameOut, InputEnded, Transcript
 from kode_sidecar.replay.comparison import (
     Difference,
     Ids,
@@ -45,6 +45,8 @@ class Score:
         for number, line in enumerate(transcript.lines, 1):
             if isinstance(line, FrameIn):
                 self._was.heard(bytes(line.frame))
+                self._dues.append(due.copy())
+            elif isinstance(line, InputEnded):
                 self._dues.append(due.copy())
             elif isinstance(line, FrameOut):
                 for part in self._was.said(bytes(line.frame)):

@@ -34,8 +34,9 @@ def _without_headers(value: Any) -> Any:
     """Headers of a provider may hold whatever lets its user in."""
     if not isinstance(value, dict):
         return value
-    members = cast(dict[str, Any], value).items()
-    told: Any = {k: {} if k == "headers" else _without_headers(v) for k, v in members}
+    told: dict[str, Any] = {}
+    for name, one in cast(dict[str, Any], value).items():
+        told[name] = {} if name == "headers" else _without_headers(one)
     return told
 
 

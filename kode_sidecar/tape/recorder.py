@@ -28,6 +28,7 @@ from kode_sidecar.records.transcript import (
     FrameIn,
     FrameOut,
     Head,
+    InputEnded,
     Left,
     Opened,
     TapeLine,
@@ -134,6 +135,8 @@ class Recorder(System):
                 if any(mark in item for mark in _FILES_MAY_DIFFER):
                     self._write_files()
                 self._write(_frame_in(self._passed(), item))
+            elif item is not None:
+                self._write(InputEnded(t=self._passed()))
             return item
 
         return popped

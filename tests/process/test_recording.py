@@ -15,6 +15,7 @@ from kode_sidecar.records.transcript import (
     FilesLeftOut,
     FileState,
     FrameOut,
+    InputEnded,
     read_transcript,
 )
 from kode_sidecar.replay import play
@@ -137,3 +138,23 @@ async def test_without_a_recording_there_is_no_tape(tmp_path: Path) -> None:
                 HANG_SECONDS,
             )
         assert refused.value.code == -33015
+
+
+async def test_files_that_others_write_meanwhile_are_played_too(tmp_path: Path) -> None:  # E6
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "a.py").write_text("a = 1\n")
+    reads = answer(tool_call("read_file", {"path": "a.py"}))
+    tape = tmp_path / "tape.jsonl"
+    responses = (reads, answer(text("one")), reads, answer(text("two")))
+    async with recording(tape, responses, roots=[project]) as world:
+        session = await world.session(model="kimi-k2.6")
+        await world.turn(session, "read")
+        (project / "a.py").write_text("a = 1000\n")
+        (project / "b.py").write_text("b = 1\n")
+        await world.turn(session, "read again")
+        assert "a = 1000" in str(world.messages(session))
+        await world.client.process.end(HANG_SECONDS)  # without a word
+    transcript = read_transcript(tape)
+    assert isinstance(transcript.lines[-2], InputEnded)
+    assert (await play(tape, transcript, PROGRAM, HANG_SECONDS)).difference is None
