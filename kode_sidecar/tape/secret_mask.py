@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 
-from kode_sidecar.workspace.credentials import without_secrets
+from kode_sidecar.workspace.credentials import with_stars
 
 # Bearer tokens, keys of the usual shape, and members of that name.
 _TOKEN = re.compile(r"(?i)(?<=bearer )[\w.~+/=-]{8,}|\bsk-[\w-]{8,}")
@@ -25,7 +25,7 @@ class SecretMask:
     def line(self, line: bytes) -> bytes:
         """One line of JSON."""
         text = _without_keys(line.decode("utf-8", "surrogatepass"), self._forms)
-        text = _TOKEN.sub(_stars, without_secrets(text))
+        text = _TOKEN.sub(_stars, with_stars(text))
         text = _MEMBER.sub(lambda found: found[1] + "*" * len(found[2]), text)
         return text.encode("utf-8", "surrogatepass")
 
@@ -46,7 +46,7 @@ class SecretMask:
 def masked_bytes(data: bytes, secrets: Sequence[str]) -> bytes:
     """A file's bytes in whatever encoding, without the keys and what else looks like one."""
     text = _without_keys(data.decode("latin-1"), secrets)
-    return _TOKEN.sub(_stars, without_secrets(text)).encode("latin-1")
+    return _TOKEN.sub(_stars, with_stars(text)).encode("latin-1")
 
 
 def _without_keys(text: str, keys: Iterable[str]) -> str:

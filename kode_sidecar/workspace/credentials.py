@@ -89,7 +89,7 @@ def find_secret(text: str) -> str | None:
     return None
 
 
-def without_secrets(text: str) -> str:
+def with_stars(text: str) -> str:
     """`text` with a star for every character of a credential: places in it stay as they are."""
     for literal, pattern, _what in _CONTENT:
         if literal in text:
