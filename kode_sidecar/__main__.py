@@ -12,7 +12,7 @@ def main() -> int:
     hold_unpacked()
     arguments = sys.argv[1:]
     if arguments in ([], ["serve"]):
-        return serve(None)
+        return serve()
     try:
         from kode_sidecar.cli import run_command
 
@@ -32,8 +32,17 @@ def distrust_working_directory() -> None:
         del sys.path[0]
 
 
-def serve(env_file: str | None) -> int:
-    """Speak to an editor on stdin and stdout until it goes."""
+def serve(
+    env_file: str | None = None,
+    record: str | None = None,
+    tape: str | None = None,
+    requests: str | None = None,
+) -> int:
+    """Speak to an editor on stdin and stdout until it goes.
+
+    `record` names a file to record to, `tape` one to play instead of asking a model; what would
+    have been asked then goes to the file `requests`.
+    """
     from kode_sidecar import front_door
 
     handover = front_door.open_door()
@@ -41,7 +50,20 @@ def serve(env_file: str | None) -> int:
         return handover
     from kode_sidecar.app import run_server
 
-    return run_server(handover, env_file, load_agent)
+    outside, tap = open_outside(record, tape, requests)
+    return run_server(handover, load_agent, outside, tap, env_file)
+
+
+def open_outside(record: str | None, tape: str | None, requests: str | None):
+    """Where time, ids and the model's answers come from, and who listens to the stream."""
+    if record is None and tape is None:
+        from kode_sidecar.system import System
+
+        return System(), None
+    from kode_sidecar.tape import open_tape
+
+    opened = open_tape(record, tape, requests)
+    return opened, opened
 
 
 def load_agent():

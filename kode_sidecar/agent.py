@@ -4,12 +4,10 @@ It may be built on that thread: nothing here touches the event loop before it is
 """
 
 import os
-import platform
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from random import random
 from traceback import format_exception
 from typing import TYPE_CHECKING
 
@@ -22,7 +20,7 @@ from kode_sidecar.context.prompt_files import PromptFiles, find_prompts
 from kode_sidecar.context.system_prompt import Surroundings, system_prompt
 from kode_sidecar.doctor import examine
 from kode_sidecar.errors import KodeError
-from kode_sidecar.kernel.contracts import Clock, ModelRequest, NewId
+from kode_sidecar.kernel.contracts import ModelRequest, NewId
 from kode_sidecar.knowledge import Knowledge, open_memory_http
 from kode_sidecar.main_session import NewSession, OpenedSession
 from kode_sidecar.main_session.agent import (
@@ -43,6 +41,7 @@ from kode_sidecar.protocol.schema_hash import SCHEMA_SHA256
 from kode_sidecar.protocol.session import DoctorResult, Mode
 from kode_sidecar.provider_setup import set_up_providers
 from kode_sidecar.providers.chat_client import ChatClient
+from kode_sidecar.providers.host import OpenHost
 from kode_sidecar.providers.late_client import LateClient
 from kode_sidecar.providers.memory_http import HttpMemory, MemoryHost
 from kode_sidecar.providers.models_report import models_report
@@ -54,6 +53,7 @@ from kode_sidecar.records.retired_models import RetiredModels
 from kode_sidecar.scouts.contracts import ScoutServices
 from kode_sidecar.server import import_http_client
 from kode_sidecar.settings import LoadedSettings, Settings
+from kode_sidecar.system import Outside
 from kode_sidecar.workspace.documents import Documents
 from kode_sidecar.workspace.ripgrep import Ripgrep, find_ripgrep
 from kode_sidecar.workspace.workspace import Workspace
@@ -73,15 +73,15 @@ class Agent:
         editor_name: str,
         documents: Documents,
         editor_context: Callable[[], EditorContextParams],
-        clock: Clock,
-        new_id: NewId,
+        outside: Outside,
     ) -> None:
         settings = loaded.settings
         self._loaded = loaded
         self._providers = set_up_providers(loaded)
         self._editor_name = editor_name
         self._editor_context = editor_context
-        self._clock = clock
+        self._outside = outside
+        self._clock = clock = outside.clock
         self._log = JsonLog(
             LogFiles(settings.log_dir),
             clock.timestamp,
@@ -100,7 +100,7 @@ class Agent:
             counts_lone_cr=editor_name.startswith("Visual Studio Code"),
         )
         self.knowledge = Knowledge(
-            settings, self._prompts, lambda: self.workspace.roots, clock, new_id
+            settings, self._prompts, lambda: self.workspace.roots, clock, outside.new_id
         )
         self._notes = ProjectNotes(self.workspace, lambda: settings.trusted)
         self._model = LateClient(self._providers.missing)
@@ -108,7 +108,7 @@ class Agent:
         self._runs: WireRuns | None = None
         self._memories: dict[MemoryHost, HttpMemory] = {}
         self._retired = RetiredModels(settings.storage_root)
-        self._services = self._build_services(settings, editor, new_id)
+        self._services = self._build_services(settings, editor, outside.new_id)
 
     def run_session(self, new: NewSession) -> Session:
         """Make a session that can run."""
@@ -121,12 +121,14 @@ class Agent:
     def open_model(self) -> ChatClient:
         """Import the HTTP library, build the client and its TLS context. In a thread."""
         settings = self._loaded.settings
-        http = import_http_client()
+        outside = self._outside
         chat = ChatClient(
             self._providers.registry,
-            partial(http.HttpClient, tls=http.system_tls()),
+            outside.hosts(_open_hosts),
             retired=self._retired,
-            retry=RetryPolicy(random, budget=settings.http_retry_budget),
+            retry=RetryPolicy(outside.chance, budget=settings.http_retry_budget),
+            sleep=outside.sleep,
+            now=outside.now,
         )
         with suppress(KodeError):  # told again, with the reason, when a turn asks
             chat.warm(settings.model)
@@ -259,6 +261,7 @@ class Agent:
             scouts=ScoutServices(
                 model=self._model,
                 clock=self._clock,
+                alarm=self._outside.alarm,
                 new_id=new_id,
                 system_prompt=lambda: self._system_prompt(SCOUT, "plan"),
                 report_bug=self._report_bug,
@@ -272,7 +275,7 @@ class Agent:
     def _system_prompt(self, agent: AgentProfile, mode: Mode) -> str:
         surroundings = Surroundings(
             roots=[str(root.path) for root in self.workspace.roots],
-            platform=platform.system(),
+            platform=self._outside.platform,
             editor=self._editor_name,
             date=self._clock.timestamp()[:10],
             notes=self._notes.read(),
@@ -307,3 +310,9 @@ class Agent:
 
     def _report_bug(self, where: str, error: BaseException) -> None:
         self._log.write("error", where, "bug", traceback="".join(format_exception(error)))
+
+
+def _open_hosts() -> OpenHost:
+    """What opens connections, all with one TLS context."""
+    http = import_http_client()
+    return partial(http.HttpClient, tls=http.system_tls())

@@ -50,10 +50,11 @@ from kode_sidecar.server import (
     Features,
     Handlers,
     Step,
+    StreamTap,
     run,
 )
 from kode_sidecar.settings import LoadedSettings, load_settings, with_editor
-from kode_sidecar.system import RandomIds, SystemClock
+from kode_sidecar.system import Outside
 from kode_sidecar.workspace.documents import Documents
 from kode_sidecar.workspace.uris import uri_to_path
 
@@ -64,12 +65,23 @@ if TYPE_CHECKING:  # loaded by a thread, after the process answers
 LoadAgent = Callable[[], "type[Agent]"]
 
 
-def run_server(handover: Handover, env_file: str | None, load_agent: LoadAgent) -> NoReturn:
+def run_server(
+    handover: Handover,
+    load_agent: LoadAgent,
+    outside: Outside,
+    tap: StreamTap | None,
+    env_file: str | None,
+) -> NoReturn:
     """Serve the editor behind `handover`; ends the process.
 
-    `load_agent` imports the agent; it is called on the loader's thread.
+    `load_agent` imports the agent; it is called on the loader's thread. `outside` and `tap` are a
+    recording, or one being made.
     """
-    run(handover, lambda connection, _: _App(connection, handover, env_file, load_agent).start())
+
+    def build(connection: Connection, _: Handover) -> Application:
+        return _App(connection, handover, load_agent, outside, env_file).start()
+
+    run(handover, build, tap=tap)
 
 
 class _App:
@@ -79,16 +91,25 @@ class _App:
         self,
         connection: Connection,
         handover: Handover,
-        env_file: str | None,
         load_agent: LoadAgent,
+        outside: Outside,
+        env_file: str | None,
     ) -> None:
         params = handover.params
         self._load_agent = load_agent
+        self._outside = outside
+        self._log = connection.log
+        self._roots = self._paths(_folder_uris(params)) or _root_path(params)
         self._client = ClientProfile(params)
         self._editor = Editor(connection, self._client)
-        self._loaded = _settings(params, env_file)
-        self._clock = SystemClock()
-        self._new_id = RandomIds()
+        self._loaded = outside.begin(
+            _settings(params, env_file),
+            self._roots,
+            handover.handshake,
+            lambda line: connection.log(line, None),
+        )
+        self._clock = outside.clock
+        self._new_id = outside.new_id
         self._saver = Saver()
         settings = self._loaded.settings
         self._store = FileConversationStore(
@@ -99,8 +120,6 @@ class _App:
         )
         capabilities = as_object(handover.result.get("capabilities"))
         self._documents = Documents(capabilities["positionEncoding"])  # type: ignore[arg-type]
-        self._log = connection.log
-        self._roots = self._paths(_folder_uris(params)) or _root_path(params)
         self._sessions = SessionRegistry(
             self._defaults(),
             partial(self._new_id, "session"),
@@ -117,7 +136,9 @@ class _App:
             attachments=SessionAttachments(
                 self._sessions, self._store, self._defaults(), self._client.max_inline_bytes
             ),
-            copies=SessionCopies(self._store, self._saver, self._clock, self._new_id),
+            copies=SessionCopies(
+                self._store, self._saver, self._clock, self._new_id, outside.transcript
+            ),
             usage=UsageReport(self._store),
             documents=self._documents,
             services=self,
@@ -148,8 +169,7 @@ class _App:
             editor_name=self._client.name,
             documents=self._documents,
             editor_context=lambda: self._editor_context,
-            clock=self._clock,
-            new_id=self._new_id,
+            outside=self._outside,
         )
         return self._agent
 
@@ -272,6 +292,7 @@ class _App:
         if self._agent is not None:
             await self._agent.close()
         self._saver.close()
+        self._outside.end()
 
 
 def _settings(params: Object, env_file: str | None) -> LoadedSettings:

@@ -26,7 +26,7 @@ RUN_ABOUT = (
     "Exit codes: 0 completed, 3 incomplete, 4 blocked, 1 failed, 130 cancelled."
 )
 
-Serve = Callable[[str | None], int]
+Serve = Callable[..., int]
 
 
 def run_command(arguments: Sequence[str], serve: Serve) -> int:
@@ -54,7 +54,9 @@ def run_command(arguments: Sequence[str], serve: Serve) -> int:
             return run_command_line(options)
         if options.command == "runs":
             return _runs(options)
-        return serve(options.env_file)
+        if options.command == "replay":
+            return _replay(options)
+        return serve(options.env_file, options.record, options.tape, options.requests)
     except KodeError as error:
         print(f"kode-sidecar: {error.message}", file=sys.stderr)
         return 1
@@ -73,6 +75,8 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument(
             "--env-file", metavar="FILE", help="settings file instead of .env in the state folder"
         )
+    _add_tapes(serve)
+    _add_replay(commands.add_parser)
     demo = commands.add_parser("demo", help="play a recorded turn through the real process")
     demo.add_argument("--live", action="store_true", help="ask the real service (KIMI_API_KEY)")
     demo.add_argument("--fast", action="store_true", help="no pauses")
@@ -113,7 +117,7 @@ def _parser() -> argparse.ArgumentParser:
     shown.add_argument("run", metavar="RUN", help="its id or its folder")
     for command in (listed, shown):
         command.add_argument("--json", action="store_true", help="for programs")
-    parser.set_defaults(env_file=None)
+    parser.set_defaults(env_file=None, record=None, tape=None, requests=None)
     return parser
 
 
@@ -163,6 +167,45 @@ def _add_run(run: argparse.ArgumentParser) -> None:
     run.add_argument("--env-file", metavar="FILE", help="settings instead of the user's .env")
 
 
+def _add_tapes(serve: argparse.ArgumentParser) -> None:
+    source = serve.add_mutually_exclusive_group()
+    source.add_argument(
+        "--record", metavar="FILE", help="record all that comes in and goes out; never a key"
+    )
+    source.add_argument(
+        "--tape", metavar="FILE", help="play a recording: no key, no network (see replay)"
+    )
+    serve.add_argument(
+        "--requests", metavar="FILE", help="with --tape: where what the model is asked goes"
+    )
+
+
+def _add_replay(add: Callable[..., argparse.ArgumentParser]) -> None:
+    again = add(
+        "replay",
+        help="play a recording of `serve --record` and name the first difference",
+        description="Spawns the real process, sends it what the editor sent, lets the recording "
+        "answer for the model, and compares what the process says. No key, no network. Exit code "
+        "0: the same; 1: a difference, which is named; 2: this could not be found out.",
+    )
+    again.add_argument("file", metavar="FILE", type=Path, help="a recording, or its folder")
+    again.add_argument(
+        "--serve",
+        action="store_true",
+        help="be the recorded server on stdin and stdout, for a plugin's own tests",
+    )
+    again.add_argument(
+        "--against", metavar="CMD", help="another build, such as dist/kode-sidecar/kode-sidecar"
+    )
+    again.add_argument(
+        "--patience",
+        metavar="SECONDS",
+        type=float,
+        default=30.0,
+        help="how long the process may be silent when something is due (%(default)g)",
+    )
+
+
 def _runs(options: argparse.Namespace) -> int:
     if options.runs_command == "list":
         return list_command(json=options.json, folder=options.folder)
@@ -181,6 +224,19 @@ def _chat_options(options: argparse.Namespace) -> ChatOptions:
         accept=options.accept,
         trusted=options.trust,
         locale=options.locale,
+    )
+
+
+def _replay(options: argparse.Namespace) -> int:
+    from kode_sidecar.replay import ReplayOptions, replay  # noqa: PLC0415
+
+    return replay(
+        ReplayOptions(
+            file=options.file,
+            serve=options.serve,
+            against=options.against,
+            patience=options.patience,
+        )
     )
 
 

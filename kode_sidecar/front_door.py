@@ -38,10 +38,11 @@ _FLUSH_SECONDS = 1.0
 class Handover:
     """What the front door passes on once `initialize` is answered.
 
-    `params` and `result` are those of `initialize`. `bodies` came right behind it and
-    `decoder` may hold the beginning of the next; its `failure` may be set. `parent_id` is the
-    process that started this one, read before it could have gone unnoticed. `wait_drained`
-    blocks until everything the front door said is written: whoever writes next calls it first.
+    `params` and `result` are those of `initialize`, `handshake` its two messages. `bodies` came
+    right behind it and `decoder` may hold the beginning of the next; its `failure` may be set.
+    `parent_id` is the process that started this one, read before it could have gone unnoticed.
+    `wait_drained` blocks until everything the front door said is written: whoever writes next
+    calls it first.
     """
 
     __slots__ = (
@@ -49,6 +50,7 @@ class Handover:
         "decoder",
         "fd_in",
         "fd_out",
+        "handshake",
         "params",
         "parent_id",
         "result",
@@ -61,6 +63,7 @@ class Handover:
         fd_out: int,
         params: dict[str, object],
         result: dict[str, object],
+        handshake: tuple[bytes, bytes],
         decoder: FrameDecoder,
         bodies: list[bytes],
         answers: "_Answers",
@@ -70,6 +73,7 @@ class Handover:
         self.fd_out = fd_out
         self.params = params
         self.result = result
+        self.handshake = handshake
         self.decoder = decoder
         self.bodies = bodies
         self.parent_id = parent_id
@@ -145,8 +149,10 @@ class _Leave:
     """Said by `_answer` when the client sent `exit`."""
 
 
-def _answer(body: bytes, answers: "_Answers") -> "tuple[Message, Message] | type[_Leave] | None":
-    """Deal with one message; the params and result of an `initialize` that succeeded."""
+def _answer(
+    body: bytes, answers: "_Answers"
+) -> "tuple[Message, Message, tuple[bytes, bytes]] | type[_Leave] | None":
+    """Deal with one message; params, result and both messages of an `initialize` that succeeded."""
     try:
         message = read_message(body)
     except BadMessage as error:
@@ -171,8 +177,9 @@ def _answer(body: bytes, answers: "_Answers") -> "tuple[Message, Message] | type
         extra = versions if error.code == "UnsupportedVersion" else {}
         answers.put(error_body(request_id, error, **extra))
         return None
-    answers.put(result_body(request_id, result))
-    return params, result  # type: ignore[reportUnknownVariableType]
+    answer = result_body(request_id, result)
+    answers.put(answer)
+    return params, result, (body, answer)  # type: ignore[reportUnknownVariableType]
 
 
 class _Answers:

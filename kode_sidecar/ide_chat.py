@@ -29,7 +29,7 @@ from kode_sidecar.protocol.turn import TurnStartParams
 from kode_sidecar.records.conversation_store import FileConversationStore
 from kode_sidecar.records.saver import Saver
 from kode_sidecar.settings import LoadedSettings, load_settings
-from kode_sidecar.system import RandomIds, SystemClock
+from kode_sidecar.system import System
 from kode_sidecar.workspace.documents import Documents
 from kode_sidecar.workspace.file_changes import FileChangeKind
 
@@ -94,7 +94,8 @@ class Conversations:
     def __init__(self, loaded: LoadedSettings, roots: Sequence[Path] = ()) -> None:
         settings = loaded.settings
         self.editor = NoEditor()
-        clock, new_id = SystemClock(), RandomIds()
+        outside = System()
+        clock, new_id = outside.clock, outside.new_id
         self._saver = Saver()
         store = FileConversationStore(settings.storage_root, self._saver, storage=settings.storage)
         uris = [root.as_uri() for root in roots]
@@ -112,8 +113,7 @@ class Conversations:
             editor_name="",
             documents=Documents("utf-16"),
             editor_context=EditorContextParams,
-            clock=clock,
-            new_id=new_id,
+            outside=outside,
         )
         self._agent.workspace.set_roots(roots)
         self._agent.attach_model(self._agent.open_model())

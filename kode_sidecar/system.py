@@ -1,13 +1,21 @@
-"""Time and ids from the operating system; a replay brings its own."""
+"""What comes from outside of the process: time, ids, chance. A recording brings its own."""
 
+import asyncio
 import os
+import platform
+import random
 import time
 import uuid
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:  # the kernel is loaded after the process answers
-    from kode_sidecar.kernel.contracts import IdKind
+    from kode_sidecar.kernel.contracts import Alarm, Clock, IdKind, NewId
+    from kode_sidecar.settings import LoadedSettings
+
+Open = TypeVar("Open")
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _PREFIX_LENGTH = 6
@@ -43,6 +51,88 @@ class RandomIds:
             return str(uuid.uuid4())
         self._count += 1
         return f"{kind[0]}{self._prefix}{_base36(self._count)}"
+
+
+class Outside(Protocol):
+    """All that makes two runs of one conversation differ, to be recorded or played.
+
+    `now` and `sleep` count seconds for whoever waits between requests; `chance()` is in [0, 1).
+    `platform` is the system's name as the model is told of it.
+    """
+
+    platform: str
+    clock: "Clock"
+    new_id: "NewId"
+    alarm: "Alarm"
+    chance: Callable[[], float]
+    now: Callable[[], float]
+    sleep: Callable[[float], Awaitable[None]]
+
+    def begin(
+        self,
+        loaded: "LoadedSettings",
+        roots: Sequence[Path],
+        handshake: tuple[bytes, bytes],
+        log: Callable[[str], None],
+    ) -> "LoadedSettings":
+        """The settings to serve with; called once, on the loop, before anything else.
+
+        `handshake` is `initialize` and its answer. Raises KodeError `Storage`.
+        """
+        ...
+
+    def hosts(self, make: Callable[[], Open]) -> Open:
+        """What opens connections to model hosts; `make` imports what the real one needs."""
+        ...
+
+    def transcript(self) -> str | None:
+        """All that was recorded so far; None without a recording. Raises KodeError `Storage`."""
+        ...
+
+    def end(self) -> None:
+        """The process ends as it should."""
+        ...
+
+
+class System:
+    """`Outside` as it is."""
+
+    def __init__(self) -> None:
+        self.platform: str = platform.system()
+        self.clock: Clock = SystemClock()
+        self.new_id: NewId = RandomIds()
+        self.alarm: Alarm = call_later
+        self.chance: Callable[[], float] = random.random
+        self.now: Callable[[], float] = time.monotonic
+        self.sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+    def begin(
+        self,
+        loaded: "LoadedSettings",
+        roots: Sequence[Path],
+        handshake: tuple[bytes, bytes],
+        log: Callable[[str], None],
+    ) -> "LoadedSettings":
+        """See `Outside`."""
+        del roots, handshake, log
+        return loaded
+
+    def hosts(self, make: Callable[[], Open]) -> Open:
+        """See `Outside`."""
+        return make()
+
+    def transcript(self) -> str | None:
+        """See `Outside`."""
+        return None
+
+    def end(self) -> None:
+        """See `Outside`."""
+
+
+def call_later(name: str, seconds: float, ring: Callable[[], None]) -> Callable[[], None]:
+    """`kernel.contracts.Alarm` on the running loop."""
+    del name
+    return asyncio.get_running_loop().call_later(seconds, ring).cancel
 
 
 def _base36(number: int) -> str:

@@ -26,6 +26,11 @@ FOREIGN_NAMES = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"}
 _numbers = itertools.count()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--update-golden` writes what it would compare; then read the change. Not with `-n`."""
+    parser.addoption("--update-golden", action="store_true", help="record transcripts anew")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """One seed for the run; workers inherit it by the environment."""
     seed = os.environ.setdefault(SEED_VARIABLE, str(random.SystemRandom().randrange(2**32)))

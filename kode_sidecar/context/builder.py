@@ -187,8 +187,8 @@ def _without_thinking(message: Message) -> Message:
 class PromptContext:
     """What stays the same over one turn: the system prompt and the model's settings.
 
-    `returns_thinking`: the model gets its reasoning back; else no request holds any. `stream`:
-    answers are wanted as they grow.
+    `asker` is who asks, the session itself or one of its scouts. `stream`: answers are wanted as
+    they grow. `returns_thinking`: the model gets its reasoning back; else no request holds any.
     """
 
     session_id: str
@@ -198,6 +198,7 @@ class PromptContext:
     top_p: float | None = 0.95
     max_tokens: int | None = None
     returns_thinking: bool = True
+    asker: str = ""
     stream: bool = True
 
     def request(
@@ -215,5 +216,6 @@ class PromptContext:
             top_p=self.top_p,
             max_tokens=self.max_tokens,
             cache_key=self.session_id,
+            asker=self.asker or f"main {self.session_id}",
             stream=self.stream,
         )

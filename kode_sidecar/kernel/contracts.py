@@ -25,6 +25,9 @@ IdKind = Literal[
     "memory",
 ]
 NewId = Callable[[IdKind], str]
+Alarm = Callable[[str, float, Callable[[], None]], Callable[[], None]]
+"""`alarm(name, seconds, ring)` calls `ring` on the loop in so many seconds, unless what it returns
+is called before. Names differ among the alarms of a process that are set at one time."""
 
 
 class Clock(Protocol):
@@ -78,7 +81,8 @@ class ModelRequest:
     With `stream` False the host answers at once, with the same events. `temperature`, `top_p`
     and `max_tokens` are wishes: a provider leaves out what the model does not accept.
     `prompt_tokens` is what all of it takes by the count of who made it; None: a provider that
-    needs the size guesses. `cache_key` is stable over a session.
+    needs the size guesses. `cache_key` is stable over a session. `asker` is who asks: requests of
+    one asker follow each other.
     """
 
     model: str
@@ -92,6 +96,7 @@ class ModelRequest:
     prompt_tokens: int | None = None
     cache_key: str = ""
     stream: bool = True
+    asker: str = ""
 
 
 class ModelClient(Protocol):

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kode_sidecar.context.compaction import (
@@ -136,6 +136,7 @@ class Compactor:
 
     async def _answer(self, context: TurnContext, question: ModelRequest) -> MessageAssembler:
         assembler = MessageAssembler(lambda: "", context.turn_id, "")
+        question = replace(question, asker=f"summary {context.session_id}")
         async with aclosing(self._model.stream(question)) as batches:
             async for batch in batches:
                 for event in assembler.feed(batch):

@@ -46,12 +46,16 @@ _OWN_META = ("turnId", "clientTurnKey")
 
 @dataclass(frozen=True)
 class SessionCopies:
-    """Reads and writes on threads; the session itself is left as it is."""
+    """Reads and writes on threads; the session itself is left as it is.
+
+    `transcript` is the recording of this process so far, if there is one.
+    """
 
     store: ConversationStore
     saver: Saver
     clock: "Clock"
     new_id: "NewId"
+    transcript: Callable[[], str | None]
 
     async def fork(self, params: SessionForkParams) -> SessionForkResult:
         """A new session whose history is the path to a message; saved.
@@ -72,11 +76,7 @@ class SessionCopies:
         Raises KodeError `SessionNotFound`, `CapabilityMissing`, `TooLarge`, `Storage`.
         """
         if params.format == "tape":
-            text = (
-                "This sidecar does not record: a tape holds a whole process from its start on. "
-                "Use the format `jsonl`."
-            )
-            raise KodeError("CapabilityMissing", text)
+            return await asyncio.to_thread(self._tape, params.session_id)
         write = _markdown if params.format == "md" else _jsonl
         text = await asyncio.to_thread(self._write, params.session_id, write)
         return SessionExportResult(file_name=f"{params.session_id}.{params.format}", text=text)
@@ -134,6 +134,18 @@ class SessionCopies:
             )
         return copies
 
+    def _tape(self, session_id: str) -> SessionExportResult:
+        self.store.load(session_id)
+        text = self.transcript()
+        if text is None:
+            raise KodeError(
+                "CapabilityMissing",
+                "This sidecar does not record: a tape holds a whole process from its start on. "
+                "Start it with `kode-sidecar serve --record FILE`, or use the format `jsonl`.",
+            )
+        _check_size(text, "its file is whole, where --record said")
+        return SessionExportResult(file_name=f"{session_id}.tape.jsonl", text=text)
+
     def _with_artifacts(self, message: Message, folder: Path) -> Message:
         """The same, the whole outputs of its tools kept in the new session, too."""
         blocks = [
@@ -154,13 +166,14 @@ class SessionCopies:
 
     def _write(self, session_id: str, write: Callable[[StoredConversation], str]) -> str:
         text = write(self.store.load(session_id))
-        if len(text) > MAX_EXPORT_BYTES:
-            raise KodeError(
-                "TooLarge",
-                "This session is too large to be sent as one text; read it in pages with "
-                "kode/message/list.",
-            )
+        _check_size(text, "read it in pages with kode/message/list")
         return text
+
+
+def _check_size(text: str, instead: str) -> None:
+    if len(text) > MAX_EXPORT_BYTES:
+        text = f"This is too large to be sent as one text; {instead}."
+        raise KodeError("TooLarge", text)
 
 
 def _jsonl(stored: StoredConversation) -> str:

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING
 
 from kode_sidecar.domain.error_info import ErrorInfo, error_info, failure
 from kode_sidecar.domain.model_event import (
@@ -22,12 +21,10 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.providers.answer_decoder import AnswerDecoder
 from kode_sidecar.providers.dialects import DIALECTS
 from kode_sidecar.providers.endpoint import Endpoint
+from kode_sidecar.providers.host import HostResponse
 from kode_sidecar.providers.profiles import ModelProfile
 from kode_sidecar.providers.rate_words import seconds_until_reset
 from kode_sidecar.providers.retry import MAX_RETRY_AFTER
-
-if TYPE_CHECKING:  # httpx is loaded by a thread, after the process answers
-    from kode_sidecar.providers.http_client import HttpResponse
 
 _MAX_ERROR_BODY = 64 * 1024
 # W16: many times what any model may say.
@@ -46,7 +43,7 @@ class RawAnswer:
         self.headers: Mapping[str, str] = {}
         self.body = bytearray()
 
-    def begin(self, response: "HttpResponse") -> None:
+    def begin(self, response: HostResponse) -> None:
         """Another answer begins."""
         self.status, self.headers = response.status, response.headers
         self.body.clear()
@@ -71,7 +68,9 @@ class Attempt:
         decoder: AnswerDecoder,
         notices: Iterable[ModelNotice],
         told: set[ModelNotice],
+        asker: str = "",
     ) -> None:
+        self._asker = asker
         self._endpoint = endpoint
         self._model = model
         self._body = body
@@ -125,12 +124,12 @@ class Attempt:
             self._told.add(event)
         return True
 
-    def _ask(self) -> AbstractAsyncContextManager["HttpResponse"]:
+    def _ask(self) -> AbstractAsyncContextManager[HostResponse]:
         headers = self._endpoint.headers(self._model)
         path = DIALECTS[self._model.dialect].path
-        return self._endpoint.http().stream("POST", path, self._body, headers)
+        return self._endpoint.http().stream("POST", path, self._body, headers, self._asker)
 
-    def _refused(self, response: "HttpResponse", body: bytes, raw: RawAnswer | None) -> None:
+    def _refused(self, response: HostResponse, body: bytes, raw: RawAnswer | None) -> None:
         if raw is not None:
             raw.add(body)
         errors = self._endpoint.errors
@@ -152,7 +151,7 @@ class Attempt:
             raise KodeError("TooLarge", text)
         return growth
 
-    def _pause_when_used_up(self, response: "HttpResponse") -> None:
+    def _pause_when_used_up(self, response: HostResponse) -> None:
         """The host counts, and says that this was the last request for now."""
         seconds = seconds_until_reset(response.headers)
         if seconds is not None:

@@ -18,7 +18,8 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import ModelRequest
 from kode_sidecar.providers.attempt import Attempt, RawAnswer
 from kode_sidecar.providers.dialects import DIALECTS
-from kode_sidecar.providers.endpoint import Endpoint, OpenHttp
+from kode_sidecar.providers.endpoint import Endpoint
+from kode_sidecar.providers.host import OpenHost
 from kode_sidecar.providers.model_choice import ModelChoice
 from kode_sidecar.providers.model_list import OfferedModel
 from kode_sidecar.providers.profiles import ModelProfile
@@ -36,7 +37,7 @@ _LIST_SECONDS = 5.0
 class ChatClient:
     """Answers of all providers. Lives as long as the process; streams may run side by side.
 
-    The dialect of a model's profile picks how it is asked. `open_http` builds an HTTP client on
+    The dialect of a model's profile picks how it is asked. `open_host` builds an HTTP client on
     first use, or in `warm`. What concerns the user only once, such as a retired model, is told
     once. `now` and `sleep` count seconds.
     """
@@ -44,7 +45,7 @@ class ChatClient:
     def __init__(
         self,
         registry: Registry,
-        open_http: OpenHttp,
+        open_host: OpenHost,
         *,
         retired: RetiredModels | None = None,
         retry: RetryPolicy | None = None,
@@ -52,7 +53,7 @@ class ChatClient:
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.registry = registry
-        self._open_http = open_http
+        self._open_host = open_host
         self._retired = retired or SessionRetiredModels()
         self._retry = retry or RetryPolicy(random.random)
         self._sleep = sleep
@@ -78,7 +79,7 @@ class ChatClient:
         if found is None:
             key = (config.host(), config.api_key)
             limiter = self._limiters.setdefault(key, RateLimiter(self._now, self._sleep))
-            found = Endpoint(config, self._open_http, limiter)
+            found = Endpoint(config, self._open_host, limiter)
             found = self._endpoints.setdefault(config.name, found)
         return found
 
@@ -167,6 +168,7 @@ class ChatClient:
             dialect.new_decoder(request, model, endpoint.errors),
             [*choice.notices(), *dropped],
             self._told,
+            request.asker,
         )
 
 

@@ -1,11 +1,10 @@
 """One provider in use: its connections, its pace, and what it says of its models."""
 
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.providers.dialects import DIALECTS
+from kode_sidecar.providers.host import Host, OpenHost
 from kode_sidecar.providers.model_list import (
     MAX_MODELS_BYTES,
     MODELS_PATH,
@@ -16,11 +15,6 @@ from kode_sidecar.providers.profiles import ModelProfile, with_facts
 from kode_sidecar.providers.provider_config import ProviderConfig
 from kode_sidecar.providers.rate_limiter import RateLimiter
 
-if TYPE_CHECKING:  # loaded by a thread, after the process answers
-    from kode_sidecar.providers.http_client import HttpClient
-
-OpenHttp = Callable[[ProviderConfig], "HttpClient"]
-
 
 class Endpoint:
     """Lives as long as the process. `limiter` is shared by all endpoints of one key.
@@ -28,20 +22,20 @@ class Endpoint:
     Raises KodeError `ConfigInvalid` for an address that is none.
     """
 
-    def __init__(self, config: ProviderConfig, open_http: OpenHttp, limiter: RateLimiter) -> None:
+    def __init__(self, config: ProviderConfig, open_host: OpenHost, limiter: RateLimiter) -> None:
         self.config = config
         self.errors = config.errors()
         self.limiter = limiter
-        self._open_http = open_http
-        self._http: HttpClient | None = None
+        self._open_host = open_host
+        self._http: Host | None = None
         self._opening = threading.Lock()
         self._offered: dict[str, OfferedModel] = {}
 
-    def http(self) -> "HttpClient":
+    def http(self) -> Host:
         """The HTTP client, built on first use, in any thread. Raises KodeError `ConfigInvalid`."""
         with self._opening:
             if self._http is None:
-                self._http = self._open_http(self.config)
+                self._http = self._open_host(self.config)
             return self._http
 
     def headers(self, model: ModelProfile) -> dict[str, str]:

@@ -126,11 +126,18 @@ class HttpClient:
 
     @asynccontextmanager
     async def stream(
-        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        asker: str = "",
     ) -> AsyncGenerator[HttpResponse, None]:
         """Send a request; `path` is appended to the base URL. Leaving closes the connection at
-        once unless the body was read to its end. Raises KodeError `Network`.
+        once unless the body was read to its end; `asker` matters to recordings only.
+        Raises KodeError `Network`.
         """
+        del asker
         headers = {**_HEADERS, **headers}
         request = httpx.Request(method, self._url(path), content=body, headers=headers)
         try:

@@ -20,7 +20,7 @@ from kode_sidecar.ide_chat import NoEditor
 from kode_sidecar.protocol.editor_context import EditorContextParams
 from kode_sidecar.run_commands.progress import Progress
 from kode_sidecar.settings import load_settings
-from kode_sidecar.system import RandomIds, SystemClock
+from kode_sidecar.system import System
 from kode_sidecar.workspace.documents import Documents
 
 
@@ -55,8 +55,7 @@ async def _run(options: RunCommandOptions) -> RunResult:
         editor_name="",
         documents=Documents("utf-16"),
         editor_context=EditorContextParams,
-        clock=SystemClock(),
-        new_id=RandomIds(),
+        outside=System(),
     )
     try:
         services = agent.run_services()

@@ -92,8 +92,10 @@ class ScoutRun:
 
     async def _outcome(self) -> tuple[Outcome, str]:
         """How it ended and, if not well, what to tell of it."""
-        deadline = asyncio.timeout(self._limits.seconds)
+        deadline = asyncio.timeout(None)
+        name, now = f"deadline of scout {self._id}", asyncio.get_running_loop().time
         note = "The scout ended without a report."
+        unset = self._services.alarm(name, self._limits.seconds, lambda: deadline.reschedule(now()))
         try:
             async with deadline:
                 end = await self._explore()
@@ -106,6 +108,8 @@ class ScoutRun:
             note = f"The scout could not work: {error.message}"
         except Exception as error:
             note = self._bug(error)
+        finally:
+            unset()
         if self._accepted is not None:
             return "done", ""
         if deadline.expired():
@@ -170,6 +174,7 @@ class ScoutRun:
             temperature=services.temperature,
             top_p=services.top_p,
             returns_thinking=services.returns_thinking(self._errand.model),
+            asker=f"scout {self._id}",
         )
 
     def _tools(self) -> Sequence[Tool]:

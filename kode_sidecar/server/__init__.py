@@ -7,6 +7,7 @@ from kode_sidecar.server.incoming_requests import Log, Reply
 from kode_sidecar.server.loader import Step, import_http_client
 from kode_sidecar.server.process import Application, run
 from kode_sidecar.server.standard_lane import Features
+from kode_sidecar.server.stream_tap import Pop, StreamTap
 
 __all__ = [
     "Application",
@@ -16,8 +17,10 @@ __all__ = [
     "Features",
     "Handlers",
     "Log",
+    "Pop",
     "Reply",
     "Step",
+    "StreamTap",
     "import_http_client",
     "run",
 ]

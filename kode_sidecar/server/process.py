@@ -21,6 +21,7 @@ from kode_sidecar.server.loader import Loader, Step, import_language_server
 from kode_sidecar.server.outbox import Outbox
 from kode_sidecar.server.reader import Reader
 from kode_sidecar.server.standard_lane import Features, StandardLane
+from kode_sidecar.server.stream_tap import StreamTap, TappedOutbox
 from kode_sidecar.server.watchdog import Watchdog
 
 _GRACE_SECONDS = 0.5
@@ -55,11 +56,14 @@ def log_to_stderr(line: str, error: BaseException | None) -> None:
     sys.stderr.write(f"kode-sidecar: {line}\n{details}")
 
 
-def run(handover: Handover, build: Build, *, log: Log = log_to_stderr) -> NoReturn:
+def run(
+    handover: Handover, build: Build, *, log: Log = log_to_stderr, tap: StreamTap | None = None
+) -> NoReturn:
     """Serve the client until it goes; ends the process itself.
 
     `build(connection, handover)` registers handlers and runs on the loop, before any message
-    is handled. The exit code is 0 after `shutdown`, else 1.
+    is handled. `tap` is told of everything said, from then on. The exit code is 0 after
+    `shutdown`, else 1.
     """
     stderr = stderr_sink.install()
 
@@ -69,7 +73,7 @@ def run(handover: Handover, build: Build, *, log: Log = log_to_stderr) -> NoRetu
         except Exception:
             log_to_stderr(f"the log failed while it was told: {line}", error)
 
-    asyncio.run(_Process(handover, build, guarded_log, stderr).serve())
+    asyncio.run(_Process(handover, build, guarded_log, stderr, tap).serve())
     os._exit(1)
 
 
@@ -77,7 +81,12 @@ class _Process:
     """The parts, and the end they share."""
 
     def __init__(
-        self, handover: Handover, build: Build, log: Log, stderr: stderr_sink.StderrSink
+        self,
+        handover: Handover,
+        build: Build,
+        log: Log,
+        stderr: stderr_sink.StderrSink,
+        tap: StreamTap | None,
     ) -> None:
         self._handover = handover
         self._build = build
@@ -89,9 +98,8 @@ class _Process:
         self._watchdog = Watchdog(
             begin_close=self._begin_close, flush=self._flush, exit_code=self._exit_code
         )
-        self._outbox = Outbox(
-            handover.fd_out, on_fatal=self._fail, wait_first=handover.wait_drained
-        )
+        self._tap = tap
+        self._outbox = _outbox(handover, self._fail, tap)
         self._incoming = IncomingRequests(self._outbox.put, log)
         self._lane = StandardLane(self._incoming.refuse)
         self._connection = Connection(
@@ -134,7 +142,9 @@ class _Process:
             on_arrival=arrived,
             on_end=lambda: self._watchdog.end("end of input"),
         )
-        self._connection.read_from(reader.pop)
+        pump = self._connection.pump
+        pop = reader.pop if self._tap is None else self._tap.incoming(reader.pop, pump)
+        self._connection.read_from(pop)
         reader.start()
 
     def _start_loader(self) -> None:
@@ -190,6 +200,13 @@ class _Process:
     def _on_loop_error(self, _loop: object, context: dict[str, object]) -> None:
         error = context.get("exception")
         self._log(str(context.get("message")), error if isinstance(error, Exception) else None)
+
+
+def _outbox(handover: Handover, on_fatal: Callable[[str], None], tap: StreamTap | None) -> Outbox:
+    wait_first = handover.wait_drained
+    if tap is None:
+        return Outbox(handover.fd_out, on_fatal=on_fatal, wait_first=wait_first)
+    return TappedOutbox(tap, handover.fd_out, on_fatal=on_fatal, wait_first=wait_first)
 
 
 def _process_id(params: dict[str, object]) -> int | None:

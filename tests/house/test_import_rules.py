@@ -9,9 +9,10 @@ from tests.support.package_source import PACKAGE, imports, modules
 ROWS = (
     ("__main__",),
     ("cli",),
-    ("demo", "chat", "run_commands"),
+    ("demo", "chat", "replay", "run_commands"),
     ("app", "ide_chat"),
     ("agent",),
+    ("tape",),
     ("doctor", "migration"),
     ("provider_setup", "knowledge"),
     ("server",),
@@ -41,15 +42,18 @@ SEES_ONLY = {
 SEEN_ONLY_BY = {
     "settings": {
         *("agent", "app", "cli", "doctor", "ide_chat", "knowledge", "provider_setup"),
-        "run_commands",
+        *("run_commands", "system", "tape"),
     },
-    "client": {"demo", "chat"},
+    "client": {"demo", "chat", "replay"},
     "scouts": {"agent", "main_session"},
-    "front_door": {"__main__", "app", "server"},
+    "front_door": {"__main__", "app", "replay", "server"},
+    "tape": {"__main__", "replay"},
 }
 # Entered through their `__init__` only; a contracts module is open to all, and `agent` is the
 # second door of a room whose first one must be light.
-CLOSED_ROOMS = {"headless_run", "kernel", "main_session", "scouts", "server", "settings"}
+CLOSED_ROOMS = {
+    *("headless_run", "kernel", "main_session", "replay", "scouts", "server", "settings", "tape")
+}
 # Third-party packages that one room keeps for itself.
 OWNED = {
     "pygls": "server",
@@ -100,6 +104,9 @@ LATE_IMPORTS = {
     ("__main__", "kode_sidecar.front_door"): "commands need no front door",
     ("__main__", "kode_sidecar.app"): "only after `initialize` is answered",
     ("__main__", "kode_sidecar.agent"): "the loader thread: turns can wait, sessions not",
+    ("__main__", "kode_sidecar.system"): "only after `initialize` is answered",
+    ("__main__", "kode_sidecar.tape"): "only for who records or plays",
+    ("cli", "kode_sidecar.replay"): "serving with options needs none of it",
     ("agent", "kode_sidecar.protocol.export"): "9 ms that only who asks for the schema pays",
     ("agent", "kode_sidecar.headless_run"): "PyYAML and a room that only runs pay for",
     ("cli", "kode_sidecar.run_commands.command_line"): "the agent, which others do without",

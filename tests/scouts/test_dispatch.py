@@ -22,6 +22,7 @@ from kode_sidecar.scouts.contracts import (
     ScoutLimits,
     ScoutServices,
 )
+from kode_sidecar.system import call_later
 from tests.support.turn_world import Batches, Recorder, TickClock, calls, echo_tool, says
 
 REPORT = calls(("report_findings", '{"summary": "found"}'))
@@ -103,6 +104,7 @@ class Field:
         services = ScoutServices(
             model=OtherProvider(),
             clock=TickClock(),
+            alarm=call_later,
             new_id=self._new_id,
             system_prompt=lambda: "You are a scout.",
             report_bug=lambda where, _: self.bugs.append(where),

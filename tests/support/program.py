@@ -22,5 +22,5 @@ ONE_FILE = BUILT is not None and not os.path.isdir(
 PROGRAM = [BUILT] if BUILT else [sys.executable, "-m", "kode_sidecar"]
 SERVE = [*PROGRAM, "serve"]
 
-PROGRAM_FOLDERS = frozenset({"process", "exe", "editors"})
+PROGRAM_FOLDERS = frozenset({"process", "exe", "editors", "transcripts"})
 """Folders below `tests` where every test is over the program."""

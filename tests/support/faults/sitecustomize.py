@@ -4,6 +4,7 @@ KODE_TEST_CLOCK: the monotonic clock is ahead by the seconds in that file, also 
 KODE_TEST_FSYNC_PORT: every fsync first asks the test, which lets it happen when it likes.
 KODE_TEST_BROKEN_UUID: making a UUID fails with that text.
 KODE_TEST_FULL_DISK: nothing can be written to files while a file of that name exists.
+KODE_TEST_NO_NETWORK: any attempt to reach a network address ends the process with code 77.
 KODE_TEST_STRAY: making a UUID prints that text, and writes it to descriptor 1.
 """
 
@@ -63,6 +64,14 @@ def _chatty_uuid() -> uuid.UUID:
     return _uuid4()
 
 
+def _no_network(*args: Any, **named: Any) -> Any:
+    os._exit(77)
+
+
+if "KODE_TEST_NO_NETWORK" in os.environ:
+    socket.getaddrinfo = _no_network
+    for method in ("connect", "connect_ex", "sendto", "bind"):
+        setattr(socket.socket, method, _no_network)
 if "KODE_TEST_CLOCK" in os.environ:
     clock = _MovedClock()
     time.monotonic = clock.monotonic

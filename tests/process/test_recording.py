@@ -1,0 +1,160 @@
+"""`serve --record`: what a recording holds, what it never holds, and how it ends."""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kode_sidecar.client.connection import RpcError
+from kode_sidecar.demo.model_server import RecordedResponse
+from kode_sidecar.records.transcript import (
+    Arrived,
+    FilesLeftOut,
+    FileState,
+    FrameOut,
+    InputEnded,
+    read_transcript,
+)
+from kode_sidecar.replay import play
+from tests.support.model_script import answer, hold, text, thinking, tool_call
+from tests.support.program import PROGRAM
+from tests.support.sidecar import HANG_SECONDS, World, sidecar
+
+KEY = "tk4711-of-the-user-0815-kept-to-herself"
+ANTHROPIC_KEY = "sk-ant-0123456789abcdefghijklmnopqrst"
+
+
+def recording(tape: Path, responses: Sequence[RecordedResponse], **more: Any) -> Any:
+    command = [*PROGRAM, "serve", "--record", str(tape)]
+    return sidecar(responses, command=command, **more)
+
+
+async def talk(world: World, prompt: str) -> str:
+    session = await world.session(model="kimi-k2.6")
+    await world.turn(session, prompt)
+    return session.session_id
+
+
+async def test_a_recording_with_keys_in_it_holds_no_key(tmp_path: Path) -> None:  # W14
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / ".env").write_text("TOKEN=very-secret-value\n")
+    (project / "config.py").write_text(f'KEY = "{KEY}"\nOTHER = "{ANTHROPIC_KEY}"\nafter = 1\n')
+    (project / "旧.txt").write_bytes(f"钥匙 {KEY}\n".encode("gbk"))
+    echo = answer(
+        thinking(KEY, size=9),
+        text(f"I was told {KEY}.", size=400),
+        tool_call("read_file", {"path": "config.py"}),
+    )
+    tape = tmp_path / "tape.jsonl"
+    environment = {"KIMI_API_KEY": KEY}
+    handshake = {"settings": {"model": "kimi-k2.6"}}
+    responses = (echo, answer(text("Done.")))
+    async with recording(
+        tape, responses, roots=[project], environment=environment, handshake=handshake
+    ) as world:
+        prompt = f"the keys are {ANTHROPIC_KEY} and then {KEY}; use them"
+        session_id = await talk(world, prompt)
+        exported = await world.client.request(
+            "kode/session/export", {"sessionId": session_id, "format": "tape"}, HANG_SECONDS
+        )
+    written = tape.read_bytes()
+    # The session's title is cut off inside of one.
+    for secret in (KEY, KEY[:12], KEY[-12:], ANTHROPIC_KEY, "very-secret-value", "uthorization"):
+        assert secret.encode() not in written
+        assert secret not in exported["text"]
+    transcript = read_transcript(tape)
+    files = [line for line in transcript.lines if isinstance(line, FileState)]
+    assert sorted(file.path for file in files) == ["config.py", "旧.txt"]
+    for file in files:  # a star for every character: places stay as they are
+        content = file.base64 or (file.text or "").encode()
+        assert KEY.encode() not in content
+        assert len(content) == len((project / file.path).read_bytes())
+    assert [line.count for line in transcript.lines if isinstance(line, FilesLeftOut)] == [1]
+    assert oct(tape.stat().st_mode & 0o777) == "0o600" or sys.platform == "win32"
+
+
+async def test_it_plays_without_the_key(tmp_path: Path) -> None:  # E6
+    tape = tmp_path / "tape.jsonl"
+    environment = {"KIMI_API_KEY": KEY}
+    responses = (answer(text("I will not repeat it.")),)
+    async with recording(tape, responses, environment=environment) as world:
+        await talk(world, f"my key is {KEY}")
+    transcript = read_transcript(tape)
+    assert transcript.whole
+    assert transcript.head.keyed == ("KIMI_API_KEY",)
+    assert (await play(tape, transcript, PROGRAM, HANG_SECONDS)).difference is None
+
+
+async def test_a_killed_process_leaves_what_it_said_so_far(tmp_path: Path) -> None:  # E6
+    tape = tmp_path / "tape.jsonl"
+    responses = (answer(text("Half of"), hold("never"), text(" it")),)
+    async with recording(tape, responses) as world:
+        session = await world.session(model="kimi-k2.6")
+        await world.start(session, "go")
+        await world.watch.until(
+            lambda: any(block.text == "Half of" for block in session.blocks.values()), HANG_SECONDS
+        )
+        await world.kill()
+    with tape.open("ab") as file:
+        file.write(b'{"lane":"out","t":9,"fra')  # a torn tail
+    transcript = read_transcript(tape)
+    assert not transcript.whole
+    assert any(isinstance(line, Arrived) for line in transcript.lines)
+    assert isinstance(transcript.lines[-1], FrameOut)
+    assert (await play(tape, transcript, PROGRAM, HANG_SECONDS)).difference is None
+
+
+async def test_a_recording_never_takes_the_place_of_another(tmp_path: Path) -> None:
+    tape = tmp_path / "tape.jsonl"
+    for _ in range(3):
+        async with recording(tape, ()):
+            pass
+    names = sorted(path.name for path in tmp_path.glob("*.jsonl"))
+    assert names == ["tape-2.jsonl", "tape-3.jsonl", "tape.jsonl"]
+    assert all(read_transcript(tmp_path / name).whole for name in names)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="Linux has a disk that is full")
+async def test_a_full_disk_ends_the_recording_and_nothing_else(tmp_path: Path) -> None:
+    tape = tmp_path / "nowhere" / "tape.jsonl"
+    command = [*PROGRAM, "serve", "--record", str(tape)]
+    async with sidecar((), command=command, initialize=False) as world:
+        world.client.start("initialize", {"processId": None, "rootUri": None, "capabilities": {}})
+        assert await world.client.process.wait(HANG_SECONDS) == 1
+        assert "not saved" in world.client.process.stderr_tail
+
+
+async def test_without_a_recording_there_is_no_tape(tmp_path: Path) -> None:
+    async with sidecar(()) as world:
+        session = await world.session()
+        with pytest.raises(RpcError, match="--record FILE") as refused:
+            await world.client.request(
+                "kode/session/export",
+                {"sessionId": session.session_id, "format": "tape"},
+                HANG_SECONDS,
+            )
+        assert refused.value.code == -33015
+
+
+async def test_files_that_others_write_meanwhile_are_played_too(tmp_path: Path) -> None:  # E6
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "a.py").write_text("a = 1\n")
+    reads = answer(tool_call("read_file", {"path": "a.py"}))
+    tape = tmp_path / "tape.jsonl"
+    responses = (reads, answer(text("one")), reads, answer(text("two")))
+    async with recording(tape, responses, roots=[project]) as world:
+        session = await world.session(model="kimi-k2.6")
+        await world.turn(session, "read")
+        (project / "a.py").write_text("a = 1000\n")
+        (project / "b.py").write_text("b = 1\n")
+        await world.turn(session, "read again")
+        assert "a = 1000" in str(world.messages(session))
+        await world.client.process.end(HANG_SECONDS)  # without a word
+    transcript = read_transcript(tape)
+    assert isinstance(transcript.lines[-2], InputEnded)
+    assert (await play(tape, transcript, PROGRAM, HANG_SECONDS)).difference is None

@@ -1,0 +1,117 @@
+"""Inputs come in in the order of the recording, when all is said that came before them."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Raw
+
+from kode_sidecar.records.transcript import (
+    AlarmRang,
+    Arrived,
+    Ended,
+    FrameIn,
+    FrameOut,
+    Opened,
+    TapeLine,
+)
+from kode_sidecar.tape.conductor import Conductor
+from kode_sidecar.tape.strands import Strands
+
+AGENTS = ("one", "two", "three")
+
+
+def out(name: str) -> FrameOut:
+    return FrameOut(frame=Raw(json.dumps({"method": f"x/{name}", "params": {}}).encode()))
+
+
+async def settle() -> None:
+    for _ in range(8):
+        await asyncio.sleep(0)
+
+
+@given(st.lists(st.sampled_from(AGENTS), min_size=1, max_size=12))
+async def test_answers_that_race_come_as_they_came(order: Sequence[str]) -> None:
+    """Each of three readers reads as fast as it can; what they get interleaves as recorded."""
+    lines: list[TapeLine] = [
+        Arrived(t=number, agent=agent, ask=1, text=f"{number}")
+        for number, agent in enumerate(order)
+    ]
+    conductor = Conductor(lines)
+    heard: list[str] = []
+
+    async def read(agent: str) -> None:
+        while (line := await conductor.next_of(agent, 1)) is not None:
+            assert isinstance(line, Arrived)
+            heard.append(line.text or "")
+
+    async with asyncio.timeout(60):
+        await asyncio.gather(*(read(agent) for agent in reversed(AGENTS)))
+    assert heard == [str(number) for number in range(len(order))]
+    assert conductor.now == len(order) - 1
+
+
+async def test_the_next_input_waits_for_what_was_said_before_it() -> None:
+    lines: list[TapeLine] = [
+        Opened(t=1, agent="a", ask=1, status=200),
+        out("first"),
+        out("second"),
+        Ended(t=2, agent="a", ask=1),
+    ]
+    conductor = Conductor(lines)
+    assert isinstance(await conductor.next_of("a", 1), Opened)
+    ended = asyncio.create_task(conductor.next_of("a", 1))
+    strands = Strands()
+    for name in ("second", "first"):  # in any order: these are two strands
+        await settle()
+        assert not ended.done()
+        conductor.said([*strands.said(bytes(out(name).frame))])
+    await settle()
+    assert isinstance(ended.result(), Ended)
+
+
+async def test_a_frame_that_comes_early_waits_for_its_turn() -> None:
+    frame = FrameIn(t=2, frame=Raw(b'{"method":"x"}'))
+    conductor = Conductor([Arrived(t=1, agent="a", ask=1, text="x"), frame])
+    woken: list[str] = []
+    conductor.on_frame = lambda: woken.append("look again")
+    assert not conductor.frame_may_come()
+    await conductor.next_of("a", 1)
+    assert woken
+    assert conductor.frame_may_come()
+    assert conductor.now == 2
+    assert conductor.frame_may_come()  # beyond the recording nobody waits
+
+
+async def test_a_deadline_rings_in_its_place_and_not_when_it_was_taken_back() -> None:
+    lines: list[TapeLine] = [
+        Arrived(t=1, agent="a", ask=1, text="x"),
+        AlarmRang(t=600, name="deadline"),
+        Arrived(t=601, agent="a", ask=1, text="y"),
+    ]
+    for taken_back in (False, True):
+        conductor = Conductor(lines)
+        rung: list[float] = []
+        unset = conductor.set_alarm("deadline", lambda c=conductor, r=rung: r.append(c.now))
+        assert rung == []
+        if taken_back:
+            unset()
+        await conductor.next_of("a", 1)
+        assert rung == ([] if taken_back else [600])
+
+
+async def test_what_nobody_wants_any_more_holds_up_nobody() -> None:
+    lines: list[TapeLine] = [
+        Arrived(t=1, agent="a", ask=1, text="unread"),
+        Arrived(t=2, agent="b", ask=1, text="read"),
+    ]
+    conductor = Conductor(lines)
+    reading = asyncio.create_task(conductor.next_of("b", 1))
+    await settle()
+    assert not reading.done()
+    conductor.skip("a", 1)
+    await settle()
+    assert isinstance(reading.result(), Arrived)
+    assert await conductor.next_of("a", 1) is None

@@ -1,0 +1,78 @@
+"""`replay --serve`: a recording as the server of a plugin's own tests."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kode_sidecar.client.connection import Client, RpcError
+from kode_sidecar.client.editor import Editor
+from kode_sidecar.client.handshake import Handshake
+from kode_sidecar.client.watch import Watch
+from kode_sidecar.demo.model_server import ModelServer, Recording
+from tests.support.program import PROGRAM
+from tests.support.sidecar import HANG_SECONDS, World
+from tests.support.transcripts import Case, Stage
+
+
+class Offline:
+    """The client of this package in front of a recording."""
+
+    def __init__(self, case: Case, project: Path) -> None:
+        self._case = case
+        self._project = project
+
+    async def __aenter__(self) -> World:
+        command = [*PROGRAM, "replay", str(self._case.folder), "--serve"]
+        client = await Client.spawn(command)
+        model = ModelServer(Recording(()))  # nobody asks it
+        world = World(client, Editor(client), Watch(client), model, self._project)
+        await world.editor.initialize(Handshake(roots=[self._project]))
+        return world
+
+    async def __aexit__(self, *_: object) -> None:
+        """The test closes it."""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "elsewhere 项目"
+    folder.mkdir()
+    return folder
+
+
+# E6
+@pytest.mark.parametrize("name", ["plain_answer", "tools", "edits_decide_undo", "fork"])
+async def test_who_recorded_it_meets_it_again(name: str, project: Path) -> None:
+    """Its own script, in another folder: ids and places are those of this run."""
+    case = Case(name)
+    script: Any = case.script()
+    for path, content in script.FILES.items():
+        place = project / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content.encode())
+    async with Offline(case, project) as world:
+        await script.play(Stage(world, project, project))
+        assert await world.client.close() == 0, world.client.process.stderr_tail
+        assert world.client.process.stderr_tail == ""
+
+
+async def test_a_request_it_does_not_go_on_with_is_refused(project: Path) -> None:
+    async with Offline(Case("plain_answer"), project) as world:
+        with pytest.raises(RpcError, match="kode/session/new comes next") as refused:
+            await world.client.request("kode/session/list", {}, HANG_SECONDS)
+        assert refused.value.code == -32600
+        assert await world.client.close() == 1
+        told = world.client.process.stderr_tail
+        assert "does not go on with kode/session/list" in told
+        assert "the client never said kode/session/new, and 2 more after it" in told
+
+
+async def test_other_params_are_told(project: Path) -> None:
+    async with Offline(Case("plain_answer"), project) as world:
+        session = await world.session(title="Another", model="kimi-k2.6")
+        await world.turn(session, "你好 🙏")
+        assert [m.role for m in session.messages.values()] == ["user", "assistant"]
+        assert await world.client.close() == 0
+        told = world.client.process.stderr_tail
+        assert "kode/session/new: $.title was 'Greeting', now 'Another'" in told

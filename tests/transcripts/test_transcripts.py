@@ -1,0 +1,25 @@
+"""Every recording plays again as it was recorded, in the real process, without key and network."""
+
+import pytest
+
+from kode_sidecar.replay import different_requests, without_prompts
+from tests.conftest import FULL
+from tests.support.transcripts import Case, cases, prompts_of, read_prompts, update
+
+TIMES = 50 if FULL else 1
+
+
+# E6
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
+async def test_it_plays_as_it_was_recorded(case: Case, request: pytest.FixtureRequest) -> None:
+    if request.config.getoption("--update-golden"):
+        await update(case)
+    for _ in range(TIMES):
+        replayed = await case.replay()
+        assert replayed.difference is None, f"\n{replayed.difference}"
+        asked = without_prompts(replayed.requests)
+        found = different_requests(case.golden_requests(), asked)
+        assert found is None, f"\n{found}\nIf this is meant: --update-golden, and read the change"
+        prompts = [{**prompt, "cases": ()} for prompt in prompts_of(replayed.requests)]
+        known = [{**entry, "cases": ()} for entry in read_prompts() if case.name in entry["cases"]]
+        assert sorted(prompts, key=str) == sorted(known, key=str), "prompts.json is out of date"
