@@ -137,6 +137,9 @@ class SkillLibrary:
         return SkillCatalog(tuple(found[skill_id] for skill_id in sorted(found)), tuple(problems))
 
     def _look_into(self, source: SkillSource) -> Iterator[Skill | SkillProblem]:
+        # Most projects have none, and every turn looks: that must cost no more than a look.
+        if source.kind != "config" and not os.path.lexists(source.root / source.below):
+            return
         roots = make_roots([source.root])
         label = source.root.name
 
