@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from kode_sidecar.domain.error_info import ErrorInfo
 
@@ -54,15 +54,7 @@ class RunError(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def run_error(error: ErrorInfo) -> RunError:
     """The same failure as the files of a run spell it."""
-    return RunError(
-        code=error.code,
-        message=error.message,
-        category=error.category,
-        retryable=error.retryable,
-        http_status=error.http_status,
-        retry_after_ms=error.retry_after_ms,
-        details=error.details,
-    )
+    return RunError(**structs.asdict(error))
 
 
 class RunRecord(Struct, frozen=True, kw_only=True):

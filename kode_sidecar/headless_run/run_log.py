@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from kode_sidecar.domain.error_info import ErrorInfo
 from kode_sidecar.domain.message import Blob
@@ -132,15 +132,7 @@ class EventLog:
         """The error as it may be recorded: without keys."""
         clean = run_error(error)
         details = self._redaction.value(clean.details) if clean.details else None
-        return RunError(
-            code=clean.code,
-            message=self.text(clean.message),
-            category=clean.category,
-            retryable=clean.retryable,
-            http_status=clean.http_status,
-            retry_after_ms=clean.retry_after_ms,
-            details=details,
-        )
+        return structs.replace(clean, message=self.text(clean.message), details=details)
 
     def text(self, text: str) -> str:
         """A text for people without keys in use, other credentials and control characters."""

@@ -35,10 +35,7 @@ def put_end(
         runs.put(ResponseFailed(fault))
         return
     if reason != "incomplete" and damaged:
-        text = (
-            f"{host} sent a damaged piece of an answer; it was left out, so words may be missing."
-        )
-        runs.put(ModelNotice("stream_damaged", text))
+        runs.put(damage_notice(host))
     if reason != "incomplete" and not marked:
         text = f"{host} ends its answers without the usual end mark; they are taken as whole."
         runs.put(ModelNotice("stream_unmarked_end", text))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from kode_sidecar.domain.hunk import Hunk, follow_all, overlay_text
 from kode_sidecar.domain.text_edit import Change, Edit, apply_edits, to_lf
-from kode_sidecar.workspace.documents import Document, text_rev
+from kode_sidecar.workspace.documents import Document
 from kode_sidecar.workspace.workspace import TextView, default_view
 
 
@@ -61,10 +61,6 @@ class Overlay:
     def text_of(self, document: Document) -> str:
         """The text of `view`, LF line ends."""
         return self.view(document).text_lf
-
-    def rev_of(self, document: Document) -> str:
-        """The revision of `text_of`."""
-        return text_rev(self.text_of(document))
 
     def current(self, document: Document) -> Document:
         """The document as the editor holds it, as far as anybody knows.
