@@ -253,8 +253,11 @@ def test(arguments: list[str]) -> int:
 def pytest() -> list[str]:
     full = ["-o", "faulthandler_timeout=900"] if os.environ.get("KODE_TEST_FULL") == "1" else []
     color = ["--color=yes"] if sys.stdout.isatty() else []
+    # CI judges a change, not a race in a test: what fails there is run once more, and the report
+    # names it and counts it ("1 rerun"). At home it fails.
+    again = ["--reruns", "1", "-r", "fR"] if os.environ.get("CI") == "true" else []
     # The slow tests lie together: a worker that is done takes from the others.
-    return ["pytest", "-n", str(cores()), "--dist", "worksteal", *full, *color]
+    return ["pytest", "-n", str(cores()), "--dist", "worksteal", *again, *full, *color]
 
 
 def choose_seed() -> str:

@@ -59,6 +59,6 @@ def is_plain_id(text: str) -> bool:
 
 
 def made_run_id(timestamp: str, random: str) -> str:
-    """A run id that sorts by time: `20260102-030405-1a2b3c4d`."""
-    digits = re.sub(r"\D", "", timestamp)[:14]
+    """A run id that sorts by time, to the millisecond: `20260102-030405678-1a2b3c4d`."""
+    digits = re.sub(r"\D", "", timestamp)[:17]
     return f"{digits[:8]}-{digits[8:]}-{random[:8]}"

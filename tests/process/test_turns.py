@@ -56,6 +56,8 @@ async def test_the_records_say_what_was_said_and_what_was_sent(project: Path) ->
         ]
         assert world.journal(session) == sent
         assert [event["seq"] for event in sent] == list(range(1, len(sent) + 1))
+        # A turn's end waits for the messages and the journal, from which this file is mended.
+        assert await world.client.close() == 0
         meta = json.loads((world.folder(session) / "meta.json").read_bytes())
         assert meta["title"] == "what does app.py do?"
         assert meta["meta"]["roots"] == [project.as_uri()]
