@@ -21,6 +21,7 @@ from kode_sidecar.main_session.proposer import Proposer
 from kode_sidecar.main_session.restored_hunks import RestoredHunks
 from kode_sidecar.main_session.session_files import SessionFiles
 from kode_sidecar.main_session.undo import Undo
+from kode_sidecar.main_session.user_questions import UserQuestions
 from kode_sidecar.protocol.change_set import (
     ChangeSetListResult,
     ChangeSetView,
@@ -60,7 +61,7 @@ class ChangeSets:
         editor: EditorPort,
         emit: Callable[[Event], int],
         new_id: NewId,
-        permission_timeout: float,
+        questions: UserQuestions,
         now: Callable[[], str],
         save: Callable[[], Awaitable[None]],
         published: Callable[[], Awaitable[None]] = _at_once,
@@ -90,7 +91,7 @@ class ChangeSets:
         self._undo = Undo(edits)
         self._restored = RestoredHunks(workspace, overlay, changes, ledger)
         self._views = ChangeSetViews(overlay, files, announcer)
-        self.permissions = PermissionGate(session_id, editor, emit, new_id, permission_timeout, now)
+        self.permissions = PermissionGate(session_id, editor, emit, new_id, questions, now)
         self.proposals = Proposer(
             workspace=workspace,
             overlay=overlay,
