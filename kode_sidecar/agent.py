@@ -130,6 +130,7 @@ class Agent:
             retry=RetryPolicy(outside.chance, budget=settings.http_retry_budget),
             sleep=outside.sleep,
             now=outside.now,
+            alarm=outside.alarm,
         )
         with suppress(KodeError):  # told again, with the reason, when a turn asks
             chat.warm(settings.model)
@@ -234,6 +235,8 @@ class Agent:
             top_p=settings.top_p,
             max_tokens=settings.max_tokens,
             questions=questions,
+            alarm=self._outside.alarm,
+            work=self._outside.work,
             silence_told=settings.http_silence_told,
             editor_note=self._editor_note,
             system_prompt=self._system_prompt,
@@ -264,6 +267,7 @@ class Agent:
                 model=self._model,
                 clock=self._clock,
                 alarm=self._outside.alarm,
+                work=self._outside.work,
                 new_id=new_id,
                 system_prompt=lambda: self._system_prompt(SCOUT, "plan"),
                 report_bug=self._report_bug,

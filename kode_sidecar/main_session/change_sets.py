@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 
 from kode_sidecar.domain.agent_event import Event
 from kode_sidecar.errors import KodeError
-from kode_sidecar.kernel.contracts import NewId
+from kode_sidecar.kernel.contracts import Alarm, NewId
 from kode_sidecar.main_session.announcer import Announcer
 from kode_sidecar.main_session.change_set_views import ChangeSetViews
 from kode_sidecar.main_session.contracts import EditorPort
@@ -63,6 +63,7 @@ class ChangeSets:
         new_id: NewId,
         questions: UserQuestions,
         now: Callable[[], str],
+        alarm: Alarm,
         save: Callable[[], Awaitable[None]],
         published: Callable[[], Awaitable[None]] = _at_once,
         locks: EditLocks | None = None,
@@ -76,16 +77,17 @@ class ChangeSets:
         self.overlay = overlay = Overlay()
         self._changes = changes = FileChanges()
         self.freshness = freshness = Freshness(overlay.current, now)
-        self.session_files = files = SessionFiles(workspace, overlay, changes, editor.open_document)
+        self.session_files = files = SessionFiles(
+            workspace, overlay, changes, editor.open_document, alarm
+        )
         self.files = watch = FileWatch(workspace, files.known, freshness, emit)
         self._ledger = ledger = HunkLedger(emit, new_id)
         announcer = Announcer(workspace, overlay, changes, ledger, freshness, new_id)
+        times = (settle_seconds, answer_seconds, alarm)
         self._sender = sender = EditSender(
-            workspace, overlay, files.find, editor, watch, new_id, settle_seconds, answer_seconds
+            workspace, overlay, files.find, editor, watch, new_id, *times
         )
-        file_sender = FileSender(
-            workspace, overlay, files, changes, editor, watch, settle_seconds, answer_seconds
-        )
+        file_sender = FileSender(workspace, overlay, files, changes, editor, watch, *times)
         edits = EditServices(ledger, overlay, files, announcer, sender, file_sender, locks)
         self._decisions = Decisions(edits)
         self._undo = Undo(edits)

@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from kode_sidecar.context.agents import AgentProfile
 from kode_sidecar.context.compaction import CompactionTexts
 from kode_sidecar.context.editor_context import EditorNote
-from kode_sidecar.kernel.contracts import Clock, ModelClient, ModelRequest, NewId, Tool
+from kode_sidecar.kernel.contracts import (
+    Alarm,
+    Clock,
+    ModelClient,
+    ModelRequest,
+    NewId,
+    Tool,
+    Work,
+)
 from kode_sidecar.main_session.contracts import EditorPort
 from kode_sidecar.main_session.edit_locks import EditLocks
 from kode_sidecar.main_session.recalling import Recall
@@ -52,6 +60,8 @@ class SessionServices:
     temperature: float | None
     top_p: float | None
     max_tokens: int | None
+    alarm: Alarm
+    work: Work
     questions: UserQuestions
     silence_told: float
     editor_note: Callable[[], EditorNote | None]

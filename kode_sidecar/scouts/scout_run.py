@@ -140,6 +140,7 @@ class ScoutRun:
                         clock=services.clock,
                         save_artifact=self._errand.save_artifact,
                         report_bug=services.report_bug,
+                        work=services.work,
                     ),
                     services.model,
                     self._tools(),

@@ -202,6 +202,7 @@ class Desk:
             new_id=self._new_id,
             questions=UserQuestions(call_later, 0.05),
             now=lambda: "2026-01-01T00:00:00.000Z",
+            alarm=call_later,
             save=self._save,
             **{"settle_seconds": 0.05, **more},
         )
