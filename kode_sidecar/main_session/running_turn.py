@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kode_sidecar.domain.message import Message
+from kode_sidecar.kernel.contracts import CutOff
 from kode_sidecar.main_session.turn_context import TurnContext
 from kode_sidecar.protocol.session import Mode
 from kode_sidecar.protocol.turn import TurnStartResult
@@ -24,7 +25,8 @@ class RunningTurn:
     mode: Mode
     key: str | None
     saved: asyncio.Event
-    task: asyncio.Task[None] | None = None
+    started: float
+    cut_off: CutOff
     running: bool = False
     ending: bool = False
 
