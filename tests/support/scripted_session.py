@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,8 @@ class Runner:
         assert self._child is not None
         assert self._child.stdin is not None
         if kind is not None:  # a session of its may hang
-            os.killpg(self._child.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.killpg(self._child.pid, signal.SIGKILL)
         self._child.stdin.close()  # it ends by itself
         await self._child.wait()
 
@@ -87,10 +89,12 @@ class Runner:
         self._child.stdin.write(json.dumps(job).encode() + b"\n")
         try:
             async with asyncio.timeout(HANG_SECONDS):
-                return json.loads(await self._child.stdout.readline())
+                line = await self._child.stdout.readline()
         except TimeoutError as error:
             error.add_note(f"while this was played: {job}")
             raise
+        assert line, "the runner itself has died"
+        return json.loads(line)
 
 
 def facts(result: Json, name: str) -> list[Any]:
