@@ -20,7 +20,13 @@ from kode_sidecar.main_session.change_sets import ChangeSets
 from kode_sidecar.main_session.compactor import answer_of, compact_result
 from kode_sidecar.main_session.prompt_input import prompt_blocks, title_of
 from kode_sidecar.main_session.repair import repair
-from kode_sidecar.main_session.running_turn import RunningTurn, TurnKeys, with_turn_key
+from kode_sidecar.main_session.running_turn import (
+    RunningTurn,
+    TurnKeys,
+    turn_active,
+    turn_to_steer,
+    with_turn_key,
+)
 from kode_sidecar.main_session.services import SessionServices
 from kode_sidecar.main_session.session_meta import (
     changes_nothing,
@@ -147,13 +153,7 @@ class Session:
 
         Raises KodeError `NoActiveTurn`, `TurnMismatch`, `InvalidParams` or `Storage`.
         """
-        turn = self._turn
-        if turn is None or turn.ending:
-            text = "No turn is running in this session; start one with kode/turn/start."
-            raise KodeError("NoActiveTurn", text)
-        if turn.id != params.turn_id:
-            text = "Another turn is running; steer that one or cancel it with kode/turn/cancel."
-            raise KodeError("TurnMismatch", text, details=turn.name())
+        turn = turn_to_steer(self._turn, params.turn_id)
         blocks = prompt_blocks(params.input, self._services.new_id)
         if not blocks:
             raise KodeError("InvalidParams", "$.input: there is nothing to say. Send text.")
@@ -265,12 +265,7 @@ class Session:
 
     def _check_idle(self) -> None:
         if self._turn is not None:
-            raise KodeError(
-                "TurnActive",
-                "A turn is running in this session; wait for turn.completed or cancel it with "
-                "kode/turn/cancel.",
-                details=self._turn.name(),
-            )
+            raise turn_active(self._turn)
         if self._compaction is not None:
             text = "The conversation is being summed up; wait for the reply, or cancel the request."
             raise KodeError("TurnActive", text)
