@@ -130,7 +130,6 @@ class Agent:
             retry=RetryPolicy(outside.chance, budget=settings.http_retry_budget),
             sleep=outside.sleep,
             now=outside.now,
-            alarm=outside.alarm,
         )
         with suppress(KodeError):  # told again, with the reason, when a turn asks
             chat.warm(settings.model)

@@ -252,13 +252,30 @@ class TurnLimits:
     max_result_chars: int = 60_000
 
 
+class CutOff:
+    """Ends an answer that is still coming before the task that reads it is unwound.
+
+    Whoever reads one sets `end`, which commits what came, once, and is followed by nothing more.
+    """
+
+    def __init__(self) -> None:
+        self.end: Callable[[], None] | None = None
+
+    def __call__(self) -> bool:
+        """End the answer; False when none is coming. Raises KodeError `Storage`."""
+        end, self.end = self.end, None
+        if end is not None:
+            end()
+        return end is not None
+
+
 @dataclass(frozen=True)
 class TurnScope:
     """Who this turn is, and the small services it needs.
 
     `report_bug(where, error)` gets exceptions that should not exist; they reach the log only.
     A model that is silent for `silence_told` seconds is told of, each time again. Tools are waited
-    for with `work`.
+    for with `work`. `cut_off` is for who cancels the task of the turn, just before.
     """
 
     session_id: str
@@ -269,6 +286,7 @@ class TurnScope:
     report_bug: Callable[[str, BaseException], None]
     silence_told: float = 10.0
     work: Work = unrecorded
+    cut_off: CutOff = field(default_factory=CutOff)
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """One question to the model, and the assistant message that its answer becomes."""
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
 
@@ -33,6 +34,8 @@ class ModelStep:
         self._emit = emit
         self._message = context.open("assistant", {})
         self._added = False
+        self._over = False
+        self._started = scope.clock.monotonic()
         self._error_blocks: tuple[Block, ...] = ()
         self.ask_again = False
         self.assembler = MessageAssembler(
@@ -41,9 +44,13 @@ class ModelStep:
 
     async def run(self, model: ModelClient, request: ModelRequest) -> None:
         """Stream the answer and commit it, whole, failed or cancelled."""
-        started = self._scope.clock.monotonic()
+        cut_off = self._scope.cut_off
+        cut_off.end = self._cut
         try:
             await self._stream(model, request)
+            cut_off.end = None
+            if self._over:
+                raise asyncio.CancelledError  # the stream ended although it was cancelled
             error = self.assembler.error
             if error is None:
                 self._show(self.assembler.finish())
@@ -53,10 +60,17 @@ class ModelStep:
                 self._show(self.assembler.abort(error.message))
                 self._show_error(error)
         except BaseException:
-            self._show(self.assembler.abort("cancelled"))
+            self._cut()
             raise
-        finally:
-            self._commit(round((self._scope.clock.monotonic() - started) * 1000))
+        else:
+            self._commit()
+
+    def _cut(self) -> None:
+        """Commit what came so far, unless that was done; nothing belongs to the answer now."""
+        self._scope.cut_off.end = None
+        if not self._over:
+            self._show(self.assembler.abort("cancelled"))
+            self._commit()
 
     async def _stream(self, model: ModelClient, request: ModelRequest) -> None:
         scope = self._scope
@@ -65,6 +79,8 @@ class ModelStep:
             async with aclosing(model.stream(request)) as batches:
                 watch.listen()
                 async for batch in batches:
+                    if self._over:
+                        return
                     watch.heard()
                     self._show(self.assembler.feed(batch))
                     await self._emit.flow()
@@ -82,9 +98,11 @@ class ModelStep:
         self._show(block_events(block, self._scope.turn_id, self._message.id))
         self._error_blocks = (block,)
 
-    def _commit(self, duration_ms: int) -> None:
+    def _commit(self) -> None:
+        self._over = True
         if not self._added:
             return
+        duration_ms = round((self._scope.clock.monotonic() - self._started) * 1000)
         assembler = self.assembler
         message = msgspec.structs.replace(
             self._message,

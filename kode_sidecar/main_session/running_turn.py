@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kode_sidecar.domain.message import Message
+from kode_sidecar.errors import KodeError
+from kode_sidecar.kernel.contracts import CutOff
 from kode_sidecar.main_session.turn_context import TurnContext
 from kode_sidecar.protocol.session import Mode
 from kode_sidecar.protocol.turn import TurnStartResult
@@ -24,13 +26,34 @@ class RunningTurn:
     mode: Mode
     key: str | None
     saved: asyncio.Event
-    task: asyncio.Task[None] | None = None
+    started: float
+    cut_off: CutOff
     running: bool = False
     ending: bool = False
 
     def name(self) -> dict[str, object] | None:
         """Its id for an error's details, once the client has got it (O1)."""
         return {"turnId": self.id} if self.saved.is_set() else None
+
+
+def turn_active(turn: RunningTurn) -> KodeError:
+    """Why nothing else can be done in the session now."""
+    text = (
+        "A turn is running in this session; wait for turn.completed or cancel it with "
+        "kode/turn/cancel."
+    )
+    return KodeError("TurnActive", text, details=turn.name())
+
+
+def turn_to_steer(turn: RunningTurn | None, turn_id: str) -> RunningTurn:
+    """The turn that was meant. Raises KodeError `NoActiveTurn`, `TurnMismatch`."""
+    if turn is None or turn.ending:
+        text = "No turn is running in this session; start one with kode/turn/start."
+        raise KodeError("NoActiveTurn", text)
+    if turn.id != turn_id:
+        text = "Another turn is running; steer that one or cancel it with kode/turn/cancel."
+        raise KodeError("TurnMismatch", text, details=turn.name())
+    return turn
 
 
 class TurnKeys:

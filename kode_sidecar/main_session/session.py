@@ -8,19 +8,25 @@ from msgspec import UNSET, UnsetType
 
 from kode_sidecar.domain.agent_event import (
     SessionUpdated,
+    TurnCompleted,
     TurnStarted,
     TurnSteered,
-    UsageUpdated,
 )
-from kode_sidecar.domain.error_info import ErrorInfo
+from kode_sidecar.domain.error_info import ErrorInfo, error_info
 from kode_sidecar.domain.message import Block
 from kode_sidecar.errors import KodeError
-from kode_sidecar.kernel.contracts import TurnEnd
+from kode_sidecar.kernel.contracts import CutOff, TurnEnd
 from kode_sidecar.main_session.change_sets import ChangeSets
 from kode_sidecar.main_session.compactor import answer_of, compact_result
 from kode_sidecar.main_session.prompt_input import prompt_blocks, title_of
 from kode_sidecar.main_session.repair import repair
-from kode_sidecar.main_session.running_turn import RunningTurn, TurnKeys, with_turn_key
+from kode_sidecar.main_session.running_turn import (
+    RunningTurn,
+    TurnKeys,
+    turn_active,
+    turn_to_steer,
+    with_turn_key,
+)
 from kode_sidecar.main_session.services import SessionServices
 from kode_sidecar.main_session.session_meta import (
     changes_nothing,
@@ -34,7 +40,7 @@ from kode_sidecar.main_session.stream import SessionStream
 from kode_sidecar.main_session.totals import Totals
 from kode_sidecar.main_session.turn_context import TurnContext
 from kode_sidecar.main_session.turn_log import log_turn
-from kode_sidecar.main_session.turn_run import keep_unsent, run_to_end, turn_completed
+from kode_sidecar.main_session.turn_run import report_end, report_usage, run_to_end
 from kode_sidecar.main_session.turn_setup import TurnSetup
 from kode_sidecar.main_session.whole_message import report_message, write_incoming
 from kode_sidecar.protocol.context import (
@@ -69,6 +75,7 @@ class Session:
         self._turn: RunningTurn | None = None
         self._turn_keys = TurnKeys(new.conversation.messages)
         self._compaction: asyncio.Task[ContextCompactResult] | None = None
+        self._task: asyncio.Task[None] | None = None
         self._stopped_at_limit = new.history.stop_reason == "max_tool_rounds"
         self.totals = Totals(new.conversation.messages, new.scouts_spent)
         self.stream = SessionStream(
@@ -131,7 +138,7 @@ class Session:
             async with self.stream.saving(self._records.save):
                 prompt_id = self._open_turn(turn, blocks, params)
                 self._turn = turn
-                turn.task = asyncio.create_task(self._run(turn), name=f"turn {turn.id}")
+                self._task = asyncio.create_task(self._run(turn), name=f"turn {turn.id}")
                 result = TurnStartResult(turn_id=turn.id, message_id=prompt_id)
                 self._turn_keys.remember(turn.key, result)
                 await asyncio.sleep(0)  # the model is asked before the disk is
@@ -148,13 +155,7 @@ class Session:
 
         Raises KodeError `NoActiveTurn`, `TurnMismatch`, `InvalidParams` or `Storage`.
         """
-        turn = self._turn
-        if turn is None or turn.ending:
-            text = "No turn is running in this session; start one with kode/turn/start."
-            raise KodeError("NoActiveTurn", text)
-        if turn.id != params.turn_id:
-            text = "Another turn is running; steer that one or cancel it with kode/turn/cancel."
-            raise KodeError("TurnMismatch", text, details=turn.name())
+        turn = turn_to_steer(self._turn, params.turn_id)
         blocks = prompt_blocks(params.input, self._services.new_id)
         if not blocks:
             raise KodeError("InvalidParams", "$.input: there is nothing to say. Send text.")
@@ -228,18 +229,18 @@ class Session:
         if turn is None or turn.ending or turn_id not in (None, turn.id):
             return False
         self.stream.cancel()
-        if turn.running and turn.task is not None:
+        if turn.running and self._task is not None:
             # A task that has not begun would never reach its own clean-up; its first
             # `flow` ends it instead.
-            turn.task.cancel()
+            asyncio.get_running_loop().call_soon(self._cut, turn)
+            self._task.cancel()
         return True
 
     async def close(self) -> None:
         """Cancel what runs and wait until it is gone."""
-        turn = self._turn
-        if turn is not None and turn.task is not None:
-            self.cancel(None)
-            await asyncio.wait([turn.task])
+        self.cancel(None)
+        if self._task is not None:
+            await asyncio.wait([self._task])
         if self._compaction is not None:
             self._compaction.cancel()
             await asyncio.wait([self._compaction])
@@ -265,12 +266,7 @@ class Session:
 
     def _check_idle(self) -> None:
         if self._turn is not None:
-            raise KodeError(
-                "TurnActive",
-                "A turn is running in this session; wait for turn.completed or cancel it with "
-                "kode/turn/cancel.",
-                details=self._turn.name(),
-            )
+            raise turn_active(self._turn)
         if self._compaction is not None:
             text = "The conversation is being summed up; wait for the reply, or cancel the request."
             raise KodeError("TurnActive", text)
@@ -302,7 +298,8 @@ class Session:
         mode = params.mode or self._options.mode
         context = self._context(turn_id, parent_id, mode, params.model)
         self.change_sets.enter_turn(turn_id, mode, self._setup.turn_ids(parent_id))
-        return RunningTurn(turn_id, context, mode, params.client_turn_key, asyncio.Event())
+        key, started = params.client_turn_key, self._services.clock.monotonic()
+        return RunningTurn(turn_id, context, mode, key, asyncio.Event(), started, CutOff())
 
     def _open_turn(
         self, turn: RunningTurn, blocks: tuple[Block, ...], params: TurnStartParams
@@ -346,12 +343,11 @@ class Session:
         async with self.stream.saving(self._records.save):
             event = self._setup.compactor.place(context, summary, tools)
             self.totals.add(context.totals)
-            self._report_usage()
+            report_usage(self.totals, self.stream)
         return compact_result(event)
 
     async def _run(self, turn: RunningTurn) -> None:
         services, options = self._services, self._options
-        started = services.clock.monotonic()
         end = await run_to_end(
             turn,
             services,
@@ -360,33 +356,35 @@ class Session:
             self._records.save_artifact,
             self.stream,
         )
-        await self._end_turn(turn, end, round((services.clock.monotonic() - started) * 1000))
+        # A user who cancels waits for no disk: that end is told once it is written, as all before
+        # it was, and saved right after. Every later acknowledgement waits for that save, too.
+        cancelled = end.stop_reason == "cancelled"
+        if not turn.ending:
+            completed = report_end(turn, end, services, self.totals, self.stream)
+            if not cancelled:
+                await self.stream.save_told(self._records.save)
+            self._release(turn, completed)
+        if cancelled:
+            await self.stream.save_told(self._records.save)
 
-    async def _end_turn(self, turn: RunningTurn, end: TurnEnd, duration_ms: int) -> None:
-        """Report the end, save everything, then let the last event out."""
-        turn.ending = True
-        self._stopped_at_limit = end.stop_reason == "max_tool_rounds"
-        self.totals.add(turn.context.totals)
-        self.stream.hold_end()
+    def _cut(self, turn: RunningTurn) -> None:
+        """End a turn whose answer is still coming, for its task has nothing more to say."""
+        if turn.ending:
+            return
+        end = TurnEnd("cancelled")
         try:
-            keep_unsent(turn.context, self._services, self.stream)
+            if not turn.cut_off():
+                return
         except KodeError as error:
-            self.stream.not_saved(error)
-        try:
-            self._report_usage()
-            self.stream(turn_completed(turn.context, end, duration_ms))
-            await self._records.save()
-        except KodeError as error:
-            self.stream.not_saved(error)
-        finally:
-            self._turn = None
-            self.stream.release()
-            # Last, because the log's thread would compete with all of the above.
-            log_turn(self._services.log, self._services.provider, turn.context, end, duration_ms)
+            end = TurnEnd("error", error_info(error))
+        self._release(turn, report_end(turn, end, self._services, self.totals, self.stream))
 
-    def _report_usage(self) -> None:
-        total = self.totals
-        self.stream(UsageUpdated(usage=total.usage, cost=total.cost, cost_usd=total.cost_usd))
+    def _release(self, turn: RunningTurn, completed: TurnCompleted) -> None:
+        self._turn = None
+        self._stopped_at_limit = completed.stop_reason == "max_tool_rounds"
+        self.stream.release()
+        # Last, because the log's thread would compete with all of the above.
+        log_turn(self._services.log, self._services.provider, turn.context, completed)
 
     async def _known_turn(self, key: str | None) -> TurnStartResult | None:
         """The turn that was started with this key, once it is saved."""

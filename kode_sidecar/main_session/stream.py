@@ -140,6 +140,13 @@ class SessionStream:
             self.release()
             raise
 
+    async def save_told(self, save: Callable[[], Awaitable[None]]) -> None:
+        """Save what is told already; a failure is told as well, and `flow` raises it."""
+        try:
+            await save()
+        except KodeError as error:
+            self.not_saved(error)
+
     async def published(self) -> None:
         """Wait until nothing is held: what was emitted before this is on its way out."""
         while self._holds:

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
+from kode_sidecar.domain.agent_event import TurnCompleted
 from kode_sidecar.domain.message import Message, TextBlock, ToolResultBlock, ToolUseBlock
-from kode_sidecar.kernel.contracts import TurnEnd
 from kode_sidecar.main_session.turn_context import TurnContext
 from kode_sidecar.records.json_log import JsonLog, LogScope
 
@@ -49,20 +49,19 @@ def log_turn(
     log: JsonLog,
     provider: Callable[[str], str],
     context: TurnContext,
-    end: TurnEnd,
-    duration_ms: int,
+    completed: TurnCompleted,
 ) -> None:
     """A line per message of a turn, and its last one. `provider` is who is asked for a model."""
     _log_messages(log, context.turn_id, provider(context.model), context.messages)
     log.write(
-        "error" if end.error else "info",
+        "error" if completed.error else "info",
         _MODULE,
         "turn_completed",
         LogScope(context.turn_id, context.session_id),
-        duration_ms=duration_ms,
-        tokens=context.totals.usage,
-        stop_reason=end.stop_reason,
-        error=end.error and end.error.code,
-        error_message=end.error and end.error.message,
-        error_details=end.error and end.error.details,
+        duration_ms=completed.duration_ms,
+        tokens=completed.usage,
+        stop_reason=completed.stop_reason,
+        error=completed.error and completed.error.code,
+        error_message=completed.error and completed.error.message,
+        error_details=completed.error and completed.error.details,
     )

@@ -4,14 +4,16 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from kode_sidecar.context.agents import AgentProfile
-from kode_sidecar.domain.agent_event import TurnCompleted
+from kode_sidecar.domain.agent_event import TurnCompleted, UsageUpdated
 from kode_sidecar.domain.error_info import failure
+from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel import run_turn
 from kode_sidecar.kernel.contracts import ArtifactSink, Emit, Tool, TurnEnd, TurnLimits, TurnScope
 from kode_sidecar.main_session.recalling import recall
 from kode_sidecar.main_session.running_turn import RunningTurn
 from kode_sidecar.main_session.services import SessionServices
-from kode_sidecar.main_session.turn_context import TurnContext
+from kode_sidecar.main_session.stream import SessionStream
+from kode_sidecar.main_session.totals import Totals
 from kode_sidecar.main_session.whole_message import report_message, write_incoming
 
 
@@ -33,6 +35,7 @@ async def run_to_end(
         report_bug=services.report_bug,
         silence_told=services.silence_told,
         work=services.work,
+        cut_off=turn.cut_off,
     )
     limits = TurnLimits(agent.max_tool_rounds, services.limit_instruction)
     try:
@@ -50,25 +53,42 @@ async def run_to_end(
         return TurnEnd("error", failure("InternalError", text))
 
 
-def keep_unsent(context: TurnContext, services: SessionServices, emit: Emit) -> None:
-    """What was said to a turn that ended before its next step; the next turn has it.
+def report_end(
+    turn: RunningTurn,
+    end: TurnEnd,
+    services: SessionServices,
+    totals: Totals,
+    stream: SessionStream,
+) -> TurnCompleted:
+    """The last events of a turn; they are held until the caller releases them.
 
-    Raises KodeError `Storage`.
+    What was said to it after its last step comes before: the next turn has it.
     """
-    for incoming in context.take_steering():
-        message = write_incoming(context, incoming, services.new_id)
-        report_message(emit, message, context.turn_id)
-
-
-def turn_completed(context: TurnContext, end: TurnEnd, duration_ms: int) -> TurnCompleted:
-    """The last event of a turn, with all that it cost."""
+    turn.ending = True
+    context = turn.context
+    totals.add(context.totals)
+    stream.hold_end()
+    try:
+        for incoming in context.take_steering():
+            message = write_incoming(context, incoming, services.new_id)
+            report_message(stream, message, turn.id)
+    except KodeError as error:
+        stream.not_saved(error)
+    report_usage(totals, stream)
     spent = context.totals
-    return TurnCompleted(
-        turn_id=context.turn_id,
+    completed = TurnCompleted(
+        turn_id=turn.id,
         stop_reason=end.stop_reason,
         usage=spent.usage,
         cost=spent.cost,
         cost_usd=spent.cost_usd,
-        duration_ms=duration_ms,
+        duration_ms=round((services.clock.monotonic() - turn.started) * 1000),
         error=end.error,
     )
+    stream(completed)
+    return completed
+
+
+def report_usage(totals: Totals, emit: Emit) -> None:
+    """What the session has cost so far."""
+    emit(UsageUpdated(usage=totals.usage, cost=totals.cost, cost_usd=totals.cost_usd))

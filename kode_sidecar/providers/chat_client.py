@@ -15,8 +15,7 @@ from kode_sidecar.domain.model_event import (
     RetryPlanned,
 )
 from kode_sidecar.errors import KodeError
-from kode_sidecar.kernel import TimeLimit
-from kode_sidecar.kernel.contracts import Alarm, ModelRequest
+from kode_sidecar.kernel.contracts import ModelRequest
 from kode_sidecar.providers.attempt import Attempt, RawAnswer
 from kode_sidecar.providers.dialects import DIALECTS
 from kode_sidecar.providers.endpoint import Endpoint
@@ -28,7 +27,6 @@ from kode_sidecar.providers.provider_config import ProviderConfig
 from kode_sidecar.providers.rate_limiter import RateLimiter
 from kode_sidecar.providers.registry import Registry, RetiredModels, SessionRetiredModels, Target
 from kode_sidecar.providers.retry import MAX_RETRY_AFTER, RetryPolicy
-from kode_sidecar.system import call_later
 
 Sleep = Callable[[float], Awaitable[None]]
 
@@ -53,7 +51,6 @@ class ChatClient:
         retry: RetryPolicy | None = None,
         sleep: Sleep = asyncio.sleep,
         now: Callable[[], float] = time.monotonic,
-        alarm: Alarm = call_later,
     ) -> None:
         self.registry = registry
         self._open_host = open_host
@@ -61,7 +58,6 @@ class ChatClient:
         self._retry = retry or RetryPolicy(random.random)
         self._sleep = sleep
         self._now = now
-        self._alarm = alarm
         self._endpoints: dict[str, Endpoint] = {}
         self._limiters: dict[tuple[str, str], RateLimiter] = {}
         self._told: set[ModelNotice] = set()
@@ -135,7 +131,7 @@ class ChatClient:
             if error is None:
                 return
             if error.code == "ModelNotFound" and not attempt.started:
-                if choice.next_after_unknown(await self._offered(endpoint)):
+                if choice.next_after_unknown(await _offered(endpoint)):
                     continue
                 error = choice.none_left(error)
             failed += 1
@@ -161,13 +157,6 @@ class ChatClient:
         endpoint.http()
         return endpoint
 
-    async def _offered(self, endpoint: Endpoint) -> list[OfferedModel]:
-        try:
-            async with TimeLimit(self._alarm, "list of models", _LIST_SECONDS):
-                return await endpoint.list_models()
-        except (KodeError, TimeoutError):
-            return []
-
     def _attempt(self, request: ModelRequest, choice: ModelChoice, endpoint: Endpoint) -> Attempt:
         model = endpoint.described(choice.target.model)
         dialect = DIALECTS[model.dialect]
@@ -192,3 +181,11 @@ def _slow_all(limiter: RateLimiter, error: ErrorInfo, delay: float | None) -> No
         limiter.pause(delay)
     elif asked <= MAX_RETRY_AFTER:
         limiter.pause(asked)
+
+
+async def _offered(endpoint: Endpoint) -> list[OfferedModel]:
+    try:
+        async with asyncio.timeout(_LIST_SECONDS):
+            return await endpoint.list_models()
+    except (KodeError, TimeoutError):
+        return []

@@ -113,8 +113,8 @@ class ConversationFiles:
 
     def _write_meta(self, meta: ConversationMeta) -> None:
         self._meta = meta
-        data = encode_json(meta)
-        self._saver.later(
-            self._path,
-            lambda: replace_file(self._path, data, durable=False, counter=self._counter),
-        )
+
+        def write() -> None:
+            replace_file(self._path, encode_json(meta), durable=False, counter=self._counter)
+
+        self._saver.later(self._path, write)

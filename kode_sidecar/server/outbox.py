@@ -19,7 +19,9 @@ from kode_sidecar.server.codec import encode
 from kode_sidecar.server.delta_batch import DeltaBatch
 
 BATCH_BYTES = 64 * 1024
-BURST_SECONDS = 0.001
+# Of what comes faster only the first is written at once. Deltas gain by waiting, for they merge.
+DELTA_BURST_SECONDS = 0.001
+BURST_SECONDS = 0.0002
 HIGH_WATER_BYTES = 1024 * 1024
 LOW_WATER_BYTES = 256 * 1024
 PIPE_BUF = 0 if sys.platform == "win32" else select.PIPE_BUF
@@ -71,7 +73,7 @@ class Outbox:
     def put(self, body: bytes) -> None:
         """Queue one message."""
         with self._lock:
-            if self._written_at_once(body, len(body)):
+            if self._written_at_once(body, len(body), BURST_SECONDS):
                 return
             self._queue.append(body)
             self._grow(len(body))
@@ -80,7 +82,7 @@ class Outbox:
     def put_delta(self, delta: BlockDelta) -> None:
         """Queue growth of a block."""
         with self._lock:
-            if self._written_at_once([delta], len(delta.add)):
+            if self._written_at_once([delta], len(delta.add), DELTA_BURST_SECONDS):
                 return
             tail = self._queue[-1] if self._queue else None
             if not (isinstance(tail, DeltaBatch) and tail.add(delta)):
@@ -112,17 +114,17 @@ class Outbox:
             self._grow(0)
         return written.wait(timeout)
 
-    def _written_at_once(self, item: _Taken, size: int) -> bool:
+    def _written_at_once(self, item: _Taken, size: int, burst: float) -> bool:
         """Write what surely fits into the pipe, if nothing waits and the writer sleeps.
 
         Waking the writer costs more than the write. `select.PIPE_BUF` bytes never block a pipe
-        that is ready. In a burst only the first one goes this way: the rest is to merge. A client
+        that is ready. In a burst, `burst` seconds long, only the first one goes this way. A client
         that is gone is left to the writer to find.
         """
         if not self._asleep or self._ready is None or size > PIPE_BUF:
             return False
         now = time.monotonic()
-        if now - self._wrote_at_once < BURST_SECONDS:
+        if now - self._wrote_at_once < burst:
             return False
         self._wrote_at_once = now
         frame = _frame(item)

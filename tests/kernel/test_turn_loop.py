@@ -22,8 +22,10 @@ from kode_sidecar.domain.model_event import (
     ToolUseStarted,
 )
 from kode_sidecar.errors import KodeError
+from kode_sidecar.kernel import run_turn
 from kode_sidecar.kernel.contracts import Incoming, ToolCall, ToolOutcome, TurnLimits
 from tests.support.turn_world import (
+    LIMITS,
     Batches,
     EchoParams,
     MemoryContext,
@@ -34,6 +36,7 @@ from tests.support.turn_world import (
     calls,
     echo_tool,
     says,
+    scope,
     turn,
 )
 
@@ -310,6 +313,60 @@ async def _run_cancelled(model: ScriptedModel, at: int | None) -> Recorder:
         assert at is not None
     assert_valid_history(context.messages)
     return emit
+
+
+async def test_an_answer_is_cut_off_before_its_task_is_unwound() -> None:  # O8
+    """Who cancels ends the answer first; whatever the task does then, it has nothing to say."""
+
+    def model() -> ScriptedModel:
+        return ScriptedModel(calls(("echo", '{"text": "a"}')), says("the", " end"))
+
+    total = len((await _run_cancelled(model(), at=None)).seen)
+    ends = [await _cut_off(model(), at) for at in range(1, total + 1)]
+    assert sum(ends) > 3
+
+
+async def _cut_off(model: ScriptedModel, at: int) -> bool:
+    """Cancel after some events. Was an answer cut off?"""
+    here, context = scope(), MemoryContext()
+    said: list[int] = []
+    task: asyncio.Task[object]
+
+    def cut() -> None:
+        if here.cut_off():
+            said.append(len(emit.seen))
+            assert not here.cut_off()
+
+    def cancel(count: int) -> None:
+        if count == at:
+            asyncio.get_running_loop().call_soon(cut)
+            task.cancel()
+
+    emit = Recorder(cancel)
+    task = asyncio.create_task(run_turn(here, model, [echo_tool()], context, LIMITS, emit))
+    await asyncio.wait([task])
+    assert said in ([], [len(emit.seen)])
+    assert not said or (task.cancelled() and context.messages[-1].role == "assistant")
+    assert_block_order(emit.seen)
+    assert_valid_history(context.messages)
+    return bool(said)
+
+
+async def test_a_stream_that_ends_although_it_was_cut_off_ends_the_turn() -> None:  # O8
+    here, context, emit = scope(), MemoryContext(), Recorder()
+    model = ScriptedModel(says("half", " of it"), says("never asked"))
+    seen: list[int] = []
+
+    async def flow() -> None:
+        if "delta" in emit.names() and here.cut_off():
+            seen.append(len(emit.seen))
+
+    emit.flow = flow  # type: ignore[method-assign]
+    with pytest.raises(asyncio.CancelledError):
+        await run_turn(here, model, [], context, LIMITS, emit)
+    assert seen == [len(emit.seen)]
+    assert len(model.requests) == 1
+    assert context.messages[-1].content[0].text == "half"
 
 
 def paused() -> list[list[ModelEvent]]:

@@ -350,6 +350,39 @@ async def test_cancel_request_for_a_turn_that_is_not_accepted_yet(project: Path)
 
 
 @needs_faults
+async def test_who_cancels_waits_for_no_disk(project: Path) -> None:  # O3 O8
+    # The end of a cancelled turn is told once it is written; what is acknowledged after it waits
+    # for its save, too. A turn that ends by itself is told when it is saved.
+    responses = [answer(text("half "), hold("gate")), answer(hold("next"), text("ok"))]
+    async with (
+        FsyncGate() as gate,
+        sidecar(
+            [*responses, answer(text("fine"))], roots=[project], environment=gate.environment
+        ) as world,
+    ):
+        session = await world.session()
+        turn_id = await world.start(session, "go")
+        await world.watch.until(lambda: any(b.text == "half " for b in session.blocks.values()))
+        gate.shut()
+        await world.client.request("kode/turn/cancel", {"sessionId": session.session_id})
+        ended = await world.watch.turn_end(session.session_id, turn_id, HANG_SECONDS)
+        assert ended.stop_reason == "cancelled"
+        assert world.messages(session)[-1]["content"][0]["text"] == "half "
+        assert world.journal(session)[-1]["type"] == "turn.completed"
+        await gate.held()
+        start = asyncio.create_task(world.start(session, "and now"))
+        async with asyncio.timeout(HANG_SECONDS):
+            await world.model.reached("next")  # the model is asked before the disk is
+        assert not start.done()
+        gate.open()
+        world.model.release("next")
+        turn_id = await start
+        ended = await world.watch.turn_end(session.session_id, turn_id, HANG_SECONDS)
+        assert ended.stop_reason == "end_turn"
+        await assert_goes_on(world, session)
+
+
+@needs_faults
 async def test_cancel_request_for_a_steer_and_for_a_session(project: Path) -> None:
     # Neither disturbs the turn that runs, nor the session that is used.
     responses = [answer(text("one "), hold("gate")), answer(text("two")), answer(text("three"))]
