@@ -26,7 +26,15 @@ WORK = ROOT / "build" / "windows"
 
 # Programs of this system drive Node, Neovim and Emacs.
 _TESTS = ("-m", "program", "--ignore=tests/editors")
-_PYTEST = ("-p", "no:cacheprovider", "-o", "faulthandler_timeout=900", "--dist", "worksteal")
+_PYTEST = ("-p", "no:cacheprovider", "-o", "faulthandler_timeout=300", "--dist", "worksteal")
+
+# The first process with a window makes Wine start a desktop, which keeps that process's stderr open
+# as long as anybody uses the desktop: a test that reads a one-file program's stderr to its end (its
+# first process has a window) would wait for ever. So the module's own process comes first.
+_RUN_MODULE = (
+    "import ctypes, runpy, sys; ctypes.WinDLL('user32').GetDesktopWindow(); del sys.argv[0]; "
+    "runpy.run_module(sys.argv[0], run_name='__main__', alter_sys=True)"
+)
 
 
 class WindowsHere:
@@ -46,7 +54,7 @@ class WindowsHere:
 
     def run(self, *arguments: str, **environment: str) -> int:
         """Run a module of this checkout; its exit code."""
-        command = [self._python, "-u", "-X", "utf8", "-m", *arguments]
+        command = [self._python, "-u", "-X", "utf8", "-c", _RUN_MODULE, *arguments]
         commit = {COMMIT_VARIABLE: commit_of(ROOT)}  # there is no git
         return self._wine.show(command, cwd=ROOT, environment={**commit, **environment})
 

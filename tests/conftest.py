@@ -6,7 +6,8 @@ A test that hangs is ended by `faulthandler_timeout` (see pyproject.toml).
 import itertools
 import os
 import random
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from typing import get_args
 
 import hypothesis
@@ -24,6 +25,9 @@ FOREIGN_PREFIXES = ("KIMI_", "MOONSHOT_", "ANTHROPIC_", "OPENAI_", "KODE_", "AGE
 FOREIGN_NAMES = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"})
 
 _numbers = itertools.count()
+
+Played = Callable[[int, str], None]
+"""`played(count, what)`: for the last lines of a full run. Once a test, at its end."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -56,7 +60,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """How to repeat this run."""
+    """How much was played in full, added up over the parts, and how to repeat this run."""
+    counts: Counter[str] = Counter()
+    for report in terminalreporter.getreports("passed"):
+        counts.update(dict(report.user_properties))
+    for what, count in sorted(counts.items() if FULL else ()):
+        terminalreporter.write_line(f"played: {count:,} {what}")
     terminalreporter.write_line(f"{SEED_VARIABLE}={os.environ[SEED_VARIABLE]}")
 
 
@@ -64,6 +73,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def rng(request: pytest.FixtureRequest) -> random.Random:
     """Randomness of this test alone, the same whenever the seed is."""
     return random.Random(f"{os.environ[SEED_VARIABLE]}:{request.node.nodeid}")
+
+
+@pytest.fixture
+def played(record_property: Callable[[str, object], None]) -> Played:
+    """Tells what this test covered."""
+    return lambda count, what: record_property(what, count)
 
 
 @pytest.fixture(params=get_args(StorageName))

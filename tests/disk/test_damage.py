@@ -13,9 +13,10 @@ from kode_sidecar.records.conversation_meta import ConversationMeta
 from kode_sidecar.records.conversation_store import FileConversationStore
 from kode_sidecar.records.journal import Journal, read_events
 from kode_sidecar.records.saver import Saver
-from tests.conftest import FULL
+from tests.conftest import FULL, Played
 
 COUNT = 5
+SAMPLE = 60  # of all bytes, unless each is damaged
 BAD = {"messages.jsonl": "messages.jsonl.bad", "journal.jsonl": "journal.jsonl.bad"}
 
 
@@ -102,24 +103,31 @@ def kept(store: FileConversationStore, tmp_path: Path) -> Kept:
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_truncation_at_every_byte(kept: Kept, name: str, rng: Random) -> None:  # A6 W6
+def test_truncation_at_every_byte(  # A6 W6
+    kept: Kept, name: str, rng: Random, played: Played
+) -> None:
     whole = kept.whole[name]
     ends = [index for index, byte in enumerate(whole) if byte == 0x0A]
-    cuts = range(len(whole) + 1)
-    for cut in cuts if FULL else sorted(rng.sample(cuts, 150)):
+    every = range(len(whole) + 1)
+    cuts = every if FULL else sorted(rng.sample(every, SAMPLE))
+    for cut in cuts:
         survive = list(range(sum(cut >= end for end in ends)))
         assert kept.damage(name, whole[:cut]) == (survive, survive), cut
         torn = whole[:cut].rpartition(b"\n")[2]
         if cut not in ends and torn:
             assert kept.bad(name) == torn.strip() + b"\n"
+    played(len(cuts), f"truncations, {name}")
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_a_flipped_bit_costs_at_most_its_own_record(kept: Kept, name: str, rng: Random) -> None:
+def test_a_flipped_bit_costs_at_most_its_own_record(
+    kept: Kept, name: str, rng: Random, played: Played
+) -> None:
     whole = kept.whole[name]
     line_of = [whole[:index].count(b"\n") for index in range(len(whole))]
-    places = range(len(whole))
-    for place in places if FULL else rng.sample(places, 150):
+    every = range(len(whole))
+    places = every if FULL else rng.sample(every, SAMPLE)
+    for place in places:
         data = bytearray(whole)
         data[place] ^= 1 << rng.randrange(8)
         read, again = kept.damage(name, bytes(data))
@@ -128,6 +136,7 @@ def test_a_flipped_bit_costs_at_most_its_own_record(kept: Kept, name: str, rng: 
         # A newline belongs to nobody: both its neighbours are whole.
         is_newline = whole[place] == 0x0A
         assert read == list(range(COUNT)) if is_newline else set(read) >= set(others)
+    played(len(places), f"flipped bits, {name}")
 
 
 @pytest.mark.parametrize("name", BAD)

@@ -13,10 +13,11 @@ from kode_sidecar.records.conversation_meta import ConversationMeta
 from kode_sidecar.records.conversation_store import FileConversationStore
 from kode_sidecar.records.saver import Saver
 from kode_sidecar.records.sqlite_salvage import PAGE_BYTES
-from tests.conftest import FULL
+from tests.conftest import FULL, Played
 
 COUNT = 12
-SAMPLE, MANY = 40, 500
+FLIPS = LOG_CUTS = 500 if FULL else 40
+CUTS = 500 if FULL else 20
 DATABASE, LOG = "messages.sqlite", "messages.sqlite-wal"
 EVERY = list(range(COUNT))
 
@@ -100,27 +101,33 @@ def kept(store: FileConversationStore, tmp_path: Path) -> Kept:
 
 
 @pytest.mark.parametrize("name", [DATABASE, LOG])
-def test_a_flipped_bit_costs_at_most_its_own_record(kept: Kept, name: str, rng: Random) -> None:
+def test_a_flipped_bit_costs_at_most_its_own_record(
+    kept: Kept, name: str, rng: Random, played: Played
+) -> None:
     whole = kept.whole[name]
     places = range(len(whole))
-    for place in rng.sample(places, MANY if FULL else SAMPLE):
+    for place in rng.sample(places, FLIPS):
         data = bytearray(whole)
         data[place] ^= 1 << rng.randrange(8)
         there = kept.damage(name, bytes(data))
         assert len(there) >= COUNT - 1, (place, there)
         assert there == sorted(set(there)), (place, there)
+    played(FLIPS, f"flipped bits, {name}")
 
 
-def test_truncation_of_the_log_keeps_what_lies_before(kept: Kept, rng: Random) -> None:
+def test_truncation_of_the_log_keeps_what_lies_before(
+    kept: Kept, rng: Random, played: Played
+) -> None:
     whole = kept.whole[LOG]
     cuts = range(len(whole) + 1)
     before = 0
-    for cut in sorted(rng.sample(cuts, MANY if FULL else SAMPLE)):
+    for cut in sorted(rng.sample(cuts, LOG_CUTS)):
         there = kept.damage(LOG, whole[:cut])
         assert there == EVERY[: len(there)], cut
         assert len(there) >= max(before, 7), cut
         before = len(there)
     assert kept.damage(LOG, whole) == EVERY
+    played(LOG_CUTS, f"truncations, {LOG}")
 
 
 def test_a_damaged_checksum_in_the_log_makes_no_second_message(kept: Kept) -> None:
@@ -133,11 +140,14 @@ def test_a_damaged_checksum_in_the_log_makes_no_second_message(kept: Kept) -> No
         at = data.find(b',"crc":"', at + 1)
 
 
-def test_truncation_of_the_database_keeps_what_is_whole(kept: Kept, rng: Random) -> None:
+def test_truncation_of_the_database_keeps_what_is_whole(
+    kept: Kept, rng: Random, played: Played
+) -> None:
     whole = kept.whole[DATABASE]
-    for cut in rng.sample(range(len(whole)), MANY if FULL else 20):
+    for cut in rng.sample(range(len(whole)), CUTS):
         there = kept.damage(DATABASE, whole[:cut])
         assert set(there) >= set(range(7, COUNT)), cut
+    played(CUTS, f"truncations, {DATABASE}")
 
 
 def zeroed(data: bytes, start: int, length: int) -> bytes:

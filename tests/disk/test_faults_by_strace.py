@@ -2,16 +2,18 @@
 
 For SQLite this is the only way in: its writes are made in C. For lines it shows that the shim of
 `test_faults_in_a_session` is honest. The session is opened by the process that is spoiled, so that
-what opening does is spoiled, too.
+what opening does is spoiled, too; and a database is spoiled while it is made.
 """
 
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
 
 import pytest
 
 from kode_sidecar.records.message_storage import StorageName
-from tests.conftest import FULL
+from tests.conftest import FULL, Played
 from tests.support.answering_model import AnsweringModel
 from tests.support.scripted_session import (
     PROMPTS,
@@ -27,9 +29,12 @@ from tests.support.strace import LINUX_ONLY, most_in_a_thread, spoiled, strace
 pytestmark = LINUX_ONLY
 
 CALLS = ("openat", "write", "pwrite64", "fsync", "fdatasync", "ftruncate", "rename", "unlink")
+# Of a whole session: nobody else makes these, wherever its folder will be.
+CALLS_OF_SQLITE = ("pwrite64", "fdatasync", "ftruncate")
 KINDS = ("kill", "ENOSPC", "EIO")
 SAMPLE = 4  # of all points and kinds, unless all are played
-PARTS = 4  # of all: none takes too long for one test
+PARTS = range(4 if FULL else 1)  # of all: none takes too long for one test
+LIMITED = 60 if FULL else 2  # sessions whose files cannot grow
 FILES: dict[StorageName, tuple[str, ...]] = {
     "sqlite": ("messages.sqlite", "messages.sqlite-wal", "messages.sqlite-shm"),
     "jsonl": ("messages.jsonl", "journal.jsonl", "meta.json"),
@@ -37,75 +42,106 @@ FILES: dict[StorageName, tuple[str, ...]] = {
 # Bytes at which no file grows on: one of them gets there in one of the turns.
 LIMITS: dict[StorageName, range] = {"sqlite": range(34_000, 80_000), "jsonl": range(5_000, 24_000)}
 
+Play = Callable[..., Awaitable[Json]]
+"""Plays a session in a new state folder; further options of strace spoil it."""
+
 
 class Spoiler:
-    """Plays the second half of a session below strace."""
+    """Plays sessions below strace."""
 
-    def __init__(self, base_url: str, folder: Path, storage: StorageName, sound: Runner) -> None:
-        self._base_url = base_url
-        self._folder = folder
+    def __init__(self, runner: Runner, storage: StorageName, log: Path) -> None:
+        self.runner = runner
+        self.log = log
         self._storage: StorageName = storage
-        self._sound = sound
-        self.log = folder / "strace.log"
 
-    async def play(self, home: Path, *more: str) -> Json:
-        """What both halves told; `more` are options that spoil the second."""
-        first = await self._sound.play(home, prompts=PROMPTS[:3])
+    async def reopened(self, home: Path, *more: str) -> Json:
+        """What both halves of a session told; the second is spoiled."""
+        first = await self.runner.play(home, prompts=PROMPTS[:3])
         (session_id,) = facts(first, "created")
         folder = home / "conversations" / session_id
-        paths = [folder / name for name in FILES[self._storage]]
-        below = strace(self.log, CALLS, paths, *more)
-        async with Runner(self._base_url, self._folder, below) as spoiled_runner:
-            second = await spoiled_runner.play(home, session=session_id, prompts=PROMPTS[3:])
+        below = strace(self.log, CALLS, [folder / name for name in FILES[self._storage]], *more)
+        second = await self.runner.play(home, session=session_id, prompts=PROMPTS[3:], strace=below)
         return {"told": [*first["told"], *second["told"]], "exit": second["exit"]}
 
+    async def whole(self, home: Path, *more: str) -> Json:
+        """What a session told; what SQLite does from its first call on is spoiled."""
+        below = strace(self.log, CALLS_OF_SQLITE, (), *more)
+        return await self.runner.play(home, prompts=PROMPTS, strace=below)
 
-async def check_after(runner: Runner, home: Path, played: Json) -> None:
-    session_id = facts(played, "created")[0]
-    later = await runner.play(home, session=session_id, prompts=["after"])
-    assert later["exit"] == 0, later
-    check(played, later)
-    check_files(home / "conversations" / session_id)
+    async def play_spoiled(self, play: Play, name: str, at: int, kind: str) -> None:
+        """The `at`th call of a name fails: what must be true afterwards."""
+        home = self.runner.home()
+        played = await play(home, *spoiled(name, kind, at))
+        assert played["exit"] == (-9 if kind == "kill" else 0), played
+        assert kind == "kill" or "(INJECTED)" in self.log.read_text(), "not spoiled"
+        if created := facts(played, "created"):  # else nobody was told of it
+            await check_after(self.runner, home, created[0], played)
 
-
-@pytest.mark.parametrize("part", range(PARTS if FULL else 1))
-async def test_the_system_fails_at_each_call(
-    tmp_path: Path, rng: Random, storage: StorageName, part: int
-) -> None:
-    async with AnsweringModel(respond) as model, Runner(model.base_url, tmp_path) as runner:
-        spoiler = Spoiler(model.base_url, tmp_path, storage, runner)
-        sound = await spoiler.play(runner.home())
+    async def play_each(self, play: Play, wanted: set[str], part: int, rng: Random) -> int:
+        """Spoil each call that a sound session makes, or some; how many."""
+        sound = await play(self.runner.home())
         assert facts(sound, "ended") == list(PROMPTS)
-        counts = most_in_a_thread(spoiler.log)
-        wanted = {"sqlite": ("pwrite64", "fdatasync"), "jsonl": ("write", "fsync")}
-        assert all(counts[name] > 2 for name in wanted[storage]), counts
+        counts = most_in_a_thread(self.log)
+        assert all(counts[name] > 2 for name in wanted), counts
         points = [
             (name, at, kind)
             for name in CALLS
             for at in range(1, counts[name] + 1)
             for kind in KINDS
         ]
+        points = points[part :: len(PARTS)] if FULL else rng.sample(points, SAMPLE)
         failures: list[str] = []
-        for name, at, kind in points[part::PARTS] if FULL else rng.sample(points, SAMPLE):
-            home = runner.home()
+        for name, at, kind in points:
             try:
-                played = await spoiler.play(home, *spoiled(name, kind, at))
-                assert played["exit"] == (-9 if kind == "kill" else 0), played
-                assert kind == "kill" or "(INJECTED)" in spoiler.log.read_text(), "not spoiled"
-                await check_after(runner, home, played)
-            except (AssertionError, TimeoutError) as error:
+                await self.play_spoiled(play, name, at, kind)
+            except AssertionError as error:
                 failures.append(f"{kind} at {name} {at} of {counts[name]}: {error}")
         assert "\n".join(failures) == ""
+        return len(points)
+
+
+@asynccontextmanager
+async def spoiler(folder: Path, storage: StorageName) -> AsyncIterator[Spoiler]:
+    async with AnsweringModel(respond) as model, Runner(model.base_url, folder) as runner:
+        yield Spoiler(runner, storage, folder / "strace.log")
+
+
+async def check_after(runner: Runner, home: Path, session_id: str, played: Json) -> None:
+    later = await runner.play(home, session=session_id, prompts=["after"])
+    assert later["exit"] == 0, later
+    check(played, later)
+    check_files(home / "conversations" / session_id)
+
+
+@pytest.mark.parametrize("part", PARTS)
+async def test_the_system_fails_at_each_call(
+    tmp_path: Path, rng: Random, storage: StorageName, part: int, played: Played
+) -> None:
+    wanted = {"sqlite": {"pwrite64", "fdatasync"}, "jsonl": {"write", "fsync"}}[storage]
+    async with spoiler(tmp_path, storage) as below:
+        count = await below.play_each(below.reopened, wanted, part, rng)
+    played(count, f"faults by strace in a session that goes on, {storage}")
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("storage", ["sqlite"], indirect=True)
+async def test_the_system_fails_at_each_call_of_a_new_database(
+    tmp_path: Path, rng: Random, storage: StorageName, part: int, played: Played
+) -> None:
+    async with spoiler(tmp_path, storage) as below:
+        count = await below.play_each(below.whole, {"pwrite64"}, part, rng)
+    played(count, f"faults by strace in a new session, {storage}")
 
 
 async def test_a_file_that_can_grow_no_further(
-    tmp_path: Path, rng: Random, storage: StorageName
+    tmp_path: Path, rng: Random, storage: StorageName, played: Played
 ) -> None:
     """A real short write: a part is taken, then nothing, until there is room again."""
     async with AnsweringModel(respond) as model, Runner(model.base_url, tmp_path) as runner:
-        for limit in rng.sample(LIMITS[storage], 60 if FULL else 2):
+        for limit in rng.sample(LIMITS[storage], LIMITED):
             home = runner.home()
-            played = await runner.play(home, prompts=PROMPTS, file_limit=limit)
-            ended = [fact for fact in played["told"] if fact.get("reason") == "end_turn"]
-            assert len(ended) == len(PROMPTS) - 1, (limit, played)
-            await check_after(runner, home, played)
+            told = await runner.play(home, prompts=PROMPTS, file_limit=limit)
+            ended = [fact for fact in told["told"] if fact.get("reason") == "end_turn"]
+            assert len(ended) == len(PROMPTS) - 1, (limit, told)
+            await check_after(runner, home, facts(told, "created")[0], told)
+    played(LIMITED, f"real short writes, {storage}")

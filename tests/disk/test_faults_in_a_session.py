@@ -5,12 +5,14 @@ Both ways to keep messages. What SQLite itself does with its files this shim doe
 """
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from tests.conftest import FULL
+from kode_sidecar.records.message_storage import StorageName
+from tests.conftest import FULL, Played
 from tests.support.answering_model import AnsweringModel
 from tests.support.disk_faults import KINDS
 from tests.support.scripted_session import (
@@ -22,7 +24,7 @@ from tests.support.scripted_session import (
     respond,
 )
 
-SAMPLE = 2  # of each kind, unless all are played
+PARTS = [(kind,) for kind in KINDS] if FULL else [KINDS]
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs fork")
 
@@ -51,19 +53,22 @@ async def play_with_fault(runner: Runner, at: int, kind: str) -> None:
     )
 
 
-@pytest.mark.usefixtures("storage")
-async def test_a_fault_at_every_operation_loses_nothing(tmp_path: Path, rng: Random) -> None:
+@pytest.mark.parametrize("kinds", PARTS, ids="-".join)
+async def test_a_fault_at_every_operation_loses_nothing(
+    tmp_path: Path, rng: Random, storage: StorageName, kinds: Sequence[str], played: Played
+) -> None:
     async with AnsweringModel(respond) as model, Runner(model.base_url, tmp_path) as runner:
         sound = await runner.play(runner.home(), prompts=PROMPTS)
         assert facts(sound, "ended") == list(PROMPTS)
         (operations,) = facts(sound, "operations")
         assert operations > 100
+        every = range(1, operations + 1)
+        points = [(kind, at) for kind in kinds for at in (every if FULL else [rng.choice(every)])]
         failures: list[str] = []
-        for kind in KINDS:
-            every = range(1, operations + 1)
-            for at in every if FULL else rng.sample(every, SAMPLE):
-                try:
-                    await play_with_fault(runner, at, kind)
-                except AssertionError as error:
-                    failures.append(f"{kind} at operation {at} of {operations}: {error}")
+        for kind, at in points:
+            try:
+                await play_with_fault(runner, at, kind)
+            except AssertionError as error:
+                failures.append(f"{kind} at operation {at} of {operations}: {error}")
         assert "\n".join(failures) == ""
+    played(len(points), f"faults at operations of a six-turn session, {storage}")

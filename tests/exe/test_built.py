@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -101,3 +102,12 @@ def test_windows_knows_its_version() -> None:
     from PyInstaller.utils.win32.versioninfo import read_version_info_from_executable
 
     assert __version__ in str(read_version_info_from_executable(str(EXE)))
+
+
+@pytest.mark.skipif(sys.platform != "win32", reason="a resource of Windows")
+def test_windows_may_give_it_long_paths() -> None:
+    from PyInstaller.utils.win32.winmanifest import read_manifest_from_executable
+
+    manifest = ElementTree.fromstring(read_manifest_from_executable(str(EXE)))
+    (aware,) = manifest.iter("{http://schemas.microsoft.com/SMI/2016/WindowsSettings}longPathAware")
+    assert aware.text == "true"

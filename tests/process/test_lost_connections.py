@@ -12,8 +12,9 @@ import pytest
 
 from kode_sidecar.client.fold import SessionFold
 from kode_sidecar.demo.model_server import RecordedResponse
+from kode_sidecar.records.message_storage import StorageName
 from kode_sidecar.records.storage_choice import name_in
-from tests.conftest import FULL
+from tests.conftest import FULL, Played
 from tests.process.test_sessions import ask
 from tests.support.answering_model import AnsweringModel
 from tests.support.folds import final_state
@@ -21,10 +22,12 @@ from tests.support.kept_messages import read_messages
 from tests.support.model_script import answer, text, thinking, tool_call
 from tests.support.sidecar import HANG_SECONDS, World, read_jsonl, sidecar
 
-ROUNDS = 2_000 if FULL else 20
+PARTS = range(8 if FULL else 1)  # of 2,000 turns: each begins anew, by chance of its own
+ROUNDS = 250 if FULL else 20
 ROUNDS_IN_A_SESSION = 25
-
-pytestmark = pytest.mark.usefixtures("a_storage")
+PAIR_PARTS = range(4 if FULL else 1)  # of 20 pairs of processes
+PAIRS = 5 if FULL else 2
+SESSIONS = 10 if FULL else 3  # of each process
 
 
 class Talk:
@@ -102,7 +105,10 @@ async def check(world: World, session_id: str, prompts: int) -> None:
     assert numbers == list(range(1, len(numbers) + 1))
 
 
-async def test_the_clients_fold_is_the_servers_state(tmp_path: Path, rng: Random) -> None:  # A6
+@pytest.mark.parametrize("part", PARTS)
+async def test_the_clients_fold_is_the_servers_state(  # A6
+    tmp_path: Path, rng: Random, a_storage: StorageName, part: int, played: Played
+) -> None:
     project = tmp_path / "project"
     project.mkdir()
     done = in_session = 0
@@ -124,10 +130,14 @@ async def test_the_clients_fold_is_the_servers_state(tmp_path: Path, rng: Random
                     if not died:
                         await check(world, session_id, in_session)
                 fold = world.watch.session(session_id)
-        assert done == ROUNDS
+    assert done == ROUNDS
+    played(done, f"turns with lost connections, {a_storage}")
 
 
-async def test_two_processes_on_one_store(tmp_path: Path, rng: Random) -> None:  # A6 W8
+@pytest.mark.parametrize("part", PAIR_PARTS)
+async def test_two_processes_on_one_store(  # A6 W8
+    tmp_path: Path, rng: Random, a_storage: StorageName, part: int, played: Played
+) -> None:
     """Several sessions each, kills between turns and in them; sessions change hands by the lock."""
     project = tmp_path / "project"
     project.mkdir()
@@ -135,22 +145,23 @@ async def test_two_processes_on_one_store(tmp_path: Path, rng: Random) -> None: 
     prompts: dict[str, int] = {}
     async with AnsweringModel(Talk(rng)) as model:
         async with process(model, project) as maker:
-            for _ in range(6):
+            for _ in range(2 * SESSIONS):
                 prompts[(await maker.session()).session_id] = 0
-        for _ in range(20 if FULL else 3):
-            ids = rng.sample(sorted(prompts), 6)
+        for _ in range(PAIRS):
+            ids = rng.sample(sorted(prompts), 2 * SESSIONS)
+            firsts, seconds = ids[:SESSIONS], ids[SESSIONS:]
             async with process(model, project) as first, process(model, project) as second:
-                for world, mine in ((first, ids[:3]), (second, ids[3:])):
+                for world, mine in ((first, firsts), (second, seconds)):
                     for session_id in mine:
                         await world.watch.attach(session_id, within=HANG_SECONDS)
-                for session_id in rng.sample(ids, 6):
-                    world = first if session_id in ids[:3] else second
+                for session_id in rng.sample(ids, 2 * SESSIONS):
+                    world = first if session_id in firsts else second
                     await world.start(
                         world.watch.session(session_id), f"prompt {prompts[session_id]}"
                     )
                     prompts[session_id] += 1
                 await first.kill()
-                for session_id in ids[:3]:
+                for session_id in firsts:
                     await second.watch.attach(session_id, within=HANG_SECONDS)  # never refused
                 for session_id in ids:
                     fold = second.watch.session(session_id)
@@ -158,3 +169,4 @@ async def test_two_processes_on_one_store(tmp_path: Path, rng: Random) -> None: 
                     await check(second, session_id, prompts[session_id])
                 listed = await ask(second, "session/list", all=True)
                 assert {one["sessionId"] for one in listed["sessions"]} == set(prompts)
+    played(PAIRS, f"pairs of processes with {SESSIONS} sessions each, {a_storage}")

@@ -13,6 +13,27 @@ from typing import Any
 KINDS = ("kill", "torn", "ENOSPC", "EIO", "short")
 
 
+class _Raw(io.RawIOBase):
+    """A file whose writes can be seen: those of Python's own are made in C."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        return os.write(self._fd, bytes(data))
+
+    def close(self) -> None:
+        if not self.closed:
+            super().close()
+            os.close(self._fd)
+
+
 class DiskFaults:
     """Install it once. `at` 0 only counts."""
 
@@ -30,6 +51,7 @@ class DiskFaults:
         os.open = self._faulty_open  # type: ignore[assignment]
         os.close = self._faulty_close
         os.write = self._faulty_write
+        os.fdopen = self._faulty_fdopen
         os.fsync = self._faulty_fsync
         os.replace = self._renaming(os.replace)  # type: ignore[assignment]
         os.rename = self._renaming(os.rename)  # type: ignore[assignment]
@@ -79,6 +101,11 @@ class DiskFaults:
             return done
         self._fail()
         raise AssertionError
+
+    def _faulty_fdopen(self, fd: int, *rest: Any, **named: Any) -> Any:
+        if fd not in self._fds:
+            return open(fd, *rest, **named)
+        return io.BufferedWriter(_Raw(fd))
 
     def _faulty_fsync(self, fd: int) -> None:
         if fd in self._fds:

@@ -1,14 +1,18 @@
 """Plays a scripted session again and again, each time in a fork of this process.
 
 A job is a line of JSON on stdin, what came of it a line on stdout. Everything is imported before
-the first fork, so that a run costs little.
+the first fork, so that a run costs little, also below strace: it is attached to the fork.
 """
 
 import asyncio
+import ctypes
 import json
 import os
 import resource
+import signal
+import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +29,7 @@ from tests.support.disk_faults import DiskFaults
 
 Json = dict[str, Any]
 TRIES = 8  # a fault of the system's may meet each of the threads that open files once
+_PR_SET_PTRACER, _ANYBODY = 0x59616D61, ctypes.c_ulong(-1)
 
 
 async def play(job: Json, tell: Any) -> None:
@@ -90,6 +95,17 @@ def snapshot(session: Any) -> Json:
     }
 
 
+def attach(strace: Sequence[str], held: int) -> None:
+    """Let every later call of this process go through strace; it keeps `held` open to its end."""
+    # Where only ancestors may look into a process, it says itself that others may.
+    ctypes.CDLL(None).prctl(_PR_SET_PTRACER, _ANYBODY, 0, 0, 0)
+    tracer = subprocess.Popen([*strace, "-p", str(os.getpid())], pass_fds=(held,))
+    while "TracerPid:\t0\n" in Path("/proc/self/status").read_text():
+        assert tracer.poll() is None, "strace could not be attached"
+    # Even a signal that is ignored stops who is traced, until strace lets it go on: it has begun.
+    os.kill(os.getpid(), signal.SIGURG)
+
+
 def run_forked(job: Json) -> Json:
     """Play it in a child of its own; the child's word survives it."""
     reading, writing = os.pipe()
@@ -108,6 +124,8 @@ def run_forked(job: Json) -> Json:
                 raw_write(writing, json.dumps(fact).encode() + b"\n")
 
             limit_files(job.get("file_limit"))
+            if "strace" in job:
+                attach(job["strace"], writing)
             asyncio.run(play(job, tell))
             tell({"operations": faults.count})
             code = 0

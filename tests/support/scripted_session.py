@@ -6,10 +6,11 @@ What was acknowledged is readable, nothing is invented or twice, and the session
 import asyncio
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +40,10 @@ def respond(body: Json) -> Any:
 
 
 class Runner:
-    """`tests.support.fault_runner`, one job at a time; below another program if there is one."""
+    """`tests.support.fault_runner`, one job at a time."""
 
-    def __init__(self, base_url: str, folder: Path, below: Sequence[str] = ()) -> None:
+    def __init__(self, base_url: str, folder: Path) -> None:
         self._folder = folder
-        self._below = below
         self._runs = 0
         (folder / "project").mkdir(exist_ok=True)
         (folder / "project" / "app.py").write_text("print('hi')\n")
@@ -52,18 +52,22 @@ class Runner:
 
     async def __aenter__(self) -> "Runner":
         self._child = await asyncio.create_subprocess_exec(
-            *(*self._below, sys.executable, "-m", "tests.support.fault_runner"),
+            *(sys.executable, "-m", "tests.support.fault_runner"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             limit=2**26,
+            start_new_session=True,
         )
         return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         assert self._child is not None
         assert self._child.stdin is not None
-        self._child.stdin.close()  # it ends by itself, and what it is below ends with it
+        if kind is not None:  # a session of its may hang
+            with suppress(ProcessLookupError):
+                os.killpg(self._child.pid, signal.SIGKILL)
+        self._child.stdin.close()  # it ends by itself
         await self._child.wait()
 
     def home(self) -> Path:
@@ -83,9 +87,14 @@ class Runner:
         job = {"at": 0, "kind": "EIO", "prompts": [], **job, "environment": environment}
         job["project"] = str(self._folder / "project")
         self._child.stdin.write(json.dumps(job).encode() + b"\n")
-        # Below strace every call of the system may take its time.
-        async with asyncio.timeout(HANG_SECONDS * (5 if self._below else 1)):
-            return json.loads(await self._child.stdout.readline())
+        try:
+            async with asyncio.timeout(HANG_SECONDS):
+                line = await self._child.stdout.readline()
+        except TimeoutError as error:
+            error.add_note(f"while this was played: {job}")
+            raise
+        assert line, "the runner itself has died"
+        return json.loads(line)
 
 
 def facts(result: Json, name: str) -> list[Any]:

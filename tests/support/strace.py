@@ -32,8 +32,6 @@ def strace(log: Path, calls: Sequence[str], paths: Sequence[Path] = (), *more: s
     """The beginning of a command line; without strace the test says NOT RUN, on a CI it fails."""
     program = shutil.which("strace") or not_run("strace is missing; `.ci/run` installs it")
     options = ["-f", "-qq", "-e", "signal=none", "-o", str(log)]
-    if not any("signal=KILL" in option for option in more):
-        options.append("--seccomp-bpf")  # much faster, and no signal is sent with it
     for path in paths:
         options += ["-P", str(path)]
     return [program, *options, "-e", f"trace={','.join(calls)}", *more]
