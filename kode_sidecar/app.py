@@ -32,6 +32,8 @@ from kode_sidecar.protocol.initialize_check import Object, as_object
 from kode_sidecar.protocol.memory import MemoryDecideParams, MemoryListParams, MemoryListResult
 from kode_sidecar.protocol.models import ModelsListResult
 from kode_sidecar.protocol.run import (
+    RunCancelParams,
+    RunCancelResult,
     RunGetParams,
     RunGetResult,
     RunStartParams,
@@ -261,6 +263,11 @@ class _App:
         """See `server.Services`."""
         await self._sessions.loaded()
         return await self._loaded_agent().runs().get(params)
+
+    async def cancel_run(self, params: RunCancelParams) -> RunCancelResult:
+        """See `server.Services`."""
+        await self._sessions.loaded()
+        return await self._loaded_agent().runs().cancel(params)
 
     async def schema(self) -> SchemaGetResult:
         """See `server.Services`."""
