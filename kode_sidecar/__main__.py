@@ -5,11 +5,13 @@ import sys
 
 from kode_sidecar.unpacked import hold_unpacked
 
+ORDERLY_SECONDS = 5.0
+
 
 def main() -> int:
     """Run `kode-sidecar`; the exit code."""
     distrust_working_directory()
-    hold_unpacked()
+    hold_unpacked(end_orphaned)
     arguments = sys.argv[1:]
     if arguments in ([], ["serve"]):
         return serve()
@@ -30,6 +32,20 @@ def distrust_working_directory() -> None:
     home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     if sys.path[:1] == [here] and here != home:
         del sys.path[0]
+
+
+def end_orphaned() -> None:
+    """End: the process that unpacked this one was killed, and whoever did so means both.
+
+    What serves ends in order before that, by its watchdog.
+    """
+    import time
+
+    from kode_sidecar.leftovers import remove_unpacked
+
+    time.sleep(ORDERLY_SECONDS)
+    remove_unpacked()
+    os._exit(1)
 
 
 def serve(

@@ -4,16 +4,23 @@ Such a program is two processes (PyInstaller): the first unpacks, starts the sec
 signals to it, waits for it and removes the folder. We are the second.
 """
 
+import _thread
 import os
 import sys
+import time
+from collections.abc import Callable
 
-if sys.platform != "win32":
+if sys.platform == "win32":
+    import _winapi
+else:
     import fcntl
 
 MARKER = "_build.json"
 """Lies in the package of everything that was built; held open by who runs from an unpacked one."""
 
 UNPACKED_PREFIX = "_MEI"
+
+_POLL_SECONDS = 2.0
 
 
 def unpacked_folder() -> str | None:
@@ -24,8 +31,11 @@ def unpacked_folder() -> str | None:
     return folder
 
 
-def hold_unpacked() -> None:
-    """Keep `leftovers` of other processes from our folder, until this one ends."""
+def hold_unpacked(orphaned: Callable[[], None]) -> None:
+    """Keep `leftovers` of other processes from our folder, until this one ends.
+
+    `orphaned()` is called on a thread of its own when the process that unpacked us is gone.
+    """
     folder = unpacked_folder()
     if folder is None:
         return
@@ -33,3 +43,18 @@ def hold_unpacked() -> None:
     marker = os.open(os.path.join(folder, "kode_sidecar", MARKER), os.O_RDONLY)
     if sys.platform != "win32":
         fcntl.flock(marker, fcntl.LOCK_SH)
+    _thread.start_new_thread(_watch_parent, (os.getppid(), orphaned))
+
+
+def _watch_parent(process_id: int, gone: Callable[[], None]) -> None:
+    if sys.platform == "win32":
+        synchronize = 0x00100000
+        try:
+            handle = _winapi.OpenProcess(synchronize, False, process_id)
+            _winapi.WaitForSingleObject(handle, _winapi.INFINITE)
+        except OSError:
+            pass  # it is gone already
+    else:
+        while os.getppid() == process_id:
+            time.sleep(_POLL_SECONDS)
+    gone()

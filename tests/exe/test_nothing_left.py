@@ -83,6 +83,17 @@ def test_no_process_and_no_folder(temporary: Path, end: End, loaded: bool) -> No
         assert vanishes(folder)
 
 
+@pytest.mark.skipif(not POSIX, reason="open files cannot be removed there")
+def test_the_first_process_is_killed_before_initialize(temporary: Path) -> None:
+    with StdioProcess(SERVE) as process:
+        assert process.call("kode/ping")["error"]["code"] == -32002
+        (folder,) = unpacked(temporary)
+        (second,) = children(process.process.pid)
+        process.process.kill()
+        assert gone(second)
+        assert vanishes(folder)
+
+
 def test_a_parent_that_is_killed(temporary: Path) -> None:
     """The editor: it holds the only ends of our pipes, and dies without closing anything."""
     code = (
