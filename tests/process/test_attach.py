@@ -510,8 +510,9 @@ async def test_a_session_is_written_out(project: Path) -> None:
         records = read_records(world.folder(session))
         assert written["text"].encode() == b"".join(record + b"\n" for record in records)
         assert (await refused(world, "session/export", **params, format="tape")).code == -33015
-        error = await refused(world, "session/export", sessionId="nobody", format="md")
-        assert error.code == -33001
+        for kind in ("md", "tape"):
+            error = await refused(world, "session/export", sessionId="nobody", format=kind)
+            assert error.code == -33001
 
 
 @any_storage
