@@ -31,6 +31,7 @@ from kode_sidecar.main_session.agent import (
     Session,
     SessionServices,
     Toolbox,
+    UserQuestions,
     repair,
 )
 from kode_sidecar.main_session.contracts import EditorPort
@@ -222,6 +223,7 @@ class Agent:
     def _build_services(
         self, settings: Settings, editor: EditorPort, new_id: NewId
     ) -> SessionServices:
+        questions = UserQuestions(self._outside.alarm, settings.permission_timeout)
         return SessionServices(
             model=self._model,
             editor=editor,
@@ -231,7 +233,9 @@ class Agent:
             temperature=settings.temperature,
             top_p=settings.top_p,
             max_tokens=settings.max_tokens,
-            permission_timeout=settings.permission_timeout,
+            questions=questions,
+            alarm=self._outside.alarm,
+            work=self._outside.work,
             silence_told=settings.http_silence_told,
             editor_note=self._editor_note,
             system_prompt=self._system_prompt,
@@ -244,24 +248,25 @@ class Agent:
             encode=self._encode,
             limit_instruction=self._prompts.read("tool_limit"),
             edit_locks=EditLocks(),
-            toolset=self._toolbox(settings, editor, new_id).tools,
+            toolset=self._toolbox(settings, Questions(editor, new_id, questions), new_id).tools,
             log=self._log,
             provider=self._provider,
             report_bug=self._report_bug,
         )
 
-    def _toolbox(self, settings: Settings, editor: EditorPort, new_id: NewId) -> Toolbox:
+    def _toolbox(self, settings: Settings, questions: Questions, new_id: NewId) -> Toolbox:
         return Toolbox(
             workspace=self.workspace,
             ripgrep=Ripgrep(find_ripgrep()),
             skills=self.knowledge.skills.catalog,
             memory=self.knowledge.memory,
             memory_scope=self.knowledge.memory_scope,
-            questions=Questions(editor, new_id, settings.permission_timeout),
+            questions=questions,
             scouts=ScoutServices(
                 model=self._model,
                 clock=self._clock,
                 alarm=self._outside.alarm,
+                work=self._outside.work,
                 new_id=new_id,
                 system_prompt=lambda: self._system_prompt(SCOUT, "plan"),
                 report_bug=self._report_bug,

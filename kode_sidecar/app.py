@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, cast
+from typing import TYPE_CHECKING, NoReturn, TypeVar, cast
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.front_door import Handover
@@ -32,6 +32,8 @@ from kode_sidecar.protocol.initialize_check import Object, as_object
 from kode_sidecar.protocol.memory import MemoryDecideParams, MemoryListParams, MemoryListResult
 from kode_sidecar.protocol.models import ModelsListResult
 from kode_sidecar.protocol.run import (
+    RunCancelParams,
+    RunCancelResult,
     RunGetParams,
     RunGetResult,
     RunStartParams,
@@ -61,6 +63,8 @@ from kode_sidecar.workspace.uris import uri_to_path
 if TYPE_CHECKING:  # loaded by a thread, after the process answers
     from kode_sidecar.agent import Agent
     from kode_sidecar.providers.chat_client import ChatClient
+
+T = TypeVar("T")
 
 LoadAgent = Callable[[], "type[Agent]"]
 
@@ -116,7 +120,7 @@ class _App:
             settings.storage_root, self._saver, storage=settings.storage
         )
         self._folders = SessionFolders(
-            self._store, self._saver, self._clock, self._new_id, self._root_uris
+            self._store, self._saver, self._clock, self._new_id, outside.work, self._root_uris
         )
         capabilities = as_object(handover.result.get("capabilities"))
         self._documents = Documents(capabilities["positionEncoding"])  # type: ignore[arg-type]
@@ -128,6 +132,7 @@ class _App:
             self._store.exists,
         )
         self._agent: Agent | None = None
+        self._attaching: set[asyncio.Task[None]] = set()
         self._editor_context = EditorContextParams()
         Handlers(
             sessions=self._sessions,
@@ -155,11 +160,24 @@ class _App:
                 commands={DOCTOR_COMMAND: self._doctor_command},
             ),
             load_first=(
-                Step("the agent", self._build_agent, self._attach_agent),
-                Step("httpx", lambda: self._loaded_agent().open_model(), self._attach_model),
+                self._step("the agent", self._build_agent, self._attach_agent),
+                self._step("httpx", lambda: self._loaded_agent().open_model(), self._attach_model),
             ),
             close=self._close,
         )
+
+    def _step(self, name: str, load: Callable[[], T], attach: Callable[[T], None]) -> Step:
+        async def attached(loaded: asyncio.Future[T]) -> None:
+            attach(await self._outside.work(f"loading {name}", loaded))
+
+        def ready(result: T) -> None:
+            loaded: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+            loaded.set_result(result)
+            task = asyncio.create_task(attached(loaded))
+            self._attaching.add(task)
+            task.add_done_callback(self._attaching.discard)
+
+        return Step(name, load, ready)
 
     def _build_agent(self) -> "Agent":
         """On the loader's thread."""
@@ -245,6 +263,11 @@ class _App:
         """See `server.Services`."""
         await self._sessions.loaded()
         return await self._loaded_agent().runs().get(params)
+
+    async def cancel_run(self, params: RunCancelParams) -> RunCancelResult:
+        """See `server.Services`."""
+        await self._sessions.loaded()
+        return await self._loaded_agent().runs().cancel(params)
 
     async def schema(self) -> SchemaGetResult:
         """See `server.Services`."""

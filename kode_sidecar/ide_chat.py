@@ -99,7 +99,7 @@ class Conversations:
         self._saver = Saver()
         store = FileConversationStore(settings.storage_root, self._saver, storage=settings.storage)
         uris = [root.as_uri() for root in roots]
-        folders = SessionFolders(store, self._saver, clock, new_id, lambda: uris)
+        folders = SessionFolders(store, self._saver, clock, new_id, outside.work, lambda: uris)
         self.sessions = SessionRegistry(
             SessionDefaults(_AGENT, settings.mode, settings.model, settings.window_messages),
             partial(new_id, "session"),

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:  # the kernel is loaded after the process answers
-    from kode_sidecar.kernel.contracts import Alarm, Clock, IdKind, NewId
+    from kode_sidecar.kernel.contracts import Alarm, Clock, IdKind, NewId, Work
     from kode_sidecar.settings import LoadedSettings
 
 Open = TypeVar("Open")
@@ -72,6 +72,7 @@ class Outside(Protocol):
     clock: "Clock"
     new_id: "NewId"
     alarm: "Alarm"
+    work: "Work"
     chance: Callable[[], float]
     now: Callable[[], float]
     sleep: Callable[[float], Awaitable[None]]
@@ -110,6 +111,7 @@ class System:
         self.clock: Clock = SystemClock()
         self.new_id: NewId = RandomIds()
         self.alarm: Alarm = call_later
+        self.work: Work = _just_wait
         self.chance: Callable[[], float] = random.random
         self.now: Callable[[], float] = time.monotonic
         self.sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -141,6 +143,11 @@ def call_later(name: str, seconds: float, ring: Callable[[], None]) -> Callable[
     """`kernel.contracts.Alarm` on the running loop."""
     del name
     return asyncio.get_running_loop().call_later(seconds, ring).cancel
+
+
+async def _just_wait(name: str, done: Awaitable[Open]) -> Open:
+    del name
+    return await done
 
 
 def _base36(number: int) -> str:

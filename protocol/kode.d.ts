@@ -134,6 +134,11 @@ export interface KodeRequests {
   "kode/run/start": [RunStartParams, RunStartResult];
   /** How far a run is, and what became of it. Errors: RunNotFound, ConfigInvalid, Storage. */
   "kode/run/get": [RunGetParams, RunGetResult];
+  /**
+   * End a run soon: what it began is stopped, and its status becomes `cancelled`. Errors:
+   * RunNotFound, ConfigInvalid, Storage.
+   */
+  "kode/run/cancel": [RunCancelParams, RunCancelResult];
   /** The JSON Schema of everything here. */
   "kode/schema/get": [Empty, SchemaGetResult];
   /** Is anybody there? */
@@ -734,6 +739,11 @@ export interface RunGetParams {
   runId: string;
   afterSequence?: number | null;
   limit?: number;
+}
+
+/** Which run is to end. */
+export interface RunCancelParams {
+  runId: string;
 }
 
 /** `echo` comes back unchanged. */
@@ -1750,6 +1760,11 @@ export interface RunEventView {
   summary: string;
   data: { [name: string]: unknown };
   correlationId?: string;
+}
+
+/** `cancelled: false` when it was over, or is another process's. */
+export interface RunCancelResult {
+  cancelled: boolean;
 }
 
 /** `schema` is the text of `schema.json`, byte for byte; `sha256` is that of the handshake. */

@@ -39,18 +39,6 @@ def diff_lines(old: Sequence[str], new: Sequence[str]) -> list[Run]:
     return _gaps(_matches(a, b), len(a), len(b))
 
 
-def apply_runs(old: Sequence[str], new: Sequence[str], runs: Sequence[Run]) -> list[str]:
-    """`old` with each run replaced by the lines of `new` it names."""
-    result: list[str] = []
-    at = 0
-    for a0, a1, b0, b1 in runs:
-        result += old[at:a0]
-        result += new[b0:b1]
-        at = a1
-    result += old[at:]
-    return result
-
-
 def unified_diff(old: Sequence[str], new: Sequence[str], path: str, *, context: int = 3) -> str:
     """A unified diff for people and models; the empty string when nothing changed.
 

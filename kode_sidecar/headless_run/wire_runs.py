@@ -1,4 +1,4 @@
-"""Runs that an editor asks for: `kode/run/start` and `kode/run/get`."""
+"""Runs that an editor asks for: `kode/run/start`, `get` and `cancel`."""
 
 import asyncio
 from pathlib import Path
@@ -13,6 +13,8 @@ from kode_sidecar.headless_run.run_options import RunIds, RunOptions, is_plain_i
 from kode_sidecar.headless_run.run_services import RunServices
 from kode_sidecar.headless_run.runner import HeadlessRun
 from kode_sidecar.protocol.run import (
+    RunCancelParams,
+    RunCancelResult,
     RunEventView,
     RunGetParams,
     RunGetResult,
@@ -72,6 +74,19 @@ class WireRuns:
             raise KodeError("RunNotFound", "There is no such run: that is not the id of one.")
         folder = self._services.storage_root / RUNS_FOLDER / params.run_id
         return await asyncio.to_thread(_read, folder, params)
+
+    async def cancel(self, params: RunCancelParams) -> RunCancelResult:
+        """End a run of this process; `get` tells when it has ended.
+
+        Raises KodeError `RunNotFound`, `Storage`.
+        """
+        for run in self._running.values():
+            record = run.record
+            if record.run_id == params.run_id and record.completed_at is None:
+                run.cancelled.set()
+                return RunCancelResult(cancelled=True)
+        await self.get(RunGetParams(run_id=params.run_id))  # it must be there
+        return RunCancelResult(cancelled=False)
 
     async def close(self) -> None:
         """Cancel what still runs; its records say so."""

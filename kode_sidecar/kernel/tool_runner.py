@@ -105,10 +105,11 @@ class ToolRun:
     async def _run_one(self, position: int) -> None:
         await self._emit.flow()
         self._start(position)
-        outcome = await self._outcome(self._calls[position])
+        outcome = await self._outcome(position)
         self._finish(position, outcome, _status(outcome))
 
-    async def _outcome(self, call: ToolUseBlock) -> ToolOutcome:
+    async def _outcome(self, position: int) -> ToolOutcome:
+        call = self._calls[position]
         tool = self._tools.get(call.name)
         if tool is None:
             names = (name for name, known in self._tools.items() if known.offered)
@@ -124,7 +125,8 @@ class ToolRun:
             text = f"Invalid arguments for {tool.name}: {error}. Mend them and call again."
             return tool_failure(failure("InvalidArguments", text))
         try:
-            outcome = await tool.run(params, self._call(call))
+            name = f"call {position} of {self._message_id}"
+            outcome = await self._scope.work(name, tool.run(params, self._call(call)))
             self.ends_turn = self.ends_turn or (tool.ends_turn and outcome.ok)
             return outcome
         except KodeError as error:

@@ -7,6 +7,7 @@ from kode_sidecar.main_session.services import EncodedRequest, SessionServices
 from kode_sidecar.main_session.session import Session
 from kode_sidecar.main_session.token_meter import LearnedRates
 from kode_sidecar.main_session.toolset import Toolbox
+from kode_sidecar.main_session.user_questions import UserQuestions
 
 __all__ = [
     "EditLocks",
@@ -16,5 +17,6 @@ __all__ = [
     "Session",
     "SessionServices",
     "Toolbox",
+    "UserQuestions",
     "repair",
 ]

@@ -1,6 +1,5 @@
 """`ask_user`: a choice put to the user. No answer in time is an answer, too."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
@@ -10,6 +9,7 @@ from msgspec import Meta, Struct
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import NewId, Tool, ToolCall, ToolOutcome
 from kode_sidecar.main_session.contracts import ChoiceQuestion, EditorPort
+from kode_sidecar.main_session.user_questions import UserQuestions
 from kode_sidecar.workspace.shown_text import cut_line, without_controls
 
 _GO_ON = "Go on with the most careful of the choices, and tell the user which one you took."
@@ -35,11 +35,11 @@ class AskUserParams(Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Questions:
-    """How the user is asked; a question stays open for `timeout` seconds."""
+    """How the user is asked."""
 
     editor: EditorPort
     new_id: NewId
-    timeout: float
+    waiting: UserQuestions
 
     async def ask(self, params: AskUserParams, call: ToolCall) -> Sequence[str] | None:
         """What the user chose of the choices; None if they did not answer in time.
@@ -55,9 +55,8 @@ class Questions:
             choices=tuple(params.choices),
             multi=params.multi,
         )
-        try:
-            answer = await asyncio.wait_for(self.editor.ask_choice(question), self.timeout)
-        except TimeoutError:
+        answer = await self.waiting.put(question, lambda: self.editor.ask_choice(question))
+        if answer is None:
             return None
         chosen = [choice for choice in params.choices if choice in answer]
         return chosen if params.multi else chosen[:1]
@@ -77,7 +76,7 @@ def ask_user_tool(questions: Questions) -> Tool:
         except KodeError as error:
             text = f"The user could not be asked: {error.message}. {_GO_ON}"
             raise KodeError(error.code, text) from None
-        return _outcome(chosen, questions.timeout)
+        return _outcome(chosen, questions.waiting.timeout)
 
     return Tool("ask_user", AskUserParams, run)
 

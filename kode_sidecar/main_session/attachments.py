@@ -46,6 +46,7 @@ class SessionAttachments:
         """Open a session, or look at one. Call the second value after replying.
 
         What the result tells ends where the stream goes on: nothing is published in between.
+        Questions that wait are then asked again: whoever comes back could not answer the old ones.
         Raises KodeError `SessionNotFound`, `ReadOnly`, `ReplayGap`, `InvalidParams`, `Storage`.
         """
         if (params.after_seq or 0) < 0:
@@ -61,11 +62,18 @@ class SessionAttachments:
             await asyncio.to_thread(session.conversation.whole, page)
         await session.stream.published()  # what was accepted before is told before (O1)
         session.stream.hold()
+        repeat = session.questions.repeater(session.id)
         try:
-            return await self._of_live(session, params.after_seq), session.stream.release
+            result = await self._of_live(session, params.after_seq)
         except BaseException:
             session.stream.release()
             raise
+
+        def go_on() -> None:
+            session.stream.release()
+            repeat()
+
+        return result, go_on
 
     async def detach(self, session_id: str) -> None:
         """Leave a session to others: its turn is cancelled and over, its lock is released.
@@ -103,10 +111,12 @@ class SessionAttachments:
         if params.after_seq is not None:
             replayed = self._replay(params.session_id, events, params.after_seq, seq)
             return msgspec.structs.replace(result, mode="replay", events=replayed)
+        # The file of the head is written some time after the journal.
+        meta = msgspec.structs.replace(stored.meta, title=history.title or stored.meta.title)
         conversation = stored.tree()
-        change_sets = [_told_view(told, stored.meta.id) for told in history.change_sets.values()]
+        change_sets = [_told_view(told, meta.id) for told in history.change_sets.values()]
         totals = Totals(spent=self.store.spending(params.session_id))
-        return self._snapshot(result, stored.meta, conversation, history, change_sets, totals)
+        return self._snapshot(result, meta, conversation, history, change_sets, totals)
 
     def _snapshot(
         self,

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 
 from kode_sidecar.domain.agent_event import Event
 from kode_sidecar.errors import KodeError
-from kode_sidecar.kernel.contracts import NewId
+from kode_sidecar.kernel.contracts import Alarm, NewId
 from kode_sidecar.main_session.announcer import Announcer
 from kode_sidecar.main_session.change_set_views import ChangeSetViews
 from kode_sidecar.main_session.contracts import EditorPort
@@ -21,6 +21,7 @@ from kode_sidecar.main_session.proposer import Proposer
 from kode_sidecar.main_session.restored_hunks import RestoredHunks
 from kode_sidecar.main_session.session_files import SessionFiles
 from kode_sidecar.main_session.undo import Undo
+from kode_sidecar.main_session.user_questions import UserQuestions
 from kode_sidecar.protocol.change_set import (
     ChangeSetListResult,
     ChangeSetView,
@@ -60,8 +61,9 @@ class ChangeSets:
         editor: EditorPort,
         emit: Callable[[Event], int],
         new_id: NewId,
-        permission_timeout: float,
+        questions: UserQuestions,
         now: Callable[[], str],
+        alarm: Alarm,
         save: Callable[[], Awaitable[None]],
         published: Callable[[], Awaitable[None]] = _at_once,
         locks: EditLocks | None = None,
@@ -75,22 +77,23 @@ class ChangeSets:
         self.overlay = overlay = Overlay()
         self._changes = changes = FileChanges()
         self.freshness = freshness = Freshness(overlay.current, now)
-        self.session_files = files = SessionFiles(workspace, overlay, changes, editor.open_document)
+        self.session_files = files = SessionFiles(
+            workspace, overlay, changes, editor.open_document, alarm
+        )
         self.files = watch = FileWatch(workspace, files.known, freshness, emit)
         self._ledger = ledger = HunkLedger(emit, new_id)
         announcer = Announcer(workspace, overlay, changes, ledger, freshness, new_id)
+        times = (settle_seconds, answer_seconds, alarm)
         self._sender = sender = EditSender(
-            workspace, overlay, files.find, editor, watch, new_id, settle_seconds, answer_seconds
+            workspace, overlay, files.find, editor, watch, new_id, *times
         )
-        file_sender = FileSender(
-            workspace, overlay, files, changes, editor, watch, settle_seconds, answer_seconds
-        )
+        file_sender = FileSender(workspace, overlay, files, changes, editor, watch, *times)
         edits = EditServices(ledger, overlay, files, announcer, sender, file_sender, locks)
         self._decisions = Decisions(edits)
         self._undo = Undo(edits)
         self._restored = RestoredHunks(workspace, overlay, changes, ledger)
         self._views = ChangeSetViews(overlay, files, announcer)
-        self.permissions = PermissionGate(session_id, editor, emit, new_id, permission_timeout, now)
+        self.permissions = PermissionGate(session_id, editor, emit, new_id, questions, now)
         self.proposals = Proposer(
             workspace=workspace,
             overlay=overlay,

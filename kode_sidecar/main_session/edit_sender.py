@@ -2,13 +2,15 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from kode_sidecar.domain.change_set import Range
 from kode_sidecar.domain.hunk import Hunk
 from kode_sidecar.domain.text_edit import Edit, apply_edits, minimal_edits, to_lf, with_eol
-from kode_sidecar.kernel.contracts import NewId
+from kode_sidecar.kernel import TimeLimit
+from kode_sidecar.kernel.contracts import Alarm, NewId
 from kode_sidecar.main_session.contracts import ApplyAnswer, DocumentEdit, EditorPort, TextEdit
 from kode_sidecar.main_session.file_watch import FileWatch
 from kode_sidecar.main_session.verification import SentEdit
@@ -88,7 +90,8 @@ class EditSender:
         watch: FileWatch,
         new_id: NewId,
         settle_seconds: float,
-        answer_seconds: float = ANSWER_SECONDS,
+        answer_seconds: float,
+        alarm: Alarm,
     ) -> None:
         self._workspace = workspace
         self._overlay = overlay
@@ -98,6 +101,7 @@ class EditSender:
         self._new_id = new_id
         self._settle_seconds = settle_seconds
         self._answer_seconds = answer_seconds
+        self._alarm = alarm
         self._flights: dict[str, _Flight] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._unsubscribe = workspace.documents.subscribe(self._changed)
@@ -127,15 +131,11 @@ class EditSender:
         transmission = self._spawn(self._transmit(flight, order, outcomes))
         settled = self._spawn(flight.settled.wait())
         try:
-            await asyncio.wait(
-                {transmission, settled},
-                return_when=asyncio.FIRST_COMPLETED,
-                timeout=self._answer_seconds,
-            )
+            await self._first_of(self._answer_seconds, transmission, settled)
             if transmission.done():
                 transmission.result()
             if flight.document is not None and self._live(flight.document.key):
-                await asyncio.wait({settled}, timeout=self._patience(flight))
+                await self._first_of(self._patience(flight), settled)
         finally:
             settled.cancel()
             if flight.document is not None:
@@ -145,6 +145,12 @@ class EditSender:
         self._tell_watch(flight, outcomes)
         flight.answered = transmission.done() or flight.settled.is_set()
         return flight
+
+    async def _first_of(self, seconds: float, *tasks: asyncio.Task[Any]) -> None:
+        """Until one of them is done, and not for long."""
+        with suppress(TimeoutError):
+            async with TimeLimit(self._alarm, f"edit, {seconds:g} s", seconds):
+                await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
 
     def _tell_watch(self, flight: _Flight, outcomes: Mapping[str, Outcome]) -> None:
         """What was done of a flight is no change by others."""

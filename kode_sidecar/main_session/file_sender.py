@@ -2,7 +2,10 @@
 
 import asyncio
 import os
+from contextlib import suppress
 
+from kode_sidecar.kernel import TimeLimit
+from kode_sidecar.kernel.contracts import Alarm
 from kode_sidecar.main_session.contracts import ApplyAnswer, EditorPort, FileEdit
 from kode_sidecar.main_session.edit_sender import Outcome
 from kode_sidecar.main_session.file_watch import FileWatch
@@ -30,6 +33,7 @@ class FileSender:
         watch: FileWatch,
         settle_seconds: float,
         answer_seconds: float,
+        alarm: Alarm,
     ) -> None:
         self._workspace = workspace
         self._overlay = overlay
@@ -39,6 +43,7 @@ class FileSender:
         self._watch = watch
         self._settle_seconds = settle_seconds
         self._answer_seconds = answer_seconds
+        self._alarm = alarm
 
     def fits(self, change: FileChange, text: str | None = None) -> bool:
         """Whether it can still be done as it was meant.
@@ -98,7 +103,7 @@ class FileSender:
         )
         on_disk = change.removes is not None and os.path.lexists(change.removes.real)
         try:
-            async with asyncio.timeout(self._answer_seconds):
+            async with TimeLimit(self._alarm, "change of a file", self._answer_seconds):
                 answer = await self._editor.apply_edit(edit)
         except TimeoutError:
             answer = ApplyAnswer(applied=False)
@@ -108,8 +113,14 @@ class FileSender:
                 return Outcome("applied")
             if not answer.applied and look:
                 break
-            await asyncio.sleep(self._settle_seconds / LOOKS)
+            await self._pause()
         return self._judge(change, answer)
+
+    async def _pause(self) -> None:
+        with suppress(TimeoutError):
+            seconds = self._settle_seconds / LOOKS
+            async with TimeLimit(self._alarm, "look at a file", seconds):
+                await asyncio.Event().wait()
 
     def _is_done(self, change: FileChange, *, on_disk: bool) -> bool:
         """Whether it shows. A file that is on disk is gone once it is no longer there."""

@@ -1,6 +1,5 @@
 """Asks the user before something sensitive happens. No answer means no (W15)."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
@@ -17,6 +16,7 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import NewId, ToolCall
 from kode_sidecar.main_session.contracts import EditorPort, PermissionQuestion
 from kode_sidecar.main_session.permission_rules import EDIT_TOOLS, PermissionRules
+from kode_sidecar.main_session.user_questions import UserQuestions
 from kode_sidecar.protocol.permission import RuleView
 from kode_sidecar.workspace.shown_text import without_controls
 
@@ -40,14 +40,14 @@ class PermissionGate:
         editor: EditorPort,
         emit: Callable[[Event], int],
         new_id: NewId,
-        timeout: float,
+        questions: UserQuestions,
         now: Callable[[], str],
     ) -> None:
         self._session_id = session_id
         self._editor = editor
         self._emit = emit
         self._new_id = new_id
-        self._timeout = timeout
+        self._questions = questions
         self._now = now
         self._rules = PermissionRules()
 
@@ -85,7 +85,7 @@ class PermissionGate:
 
         What is neither `sensitive` nor met by a rule passes silently. Else it emits
         `permission.requested` and then `permission.resolved`, once each, whatever happens: an
-        answer, none within `timeout` seconds, a rule that knows it already, or a cancel, which
+        answer, none in time, a rule that knows it already, or a cancel, which
         is raised. An option that was never offered counts as no. `reason` and `diff` tell the
         user what for.
         """
@@ -129,7 +129,9 @@ class PermissionGate:
         by: ResolvedBy = "cancel"
         option: PermissionOption | None = None
         try:
-            answer = await self._answer(question)
+            answer = await self._questions.put(
+                question, lambda: self._editor.ask_permission(question)
+            )
             by = "timeout" if answer is None else "user"
             option = chosen(OPTIONS, answer)
         finally:
@@ -161,9 +163,3 @@ class PermissionGate:
         reason = f"The user allowed it for this session when asked by {question.request_id}."
         with suppress(KodeError):  # too many of them: this one is for once
             self._rules.add(Rule(tool, question.subject), "answer", reason, self._now())
-
-    async def _answer(self, question: PermissionQuestion) -> str | None:
-        try:
-            return await asyncio.wait_for(self._editor.ask_permission(question), self._timeout)
-        except TimeoutError:
-            return None

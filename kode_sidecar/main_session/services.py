@@ -6,12 +6,21 @@ from dataclasses import dataclass
 from kode_sidecar.context.agents import AgentProfile
 from kode_sidecar.context.compaction import CompactionTexts
 from kode_sidecar.context.editor_context import EditorNote
-from kode_sidecar.kernel.contracts import Clock, ModelClient, ModelRequest, NewId, Tool
+from kode_sidecar.kernel.contracts import (
+    Alarm,
+    Clock,
+    ModelClient,
+    ModelRequest,
+    NewId,
+    Tool,
+    Work,
+)
 from kode_sidecar.main_session.contracts import EditorPort
 from kode_sidecar.main_session.edit_locks import EditLocks
 from kode_sidecar.main_session.recalling import Recall
 from kode_sidecar.main_session.token_meter import ContextWindow, LearnedRates, ReturnsThinking
 from kode_sidecar.main_session.tool_scope import ToolScope
+from kode_sidecar.main_session.user_questions import UserQuestions
 from kode_sidecar.protocol.session import Mode
 from kode_sidecar.protocol.turn import TurnOptions
 from kode_sidecar.records.json_log import JsonLog
@@ -35,11 +44,12 @@ class SessionServices:
 
     `editor_note` says what the user looks at now; `system_prompt` is byte-stable while the notes of
     the project and the skills are; `recall` says what is remembered for a prompt, `koding_note`
-    what its options mean; `context_window` is how much a model reads, `returns_thinking` whether it
-    gets its reasoning back, `rates` what was learned of counting its tokens, `encode` a request as
-    it is sent; `edit_locks` keep edits of one document apart; `toolset` gives the tools on offer to
-    an agent in a mode. The user is told of a model that is silent for `silence_told` seconds.
-    `provider` is who is asked for a model, for the log; `report_bug` writes there too.
+    what its options mean; `questions` are those that wait for the user; `context_window` is how
+    much a model reads, `returns_thinking` whether it gets its reasoning back, `rates` what was
+    learned of counting its tokens, `encode` a request as it is sent; `edit_locks` keep edits of one
+    document apart; `toolset` gives the tools on offer to an agent in a mode. The user is told of a
+    model that is silent for `silence_told` seconds. `provider` is who is asked for a model, for the
+    log; `report_bug` writes there too.
     """
 
     model: ModelClient
@@ -50,7 +60,9 @@ class SessionServices:
     temperature: float | None
     top_p: float | None
     max_tokens: int | None
-    permission_timeout: float
+    alarm: Alarm
+    work: Work
+    questions: UserQuestions
     silence_told: float
     editor_note: Callable[[], EditorNote | None]
     system_prompt: Callable[[AgentProfile, Mode], str]

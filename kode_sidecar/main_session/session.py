@@ -66,6 +66,7 @@ class Session:
 
     def __init__(self, new: NewSession, services: SessionServices) -> None:
         self.id = new.id
+        self.questions = services.questions
         self._options = new
         self._services = services
         self._records = records = new.records
@@ -91,8 +92,9 @@ class Session:
             editor=services.editor,
             emit=self.stream,
             new_id=services.new_id,
-            permission_timeout=services.permission_timeout,
+            questions=services.questions,
             now=services.clock.timestamp,
+            alarm=services.alarm,
             save=records.save,
             published=self.stream.published,
             locks=services.edit_locks,
@@ -200,8 +202,7 @@ class Session:
         await self._setup.read_ahead(self._options, UNSET)
         self._check_may_start(self._options.model)
         self._catch_up()
-        task = asyncio.create_task(self._compact(), name=f"compaction {self.id}")
-        self._compaction = task
+        self._compaction = task = asyncio.create_task(self._compact(), name=f"compaction {self.id}")
         try:
             return await task, self.stream.release
         except asyncio.CancelledError:

@@ -58,6 +58,7 @@ METHODS = (
     "kode/memory/decide",
     "kode/run/start",
     "kode/run/get",
+    "kode/run/cancel",
     "kode/schema/get",
     "kode/ping",
     "kode/doctor",

@@ -289,6 +289,13 @@ METHODS: tuple[Method, ...] = (
         ("RunNotFound", "ConfigInvalid", "Storage"),
     ),
     Method(
+        "kode/run/cancel",
+        "End a run soon: what it began is stopped, and its status becomes `cancelled`.",
+        run.RunCancelParams,
+        run.RunCancelResult,
+        ("RunNotFound", "ConfigInvalid", "Storage"),
+    ),
+    Method(
         "kode/schema/get",
         "The JSON Schema of everything here.",
         session.Empty,

@@ -45,6 +45,18 @@ class RunGetParams(Struct, frozen=True, kw_only=True, rename="camel"):
     limit: int = 200
 
 
+class RunCancelParams(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Which run is to end."""
+
+    run_id: str
+
+
+class RunCancelResult(Struct, frozen=True):
+    """`cancelled: false` when it was over, or is another process's."""
+
+    cancelled: bool
+
+
 class RunView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """A run as its `run.json` tells it. One whose process is gone has `failed`: `RunDied`."""
 

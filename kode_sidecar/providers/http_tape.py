@@ -16,6 +16,10 @@ _UNKNOWN_ASKER = "models"
 class ModelRecord(Protocol):
     """Writes down what a host says. Requests of one agent are counted from 1: `ask`."""
 
+    async def turn(self) -> None:
+        """Returns when what came next may be written down and have its effect."""
+        ...
+
     def asked(self, agent: str, method: str, path: str, body: bytes | None) -> int: ...
 
     def opened(self, agent: str, ask: int, status: int, headers: Mapping[str, str]) -> None: ...
@@ -67,11 +71,13 @@ class RecordingHost:
         opened = False
         try:
             async with self._host.stream(method, path, body, headers, asker) as response:
+                await self._record.turn()
                 opened = True
                 self._record.opened(agent, ask, response.status, response.headers)
                 yield _RecordingResponse(response, self._record, agent, ask)
         except KodeError as error:
             if not opened:  # what its reader raises is not the host's
+                await self._record.turn()
                 self._record.failed(agent, ask, error)
             raise
         finally:
@@ -97,8 +103,10 @@ class _RecordingResponse:
         try:
             data = await self._response.read()
         except KodeError as error:
+            await self._record.turn()
             self._record.failed(*self._name, error)
             raise
+        await self._record.turn()
         self._record.arrived(*self._name, data)
         return data
 

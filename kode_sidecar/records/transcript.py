@@ -128,6 +128,12 @@ class AlarmRang(Line, frozen=True, kw_only=True, tag="alarm"):
     name: str
 
 
+class WorkDone(Line, frozen=True, kw_only=True, tag="work"):
+    """What is done beside the event loop was done: a save, a tool. Given up, it has no line."""
+
+    name: str
+
+
 class FileState(Line, frozen=True, kw_only=True, tag="file"):
     """A file of the workspace as it is from here on; `path` below the root, with slashes.
 
@@ -165,6 +171,7 @@ TapeLine = (
     | DrawnId
     | Chance
     | AlarmRang
+    | WorkDone
     | FileState
     | FilesLeftOut
     | End

@@ -8,7 +8,16 @@ from msgspec import Meta, Struct
 
 from kode_sidecar.domain.agent_event import ScoutState
 from kode_sidecar.domain.message import Blob, Message
-from kode_sidecar.kernel.contracts import Alarm, Clock, Emit, ModelClient, NewId, Tool, ToolCall
+from kode_sidecar.kernel.contracts import (
+    Alarm,
+    Clock,
+    Emit,
+    ModelClient,
+    NewId,
+    Tool,
+    ToolCall,
+    Work,
+)
 
 MAX_TASKS = 5
 """Tasks of one `explore`, and scouts at once in a session."""
@@ -118,6 +127,7 @@ class ScoutServices:
     model: ModelClient
     clock: Clock
     alarm: Alarm
+    work: Work
     new_id: NewId
     system_prompt: Callable[[], str]
     report_bug: Callable[[str, BaseException], None]

@@ -1,6 +1,5 @@
 """One scout from its question to its report. All of its state is here and nowhere else."""
 
-import asyncio
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -14,7 +13,7 @@ from kode_sidecar.domain.agent_event import BlockDelta, Event, ScoutUpdated
 from kode_sidecar.domain.error_info import failure
 from kode_sidecar.domain.message import Message, TextBlock
 from kode_sidecar.errors import KodeError
-from kode_sidecar.kernel import run_turn
+from kode_sidecar.kernel import TimeLimit, run_turn
 from kode_sidecar.kernel.contracts import (
     Emit,
     Tool,
@@ -92,10 +91,9 @@ class ScoutRun:
 
     async def _outcome(self) -> tuple[Outcome, str]:
         """How it ended and, if not well, what to tell of it."""
-        deadline = asyncio.timeout(None)
-        name, now = f"deadline of scout {self._id}", asyncio.get_running_loop().time
+        seconds = self._limits.seconds
+        deadline = TimeLimit(self._services.alarm, f"deadline of scout {self._id}", seconds)
         note = "The scout ended without a report."
-        unset = self._services.alarm(name, self._limits.seconds, lambda: deadline.reschedule(now()))
         try:
             async with deadline:
                 end = await self._explore()
@@ -108,12 +106,10 @@ class ScoutRun:
             note = f"The scout could not work: {error.message}"
         except Exception as error:
             note = self._bug(error)
-        finally:
-            unset()
         if self._accepted is not None:
             return "done", ""
         if deadline.expired():
-            return "timed_out", f"The scout ran out of time after {self._limits.seconds:g} seconds."
+            return "timed_out", f"The scout ran out of time after {seconds:g} seconds."
         return "failed", note
 
     async def _explore(self) -> TurnEnd:
@@ -144,6 +140,7 @@ class ScoutRun:
                         clock=services.clock,
                         save_artifact=self._errand.save_artifact,
                         report_bug=services.report_bug,
+                        work=services.work,
                     ),
                     services.model,
                     self._tools(),

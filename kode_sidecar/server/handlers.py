@@ -48,6 +48,8 @@ from kode_sidecar.protocol.permission import (
     PermissionSetParams,
 )
 from kode_sidecar.protocol.run import (
+    RunCancelParams,
+    RunCancelResult,
     RunGetParams,
     RunGetResult,
     RunStartParams,
@@ -108,6 +110,10 @@ class Services(Protocol):
         ...
 
     async def get_run(self, params: RunGetParams) -> RunGetResult:
+        """Raises KodeError."""
+        ...
+
+    async def cancel_run(self, params: RunCancelParams) -> RunCancelResult:
         """Raises KodeError."""
         ...
 
@@ -177,6 +183,7 @@ class Handlers:
             "kode/memory/decide": self._memory_decide,
             "kode/run/start": self._services.start_run,
             "kode/run/get": self._services.get_run,
+            "kode/run/cancel": self._services.cancel_run,
             "kode/schema/get": self._schema_get,
             "kode/editor/didChangeContext": self._services.context_changed,
             "kode/ping": self._ping,

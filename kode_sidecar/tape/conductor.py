@@ -8,6 +8,7 @@ strand: then whatever it met in the recording it meets now.
 import asyncio
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from kode_sidecar.records.transcript import (
@@ -19,11 +20,13 @@ from kode_sidecar.records.transcript import (
     FrameOut,
     Opened,
     TapeLine,
+    WorkDone,
 )
+from kode_sidecar.tape.one_by_one import OneByOne
 from kode_sidecar.tape.strands import Part, Strands
 
 ModelInput = Opened | Arrived | Ended | Failed
-Input = FrameIn | AlarmRang | ModelInput
+Input = FrameIn | AlarmRang | WorkDone | ModelInput
 
 
 @dataclass
@@ -41,18 +44,25 @@ class Conductor:
     `first` is the number of lines that are over when it begins.
     """
 
-    def __init__(self, lines: Sequence[TapeLine], first: int = 0) -> None:
+    def __init__(self, lines: Sequence[TapeLine], inputs: OneByOne, first: int = 0) -> None:
         self.now = 0.0
         self._cues = list(_cues(lines, first))
         self._position = -1
         self._owed: Counter[str] = Counter()
         self._late: set[str] = set()  # strands that still owe something
-        self._of_model: defaultdict[tuple[str, int], deque[int]] = defaultdict(deque)
+        self._of: defaultdict[tuple[str, int] | str, deque[int]] = defaultdict(deque)
         for index, cue in enumerate(self._cues):
-            if not isinstance(cue.line, FrameIn | AlarmRang):
-                self._of_model[cue.line.agent, cue.line.ask].append(index)
+            if isinstance(cue.line, WorkDone):
+                self._of[cue.line.name].append(index)
+            elif not isinstance(cue.line, FrameIn | AlarmRang):
+                self._of[cue.line.agent, cue.line.ask].append(index)
+        self._tells_of_work = any(isinstance(cue.line, WorkDone) for cue in self._cues)
+        self._over = asyncio.Event()
+        self._inputs = inputs
+        self._looking = False
+        self._frame_may_come = False
         self._waiting: dict[int, asyncio.Event] = {}
-        self._alarms: dict[str, Callable[[], None]] = {}
+        self._alarms: defaultdict[str, deque[Callable[[], None]]] = defaultdict(deque)
         self.on_frame: Callable[[], None] = lambda: None
         self._go_on()
 
@@ -66,18 +76,37 @@ class Conductor:
         """May the next frame be handled? True then means that it is."""
         if self._position == len(self._cues):
             return True
-        if isinstance(self._cues[self._position].line, FrameIn) and self._is_due():
+        if self._frame_may_come:
+            self._frame_may_come = False
             self._go_on()
+            self._look()
             return True
+        self._look()
         # A client that says more than was recorded is not kept waiting for ever.
         rest = self._cues[self._position :]
         return not any(isinstance(cue.line, FrameIn) for cue in rest)
 
     async def next_of(self, agent: str, ask: int) -> ModelInput | None:
         """What comes next of an answer, when it is its turn; None: nothing was recorded."""
-        mine = self._of_model[agent, ask]
+        mine = self._of[agent, ask]
         if not mine:
             return None
+        line = await self._let_in(mine)
+        assert not isinstance(line, FrameIn | AlarmRang | WorkDone)
+        return line
+
+    async def work_done(self, name: str) -> bool:
+        """Returns when it was done in the recording; False and at once if that tells of no work."""
+        if not self._tells_of_work:
+            return False
+        mine = self._of[name]
+        if mine:
+            await self._let_in(mine)
+        else:
+            await self._over.wait()  # it was given up before it was done, or the recording ended
+        return True
+
+    async def _let_in(self, mine: deque[int]) -> Input:
         index = mine[0]
         arrived = self._waiting[index] = asyncio.Event()
         self._look()
@@ -89,44 +118,57 @@ class Conductor:
         mine.popleft()
         self._go_on()
         self._look()
-        line = self._cues[index].line
-        assert not isinstance(line, FrameIn | AlarmRang)
-        return line
+        return self._cues[index].line
 
     def skip(self, agent: str, ask: int) -> None:
         """Nobody wants the rest of this answer."""
-        for index in self._of_model.pop((agent, ask), ()):
+        for index in self._of.pop((agent, ask), ()):
             self._cues[index].skipped = True
         self._look()
 
     def set_alarm(self, name: str, ring: Callable[[], None]) -> Callable[[], None]:
         """Ring when it rang in the recording; the result takes it back."""
-        self._alarms[name] = ring
+        mine = self._alarms[name]
+        mine.append(ring)
         self._look()
-        return lambda: self._alarms.pop(name, None) and None
+
+        def take_back() -> None:
+            with suppress(ValueError):
+                mine.remove(ring)
+
+        return take_back
 
     def _look(self) -> None:
-        """Let in what is due and waited for."""
+        """Let in what is due and waited for, when nothing else is left to do."""
+        if not self._looking:
+            self._looking = True
+            self._inputs.enter(self._look_now)
+
+    def _look_now(self) -> None:
+        self._looking = False
         while self._position < len(self._cues):
             cue = self._cues[self._position]
             if not cue.skipped:
                 if not self._is_due():
                     return
                 if isinstance(cue.line, FrameIn):
+                    self._frame_may_come = True
                     self.on_frame()
                     return
                 if not self._rings(cue.line):
                     self._wake_reader()
                     return
+                self._look()
             self._go_on()
+            if not cue.skipped:
+                return
 
-    def _rings(self, line: AlarmRang | ModelInput) -> bool:
+    def _rings(self, line: AlarmRang | WorkDone | ModelInput) -> bool:
         """Is it a deadline that somebody set? Then it is over."""
-        ring = self._alarms.pop(line.name, None) if isinstance(line, AlarmRang) else None
-        if ring is None:
+        if not isinstance(line, AlarmRang) or not self._alarms[line.name]:
             return False
         self.now = line.t
-        ring()
+        self._alarms[line.name].popleft()()
         return True
 
     def _wake_reader(self) -> None:
@@ -145,7 +187,9 @@ class Conductor:
         if self._position >= 0:
             self.now = self._cues[self._position].line.t
         self._position += 1
-        if self._position < len(self._cues):
+        if self._position == len(self._cues):
+            self._over.set()
+        else:
             for strand, count in self._cues[self._position].said.items():
                 self._owe(strand, count)
 
@@ -169,7 +213,7 @@ def _cues(lines: Sequence[TapeLine], first: int) -> list[_Cue]:
         if isinstance(line, FrameOut):
             for part in strands.said(bytes(line.frame)):
                 said[part.strand] += part.grown or 1
-        elif isinstance(line, FrameIn | AlarmRang | Opened | Arrived | Ended | Failed):
+        elif isinstance(line, FrameIn | AlarmRang | WorkDone | Opened | Arrived | Ended | Failed):
             cues.append(_Cue(line, said))
             said = Counter()
     return cues

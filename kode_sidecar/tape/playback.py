@@ -3,14 +3,15 @@
 import asyncio
 import json
 import os
+import sys
 from collections import Counter, defaultdict, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.kernel.contracts import Alarm, Clock, IdKind, NewId
+from kode_sidecar.kernel.contracts import Alarm, Clock, IdKind, NewId, Work
 from kode_sidecar.providers.http_tape import TapeHost
 from kode_sidecar.records.transcript import (
     Arrived,
@@ -25,8 +26,11 @@ from kode_sidecar.records.transcript import (
 from kode_sidecar.server import Pop
 from kode_sidecar.settings import LoadedSettings
 from kode_sidecar.tape.conductor import Conductor, ModelInput
+from kode_sidecar.tape.one_by_one import OneByOne
 from kode_sidecar.tape.recorded_settings import recorded_settings
 from kode_sidecar.tape.strands import Strands
+
+T = TypeVar("T")
 
 
 class Playback:
@@ -40,7 +44,7 @@ class Playback:
         self._transcript = transcript
         self._strands = Strands()
         first = self._hear_handshake()
-        self._conductor = Conductor(transcript.lines, first)
+        self._conductor = Conductor(transcript.lines, OneByOne(), first)
         self._requests = None if requests is None else requests.open("ab")
         self._asks: Counter[str] = Counter()
         self._ids: defaultdict[str, deque[str]] = defaultdict(deque)
@@ -51,6 +55,7 @@ class Playback:
             elif isinstance(line, Chance):
                 self._chances.append(line.value)
         self._extra_ids = 0
+        self._sleeps = 0
         self._slept = 0.0
         self.platform: str = transcript.head.platform
         self.clock: Clock = _TapeClock(transcript.head.started, lambda: self._conductor.now)
@@ -59,6 +64,7 @@ class Playback:
         self.now: Callable[[], float] = lambda: self._conductor.now + self._slept
         self.sleep: Callable[[float], Awaitable[None]] = self._sleep
         self.alarm: Alarm = self._alarm
+        self.work: Work = self._work
 
     def begin(
         self,
@@ -101,7 +107,7 @@ class Playback:
             self._strands.heard(item)
             return item
 
-        self._conductor.on_frame = lambda: self._loop.call_soon(pump) and None
+        self._conductor.on_frame = pump
         return popped
 
     def said(self, body: bytes) -> None:
@@ -168,9 +174,17 @@ class Playback:
         return self._chances.popleft() if self._chances else 0.5
 
     async def _sleep(self, seconds: float) -> None:
-        """Whoever waits for the clock does not wait; what comes next comes in its order anyway."""
-        self._slept += seconds
-        await asyncio.sleep(0)
+        """Whoever waits for the clock waits for the recording; an old one does not tell."""
+        self._sleeps += 1
+        if not await self._conductor.work_done(f"sleep {self._sleeps}"):
+            self._slept += seconds
+
+    async def _work(self, name: str, done: Awaitable[T]) -> T:
+        try:
+            return await done
+        finally:
+            if not isinstance(sys.exception(), asyncio.CancelledError):
+                await self._conductor.work_done(name)
 
     def _alarm(self, name: str, seconds: float, ring: Callable[[], None]) -> Callable[[], None]:
         del seconds

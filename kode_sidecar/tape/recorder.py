@@ -1,10 +1,13 @@
 """Writes a transcript of this process while it serves."""
 
+import asyncio
 import random
+import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -33,11 +36,13 @@ from kode_sidecar.records.transcript import (
     Opened,
     TapeLine,
     TranscriptFile,
+    WorkDone,
     encode_line,
 )
 from kode_sidecar.server import Pop
 from kode_sidecar.settings import LoadedSettings
 from kode_sidecar.system import System
+from kode_sidecar.tape.one_by_one import OneByOne
 from kode_sidecar.tape.recorded_settings import keys_in, settings_to_record
 from kode_sidecar.tape.secret_mask import SecretMask
 from kode_sidecar.tape.snapshot import Snapshot
@@ -52,6 +57,8 @@ _FILES_MAY_DIFFER = (
 )
 _EXPORT = b'.tape.jsonl","text":"'
 _SECRET_HEADERS = ("set-cookie", "authorization")
+
+T = TypeVar("T")
 
 
 class Recorder(System):
@@ -71,6 +78,11 @@ class Recorder(System):
         self._draw_id, self._draw_number = self.new_id, random.random
         self._call_later = self.alarm
         self.new_id, self.chance, self.alarm = self._new_id, self._chance, self._alarm
+        self.work = self._work
+        self._sleeps = count(1)
+        self.sleep = self._sleep
+        self._inputs = OneByOne()
+        self.turn = self._inputs.turn
 
     def begin(
         self,
@@ -127,19 +139,35 @@ class Recorder(System):
 
     def incoming(self, pop: Pop, pump: Callable[[], None]) -> Pop:
         """See `StreamTap`."""
-        del pump
+        came: list[Any] = []
+        may_enter = False
+
+        def let_in() -> None:
+            nonlocal may_enter
+            may_enter = True
+            pump()
 
         def popped() -> Any:
-            item = pop()
-            if isinstance(item, bytes):
-                if any(mark in item for mark in _FILES_MAY_DIFFER):
-                    self._write_files()
-                self._write(_frame_in(self._passed(), item))
-            elif item is not None:
-                self._write(InputEnded(t=self._passed()))
+            nonlocal may_enter
+            if not came and (item := pop()) is not None:
+                came.append(item)
+                self._inputs.enter(let_in)
+            if not may_enter:
+                return None
+            may_enter = False
+            item = came.pop()
+            self._write_input(item)
             return item
 
         return popped
+
+    def _write_input(self, item: Any) -> None:
+        if not isinstance(item, bytes):
+            self._write(InputEnded(t=self._passed()))
+            return
+        if any(mark in item for mark in _FILES_MAY_DIFFER):
+            self._write_files()
+        self._write(_frame_in(self._passed(), item))
 
     def said(self, body: bytes) -> None:
         """See `StreamTap`. A recording that is said does not hold itself again."""
@@ -211,11 +239,32 @@ class Recorder(System):
         return number
 
     def _alarm(self, name: str, seconds: float, ring: Callable[[], None]) -> Callable[[], None]:
-        def rung() -> None:
-            self._write(AlarmRang(t=self._passed(), name=name))
-            ring()
+        unset = False
 
-        return self._call_later(name, seconds, rung)
+        def rung() -> None:
+            if not unset:
+                self._write(AlarmRang(t=self._passed(), name=name))
+                ring()
+
+        cancel = self._call_later(name, seconds, lambda: self._inputs.enter(rung))
+
+        def take_back() -> None:
+            nonlocal unset
+            unset = True
+            cancel()
+
+        return take_back
+
+    async def _sleep(self, seconds: float) -> None:
+        await self._work(f"sleep {next(self._sleeps)}", asyncio.sleep(seconds))
+
+    async def _work(self, name: str, done: Awaitable[T]) -> T:
+        try:
+            return await done
+        finally:
+            if not isinstance(sys.exception(), asyncio.CancelledError):
+                await self.turn()
+                self._write(WorkDone(t=self._passed(), name=name))
 
     def _write_files(self) -> None:
         for line in self._snapshot.changes():

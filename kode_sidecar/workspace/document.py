@@ -109,11 +109,6 @@ class Document:
         return self._rev
 
     @property
-    def short_rev(self) -> str:
-        """The first 12 characters of `rev`."""
-        return self.rev[:12]
-
-    @property
     def line_starts(self) -> Sequence[int]:
         """The code-point offset of each entry of `lines`."""
         self._know_starts(len(self._lines))

@@ -1,12 +1,26 @@
 """Line diffs lead from one text to the other, and stay quick on large files."""
 
 import difflib
+from collections.abc import Sequence
 from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kode_sidecar.domain.line_diff import apply_runs, diff_lines, split_lines, unified_diff
+from kode_sidecar.domain.line_diff import Run, diff_lines, split_lines, unified_diff
+
+
+def apply_runs(old: Sequence[str], new: Sequence[str], runs: Sequence[Run]) -> list[str]:
+    """`old` with each run replaced by the lines of `new` it names."""
+    result: list[str] = []
+    at = 0
+    for a0, a1, b0, b1 in runs:
+        result += old[at:a0]
+        result += new[b0:b1]
+        at = a1
+    result += old[at:]
+    return result
+
 
 few_lines = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "\n", "}\n", "x"]), max_size=14)
 

@@ -13,6 +13,8 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import IdKind, ToolCall
 from kode_sidecar.main_session.contracts import PermissionQuestion
 from kode_sidecar.main_session.permission_gate import PermissionGate
+from kode_sidecar.main_session.user_questions import UserQuestions
+from kode_sidecar.system import call_later
 from tests.support.edit_editor import HANG
 
 CALL = ToolCall("tool-1", "propose_edit", "s-1", "t-1", "m-1")
@@ -39,7 +41,8 @@ class Asked:
         return f"{kind}-{next(self._numbers)}"
 
     def gate(self, timeout: float = HANG) -> PermissionGate:
-        return PermissionGate("s-1", self, self.emit, self.new_id, timeout, lambda: "now")  # type: ignore[arg-type]
+        questions = UserQuestions(call_later, timeout)
+        return PermissionGate("s-1", self, self.emit, self.new_id, questions, lambda: "now")  # type: ignore[arg-type]
 
     @property
     def ends(self) -> list[tuple[str, str, str | None]]:

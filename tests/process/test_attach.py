@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kode_sidecar.client.connection import RpcError
+from kode_sidecar.framing import encode_frame
 from tests.process.test_sessions import ask, refused
 from tests.support.folds import final_state
 from tests.support.kept_messages import read_records, write_records
@@ -149,6 +150,102 @@ async def test_a_snapshot_in_a_running_turn_leads_into_the_stream(project: Path)
         assert turn.stop_reason == "end_turn"
         assert final_state(fold) == final_state(await world.watch.attach(session.session_id))
         assert [change_set.state for change_set in fold.change_sets.values()] == ["proposed"]
+
+
+SENSITIVE = {"path": ".vscode/tasks.json", "edits": [{"old": "{}", "new": '{"a": 1}'}]}
+CHOICE = {"question": "Which one?", "choices": ["this", "that"]}
+
+
+@pytest.mark.parametrize(
+    ("method", "call", "yes", "told"),
+    [
+        (
+            "kode/permission/request",
+            tool_call("propose_edit", SENSITIVE),
+            {"optionId": "allow-once"},
+            "Proposed",
+        ),
+        ("kode/ask", tool_call("ask_user", CHOICE), {"choices": ["that"]}, "- that"),
+    ],
+    ids=["permission", "ask"],
+)
+async def test_a_question_that_waits_is_asked_again_of_whoever_attaches(
+    project: Path, method: str, call: Any, yes: Json, told: str
+) -> None:
+    (project / ".vscode").mkdir()
+    (project / ".vscode" / "tasks.json").write_text("{}")
+    asked: asyncio.Queue[Json] = asyncio.Queue()
+    answered = asyncio.Event()
+
+    async def question(params: Json) -> Json:
+        asked.put_nowait(params)
+        await answered.wait()
+        return yes
+
+    responses = [answer(call), answer(text("done"))]
+    async with sidecar(responses, roots=[project]) as world:
+        world.client.handle(method, question)
+        session = await world.session()
+        turn_id = await world.start(session, "go")
+        async with asyncio.timeout(HANG_SECONDS):
+            first = await asked.get()
+            for after in ({}, {"afterSeq": session.seq}):
+                await ask(world, "session/attach", sessionId=session.session_id, **after)
+                assert await asked.get() == first
+        frames = [frame.message() for frame in world.client.frames if frame.direction == "in"]
+        kinds = [
+            frame.get("method", "attached" if "mode" in (frame.get("result") or {}) else "")
+            for frame in frames
+        ]
+        again = ["attached", "$/cancelRequest", method]
+        assert [k for k in kinds if k in again] == [method, *again, *again]
+        ids = [frame["id"] for frame in frames if frame.get("method") == method]
+        taken_back = [f["params"]["id"] for f in frames if f.get("method") == "$/cancelRequest"]
+        assert taken_back == ids[:-1]
+        assert len(set(ids)) == 3
+        no = {"jsonrpc": "2.0", "id": ids[0], "result": {"optionId": "reject", "choices": ["this"]}}
+        world.client.send_raw(encode_frame(json.dumps(no).encode()))  # W15: too late
+        answered.set()
+        turn = await world.watch.turn_end(session.session_id, turn_id, HANG_SECONDS)
+        assert turn.stop_reason == "end_turn"
+        (said_to_model,) = said(world, "tool")
+        assert told in said_to_model
+        ends = [e for e in world.journal(session) if e["type"] == "permission.resolved"]
+        by_user = method == "kode/permission/request"
+        assert [(end["by"], end["optionId"]) for end in ends] == [("user", "allow-once")] * by_user
+        await ask(world, "session/attach", sessionId=session.session_id)
+        assert asked.empty()
+
+
+async def test_a_question_is_seen_by_who_reads_and_ends_with_its_process(project: Path) -> None:
+    (project / ".vscode").mkdir()
+    (project / ".vscode" / "tasks.json").write_text("{}")
+    asked: asyncio.Queue[Json] = asyncio.Queue()
+
+    async def question(params: Json) -> Json:
+        asked.put_nowait(params)
+        return await asyncio.Future[Json]()
+
+    responses = [answer(tool_call("propose_edit", SENSITIVE))]
+    async with (
+        sidecar(responses, roots=[project]) as first,
+        sidecar([answer(text("ok"))], roots=[project]) as second,
+    ):
+        first.client.handle("kode/permission/request", question)
+        session = await first.session()
+        turn_id = await first.start(session, "go")
+        async with asyncio.timeout(HANG_SECONDS):
+            request_id = (await asked.get())["requestId"]
+        params = {"sessionId": session.session_id}
+        read = await ask(second, "session/attach", **params, access="read")
+        assert [one["requestId"] for one in read["pending"]] == [request_id]
+        assert read["activeTurnId"] == turn_id
+        await first.kill()
+        taken = await ask(second, "session/attach", **params)
+        assert "pending" not in taken
+        ends = [e for e in second.journal(session) if e["type"] == "permission.resolved"]
+        assert [(end["requestId"], end["by"]) for end in ends] == [(request_id, "cancel")]
+        assert second.editor.asked == []
 
 
 # A6 W6: a turn cut off by a crash
@@ -413,8 +510,9 @@ async def test_a_session_is_written_out(project: Path) -> None:
         records = read_records(world.folder(session))
         assert written["text"].encode() == b"".join(record + b"\n" for record in records)
         assert (await refused(world, "session/export", **params, format="tape")).code == -33015
-        error = await refused(world, "session/export", sessionId="nobody", format="md")
-        assert error.code == -33001
+        for kind in ("md", "tape"):
+            error = await refused(world, "session/export", sessionId="nobody", format=kind)
+            assert error.code == -33001
 
 
 @any_storage

@@ -1,5 +1,6 @@
 """`serve --record`: what a recording holds, what it never holds, and how it ends."""
 
+import asyncio
 import os
 import sys
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ import pytest
 from kode_sidecar.client.connection import RpcError
 from kode_sidecar.demo.model_server import RecordedResponse
 from kode_sidecar.records.transcript import (
+    AlarmRang,
     Arrived,
     FilesLeftOut,
     FileState,
@@ -21,7 +23,7 @@ from kode_sidecar.records.transcript import (
 from kode_sidecar.replay import play
 from tests.support.model_script import answer, hold, text, thinking, tool_call
 from tests.support.program import PROGRAM
-from tests.support.sidecar import HANG_SECONDS, World, sidecar
+from tests.support.sidecar import HANG_SECONDS, World, only_change_set, sidecar
 
 KEY = "tk4711-of-the-user-0815-kept-to-herself"
 ANTHROPIC_KEY = "sk-ant-0123456789abcdefghijklmnopqrst"
@@ -158,3 +160,68 @@ async def test_files_that_others_write_meanwhile_are_played_too(tmp_path: Path) 
     transcript = read_transcript(tape)
     assert isinstance(transcript.lines[-2], InputEnded)
     assert (await play(tape, transcript, PROGRAM, HANG_SECONDS)).difference is None
+
+
+def with_long_patience(tape: Path, folder: Path) -> Path:
+    """The recording of a user with all the time of the world, who was not given it."""
+    whole = tape.read_text(encoding="utf-8")
+    changed = whole.replace('"permission_timeout":0.3', '"permission_timeout":86400.0', 1)
+    assert changed != whole
+    changed = changed.replace("within 0.3 seconds", "within 86400 seconds")  # the model is told
+    long = folder / "long.jsonl"
+    long.write_text(changed, encoding="utf-8", newline="\n")
+    return long
+
+
+# E6: in a recording the time is over when it was over
+@pytest.mark.parametrize(
+    "call",
+    [
+        tool_call("ask_user", {"question": "Which?", "choices": ["this", "that"]}),
+        tool_call("propose_edit", {"path": ".envrc", "edits": [{"old": "a", "new": "b"}]}),
+    ],
+    ids=["ask", "permission"],
+)
+async def test_a_question_nobody_answered_is_played_by_the_clock_of_the_recording(
+    tmp_path: Path, call: Any
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / ".envrc").write_text("a\n")
+
+    async def never(_params: Any) -> Any:
+        return await asyncio.Future[Any]()
+
+    tape = tmp_path / "tape.jsonl"
+    environment = {"KODE_PERMISSION_TIMEOUT": "0.3"}
+    responses = (answer(call), answer(text("done")))
+    async with recording(tape, responses, roots=[project], environment=environment) as world:
+        world.editor.answer_permission = world.editor.answer_choice = never
+        await talk(world, "go")
+    long = with_long_patience(tape, tmp_path)
+    (rung,) = [line for line in read_transcript(long).lines if isinstance(line, AlarmRang)]
+    assert rung.name.startswith("answer to ")
+    replayed = await play(long, read_transcript(long), PROGRAM, HANG_SECONDS)
+    assert replayed.difference is None, f"\n{replayed.difference}"
+
+
+async def test_an_edit_that_leaves_no_trace_is_played(tmp_path: Path) -> None:  # E6
+    project = tmp_path / "project"
+    project.mkdir()
+    path = project / "a.py"
+    path.write_text("a = 1\n")
+    edit = {"path": "a.py", "edits": [{"old": "a = 1", "new": "a = 2"}]}
+    tape = tmp_path / "tape.jsonl"
+    responses = (answer(tool_call("propose_edit", edit)), answer(text("done")))
+    async with recording(tape, responses, roots=[project]) as world:
+        world.editor.manners.refuse = "not now"
+        buffer = world.editor.open(path)
+        session = await world.session(model="kimi-k2.6")
+        await world.turn(session, "go")
+        result = await world.decide(only_change_set(session))
+        assert len(result["conflicts"]) == 1
+        assert buffer.text == "a = 1\n"
+    rung = [line.name for line in read_transcript(tape).lines if isinstance(line, AlarmRang)]
+    assert rung == ["edit, 0.25 s"] * 2  # sent once more, in vain
+    replayed = await play(tape, read_transcript(tape), PROGRAM, HANG_SECONDS)
+    assert replayed.difference is None, f"\n{replayed.difference}"

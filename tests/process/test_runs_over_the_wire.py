@@ -97,6 +97,23 @@ async def test_what_is_wrong_is_told(config: str) -> None:
         assert run["error"]["code"] == "ConfigInvalid"
 
 
+async def test_a_run_is_cancelled(config: str) -> None:
+    async with sidecar([answer(text("I"), hold("middle"))], handshake=TRUSTED) as world:
+        started = await ask(world, "start", config=config, prompt="Go.")
+        run_id = started["runId"]
+        async with asyncio.timeout(HANG_SECONDS):
+            await world.model.reached("middle")
+        assert await ask(world, "cancel", runId=run_id) == {"cancelled": True}
+        run = (await ended(world, run_id))["run"]
+        assert run["status"] == "cancelled"
+        assert await ask(world, "cancel", runId=run_id) == {"cancelled": False}
+        with pytest.raises(RpcError) as unknown:
+            await ask(world, "cancel", runId="20260101-000000-none")
+        assert unknown.value.code == -33027
+        assert (await world.session()).session_id
+    assert RunFiles(started["sandboxRoot"]).run["status"] == "cancelled"
+
+
 async def test_a_run_ends_with_its_process(config: str) -> None:
     async with sidecar([answer(text("I"), hold("middle"))], handshake=TRUSTED) as world:
         started = await ask(world, "start", config=config, prompt="Go.")

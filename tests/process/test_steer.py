@@ -11,12 +11,14 @@ import pytest
 from kode_sidecar.client.connection import Call, RpcError
 from kode_sidecar.client.fold import SessionFold
 from kode_sidecar.demo.model_server import RecordedResponse
+from kode_sidecar.records.transcript import read_transcript
+from kode_sidecar.replay import play
 from tests.conftest import FULL
 from tests.support.answering_model import AnsweringModel, user_texts
 from tests.support.fsync_gate import with_faults
 from tests.support.kimi_rules import refusals
 from tests.support.model_script import answer, failure, hold, text, tool_call
-from tests.support.program import BUILT
+from tests.support.program import BUILT, PROGRAM
 from tests.support.sidecar import HANG_SECONDS, World, sidecar
 from tests.support.stream_rules import breaches
 
@@ -24,6 +26,7 @@ pytestmark = pytest.mark.program
 
 SESSIONS = 8
 TURNS = 60 if FULL else 8
+PLAYED = 5 if FULL else 1
 MOMENTS = (2, 5, 9, 13, 20, 30)
 
 
@@ -129,26 +132,45 @@ class Talks:
             step()
 
 
+ENVIRONMENT = {"KODE_WINDOW_MESSAGES": "10000"}
+
+
+async def talk_all_at_once(world: World, talks: Talks, rng: Random) -> None:
+    """All sessions at a time, to the end; no word of any was lost."""
+    world.client.subscribe(talks.received)
+    for _ in range(SESSIONS):
+        session = await world.session()
+        talks.by_session[session.session_id] = Talk(world, session, Random(rng.random()))
+    for talk in talks.every:
+        talk.start()
+    async with asyncio.timeout(HANG_SECONDS):
+        for talk in talks.every:
+            await talk.done.wait()
+    for talk in talks.every:
+        await assert_nothing_lost(world, talk)
+
+
 async def test_no_word_is_lost_around_the_end_of_a_turn(tmp_path: Path, rng: Random) -> None:
     talks = Talks(rng)
-    environment = {"KODE_WINDOW_MESSAGES": "10000"}
-    async with sidecar(model=talks.model, roots=[tmp_path], environment=environment) as world:
-        world.client.subscribe(talks.received)
-        for _ in range(SESSIONS):
-            session = await world.session()
-            talks.by_session[session.session_id] = Talk(world, session, Random(rng.random()))
-        for talk in talks.every:
-            talk.start()
-        async with asyncio.timeout(HANG_SECONDS):
-            for talk in talks.every:
-                await talk.done.wait()
-        for talk in talks.every:
-            await assert_nothing_lost(world, talk)
+    async with sidecar(model=talks.model, roots=[tmp_path], environment=ENVIRONMENT) as world:
+        await talk_all_at_once(world, talks, rng)
         steers = [call.answer for talk in talks.every for _, _, call in talk.steers]
         taken = sum(answered.exception() is None for answered in steers)
         assert 0 < taken < len(steers)
         assert breaches(world.client.frames) == []
         assert all(refusals(chat.body) == [] for chat in world.model.chats)
+
+
+# E6: what meets while a turn ends meets again
+async def test_it_plays_as_it_was_recorded(tmp_path: Path, rng: Random) -> None:
+    talks = Talks(rng)
+    tape = tmp_path / "tape.jsonl"
+    command = [*PROGRAM, "serve", "--record", str(tape)]
+    async with sidecar(model=talks.model, environment=ENVIRONMENT, command=command) as world:
+        await talk_all_at_once(world, talks, rng)
+    for _ in range(PLAYED):
+        replayed = await play(tape, read_transcript(tape), PROGRAM, HANG_SECONDS)
+        assert replayed.difference is None, f"\n{replayed.difference}"
 
 
 async def assert_nothing_lost(world: World, talk: Talk) -> None:

@@ -51,9 +51,10 @@ export async function converse(kode: KodeInitializeResult): Promise<string> {
   const open = changeSets.filter((one) => one.onHead && one.state !== "decided");
   const started = await request("kode/run/start", { config: "/review.yaml", prompt: "Review." });
   const { run, events } = await request("kode/run/get", { runId: started.runId, afterSequence: 0 });
+  const { cancelled }: { cancelled: boolean } = await request("kode/run/cancel", { runId: run.runId });
   const judged: string = run.governance ?? `${run.status} in ${run.step}`;
   const told: string[] = (events ?? []).map((one) => one.summary);
-  return `${judged} ${told.length} ${turn.turnId} ${decided.applied.length} ${verified} ${diffs.length} ${open.length}`;
+  return `${judged} ${cancelled} ${told.length} ${turn.turnId} ${decided.applied.length} ${verified} ${diffs.length} ${open.length}`;
 }
 
 // Tagged unions narrow, and every member can be named.

@@ -13,7 +13,7 @@ from kode_sidecar.domain.error_info import ErrorInfo
 from kode_sidecar.domain.message import Blob, Message, TextBlock
 from kode_sidecar.domain.model_event import ModelEvent
 from kode_sidecar.errors import KodeError
-from kode_sidecar.kernel.contracts import ModelRequest, ToolCall
+from kode_sidecar.kernel.contracts import ModelRequest, ToolCall, unrecorded
 from kode_sidecar.scouts import Dispatch
 from kode_sidecar.scouts.contracts import (
     Errand,
@@ -105,6 +105,7 @@ class Field:
             model=OtherProvider(),
             clock=TickClock(),
             alarm=call_later,
+            work=unrecorded,
             new_id=self._new_id,
             system_prompt=lambda: "You are a scout.",
             report_bug=lambda where, _: self.bugs.append(where),

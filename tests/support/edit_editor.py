@@ -24,7 +24,9 @@ from kode_sidecar.main_session.contracts import (
     FileEdit,
     PermissionQuestion,
 )
+from kode_sidecar.main_session.user_questions import UserQuestions
 from kode_sidecar.protocol.change_set import DecideParams, DecideResult, HunkDecision
+from kode_sidecar.system import call_later
 from kode_sidecar.tools.list_files import list_files_tool
 from kode_sidecar.tools.propose_edit import propose_edit_tool
 from kode_sidecar.tools.propose_file import propose_file_tool
@@ -198,8 +200,9 @@ class Desk:
             editor=self.editor,
             emit=self._emit,
             new_id=self._new_id,
-            permission_timeout=0.05,
+            questions=UserQuestions(call_later, 0.05),
             now=lambda: "2026-01-01T00:00:00.000Z",
+            alarm=call_later,
             save=self._save,
             **{"settle_seconds": 0.05, **more},
         )

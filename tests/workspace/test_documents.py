@@ -262,7 +262,5 @@ def test_facts_of_a_document() -> None:
         "中\nb\nc\n",
         "python",
     )
-    assert document.rev.startswith(document.short_rev)
-    assert len(document.short_rev) == 12
     _, lf = opened("中\nb\nc\n")
     assert lf.rev == document.rev
