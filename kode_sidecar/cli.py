@@ -170,7 +170,10 @@ def _add_run(run: argparse.ArgumentParser) -> None:
 def _add_tapes(serve: argparse.ArgumentParser) -> None:
     source = serve.add_mutually_exclusive_group()
     source.add_argument(
-        "--record", metavar="FILE", help="record all that comes in and goes out; never a key"
+        "--record",
+        metavar="FILE",
+        help="record all that comes in and goes out, and the files of the project but for ignored, "
+        "secret and very large ones; never a key",
     )
     source.add_argument(
         "--tape", metavar="FILE", help="play a recording: no key, no network (see replay)"

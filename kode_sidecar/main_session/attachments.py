@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from kode_sidecar.domain.agent_event import BlockCompleted, Event
+from kode_sidecar.domain.agent_event import BlockCompleted, Event, Notice
 from kode_sidecar.domain.conversation import Conversation
 from kode_sidecar.domain.message import Message, ToolResultBlock
 from kode_sidecar.errors import KodeError
-from kode_sidecar.main_session.event_history import EventHistory, ToldChangeSet
+from kode_sidecar.main_session.event_history import LOSS, EventHistory, ToldChangeSet
 from kode_sidecar.main_session.session_meta import view_of
 from kode_sidecar.main_session.session_records import SessionDefaults
 from kode_sidecar.main_session.session_registry import SessionRegistry
@@ -71,6 +71,7 @@ class SessionAttachments:
 
         def go_on() -> None:
             session.stream.release()
+            _tell_loss(session)
             repeat()
 
         return result, go_on
@@ -211,6 +212,18 @@ def _told_view(told: ToldChangeSet, session_id: str) -> ChangeSetView:
         state=told.updated.state,
         files=tuple(files.values()),
     )
+
+
+def _tell_loss(session: "Session") -> None:
+    """Messages that were told and cannot be read any more are told of, once in a session's life."""
+    history = session.stream.history
+    lost = sum(one not in session.conversation for one in history.completed_messages)
+    if lost and not history.loss_told:
+        text = (
+            f"{lost} message(s) of this session were damaged on disk and are missing from it. What "
+            "is left of them lies beside it, in the file whose name ends in .bad."
+        )
+        session.stream(Notice(code=LOSS, level="warning", message=text))
 
 
 def _first_page(conversation: Conversation) -> Sequence[Message]:

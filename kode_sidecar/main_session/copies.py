@@ -135,7 +135,8 @@ class SessionCopies:
         return copies
 
     def _tape(self, session_id: str) -> SessionExportResult:
-        self.store.load(session_id)
+        if not self.store.exists(session_id):
+            raise KodeError("SessionNotFound", f"There is no session {session_id!r}.")
         text = self.transcript()
         if text is None:
             raise KodeError(

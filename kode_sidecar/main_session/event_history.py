@@ -17,6 +17,7 @@ from kode_sidecar.domain.agent_event import (
     Event,
     MessageAdded,
     MessageCompleted,
+    Notice,
     PermissionRequested,
     PermissionResolved,
     SessionUpdated,
@@ -27,6 +28,9 @@ from kode_sidecar.domain.agent_event import (
 )
 from kode_sidecar.domain.change_set import FileView, HunkView
 from kode_sidecar.domain.message import Block, Message
+
+LOSS = "MessagesLost"
+"""The code of the notice that says so."""
 
 
 @dataclass
@@ -97,6 +101,7 @@ class EventHistory:
         self.known_turns: set[str] = set()
         self.messages: dict[str, OpenMessage] = {}
         self.completed_messages: set[str] = set()
+        self.loss_told = False
         self.blocks: dict[str, OpenBlock] = {}
         self.steered: list[TurnSteered] = []
         self.questions: dict[str, PermissionRequested] = {}
@@ -135,6 +140,8 @@ class EventHistory:
                 self.questions[event.request_id] = event
             case PermissionResolved():
                 self.questions.pop(event.request_id, None)
+            case Notice(code=code) if code == LOSS:
+                self.loss_told = True
             case SessionUpdated(title=title) if title is not None:
                 self.title = title
             case _:

@@ -17,6 +17,7 @@ from tests.support.answering_model import AnsweringModel
 from tests.support.disk_faults import KINDS
 from tests.support.scripted_session import (
     PROMPTS,
+    Json,
     Runner,
     check,
     check_files,
@@ -25,6 +26,7 @@ from tests.support.scripted_session import (
 )
 
 PARTS = [(kind,) for kind in KINDS] if FULL else [KINDS]
+MENDED = 150 if FULL else 2  # sessions that a process died in, and the next one meets a fault
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs fork")
 
@@ -42,15 +44,21 @@ async def play_with_fault(runner: Runner, at: int, kind: str) -> None:
         # one failure costs at most the turn that it met
         ended = [fact for fact in played["told"] if fact.get("reason") == "end_turn"]
         assert len(ended) >= len(PROMPTS) - 1, played
-    later = await runner.play(home, session=created[0], prompts=["after"])
-    assert later["exit"] == 0, later
-    check(played, later)
-    check_files(home / "conversations" / created[0])
+    later = await go_on(runner, home, created[0], played)
     again = await runner.play(home, session=created[0])
     assert (
         facts(again, "messages")[0][: len(facts(later, "messages")[0])]
         == facts(later, "messages")[0]
     )
+
+
+async def go_on(runner: Runner, home: Path, session_id: str, played: Json) -> Json:
+    """One more turn, of a process whose disk is sound; what it told."""
+    later = await runner.play(home, session=session_id, prompts=["after"])
+    assert later["exit"] == 0, later
+    check(played, later)
+    check_files(home / "conversations" / session_id)
+    return later
 
 
 @pytest.mark.parametrize("kinds", PARTS, ids="-".join)
@@ -72,3 +80,27 @@ async def test_a_fault_at_every_operation_loses_nothing(
                 failures.append(f"{kind} at operation {at} of {operations}: {error}")
         assert "\n".join(failures) == ""
     played(len(points), f"faults at operations of a six-turn session, {storage}")
+
+
+async def test_a_fault_while_a_torn_session_is_mended(
+    tmp_path: Path, rng: Random, storage: StorageName, played: Played
+) -> None:
+    async with AnsweringModel(respond) as model, Runner(model.base_url, tmp_path) as runner:
+        home = runner.home()
+        sound = await runner.play(home, prompts=PROMPTS[:-1])
+        (session_id,), (operations,) = facts(sound, "created"), facts(sound, "operations")
+        reopened = await runner.play(home, session=session_id, prompts=PROMPTS[-1:])
+        (more,) = facts(reopened, "operations")
+        for _ in range(MENDED):
+            home = runner.home()
+            at = rng.randint(operations // 5, operations - 10)  # somebody was told of it by then
+            torn = await runner.play(home, at=at, kind="torn", prompts=PROMPTS[:-1])
+            (session_id,) = facts(torn, "created")
+            at, kind = rng.randint(1, more), rng.choice(KINDS)
+            mended = await runner.play(
+                home, session=session_id, at=at, kind=kind, prompts=PROMPTS[-1:]
+            )
+            assert mended["exit"] in ((0, 9) if kind in ("kill", "torn") else (0,)), mended
+            told = [*torn["told"], *mended["told"]]
+            await go_on(runner, home, session_id, {"told": told})
+    played(MENDED, f"faults in the opening of torn sessions, {storage}")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kode_sidecar.client.connection import RpcError
+from kode_sidecar.client.normal_form import notifications
 from kode_sidecar.framing import encode_frame
 from tests.process.test_sessions import ask, refused
 from tests.support.folds import final_state
@@ -289,6 +290,36 @@ async def test_a_turn_whose_process_died_is_closed_as_interrupted(project: Path)
 
 
 @any_storage
+async def test_damaged_messages_are_told_of_once(project: Path) -> None:  # W6
+    async with sidecar([answer(text("one")), answer(text("two"))], roots=[project]) as world:
+        session = await world.session()
+        await world.turn(session, "first")
+        await world.turn(session, "second")
+        await world.client.close()
+        folder = world.folder(session)
+        records = read_records(folder)
+        damaged = records[1].replace(b"one", b"0ne")
+        assert damaged != records[1]
+        write_records(folder, [records[0], damaged, *records[2:]])
+    for told in (True, False):
+        async with sidecar([answer(text("three"))], roots=[project]) as world:
+            result = await ask(world, "session/attach", sessionId=session.session_id)
+            assert [one["role"] for one in result["messages"][:3]] == ["user", "user", "assistant"]
+            fold = await world.watch.attach(session.session_id)
+            await world.turn(fold, "third")
+            found = [
+                event
+                for method, params in notifications(world.client.frames)
+                if method == "kode/event"
+                for event in params["events"]
+                if event["type"] == "notice" and event["code"] == "MessagesLost"
+            ]
+            assert [one["code"] for one in found] == ["MessagesLost"] * told
+            assert all("1 message" in one["message"] for one in found)
+            await world.client.close()
+
+
+@any_storage
 async def test_tool_calls_nobody_answered_get_results(project: Path) -> None:  # W10
     call = tool_call("read_file", {"path": "app.py"})
     async with sidecar([answer(call, call)], roots=[project]) as world:
@@ -510,8 +541,9 @@ async def test_a_session_is_written_out(project: Path) -> None:
         records = read_records(world.folder(session))
         assert written["text"].encode() == b"".join(record + b"\n" for record in records)
         assert (await refused(world, "session/export", **params, format="tape")).code == -33015
-        error = await refused(world, "session/export", sessionId="nobody", format="md")
-        assert error.code == -33001
+        for kind in ("md", "tape"):
+            error = await refused(world, "session/export", sessionId="nobody", format=kind)
+            assert error.code == -33001
 
 
 @any_storage
