@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 
 from kode_sidecar.unpacked import hold_unpacked
 
@@ -39,8 +40,6 @@ def end_orphaned() -> None:
 
     What serves ends in order before that, by its watchdog.
     """
-    import time
-
     from kode_sidecar.leftovers import remove_unpacked
 
     time.sleep(ORDERLY_SECONDS)

@@ -104,6 +104,7 @@ LATE_IMPORTS = {
     ("__main__", "kode_sidecar.front_door"): "commands need no front door",
     ("__main__", "kode_sidecar.app"): "only after `initialize` is answered",
     ("__main__", "kode_sidecar.agent"): "the loader thread: turns can wait, sessions not",
+    ("__main__", "kode_sidecar.leftovers"): "only when the process that unpacked us was killed",
     ("__main__", "kode_sidecar.system"): "only after `initialize` is answered",
     ("__main__", "kode_sidecar.tape"): "only for who records or plays",
     ("cli", "kode_sidecar.replay"): "serving with options needs none of it",
