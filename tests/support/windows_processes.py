@@ -5,6 +5,8 @@ import sys
 from collections.abc import Iterator
 
 _PROCESSES = 0x2
+# Started by whatever process first needs a console or, under Wine, a desktop.
+_SYSTEM = ("conhost.exe", "explorer.exe")
 
 
 class _Entry(ctypes.Structure):
@@ -25,7 +27,7 @@ class _Entry(ctypes.Structure):
 
 
 def processes() -> Iterator[tuple[int, int]]:
-    """Each one's id and its parent's."""
+    """Each one's id and its parent's; a console's own process belongs to the system."""
     assert sys.platform == "win32"
     kernel = ctypes.WinDLL("kernel32")
     kernel.CreateToolhelp32Snapshot.restype = ctypes.c_void_p
@@ -33,6 +35,7 @@ def processes() -> Iterator[tuple[int, int]]:
     entry = _Entry(size=ctypes.sizeof(_Entry))
     more = kernel.Process32FirstW(snapshot, ctypes.byref(entry))
     while more:
-        yield entry.process_id, entry.parent_id
+        if entry.name.lower() not in _SYSTEM:
+            yield entry.process_id, entry.parent_id
         more = kernel.Process32NextW(snapshot, ctypes.byref(entry))
     kernel.CloseHandle(snapshot)
