@@ -1,6 +1,6 @@
 """The tree of a conversation: every message has one parent, like a commit in git."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, KeysView, Sequence
 
 from kode_sidecar.domain.message import Message, Role
 from kode_sidecar.errors import KodeError
@@ -35,6 +35,11 @@ class Conversation:
 
     def __len__(self) -> int:
         return len(self._messages)
+
+    @property
+    def ids(self) -> KeysView[str]:
+        """Of all messages."""
+        return self._messages.keys()
 
     def __contains__(self, message_id: object) -> bool:
         return message_id in self._messages

@@ -217,11 +217,10 @@ def _told_view(told: ToldChangeSet, session_id: str) -> ChangeSetView:
 def _tell_loss(session: "Session") -> None:
     """Messages that were told and cannot be read any more are told of, once in a session's life."""
     history = session.stream.history
-    lost = sum(one not in session.conversation for one in history.completed_messages)
-    if lost and not history.loss_told:
+    if history.lost and not history.loss_told:
         text = (
-            f"{lost} message(s) of this session were damaged on disk and are missing from it. What "
-            "is left of them lies beside it, in the file whose name ends in .bad."
+            f"{history.lost} message(s) of this session were damaged on disk and are missing from "
+            "it. What is left of them lies beside it, in the file whose name ends in .bad."
         )
         session.stream(Notice(code=LOSS, level="warning", message=text))
 

@@ -93,7 +93,8 @@ class EventHistory:
     """Feed it events in order, and the deltas between them.
 
     `turns`, `messages`, `blocks` and `questions` are those that are open; `steered` is what no
-    message holds yet; `decided_since_turn` are the hunks whose fate no turn has heard.
+    message holds yet; `decided_since_turn` are the hunks whose fate no turn has heard; `lost` is
+    how many completed messages could not be read when the session was opened.
     """
 
     def __init__(self) -> None:
@@ -101,6 +102,7 @@ class EventHistory:
         self.known_turns: set[str] = set()
         self.messages: dict[str, OpenMessage] = {}
         self.completed_messages: set[str] = set()
+        self.lost = 0
         self.loss_told = False
         self.blocks: dict[str, OpenBlock] = {}
         self.steered: list[TurnSteered] = []

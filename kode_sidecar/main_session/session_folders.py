@@ -79,7 +79,9 @@ class SessionFolders:
         except BaseException:
             records.close()
             raise
-        return OpenedSession(records, opened.stored.tree(), history, spent)
+        conversation = opened.stored.tree()
+        history.lost = len(history.completed_messages.difference(conversation.ids))
+        return OpenedSession(records, conversation, history, spent)
 
     def _records(
         self, writer: ConversationWriter, history: EventHistory | None = None
