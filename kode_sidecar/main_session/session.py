@@ -361,19 +361,19 @@ class Session:
         cancelled = end.stop_reason == "cancelled"
         if not turn.ending:
             completed = report_end(turn, end, services, self.totals, self.stream)
-            if not cancelled:
-                await self.stream.save_told(self._records.save)
-            self._release(turn, completed)
+            try:
+                if not cancelled:
+                    await self.stream.save_told(self._records.save)
+            finally:  # a session must never stay occupied
+                self._release(turn, completed)
         if cancelled:
             await self.stream.save_told(self._records.save)
 
     def _cut(self, turn: RunningTurn) -> None:
         """End a turn whose answer is still coming, for its task has nothing more to say."""
-        if turn.ending:
-            return
         end = TurnEnd("cancelled")
         try:
-            if not turn.cut_off():
+            if turn.ending or not turn.cut_off():
                 return
         except KodeError as error:
             end = TurnEnd("error", error_info(error))

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from kode_sidecar.client.connection import RpcError
-from kode_sidecar.client.normal_form import notifications
 from kode_sidecar.framing import encode_frame
 from tests.process.test_sessions import ask, refused
 from tests.support.folds import final_state
@@ -309,9 +308,7 @@ async def test_damaged_messages_are_told_of_once(project: Path) -> None:  # W6
             await world.turn(fold, "third")
             found = [
                 event
-                for method, params in notifications(world.client.frames)
-                if method == "kode/event"
-                for event in params["events"]
+                for event in world.events()
                 if event["type"] == "notice" and event["code"] == "MessagesLost"
             ]
             assert [one["code"] for one in found] == ["MessagesLost"] * told

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 from kode_sidecar.client.fold import SessionFold
 from tests.support.answering_model import user_texts
 from tests.support.model_script import TokenUsage, answer, failure, hold, text, tool_call
-from tests.support.program import BUILT, ROOT
+from tests.support.program import BUILT
 from tests.support.scout_model import (
     Script,
     explore,
@@ -24,6 +23,7 @@ from tests.support.scout_model import (
     tool_names,
 )
 from tests.support.sidecar import HANG_SECONDS, World, only_change_set, read_jsonl, sidecar
+from tests.support.transcripts import moved_clock
 
 FIVE = ("one", "two", "three", "four", "five 茶")
 APP = "import os\n\n\ndef greet(name):\n    return 'hello ' + name\n"
@@ -347,7 +347,7 @@ async def test_each_scout_is_a_progress(project: Path) -> None:  # D8
             begin = next(value for token, value in values if token == scout.id)
             assert begin["title"] == f"kode: {scout.title}"
             assert begin["cancellable"] is False
-        told = [e for e in all_events(world) if e["type"] == "tool.progress"]
+        told = [e for e in world.events() if e["type"] == "tool.progress"]
         assert [(e["completed"], e["total"]) for e in told] == [(0, 2), (1, 2), (2, 2)]
 
 
@@ -359,23 +359,6 @@ def progress(world: World) -> list[tuple[str, dict[str, Any]]]:
 
 def begun(world: World) -> Sequence[str]:
     return [token for token, value in progress(world) if value["kind"] == "begin"]
-
-
-def all_events(world: World) -> list[dict[str, Any]]:
-    frames = [frame.message() for frame in world.client.frames if frame.direction == "in"]
-    told = [f["params"]["events"] for f in frames if f.get("method") == "kode/event"]
-    return [event for events in told for event in events]
-
-
-def moved_clock(file: Path) -> dict[str, str | None]:
-    """A process whose monotonic clock is ahead by the seconds that stand in `file`."""
-    file.write_text("0", encoding="ascii")
-    day = "86400"  # hosts that hang are not what is tested
-    waits = {
-        f"KODE_HTTP_TIMEOUT_{name}": day for name in ("CONNECT", "FIRST_BYTE", "IDLE", "WRITE")
-    }
-    path = os.pathsep.join([str(ROOT / "tests" / "support" / "faults"), str(ROOT)])
-    return {"PYTHONPATH": path, "KODE_TEST_CLOCK": str(file), **waits}
 
 
 # D3: the clock is the process's own, and a test moves it

@@ -47,13 +47,7 @@ async def test_the_records_say_what_was_said_and_what_was_sent(project: Path) ->
         assert messages[1]["content"][0]["tool_use_id"] == "read_file:0"
         assert [m["parent_id"] for m in messages[1:]] == [m["id"] for m in messages[:-1]]
         assert [m["depth"] for m in messages] == [0, 1, 2, 3]
-        sent = [
-            event
-            for method, params in notifications(world.client.frames)
-            if method == "kode/event"
-            for event in params["events"]
-            if "seq" in event
-        ]
+        sent = [event for event in world.events() if "seq" in event]
         assert world.journal(session) == sent
         assert [event["seq"] for event in sent] == list(range(1, len(sent) + 1))
         # A turn's end waits for the messages and the journal, from which this file is mended.

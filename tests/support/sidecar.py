@@ -14,6 +14,7 @@ from kode_sidecar.client.connection import Client
 from kode_sidecar.client.editor import Editor
 from kode_sidecar.client.fold import SessionFold
 from kode_sidecar.client.handshake import Handshake
+from kode_sidecar.client.normal_form import notifications
 from kode_sidecar.client.session_view import ChangeSetView, TurnView
 from kode_sidecar.client.watch import Watch
 from kode_sidecar.demo.model_server import ModelServer, RecordedResponse, Recording
@@ -85,6 +86,11 @@ class World:
         """The records of `journal.jsonl`."""
         events = read_jsonl(self.folder(session) / "journal.jsonl")
         return [{k: v for k, v in event.items() if k != "crc"} for event in events]
+
+    def events(self) -> list[dict[str, Any]]:
+        """All that `kode/event` told, in order."""
+        told = [p["events"] for m, p in notifications(self.client.frames) if m == "kode/event"]
+        return [event for events in told for event in events]
 
     def asked(self, index: int = -1) -> dict[str, Any]:
         """The body of a request the model got."""
