@@ -3,7 +3,7 @@
 import re
 import unicodedata
 
-from kode_sidecar.domain.invisible import invisible_characters
+from kode_sidecar.text.invisible import invisible_characters
 
 # W13: what could move the cursor, recolour or retitle the terminal: C0 but newline and tab, C1.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")

@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 
 from kode_sidecar.context.prompt_files import PromptFiles
 from kode_sidecar.domain.memory import MAX_CONTENT_CHARS, MemoryItem
-from kode_sidecar.workspace.shown_text import one_line
+from kode_sidecar.text.shown_text import one_line
 
 MemoryMode = Literal["disabled", "candidate", "external"]
 """Where the model's notes go: nowhere, to the user for a decision, or to a service."""

@@ -5,7 +5,7 @@ standard part equal to what pygls would say.
 """
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.framing import MAX_BODY_BYTES, MAX_HEADER_BYTES
+from kode_sidecar.protocol.framing import MAX_BODY_BYTES, MAX_HEADER_BYTES
 from kode_sidecar.protocol.initialize_check import (
     Object,
     as_list,

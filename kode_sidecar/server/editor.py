@@ -6,7 +6,7 @@ from typing import Any, cast
 from msgspec import Struct
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.main_session.contracts import (
+from kode_sidecar.event_log.editor_port import (
     ApplyAnswer,
     ChoiceQuestion,
     DocumentEdit,
@@ -100,7 +100,7 @@ class ClientProfile:
 
 
 class Editor(Projector):
-    """`main_session.contracts.EditorPort` over one connection."""
+    """`event_log.editor_port.EditorPort` over one connection."""
 
     def __init__(self, connection: Connection, client: ClientProfile) -> None:
         progress = TurnProgress(connection) if client.work_done_progress else None

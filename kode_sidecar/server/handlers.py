@@ -3,14 +3,6 @@
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
-from kode_sidecar.main_session import (
-    SessionAttachments,
-    SessionCatalog,
-    SessionCopies,
-    SessionRegistry,
-    StoredMessages,
-    UsageReport,
-)
 from kode_sidecar.protocol.attach import (
     SessionAttachParams,
     SessionExportParams,
@@ -83,6 +75,14 @@ from kode_sidecar.protocol.turn import (
 )
 from kode_sidecar.protocol.usage import UsageGetParams, UsageGetResult
 from kode_sidecar.server.connection import Connection, Reply
+from kode_sidecar.sessions import (
+    SessionAttachments,
+    SessionCatalog,
+    SessionCopies,
+    SessionRegistry,
+    StoredMessages,
+    UsageReport,
+)
 from kode_sidecar.workspace.documents import Documents
 
 

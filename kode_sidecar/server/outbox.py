@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Callable
 
 from kode_sidecar.domain.agent_event import BlockDelta
-from kode_sidecar.framing import encode_frame
 from kode_sidecar.protocol.events import DeltaParams
+from kode_sidecar.protocol.framing import encode_frame
 from kode_sidecar.protocol.handshake import LIMITS
 from kode_sidecar.protocol.wire import Notification
 from kode_sidecar.server.codec import encode

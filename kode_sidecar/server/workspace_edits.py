@@ -7,7 +7,7 @@ because without options some editors empty a file that is there; its text replac
 
 from typing import Any, Protocol
 
-from kode_sidecar.main_session.contracts import DocumentEdit, FileEdit
+from kode_sidecar.event_log.editor_port import DocumentEdit, FileEdit
 
 _ANNOTATION = "kode"
 

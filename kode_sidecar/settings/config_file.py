@@ -6,7 +6,7 @@ from typing import cast
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.settings.env_file import read_user_text
-from kode_sidecar.yaml_text import YamlProblem, read_yaml
+from kode_sidecar.text.yaml_text import YamlProblem, read_yaml
 
 
 def read_config_file(path: Path) -> Mapping[str, object]:

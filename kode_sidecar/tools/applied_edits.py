@@ -10,11 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kode_sidecar.domain.hunk import compose
-from kode_sidecar.domain.text_edit import Edit, apply_edits, to_lf
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import ToolCall
 from kode_sidecar.records.storage_error import not_saved
 from kode_sidecar.records.whole_file import replace_file
+from kode_sidecar.text.text_edit import Edit, apply_edits, to_lf
+from kode_sidecar.text.uris import path_to_uri
 from kode_sidecar.tools.contracts import Proposed, Rewrite
 from kode_sidecar.tools.governed import Subject
 from kode_sidecar.workspace.disk import read_regular
@@ -22,7 +23,6 @@ from kode_sidecar.workspace.document import Document
 from kode_sidecar.workspace.freshness import Freshness
 from kode_sidecar.workspace.paths import Location
 from kode_sidecar.workspace.sensitive import is_refused
-from kode_sidecar.workspace.uris import path_to_uri
 from kode_sidecar.workspace.workspace import Workspace, is_secret_place
 
 Permit = Callable[[str, Subject], None]

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import msgspec
 
-from kode_sidecar.domain.apply_patch import FilePatch, PatchError, parse_patch
+from kode_sidecar.text.apply_patch import FilePatch, PatchError, parse_patch
 
 PATH_NAMES = ("file_path", "filepath", "file", "filename", "target_file")
 _EDITS_NAMES = ("edit", "replacements", "changes")

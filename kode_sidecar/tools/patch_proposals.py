@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from kode_sidecar.domain.apply_patch import FileAdd, FileDelete, FilePatch, FileUpdate
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import ToolCall
+from kode_sidecar.text.apply_patch import FileAdd, FileDelete, FilePatch, FileUpdate
 from kode_sidecar.tools.contracts import FileProposals, Proposed
 from kode_sidecar.tools.proposal_outcome import head, text_report
 from kode_sidecar.tools.text_checks import check_omission, check_size, refusal

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from kode_sidecar.domain.edit_tiers import Tier
-from kode_sidecar.domain.line_diff import split_lines, unified_diff
 from kode_sidecar.kernel.contracts import ToolOutcome
+from kode_sidecar.text.edit_tiers import Tier
+from kode_sidecar.text.line_diff import split_lines, unified_diff
+from kode_sidecar.text.shown_text import without_controls
 from kode_sidecar.tools.contracts import Proposed
 from kode_sidecar.workspace.document import text_rev
-from kode_sidecar.workspace.shown_text import without_controls
 
 
 def text_report(proposed: Proposed, notes: Sequence[str] = (), tiers: Sequence[Tier] = ()) -> str:

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from kode_sidecar.domain.apply_patch import FilePatch
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import Tool, ToolCall, ToolOutcome
+from kode_sidecar.text.apply_patch import FilePatch
 from kode_sidecar.tools.contracts import FileProposals, ShownLines
 from kode_sidecar.tools.edit_arguments import mended_edits, patch_in
 from kode_sidecar.tools.patch_proposals import propose_patch

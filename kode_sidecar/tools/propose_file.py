@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from kode_sidecar.domain.line_diff import split_lines
-from kode_sidecar.domain.text_edit import to_lf
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import Tool, ToolCall, ToolOutcome
+from kode_sidecar.text.line_diff import split_lines
+from kode_sidecar.text.text_edit import to_lf
 from kode_sidecar.tools.contracts import FileProposals, Proposed, ShownLines
 from kode_sidecar.tools.edit_arguments import PATH_NAMES, rename
 from kode_sidecar.tools.proposal_outcome import head, outcome, text_report

@@ -1,11 +1,11 @@
 """What a proposed text must not be, whichever tool proposes it. Every refusal says what to do."""
 
-from kode_sidecar.domain.line_diff import split_lines, unified_diff
-from kode_sidecar.domain.omission import omission
 from kode_sidecar.errors import KodeError
+from kode_sidecar.text.line_diff import split_lines, unified_diff
+from kode_sidecar.text.omission import omission
+from kode_sidecar.text.shown_text import without_controls
 from kode_sidecar.workspace.disk import MAX_FILE_BYTES
 from kode_sidecar.workspace.document import Document
-from kode_sidecar.workspace.shown_text import without_controls
 
 MAX_CHANGE_CHARS = 4_000
 """How much of what changed since a read a `stale` error shows."""

@@ -9,8 +9,8 @@ from kode_sidecar.context.memory import Memory
 from kode_sidecar.domain.memory import MAX_CONTENT_CHARS, MAX_TAG_CHARS, MAX_TAGS
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import Tool, ToolCall, ToolOutcome
+from kode_sidecar.text.shown_text import cut_line, one_line, without_controls
 from kode_sidecar.workspace.credentials import find_secret
-from kode_sidecar.workspace.shown_text import cut_line, one_line, without_controls
 
 About = Literal["project", "user"]
 

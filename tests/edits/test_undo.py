@@ -8,7 +8,7 @@ import pytest
 
 from kode_sidecar.client.buffer import Buffer
 from kode_sidecar.errors import KodeError
-from kode_sidecar.main_session.contracts import ApplyAnswer, DocumentEdit
+from kode_sidecar.event_log.editor_port import ApplyAnswer, DocumentEdit
 from kode_sidecar.protocol.change_set import HunkDecision, UndoParams, UndoResult, undo_scope
 from tests.support.edit_editor import HANG, Desk
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kode_sidecar.domain.change_set import Position, Range
-from kode_sidecar.main_session.contracts import DocumentEdit, FileEdit, TextEdit
+from kode_sidecar.event_log.editor_port import DocumentEdit, FileEdit, TextEdit
 from kode_sidecar.server.editor import ClientProfile
 from kode_sidecar.server.workspace_edits import apply_edit_params
 

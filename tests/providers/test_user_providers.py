@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.doctor import examine
+from kode_sidecar.boot.doctor import examine
+from kode_sidecar.boot.provider_setup import ProviderSetup, set_up_providers
 from kode_sidecar.domain.message import Message, TextBlock, ThinkingBlock, Usage
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import ModelRequest
-from kode_sidecar.provider_setup import ProviderSetup, set_up_providers
 from kode_sidecar.providers.builtin_providers import BUILTIN_PROVIDERS, KIMI, LOGICAL_MODELS
 from kode_sidecar.providers.chat_client import ChatClient
 from kode_sidecar.providers.http_client import HttpClient

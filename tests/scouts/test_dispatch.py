@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kode_sidecar.boot.system import call_later
 from kode_sidecar.domain.agent_event import ScoutUpdated
 from kode_sidecar.domain.error_info import ErrorInfo
 from kode_sidecar.domain.message import Blob, Message, TextBlock
@@ -22,7 +23,6 @@ from kode_sidecar.scouts.contracts import (
     ScoutLimits,
     ScoutServices,
 )
-from kode_sidecar.system import call_later
 from tests.support.turn_world import Batches, Recorder, TickClock, calls, echo_tool, says
 
 REPORT = calls(("report_findings", '{"summary": "found"}'))

@@ -12,29 +12,29 @@ from typing import Any
 
 import msgspec
 
+from kode_sidecar.boot.system import call_later
 from kode_sidecar.client.buffer import Buffer, ChangeStyle, StaleVersion
 from kode_sidecar.client.uris import path_of
 from kode_sidecar.domain.agent_event import BlockDelta, ChangeSetUpdated, Event
 from kode_sidecar.domain.change_set import HunkView
-from kode_sidecar.kernel.contracts import IdKind, ToolCall, ToolOutcome
-from kode_sidecar.main_session.change_sets import ChangeSets
-from kode_sidecar.main_session.contracts import (
+from kode_sidecar.edits.change_sets import ChangeSets
+from kode_sidecar.event_log.editor_port import (
     ApplyAnswer,
     DocumentEdit,
     FileEdit,
     PermissionQuestion,
 )
-from kode_sidecar.main_session.user_questions import UserQuestions
+from kode_sidecar.kernel.contracts import IdKind, ToolCall, ToolOutcome
+from kode_sidecar.permissions.questions import UserQuestions
 from kode_sidecar.protocol.change_set import DecideParams, DecideResult, HunkDecision
-from kode_sidecar.system import call_later
+from kode_sidecar.text.text_lines import PositionEncoding
+from kode_sidecar.text.uris import path_to_uri
 from kode_sidecar.tools.list_files import list_files_tool
 from kode_sidecar.tools.propose_edit import propose_edit_tool
 from kode_sidecar.tools.propose_file import propose_file_tool
 from kode_sidecar.tools.read_file import read_file_tool
 from kode_sidecar.tools.search_code import search_code_tool
 from kode_sidecar.workspace.ripgrep import Ripgrep, find_ripgrep
-from kode_sidecar.workspace.text_lines import PositionEncoding
-from kode_sidecar.workspace.uris import path_to_uri
 from kode_sidecar.workspace.workspace import Workspace
 
 Apply = Callable[[DocumentEdit], Awaitable[ApplyAnswer]]

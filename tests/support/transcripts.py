@@ -20,8 +20,9 @@ from typing import Any
 import pytest
 
 from kode_sidecar.client.uris import uri_of
-from kode_sidecar.records.transcript import DrawnId, read_transcript
-from kode_sidecar.replay import ModelRequests, Replayed, play, without_prompts
+from kode_sidecar.recording.model_requests import ModelRequests, without_prompts
+from kode_sidecar.recording.player import Replayed, play
+from kode_sidecar.recording.transcript import DrawnId, read_transcript
 from tests.support.program import PROGRAM, ROOT
 from tests.support.sidecar import World, sidecar
 
