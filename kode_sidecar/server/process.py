@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.protocol.handover import Handover
+from kode_sidecar.protocol.handshake import Handover
 from kode_sidecar.server import stderr_sink
 from kode_sidecar.server.connection import Connection
 from kode_sidecar.server.incoming_requests import IncomingRequests, Log
