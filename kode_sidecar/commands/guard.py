@@ -1,0 +1,135 @@
+"""A process that ends a program with all its descendants when the sidecar is gone, however it went.
+
+POSIX only: on Windows a job object does this. The sidecar starts `guard FD PROGRAM …` with the
+reading end of a pipe; the system closes the writing end with the sidecar, also after `kill -9`.
+On Linux the guard adopts orphans (PR_SET_CHILD_SUBREAPER), so a double fork does not escape it;
+elsewhere it ends the program's process group. Standard library only: it starts with each program.
+"""
+
+import os
+import select
+import signal
+import sys
+from contextlib import suppress
+from typing import NoReturn
+
+_SET_CHILD_SUBREAPER = 36  # <linux/prctl.h>
+_SWEEPS = 100
+_NOT_STARTED = 127
+
+
+def guard_command(descriptor: int, argv: list[str]) -> list[str]:
+    """Return the command line that runs `argv` under a guard that reads `descriptor`."""
+    if getattr(sys, "frozen", False):
+        return [sys.executable, "guard", str(descriptor), *argv]
+    return [sys.executable, "-I", "-S", os.path.abspath(__file__), str(descriptor), *argv]
+
+
+def run_guard(arguments: list[str]) -> NoReturn:
+    """Run `FD PROGRAM ARGUMENT …` and end as the program ends; then nothing of it is left."""
+    descriptor, argv = int(arguments[0]), arguments[1:]
+    _adopt_orphans()
+    wake_read, wake_write = os.pipe()
+    os.set_blocking(wake_write, False)
+    signal.signal(signal.SIGCHLD, _wake)
+    signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+    for name in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+        signal.signal(name, signal.SIG_IGN)  # the sidecar says when by closing the pipe
+    child = _start(argv, (descriptor, wake_read, wake_write))
+    _release_pipes()
+    status = _wait(child, descriptor, wake_read)
+    _end_all(child)
+    os._exit(os.waitstatus_to_exitcode(status) & 0xFF if status is not None else 1)
+
+
+def _wake(_number: int, _frame: object) -> None:
+    """A handler must be there for the wake-up descriptor to be written."""
+
+
+def _adopt_orphans() -> None:
+    if sys.platform == "linux":
+        import ctypes  # noqa: PLC0415 - 10 ms that other systems do not need
+
+        ctypes.CDLL(None, use_errno=True).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _start(argv: list[str], ours: tuple[int, ...]) -> int:
+    child = os.fork()
+    if child:
+        return child
+    os.setpgid(0, 0)
+    for descriptor in ours:
+        os.close(descriptor)
+    for name in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGCHLD):
+        signal.signal(name, signal.SIG_DFL)
+    try:
+        os.execv(argv[0], argv)
+    except OSError as error:
+        os.write(2, f"{argv[0]} cannot be started: {error.strerror}\n".encode())
+    os._exit(_NOT_STARTED)
+
+
+def _release_pipes() -> None:
+    """Let go of the program's pipes, so that their ends are seen when the program lets go."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(null, descriptor)
+    os.close(null)
+
+
+def _wait(child: int, descriptor: int, wake: int) -> int | None:
+    """Wait for the program's end and return its status, or None when the sidecar is gone."""
+    while True:
+        status = _reap(child)
+        if status is not None:
+            return status
+        ready, _, _ = select.select([descriptor, wake], [], [])
+        if wake in ready:
+            os.read(wake, 4096)
+        if descriptor in ready and not os.read(descriptor, 1):
+            return None
+
+
+def _reap(child: int) -> int | None:
+    """Collect every process that ended; return the program's own status if it is among them."""
+    found: int | None = None
+    with suppress(ChildProcessError):
+        while True:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                break
+            if pid == child:
+                found = status
+    return found
+
+
+def _end_all(child: int) -> None:
+    """Kill the program's group, then whoever was adopted, until nobody is left."""
+    for _ in range(_SWEEPS):
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(child, signal.SIGKILL)
+        for pid in _children():
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            return
+
+
+def _children() -> list[int]:
+    """Return the processes whose parent is this one, on Linux; elsewhere nobody is adopted."""
+    ours = str(os.getpid()).encode()
+    found: list[int] = []
+    with suppress(OSError):
+        for name in os.listdir("/proc"):
+            if name.isdigit():
+                with suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
+                    # The name in brackets may hold anything; the parent is the second field after.
+                    if file.read().rpartition(b")")[2].split()[1] == ours:
+                        found.append(int(name))
+    return found
+
+
+if __name__ == "__main__":
+    run_guard(sys.argv[1:])

@@ -1,0 +1,130 @@
+"""The values of the Model Context Protocol as the rooms above see them. Open to all rooms."""
+
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from kode_sidecar.errors import KodeError
+
+Json = dict[str, Any]
+Source = Literal["user", "editor", "project", "run"]
+"""Who configured a server: the user's own file, the editor's handshake, a project, a run's file."""
+
+
+@dataclass(frozen=True)
+class ServerConfig:
+    """One configured server: a program (`argv`) or an address (`url`).
+
+    `environment` and `headers` may hold keys: they are neither shown nor logged. `tools` names
+    those on offer, all where it is empty. `trusted_tools` run without asking. Times are in seconds.
+    """
+
+    name: str
+    argv: tuple[str, ...] = ()
+    url: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    folder: str = ""
+    tools: tuple[str, ...] = ()
+    trusted_tools: tuple[str, ...] = ()
+    source: Source = "user"
+    start_seconds: float = 30.0
+    call_seconds: float = 120.0
+
+    @property
+    def fingerprint(self) -> str:
+        """What an approval and a remembered tool list are bound to: never the values of keys."""
+        parts = [list(self.argv), self.url, sorted(self.environment), sorted(self.headers)]
+        return hashlib.sha256(msgspec.json.encode([*parts, self.folder])).hexdigest()[:32]
+
+
+class McpTool(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A tool as its server describes it (MCP, `Tool`). Hints are hints: no permission follows."""
+
+    name: str
+    title: str = ""
+    description: str = ""
+    input_schema: Json = {}
+    annotations: Json = {}
+
+    @property
+    def says_read_only(self) -> bool:
+        """Whether the server claims that the tool changes nothing."""
+        return self.annotations.get("readOnlyHint") is True
+
+
+class McpResource(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Something a server lets us read (MCP, `Resource`)."""
+
+    uri: str
+    name: str = ""
+    description: str = ""
+    mime_type: str = ""
+
+
+class McpPrompt(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A prompt that a server keeps for its users (MCP, `Prompt`)."""
+
+    name: str
+    description: str = ""
+    arguments: list[Json] = []
+
+
+class Content(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """One content block of a result. What is not for its `type` is empty."""
+
+    type: str
+    text: str = ""
+    data: str = ""
+    mime_type: str = ""
+    uri: str = ""
+    name: str = ""
+    resource: Json = {}
+
+
+class CallResult(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """What a tool call brought (MCP, `CallToolResult`)."""
+
+    content: list[Content] = []
+    structured_content: Any = None
+    is_error: bool = False
+
+
+@dataclass(frozen=True)
+class Listing:
+    """What a server offers, as far as it announced that it has such things."""
+
+    tools: tuple[McpTool, ...] = ()
+    resources: tuple[McpResource, ...] = ()
+    prompts: tuple[McpPrompt, ...] = ()
+
+
+Progress = Callable[[str, float | None, float | None], None]
+"""`(message, done, total)`: how far a call is."""
+
+Elicit = Callable[[str, Json], Awaitable[Json | None]]
+"""`(message, schema)`: put a question of a server to the user; None when it was not answered."""
+
+
+@dataclass(frozen=True)
+class Host:
+    """What a server may ask of us: questions to the user, and which folders are open."""
+
+    elicit: Elicit | None = None
+    roots: Callable[[], Sequence[str]] = tuple
+
+
+def server_error(
+    server: str, what: str, reason: str, *, retryable: bool = False, **details: object
+) -> KodeError:
+    """Return the typed error for a server that failed; `reason` is a word for programs."""
+    return KodeError(
+        "ToolFailed",
+        f"The MCP server {server} {what}",
+        retryable=retryable,
+        details={"server": server, "reason": reason, **details},
+    )

@@ -1,0 +1,65 @@
+"""Server-sent events with their ids and retry times, as MCP's streams need them. Sans-IO.
+
+Source: WHATWG HTML, "Server-sent events". Model hosts need neither ids nor retry times: their
+decoder (`providers.sse`) is made for speed.
+"""
+
+import re
+from dataclasses import dataclass
+
+from kode_sidecar.errors import KodeError
+
+MAX_EVENT_BYTES = 64_000_000
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event. `data` is its lines joined with LF; `event` is empty for a message."""
+
+    data: bytes
+    event: str = ""
+
+
+class EventDecoder:
+    """Cuts bytes into events; any cut of the input gives the same.
+
+    `last_id` is the id to take the stream up with, `retry_ms` how long the server wants us to wait.
+    """
+
+    def __init__(self) -> None:
+        self.last_id = ""
+        self.retry_ms: int | None = None
+        self._rest = b""
+        self._data: list[bytes] = []
+        self._event = ""
+        self._size = 0
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        """Return the events that `chunk` completes. Raises KodeError `TooLarge`."""
+        whole = self._rest + chunk
+        # A CR at the end may be the first half of a CRLF.
+        end = len(whole) - 1 if whole.endswith(b"\r") else len(whole)
+        *lines, rest = _LINE_END.split(whole[:end])
+        self._rest = rest + whole[end:]
+        if self._size + len(self._rest) > MAX_EVENT_BYTES:
+            raise KodeError("TooLarge", f"One event has more than {MAX_EVENT_BYTES:,} bytes.")
+        return [event for line in lines if (event := self._take(line)) is not None]
+
+    def _take(self, line: bytes) -> Event | None:
+        if not line:
+            data, name = b"\n".join(self._data), self._event
+            had_data, self._data, self._event, self._size = bool(self._data), [], "", 0
+            return Event(data, name) if had_data else None
+        field, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if field == b"data":
+            self._data.append(value)
+            self._size += len(value)
+        elif field == b"event":
+            self._event = value.decode("utf-8", "replace")
+        elif field == b"id" and b"\0" not in value:
+            self.last_id = value.decode("utf-8", "replace")
+        elif field == b"retry" and value.isdigit():
+            self.retry_ms = int(value[:9])
+        return None

@@ -1,0 +1,284 @@
+"""The streamable HTTP transport of MCP: every message is a POST, an answer is JSON or a stream.
+
+Redirects are not followed and the system's proxies are ignored, as everywhere. A stream of the
+stateful generation that breaks is taken up again by `Last-Event-ID`.
+"""
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import httpx
+import msgspec
+
+from kode_sidecar import __version__
+from kode_sidecar.errors import KodeError
+from kode_sidecar.mcp.contracts import Json, ServerConfig, server_error
+from kode_sidecar.mcp.event_stream import EventDecoder
+from kode_sidecar.mcp.peer import MODERN, Peer
+
+MAX_BODY_BYTES = 64_000_000
+_TIMES = httpx.Timeout(10.0, read=300.0)
+_SESSION = "mcp-session-id"
+_NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+_RETRIES = 5
+_WAIT_SECONDS, _MOST_WAIT_SECONDS = 1.0, 30.0
+
+Authorize = Callable[[Mapping[str, str]], Awaitable[Mapping[str, str] | None]]
+"""Given the headers of a 401 or 403, return headers to try again with, or None."""
+
+
+class HttpChannel:
+    """A server at an address. `authorize` is asked once for each refused message."""
+
+    def __init__(
+        self, config: ServerConfig, peer: Peer, authorize: Authorize | None = None
+    ) -> None:
+        check_address(config)
+        self._config = config
+        self._peer = peer
+        self._authorize = authorize
+        self._headers: dict[str, str] = dict(config.headers)
+        self._session = ""
+        self._answers: dict[int, asyncio.Task[None]] = {}
+        self._listening: asyncio.Task[None] | None = None
+        self._client = httpx.AsyncClient(
+            trust_env=False,
+            follow_redirects=False,
+            timeout=_TIMES,
+            headers={
+                "user-agent": f"kode-sidecar/{__version__}",
+                "accept-encoding": "identity",
+            },
+        )
+
+    async def send(self, message: Json, *, version: str) -> None:
+        """Post a message; the answer of a request is read beside it. Raises KodeError."""
+        number = message.get("id")
+        if "method" in message and isinstance(number, int):
+            task = asyncio.create_task(self._ask(number, message, version))
+            self._answers[number] = task
+            task.add_done_callback(lambda _: self._answers.pop(number, None))
+            return
+        async with self._post(message, version) as response:
+            await self._refused(response)
+        if message.get("method") == "notifications/initialized":
+            self._listening = asyncio.create_task(self._listen(version))
+
+    async def cancel(self, request_id: int, *, modern: bool) -> bool:
+        """Stop reading the answer: the stateless generation takes a closed stream for a cancel."""
+        task = self._answers.pop(request_id, None)
+        if task is not None and modern:
+            task.cancel()
+        return modern
+
+    async def close(self) -> None:
+        """Stop all reading, tell a stateful server that the session is over, and disconnect."""
+        tasks = [*self._answers.values(), *([self._listening] if self._listening else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._session:
+            with suppress(httpx.HTTPError, TimeoutError):
+                async with asyncio.timeout(2.0):
+                    await self._client.delete(self._config.url, headers=self._fixed(""))
+        await self._client.aclose()
+
+    async def _ask(self, number: int, message: Json, version: str) -> None:
+        try:
+            async with self._post(message, version) as response:
+                await self._refused(response)
+                if message.get("method") == "initialize":
+                    self._session = response.headers.get(_SESSION, "")
+                if _is_stream(response):
+                    last_id, wait = await self._events(response)
+                else:
+                    self._take(await _body(response))
+                    return
+            if version != MODERN:
+                await self._resume(number, last_id, wait, version)
+        except KodeError as error:
+            self._peer.fail(number, error)
+        except httpx.HTTPError as error:
+            self._peer.fail(number, self._broken(error))
+        else:
+            # Whoever has an answer by now is not touched by this.
+            self._peer.fail(number, self._without_answer())
+
+    def _post(self, message: Json, version: str) -> "_Exchange":
+        headers = {
+            **self._fixed(version),
+            "content-type": "application/json",
+            "accept": "application/json, text/event-stream",
+        }
+        if version == MODERN:
+            headers.update(_routing(message))
+        return _Exchange(self, headers, msgspec.json.encode(message))
+
+    def _fixed(self, version: str) -> dict[str, str]:
+        headers = dict(self._headers)
+        if version:
+            headers["mcp-protocol-version"] = version
+        if self._session:
+            headers[_SESSION] = self._session
+        return headers
+
+    async def _refused(self, response: httpx.Response) -> None:
+        """Raise KodeError for anything but success; a JSON-RPC error in the body is an answer."""
+        if response.status_code < 300:
+            return
+        status = response.status_code
+        if 300 <= status < 400:
+            text = f"answered with a redirect (HTTP {status}), which is not followed: check `url`."
+            raise server_error(self._config.name, text, "redirect", status=status)
+        if status in (401, 403):
+            text = f"wants a key (HTTP {status}): set its `headers`, or log in to it."
+            raise server_error(self._config.name, text, "unauthorized", status=status)
+        data = await _body(response)
+        with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            message = msgspec.json.decode(data, type=dict[str, Any])
+            if "error" in message and message.get("id") is not None:
+                self._peer.receive(message)
+                return
+        if status == 404 and self._session:
+            text = "has forgotten this session: call again."
+            raise server_error(self._config.name, text, "session_lost", retryable=True)
+        text = f"answered HTTP {status}."
+        raise server_error(
+            self._config.name, text, "status", status=status, retryable=status >= 500
+        )
+
+    async def _events(self, response: httpx.Response) -> tuple[str, float]:
+        """Hand on what a stream brings; the last event's id and how long to wait after its end."""
+        decoder = EventDecoder()
+        async for chunk in _chunks(response):
+            for event in decoder.feed(chunk):
+                if event.data:
+                    self._take(event.data)
+        return decoder.last_id, (decoder.retry_ms or 1000 * _WAIT_SECONDS) / 1000
+
+    async def _resume(self, number: int, last_id: str, wait: float, version: str) -> None:
+        """Take up a stream again that ended before the answer to `number`."""
+        for _ in range(_RETRIES):
+            if not last_id or not self._peer.waits_for(number):
+                return
+            await asyncio.sleep(min(wait, _MOST_WAIT_SECONDS))
+            headers = {**self._fixed(version), "last-event-id": last_id}
+            headers["accept"] = "text/event-stream"
+            try:
+                async with self._client.stream("GET", self._config.url, headers=headers) as found:
+                    if found.status_code != 200 or not _is_stream(found):
+                        return
+                    newer, wait = await self._events(found)
+            except httpx.HTTPError:
+                continue
+            last_id = newer or last_id
+
+    async def _listen(self, version: str) -> None:
+        """Hear what a stateful server says unasked, where it offers such a stream."""
+        last_id, wait = "", _WAIT_SECONDS
+        for _ in range(_RETRIES):
+            headers = {**self._fixed(version), "accept": "text/event-stream"}
+            if last_id:
+                headers["last-event-id"] = last_id
+            with suppress(httpx.HTTPError):
+                async with self._client.stream("GET", self._config.url, headers=headers) as found:
+                    if found.status_code != 200 or not _is_stream(found):
+                        return
+                    newer, wait = await self._events(found)
+                    last_id = newer or last_id
+            await asyncio.sleep(min(wait, _MOST_WAIT_SECONDS))
+
+    def _take(self, data: bytes) -> None:
+        with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            self._peer.receive(msgspec.json.decode(data, type=dict[str, Any]))
+
+    async def post(self, headers: Mapping[str, str], body: bytes) -> httpx.Response:
+        """Send bytes, with what was learned for this server since. Raises httpx.HTTPError."""
+        request = self._client.build_request(
+            "POST", self._config.url, content=body, headers={**headers, **self._headers}
+        )
+        return await self._client.send(request, stream=True)
+
+    async def authorized(self, response: httpx.Response) -> bool:
+        """Whether there are new headers to try a refused message with."""
+        if response.status_code not in (401, 403) or self._authorize is None:
+            return False
+        headers = await self._authorize(response.headers)
+        if headers is None:
+            return False
+        self._headers.update(headers)
+        return True
+
+    def _broken(self, error: httpx.HTTPError) -> KodeError:
+        reason = str(error) or type(error).__name__
+        text = f"cannot be reached: {reason}. Check its `url` and the network."
+        return server_error(self._config.name, text, "http", retryable=True)
+
+    def _without_answer(self) -> KodeError:
+        text = "ended its answer before it was whole."
+        return server_error(self._config.name, text, "incomplete", retryable=True)
+
+
+class _Exchange:
+    """One POST, sent again once with what `authorize` brought."""
+
+    def __init__(self, channel: HttpChannel, headers: Mapping[str, str], body: bytes) -> None:
+        self._channel = channel
+        self._headers = dict(headers)
+        self._body = body
+
+    async def __aenter__(self) -> httpx.Response:
+        self._response = await self._send()
+        if await self._channel.authorized(self._response):
+            await self._response.aclose()
+            self._response = await self._send()
+        return self._response
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._response.aclose()
+
+    async def _send(self) -> httpx.Response:
+        return await self._channel.post(self._headers, self._body)
+
+
+def check_address(config: ServerConfig) -> None:
+    """Raise KodeError `ConfigInvalid` for anything but https, or http to this machine (W9)."""
+    parts = urlsplit(config.url)
+    local = parts.hostname in ("127.0.0.1", "localhost", "::1")
+    if not parts.hostname or (parts.scheme != "https" and not (local and parts.scheme == "http")):
+        text = f"The address of the MCP server {config.name} must begin with https://."
+        raise KodeError("ConfigInvalid", text)
+
+
+def _routing(message: Json) -> dict[str, str]:
+    """The headers by which a proxy routes a message without reading it (2026-07-28)."""
+    method = str(message.get("method") or "")
+    headers = {"mcp-method": method}
+    params = cast(Json, message.get("params") or {})
+    if method in _NAMED and isinstance(name := params.get(_NAMED[method]), str):
+        plain = name.isascii() and name.isprintable() and name.strip() == name
+        encoded = base64.b64encode(name.encode()).decode()
+        headers["mcp-name"] = name if plain else f"=?base64?{encoded}?="
+    return headers
+
+
+def _is_stream(response: httpx.Response) -> bool:
+    return response.headers.get("content-type", "").lower().startswith("text/event-stream")
+
+
+async def _chunks(response: httpx.Response) -> AsyncIterator[bytes]:
+    async for chunk in response.aiter_bytes():
+        yield chunk
+
+
+async def _body(response: httpx.Response) -> bytes:
+    body = bytearray()
+    async for chunk in response.aiter_bytes():
+        body += chunk
+        if len(body) > MAX_BODY_BYTES:
+            return b""
+    return bytes(body)
