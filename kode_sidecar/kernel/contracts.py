@@ -179,7 +179,8 @@ class Tool:
     `offered` is kept from the model, and says why it does not run if it is called all the same.
     `run` gets an instance of `params`; a KodeError it raises becomes a failed outcome. A tool that
     understands more than `params` says reads its arguments by `accept`, and `run` gets what that
-    returns; it raises msgspec.ValidationError.
+    returns; it raises msgspec.ValidationError. A tool that is described elsewhere, by a server of
+    the user's, brings its own `spec`.
     """
 
     name: str
@@ -189,6 +190,7 @@ class Tool:
     accept: Callable[[Mapping[str, Any]], Any] | None = None
     ends_turn: bool = False
     offered: bool = True
+    spec: ToolSpec | None = None
 
 
 ArtifactSink = Callable[[str], Blob]

@@ -27,7 +27,7 @@ from kode_sidecar.kernel.contracts import (
 
 def tool_specs(tools: Sequence[Tool]) -> tuple[ToolSpec, ...]:
     """What the model is told: the params struct's docstring and its JSON Schema."""
-    return tuple(_spec(tool.name, tool.params) for tool in tools if tool.offered)
+    return tuple(tool.spec or _spec(tool.name, tool.params) for tool in tools if tool.offered)
 
 
 @lru_cache(maxsize=256)

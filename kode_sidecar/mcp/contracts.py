@@ -20,7 +20,8 @@ class ServerConfig:
     """One configured server: a program (`argv`) or an address (`url`).
 
     `environment` and `headers` may hold keys: they are neither shown nor logged. `tools` names
-    those on offer, all where it is empty. `trusted_tools` run without asking. Times are in seconds.
+    those on offer, all where it is empty. `trusted_tools` run without asking. With `direct` its
+    tools are offered one by one. Times are in seconds.
     """
 
     name: str
@@ -31,6 +32,7 @@ class ServerConfig:
     folder: str = ""
     tools: tuple[str, ...] = ()
     trusted_tools: tuple[str, ...] = ()
+    direct: bool = False
     source: Source = "user"
     start_seconds: float = 30.0
     call_seconds: float = 120.0

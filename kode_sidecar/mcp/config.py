@@ -1,0 +1,136 @@
+"""Reading which servers are configured: the user's settings, a project's `.mcp.json`. Pure.
+
+A user's entry names the environment variables that its server gets; their values never stand in a
+configuration of ours. A project's file is data until the user says yes to each of its servers.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from kode_sidecar.errors import KodeError
+from kode_sidecar.mcp.contracts import ServerConfig, Source
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_MOST_SERVERS = 64
+Seconds = Annotated[float, Meta(gt=0, le=3_600)]
+
+
+class _UserServer(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One entry of `mcp` in `config.yaml`."""
+
+    command: list[str] = []
+    url: str = ""
+    env: list[str] = []
+    headers: dict[str, str] = {}
+    folder: str = ""
+    tools: list[str] = []
+    trusted_tools: list[str] = []
+    direct: bool = False
+    start_seconds: Seconds = 30.0
+    call_seconds: Seconds = 120.0
+
+
+class _ProjectServer(Struct, frozen=True, kw_only=True):
+    """One entry of `mcpServers` in `.mcp.json`; what else stands there is not ours."""
+
+    command: str = ""
+    args: list[str] = []
+    env: dict[str, str] = {}
+    url: str = ""
+    headers: dict[str, str] = {}
+
+
+class _ProjectFile(Struct, frozen=True, kw_only=True, rename="camel"):
+    mcp_servers: dict[str, _ProjectServer] = {}
+
+
+def user_servers(
+    raw: Mapping[str, Any], variables: Mapping[str, str], source: Source = "user"
+) -> tuple[ServerConfig, ...]:
+    """The servers of the setting `mcp`, in their order; `variables` are the user's environment.
+
+    A header may name a variable as `${NAME}`. Raises KodeError `ConfigInvalid` naming the place.
+    """
+    if len(raw) > _MOST_SERVERS:
+        raise KodeError("ConfigInvalid", f"`mcp`: at most {_MOST_SERVERS} servers.")
+    return tuple(_user_server(str(name), entry, variables, source) for name, entry in raw.items())
+
+
+def project_servers(data: bytes, folder: Path, variables: Mapping[str, str]) -> list[ServerConfig]:
+    """The servers of a project's `.mcp.json`. Raises KodeError `ConfigInvalid`."""
+    try:
+        found = msgspec.json.decode(data, type=_ProjectFile)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise KodeError("ConfigInvalid", f".mcp.json: {error}") from None
+    servers: list[ServerConfig] = []
+    for name, entry in list(found.mcp_servers.items())[:_MOST_SERVERS]:
+        where = f".mcp.json, mcpServers.{name}"
+        _check(name, where, program=bool(entry.command), address=bool(entry.url))
+        servers.append(
+            ServerConfig(
+                name,
+                (entry.command, *entry.args) if entry.command else (),
+                entry.url,
+                _filled(entry.env, variables, where),
+                _filled(entry.headers, variables, where),
+                str(folder),
+                source="project",
+            )
+        )
+    return servers
+
+
+def _user_server(
+    name: str, raw: object, variables: Mapping[str, str], source: Source
+) -> ServerConfig:
+    where = f"`mcp.{name}`"
+    try:
+        entry = msgspec.convert(raw, _UserServer)
+    except msgspec.ValidationError as error:
+        raise KodeError("ConfigInvalid", f"{where}: {error}") from None
+    _check(name, where, program=bool(entry.command), address=bool(entry.url))
+    missing = [one for one in entry.env if one not in variables]
+    if missing:
+        text = f"{where}: the environment variable {missing[0]} is not set."
+        raise KodeError("ConfigInvalid", text)
+    return ServerConfig(
+        name,
+        tuple(entry.command),
+        entry.url,
+        {one: variables[one] for one in entry.env},
+        _filled(entry.headers, variables, where),
+        str(Path(entry.folder).expanduser()) if entry.folder else "",
+        tuple(entry.tools),
+        tuple(entry.trusted_tools),
+        direct=entry.direct,
+        source=source,
+        start_seconds=entry.start_seconds,
+        call_seconds=entry.call_seconds,
+    )
+
+
+def _check(name: str, where: str, *, program: bool, address: bool) -> None:
+    if not _NAME.fullmatch(name):
+        text = f"{where}: a server's name has up to 32 letters, digits, `-` and `_`."
+        raise KodeError("ConfigInvalid", text)
+    if program == address:
+        text = f"{where}: give either `command`, as a list of words, or `url`."
+        raise KodeError("ConfigInvalid", text)
+
+
+def _filled(values: Mapping[str, str], variables: Mapping[str, str], where: str) -> dict[str, str]:
+    """The values with `${NAME}` replaced. Raises KodeError `ConfigInvalid` for an unset one."""
+
+    def value(found: re.Match[str]) -> str:
+        if found[1] not in variables:
+            text = f"{where}: the environment variable {found[1]} is not set."
+            raise KodeError("ConfigInvalid", text)
+        return variables[found[1]]
+
+    return {name: _VARIABLE.sub(value, text) for name, text in values.items()}

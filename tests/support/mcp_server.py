@@ -1,0 +1,152 @@
+"""A raw MCP server over stdio, good or bad: `python mcp_server.py MODE [FILE]`.
+
+Standard library only and nothing of ours: it knows the protocol by itself. With FILE it writes its
+process id there when it starts, a line each time.
+"""
+
+import json
+import os
+import sys
+import time
+
+MODE = sys.argv[1]
+VERSION = "2026-07-28"
+TOOLS = [
+    {
+        "name": "add",
+        "description": "Add two numbers",
+        "inputSchema": {
+            "type": "object",
+            "properties": {"a": {"type": "number"}, "b": {"type": "number"}},
+            "required": ["a", "b"],
+        },
+    },
+    {"name": "ask", "description": "Ask the user", "inputSchema": {"type": "object"}},
+    {"name": "slow", "description": "Report progress", "inputSchema": {"type": "object"}},
+    {"name": "misbehave", "description": "Do what the mode says", "inputSchema": {}},
+]
+
+
+def say(message: dict) -> None:
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+    sys.stdout.flush()
+
+
+def tools() -> list:
+    if MODE == "many":
+        return [{"name": f"tool_{n}", "inputSchema": {"type": "object"}} for n in range(500)]
+    if MODE == "long_names":
+        return [{"name": "n" * 190 + str(n), "inputSchema": {}} for n in range(3)]
+    return TOOLS
+
+
+def page(cursor: str | None) -> dict:
+    start = int(cursor or 0)
+    found = tools()
+    answer: dict = {"tools": found[start : start + 100]}
+    if start + 100 < len(found):
+        answer["nextCursor"] = str(start + 100)
+    return answer
+
+
+def misbehave(number: object) -> None:
+    if MODE == "silent":
+        return
+    if MODE == "dies":
+        sys.stderr.write("out of cheese\n")
+        sys.stderr.flush()
+        os._exit(3)
+    if MODE == "huge":
+        block = "x" * 1_000_000
+        sys.stdout.write('{"jsonrpc":"2.0","id":1,"result":{"text":"')
+        while True:
+            sys.stdout.write(block)
+    if MODE == "changes":
+        TOOLS.append({"name": "new", "inputSchema": {"type": "object"}})
+        say({"method": "notifications/tools/list_changed"})
+    say({"id": number, "result": {"content": [{"type": "text", "text": "well"}]}})
+
+
+def answer(number: object, params: dict) -> None:
+    name, arguments = params["name"], params.get("arguments", {})
+    if name == "add":
+        text = str(arguments["a"] + arguments["b"])
+        say({"id": number, "result": {"content": [{"type": "text", "text": text}]}})
+    elif name == "ask":
+        ask(number, params)
+    elif name == "slow":
+        token = params.get("_meta", {}).get("progressToken")
+        for done in (1, 2):
+            note = {"progressToken": token, "progress": done, "total": 2, "message": "so far"}
+            say({"method": "notifications/progress", "params": note})
+        say({"id": number, "result": {"content": [{"type": "text", "text": "there"}]}})
+    elif name == "misbehave":
+        misbehave(number)
+    else:
+        say({"id": number, "error": {"code": -32602, "message": f"no tool {name}"}})
+
+
+def ask(number: object, params: dict) -> None:
+    question = {
+        "method": "elicitation/create",
+        "params": {
+            "message": "Which colour?",
+            "requestedSchema": {"type": "object", "properties": {"colour": {"type": "string"}}},
+        },
+    }
+    if MODE == "modern":
+        given = params.get("inputResponses")
+        if given is None:
+            need = {"resultType": "input_required", "inputRequests": {"q": question}}
+            say({"id": number, "result": {**need, "requestState": "state-1"}})
+            return
+        assert params["requestState"] == "state-1"
+        text = json.dumps(given["q"])
+    else:
+        say({"id": "question-1", **question})
+        text = json.dumps(json.loads(sys.stdin.readline())["result"])
+    say({"id": number, "result": {"content": [{"type": "text", "text": text}]}})
+
+
+def check_meta(message: dict) -> bool:
+    meta = message.get("params", {}).get("_meta", {})
+    return meta.get("io.modelcontextprotocol/protocolVersion") == VERSION
+
+
+def serve(message: dict) -> None:
+    method, number = message.get("method"), message.get("id")
+    params = message.get("params", {})
+    if MODE == "modern" and not check_meta(message):
+        say({"id": number, "error": {"code": -32602, "message": "no envelope"}})
+    elif method == "server/discover" and MODE == "modern":
+        offers = {"supportedVersions": [VERSION], "capabilities": {"tools": {}}}
+        say({"id": number, "result": {**offers, "serverInfo": {"name": "raw", "version": "1"}}})
+    elif method == "initialize":
+        version = "1999-01-01" if MODE == "old" else "2025-11-25"
+        offers = {"protocolVersion": version, "capabilities": {"tools": {}}}
+        say({"id": number, "result": {**offers, "serverInfo": {"name": "raw", "version": "1"}}})
+    elif method == "tools/list":
+        say({"id": number, "result": page(params.get("cursor"))})
+    elif method == "tools/call":
+        answer(number, params)
+    elif number is not None:
+        say({"id": number, "error": {"code": -32601, "message": f"no method {method}"}})
+
+
+def main() -> None:
+    if len(sys.argv) > 2:
+        with open(sys.argv[2], "a", encoding="utf-8") as file:
+            file.write(f"{os.getpid()}\n")
+    if MODE == "no_start":
+        time.sleep(1_000)
+    if MODE == "junk":
+        print("Welcome to my server!")
+        print("[1, 2")
+    for line in sys.stdin:
+        if MODE == "junk":
+            print("DEBUG: a line came")
+        serve(json.loads(line))
+
+
+if __name__ == "__main__":
+    main()
