@@ -227,5 +227,5 @@ async def test_no_server_outlives_a_killed_process(tmp_path: Path, signal_number
 async def until(condition: Callable[[], bool]) -> None:
     """Poll what another process does; nothing tells us."""
     async with asyncio.timeout(HANG_SECONDS):
-        while not condition():
+        while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.01)

@@ -140,11 +140,11 @@ def main() -> None:
     if MODE == "no_start":
         time.sleep(1_000)
     if MODE == "junk":
-        print("Welcome to my server!")
-        print("[1, 2")
+        sys.stdout.write("Welcome to my server!\n")
+        sys.stdout.write("[1, 2\n")
     for line in sys.stdin:
         if MODE == "junk":
-            print("DEBUG: a line came")
+            sys.stdout.write("DEBUG: a line came\n")
         serve(json.loads(line))
 
 
