@@ -5,7 +5,6 @@ stateful generation that breaks is taken up again by `Last-Event-ID`.
 """
 
 import asyncio
-import base64
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any, cast
@@ -18,6 +17,7 @@ from kode_sidecar import __version__
 from kode_sidecar.errors import KodeError
 from kode_sidecar.mcp.contracts import Json, ServerConfig, server_error
 from kode_sidecar.mcp.event_stream import EventDecoder
+from kode_sidecar.mcp.header_params import header_value
 from kode_sidecar.mcp.peer import MODERN, Peer
 
 MAX_BODY_BYTES = 64_000_000
@@ -55,15 +55,17 @@ class HttpChannel:
             },
         )
 
-    async def send(self, message: Json, *, version: str) -> None:
+    async def send(
+        self, message: Json, *, version: str, headers: Mapping[str, str] | None = None
+    ) -> None:
         """Post a message; the answer of a request is read beside it. Raises KodeError."""
         number = message.get("id")
         if "method" in message and isinstance(number, int):
-            task = asyncio.create_task(self._ask(number, message, version))
+            task = asyncio.create_task(self._ask(number, message, version, headers or {}))
             self._answers[number] = task
             task.add_done_callback(lambda _: self._answers.pop(number, None))
             return
-        async with self._post(message, version) as response:
+        async with self._post(message, version, {}) as response:
             await self._refused(response)
         if message.get("method") == "notifications/initialized":
             self._listening = asyncio.create_task(self._listen(version))
@@ -87,9 +89,9 @@ class HttpChannel:
                     await self._client.delete(self._config.url, headers=self._fixed(""))
         await self._client.aclose()
 
-    async def _ask(self, number: int, message: Json, version: str) -> None:
+    async def _ask(self, number: int, message: Json, version: str, more: Mapping[str, str]) -> None:
         try:
-            async with self._post(message, version) as response:
+            async with self._post(message, version, more) as response:
                 await self._refused(response)
                 if message.get("method") == "initialize":
                     self._session = response.headers.get(_SESSION, "")
@@ -108,14 +110,14 @@ class HttpChannel:
             # Whoever has an answer by now is not touched by this.
             self._peer.fail(number, self._without_answer())
 
-    def _post(self, message: Json, version: str) -> "_Exchange":
+    def _post(self, message: Json, version: str, more: Mapping[str, str]) -> "_Exchange":
         headers = {
             **self._fixed(version),
             "content-type": "application/json",
             "accept": "application/json, text/event-stream",
         }
         if version == MODERN:
-            headers.update(_routing(message))
+            headers.update({**_routing(message), **more})
         return _Exchange(self, headers, msgspec.json.encode(message))
 
     def _fixed(self, version: str) -> dict[str, str]:
@@ -260,9 +262,7 @@ def _routing(message: Json) -> dict[str, str]:
     headers = {"mcp-method": method}
     params = cast(Json, message.get("params") or {})
     if method in _NAMED and isinstance(name := params.get(_NAMED[method]), str):
-        plain = name.isascii() and name.isprintable() and name.strip() == name
-        encoded = base64.b64encode(name.encode()).decode()
-        headers["mcp-name"] = name if plain else f"=?base64?{encoded}?="
+        headers["mcp-name"] = header_value(name)
     return headers
 
 

@@ -143,7 +143,8 @@ class OAuth:
         }
         address = server["authorization_endpoint"]
         address += ("&" if "?" in address else "?") + urlencode(asked)
-        code = self._code(await self._visit(address, self._redirect_uri), state)
+        back = await self._visit(address, self._redirect_uri)
+        code = self._code(back, state, server)
         body = {
             "grant_type": "authorization_code",
             "code": code,
@@ -189,6 +190,8 @@ class OAuth:
         for place in places:
             found = await _document(http, place)
             if found and "authorization_endpoint" in found and "token_endpoint" in found:
+                if resource and str(found.get("issuer")).rstrip("/") != issuer.rstrip("/"):
+                    raise self._failed("has a log-in server that calls itself by another name.")
                 methods = found.get("code_challenge_methods_supported")
                 if methods is not None and "S256" not in methods:
                     raise self._failed("has a log-in without S256, which is not safe.")
@@ -246,9 +249,13 @@ class OAuth:
         found = _json(response)
         return found if response.status_code == 200 and "access_token" in found else None
 
-    def _code(self, back: str, state: str) -> str:
-        """The code in the address the browser came back with."""
+    def _code(self, back: str, state: str, server: Json) -> str:
+        """The code in the address the browser came back with (RFC 9207: and who gave it)."""
         given = parse_qs(urlsplit(back).query)
+        issuer = given.get("iss")
+        promised = server.get("authorization_response_iss_parameter_supported") is True
+        if (issuer is None and promised) or (issuer and issuer != [server.get("issuer")]):
+            raise self._failed("was answered by another log-in server than was asked.")
         if given.get("state") != [state]:
             raise self._failed("was answered by somebody else: the `state` differs.")
         if "code" not in given:

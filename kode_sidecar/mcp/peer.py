@@ -6,7 +6,7 @@ server that needs the user answers `input_required` instead of asking.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Protocol, cast
 
@@ -28,8 +28,13 @@ _NOTE_ENDS = ("notifications/tools/list_changed",)
 class Channel(Protocol):
     """The way to a server. What it sends is handed to `Peer.receive`, its end to `Peer.closed`."""
 
-    async def send(self, message: Json, *, version: str) -> None:
-        """Send one message. `version` is what was agreed on, empty before. Raises KodeError."""
+    async def send(
+        self, message: Json, *, version: str, headers: Mapping[str, str] | None = None
+    ) -> None:
+        """Send one message. `version` is what was agreed on, empty before. Raises KodeError.
+
+        `headers` are for a channel that has such.
+        """
         ...
 
     async def cancel(self, request_id: int, *, modern: bool) -> bool:
@@ -77,14 +82,20 @@ class Peer:
         await self._initialize()
 
     async def request(
-        self, method: str, params: Json, *, seconds: float, progress: Progress | None = None
+        self,
+        method: str,
+        params: Json,
+        *,
+        seconds: float,
+        progress: Progress | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> Json:
         """Ask, answer what the server wants to know on the way, and return the result.
 
         Raises KodeError `ToolFailed`; asyncio.CancelledError after the server was told.
         """
         for _ in range(_INPUT_ROUNDS):
-            result = await self._ask(method, params, seconds, progress)
+            result = await self._ask(method, params, seconds, progress, headers)
             if result.get("resultType") != "input_required":
                 return result
             params = {**params, "inputResponses": await self._inputs(result)}
@@ -138,7 +149,7 @@ class Peer:
         """Ask by the stateless generation; False where the server does not speak it."""
         self.version = MODERN
         try:
-            result = await self._ask("server/discover", {}, _PROBE_SECONDS, None)
+            result = await self._discovered()
         except KodeError as error:
             if self._end is not None or (error.details or {}).get("reason") == "http":
                 raise
@@ -153,6 +164,16 @@ class Peer:
         meta = _object(result.get("_meta"))
         self.server_info = _object(result.get("serverInfo") or meta.get(f"{_META}serverInfo"))
         return True
+
+    async def _discovered(self) -> Json:
+        try:
+            return await self._ask("server/discover", {}, _PROBE_SECONDS, None)
+        except KodeError as error:
+            details = error.details or {}
+            supported = _object(details.get("data")).get("supported")
+            if details.get("code") != _UNSUPPORTED_VERSION or MODERN not in (supported or ()):
+                raise
+            return await self._ask("server/discover", {}, _PROBE_SECONDS, None)
 
     async def _initialize(self) -> None:
         params = {
@@ -182,7 +203,12 @@ class Peer:
         return able
 
     async def _ask(
-        self, method: str, params: Json, seconds: float | None, progress: Progress | None
+        self,
+        method: str,
+        params: Json,
+        seconds: float | None,
+        progress: Progress | None,
+        headers: Mapping[str, str] | None = None,
     ) -> Json:
         self._next_id += 1
         number = self._next_id
@@ -193,7 +219,8 @@ class Peer:
         try:
             async with asyncio.timeout(seconds):
                 await self._send(
-                    {"id": number, "method": method, "params": self._with_meta(params, number)}
+                    {"id": number, "method": method, "params": self._with_meta(params, number)},
+                    headers,
                 )
                 return self._result(method, await future)
         except TimeoutError:
@@ -228,14 +255,20 @@ class Peer:
         failure = _object(error)
         text = str(failure.get("message") or "no reason given")[:2_000]
         raise server_error(
-            self.server, f"refused {method}: {text}", "refused", code=failure.get("code")
+            self.server,
+            f"refused {method}: {text}",
+            "refused",
+            code=failure.get("code"),
+            data=failure.get("data"),
         )
 
-    async def _send(self, message: Json) -> None:
+    async def _send(self, message: Json, headers: Mapping[str, str] | None = None) -> None:
         if self._end is not None:
             raise self._end
         assert self._channel is not None, "opened first"
-        await self._channel.send({"jsonrpc": "2.0", **message}, version=self.version)
+        await self._channel.send(
+            {"jsonrpc": "2.0", **message}, version=self.version, headers=headers
+        )
 
     async def _give_up(self, number: int, reason: str) -> None:
         if self._channel is None or self._end is not None:

@@ -25,6 +25,7 @@ from kode_sidecar.mcp.contracts import (
     ServerConfig,
     server_error,
 )
+from kode_sidecar.mcp.header_params import are_sound, param_headers
 from kode_sidecar.mcp.peer import Channel, Peer
 from kode_sidecar.mcp.remembered import RememberedLists
 from kode_sidecar.mcp.stdio import StdioChannel
@@ -111,7 +112,8 @@ class Server:
             text = f"{tool} of the MCP server {self.config.name} is not on offer here."
             raise KodeError("UnknownTool", text)
         params = {"name": tool, "arguments": arguments}
-        result = await self._ask("tools/call", params, progress)
+        headers = await self._headers(tool, arguments)
+        result = await self._ask("tools/call", params, progress, headers)
         return self._read(result, CallResult)
 
     async def read_resource(self, uri: str) -> Json:
@@ -148,11 +150,29 @@ class Server:
             await peer.close()
         self.state = "idle"
 
-    async def _ask(self, method: str, params: Json, progress: Progress | None) -> Json:
+    async def _headers(self, tool: str, arguments: Json) -> dict[str, str]:
+        """Headers that the tool's schema asks for."""
+        if not self.config.url:
+            return {}
+        known = self.known() or await self.listing()
+        schema = next((one.input_schema for one in known.tools if one.name == tool), {})
+        return param_headers(schema, arguments)
+
+    async def _ask(
+        self,
+        method: str,
+        params: Json,
+        progress: Progress | None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Json:
         peer = await self._ready()
         try:
             return await peer.request(
-                method, params, seconds=self.config.call_seconds, progress=progress
+                method,
+                params,
+                seconds=self.config.call_seconds,
+                progress=progress,
+                headers=headers,
             )
         except KodeError as error:
             if (error.details or {}).get("reason") in ("ended", "session_lost", "too_large"):
@@ -226,7 +246,12 @@ class Server:
 
     def _offered(self, tools: Sequence[McpTool]) -> tuple[McpTool, ...]:
         wanted = self.config.tools
-        return tuple(tool for tool in tools if not wanted or tool.name in wanted)
+        return tuple(
+            tool
+            for tool in tools
+            if (not wanted or tool.name in wanted)
+            and (not self.config.url or are_sound(tool.input_schema))
+        )
 
     def _read(self, result: Json, kind: type[T]) -> T:
         try:

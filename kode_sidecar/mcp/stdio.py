@@ -78,9 +78,11 @@ class StdioChannel:
             asyncio.create_task(self._read_errors()),
         ]
 
-    async def send(self, message: Json, *, version: str) -> None:
+    async def send(
+        self, message: Json, *, version: str, headers: Mapping[str, str] | None = None
+    ) -> None:
         """Write one line. Raises KodeError `ToolFailed`."""
-        del version
+        del version, headers
         stdin = self._process.stdin
         assert stdin is not None
         try:
