@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from kode_sidecar.commands.windows_job import tie_children
 from kode_sidecar.errors import KodeError
-from kode_sidecar.protocol.handover import Handover
+from kode_sidecar.protocol.handshake import Handover
 from kode_sidecar.server import stderr_sink
 from kode_sidecar.server.connection import Connection
 from kode_sidecar.server.incoming_requests import IncomingRequests, Log

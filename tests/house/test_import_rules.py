@@ -79,11 +79,8 @@ FIRST_LOADED = {
     "boot.front_door",
     "boot.unpacked",
     "protocol",
-    "protocol.framing",
-    "protocol.handover",
+    "protocol.base_protocol",
     "protocol.handshake",
-    "protocol.initialize_check",
-    "protocol.json_rpc",
     "protocol.schema_hash",
 }
 # Bytes or values in, values out; so is all of `domain` and `text`, and what calls itself sans-IO.
