@@ -13,7 +13,7 @@ from msgspec import UNSET, Struct, UnsetType, field
 
 from kode_sidecar.domain.message import Blob, Message
 from kode_sidecar.errors import KodeError
-from kode_sidecar.protocol.blob import artifact_ref
+from kode_sidecar.protocol.events import artifact_ref
 from kode_sidecar.records.disk import not_read, not_saved, replace_file, sync_folder
 from kode_sidecar.records.json_record import DECODE_ERRORS, clean_text, encode_json
 from kode_sidecar.records.jsonl import JsonlFile

@@ -18,8 +18,7 @@ from kode_sidecar.event_log import (
     SessionDefaults,
     SessionRecords,
 )
-from kode_sidecar.protocol.session import Mode, SessionNewParams
-from kode_sidecar.protocol.session_records import SessionUpdateParams, SessionView
+from kode_sidecar.protocol.session import Mode, SessionNewParams, SessionUpdateParams, SessionView
 from kode_sidecar.records.conversation_files import (
     Artifacts,
     ConversationFiles,

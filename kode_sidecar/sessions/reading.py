@@ -12,8 +12,8 @@ from kode_sidecar.domain.conversation import Conversation
 from kode_sidecar.domain.message import Message, TextBlock, ToolResultBlock, ToolUseBlock
 from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log import LOSS, EventHistory, ToldChangeSet
-from kode_sidecar.protocol.attach import OpenBlock, SessionAttachParams, SessionAttachResult
-from kode_sidecar.protocol.blob import (
+from kode_sidecar.protocol.change_set import ChangeSetView
+from kode_sidecar.protocol.events import (
     ArtifactPlace,
     BlobPlace,
     BlobReadParams,
@@ -25,10 +25,17 @@ from kode_sidecar.protocol.blob import (
     shorten_message,
     text_at,
 )
-from kode_sidecar.protocol.change_set import ChangeSetView
-from kode_sidecar.protocol.paging import page_limit
-from kode_sidecar.protocol.session_records import MessageListParams, MessageListResult
-from kode_sidecar.protocol.tree import TreeGetParams, TreeGetResult, TreeNode
+from kode_sidecar.protocol.session import (
+    MessageListParams,
+    MessageListResult,
+    OpenBlock,
+    SessionAttachParams,
+    SessionAttachResult,
+    TreeGetParams,
+    TreeGetResult,
+    TreeNode,
+    page_limit,
+)
 from kode_sidecar.records.conversation_files import ConversationMeta
 from kode_sidecar.records.conversation_store import ConversationStore
 from kode_sidecar.records.journal import StoredEvent

@@ -17,19 +17,18 @@ from kode_sidecar.protocol.session import Mode
 from kode_sidecar.scouts import Dispatch, as_json
 from kode_sidecar.scouts.contracts import (
     MAX_TASKS,
-    Errand,
     ExploreReport,
+    ExploreRequest,
     ExploreTask,
     ScoutServices,
 )
 from kode_sidecar.text.shown_text import without_controls
+from kode_sidecar.tools.knowledge import About, load_skill_tool, write_memory_tool
 from kode_sidecar.tools.list_files import list_files_tool
-from kode_sidecar.tools.load_skill import load_skill_tool
 from kode_sidecar.tools.propose_edit import propose_edit_tool
 from kode_sidecar.tools.propose_file import propose_file_tool
 from kode_sidecar.tools.read_file import read_file_tool
 from kode_sidecar.tools.search_code import search_code_tool
-from kode_sidecar.tools.write_memory import About, write_memory_tool
 from kode_sidecar.turns.services import ToolScope
 from kode_sidecar.workspace.contracts import SessionFiles
 from kode_sidecar.workspace.ripgrep import Ripgrep
@@ -63,7 +62,7 @@ def explore_tool(
     """The tool for one turn. Scouts get `reading`; `text_of` a path is what they see of it."""
 
     async def run(params: ExploreParams, call: ToolCall) -> ToolOutcome:
-        errand = Errand(
+        request = ExploreRequest(
             call=call,
             model=scope.context.model,
             tools=reading,
@@ -73,7 +72,7 @@ def explore_tool(
             open_log=scope.records.open_scout_log,
             save_artifact=scope.records.save_artifact,
         )
-        return _outcome(await dispatch.explore(params.tasks, errand))
+        return _outcome(await dispatch.explore(params.tasks, request))
 
     return Tool("explore", ExploreParams, run, read_only=True)
 
