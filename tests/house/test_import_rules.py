@@ -93,8 +93,7 @@ SANS_IO = {
     "kernel.message_assembler",
     "kernel.turn_limits",
     "scouts.scout_rules",
-    "scouts.evidence",
-    "scouts.explore_report",
+    "scouts.report",
 }
 PATH_TEXT = {"text.uris"}  # `os` and `pathlib` for the text of paths, never for a file
 IO = {"asyncio", "os", "pathlib", "secrets", "shutil", "signal", "socket", "ssl", "tempfile"}
