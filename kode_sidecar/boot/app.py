@@ -9,11 +9,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeVar, cast
 
+from kode_sidecar.boot.installation import SCHEMA_FILE, wire_file
 from kode_sidecar.boot.leftovers import remove_leftovers, remove_unpacked
 from kode_sidecar.boot.system import Outside
 from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log import SessionDefaults
 from kode_sidecar.protocol.documents import EditorContextParams
+from kode_sidecar.protocol.generated import SCHEMA_SHA256
 from kode_sidecar.protocol.handshake import (
     DOCTOR_COMMAND,
     Handover,
@@ -262,8 +264,8 @@ class _App:
 
     async def schema(self) -> SchemaGetResult:
         """See `server.Services`."""
-        await self._sessions.loaded()
-        return await asyncio.to_thread(self._loaded_agent().schema)
+        text = await asyncio.to_thread(wire_file, SCHEMA_FILE)
+        return SchemaGetResult(schema=text.decode("utf-8"), sha256=SCHEMA_SHA256)
 
     def context_changed(self, context: EditorContextParams) -> None:
         """See `server.Services`."""

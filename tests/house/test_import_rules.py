@@ -83,7 +83,7 @@ FIRST_LOADED = {
     "protocol",
     "protocol.base_protocol",
     "protocol.handshake",
-    "protocol.schema_hash",
+    "protocol.generated",
 }
 # Bytes or values in, values out; so is all of `domain` and `text`, and what calls itself sans-IO.
 SANS_IO = {
@@ -114,7 +114,6 @@ LATE_IMPORTS = {
     ("__main__", "kode_sidecar.boot.system"): "only after `initialize` is answered",
     ("__main__", "kode_sidecar.recording"): "only for who records or plays",
     ("cli.command_line", "kode_sidecar.recording.replay"): "serving with options needs none of it",
-    ("boot.agent", "kode_sidecar.protocol.export"): "9 ms that only who asks for the schema pays",
     ("boot.agent", "kode_sidecar.headless_run"): "PyYAML and a room that only runs pay for",
     ("cli.command_line", "kode_sidecar.cli.run_arguments"): "the agent, which others do without",
     (
