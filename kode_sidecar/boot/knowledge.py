@@ -29,7 +29,7 @@ from kode_sidecar.providers.memory_http import HttpMemory, MemoryHost
 from kode_sidecar.records.memory_store import MemoryStore
 from kode_sidecar.server import import_http_client
 from kode_sidecar.settings import Settings
-from kode_sidecar.tools.write_memory import About
+from kode_sidecar.tools.knowledge import About
 from kode_sidecar.workspace.paths import Root
 
 if TYPE_CHECKING:  # loaded by a thread, after the process answers
