@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from traceback import format_exception
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,7 @@ from kode_sidecar.edits import EditLocks
 from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log import NewSession, OpenedSession
 from kode_sidecar.event_log.editor_port import EditorPort
-from kode_sidecar.kernel.contracts import ModelRequest, NewId
+from kode_sidecar.kernel.contracts import ModelRequest, NewId, Tool
 from kode_sidecar.permissions import Questions, UserQuestions
 from kode_sidecar.protocol.documents import EditorContextParams
 from kode_sidecar.protocol.process import DoctorResult, ModelsListResult
@@ -45,7 +46,7 @@ from kode_sidecar.server import import_http_client
 from kode_sidecar.sessions.repair import repair_session
 from kode_sidecar.sessions.session import Session
 from kode_sidecar.settings import LoadedSettings, Settings
-from kode_sidecar.turns import EncodedRequest, LearnedRates, SessionServices
+from kode_sidecar.turns import EncodedRequest, LearnedRates, SessionServices, ToolScope
 from kode_sidecar.turns.toolset import Toolbox
 from kode_sidecar.workspace.documents import Documents
 from kode_sidecar.workspace.ripgrep import Ripgrep, find_ripgrep
@@ -53,6 +54,7 @@ from kode_sidecar.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from kode_sidecar.headless_run import RunServices, WireRuns
+    from kode_sidecar.mcp import Servers
 
 
 class Agent:
@@ -101,6 +103,7 @@ class Agent:
         self._runs: WireRuns | None = None
         self._memories: dict[MemoryHost, HttpMemory] = {}
         self._retired = RetiredModels(settings.storage_root)
+        self._servers: Servers | None = None
         self._services = self._build_services(settings, editor, outside.new_id)
 
     def run_session(self, new: NewSession) -> Session:
@@ -200,6 +203,8 @@ class Agent:
             await self._runs.close()
         for memory in self._memories.values():
             await memory.aclose()
+        if self._servers is not None:
+            await self._servers.close()
         if self._chat is not None:
             await self._chat.aclose()
         await self.knowledge.close()
@@ -246,6 +251,7 @@ class Agent:
             skills=self.knowledge.skills.catalog,
             memory=self.knowledge.memory,
             memory_scope=self.knowledge.memory_scope,
+            servers=self._server_tools(),
             questions=questions,
             scouts=ScoutServices(
                 model=self._model,
@@ -261,6 +267,23 @@ class Agent:
                 top_p=settings.top_p,
             ),
         )
+
+    def _server_tools(self) -> Callable[[ToolScope], Sequence[Tool]]:
+        """The tools of the user's MCP servers; settings that are wrong are told by the doctor."""
+        if not self._loaded.settings.mcp:
+            return lambda _: ()
+        # Late: only who has servers pays for that room.
+        from kode_sidecar.boot.mcp_setup import open_servers, tools_of_turn  # noqa: PLC0415
+
+        def roots() -> list[Path]:
+            return [root.path for root in self.workspace.roots]
+
+        try:
+            self._servers = servers = open_servers(self._loaded, roots, self._clock.monotonic)
+        except KodeError as error:
+            self._log.write("error", "mcp", "config", message=error.message)
+            return lambda _: ()
+        return partial(tools_of_turn, servers)
 
     def _system_prompt(self, agent: AgentProfile, mode: Mode) -> str:
         surroundings = Surroundings(

@@ -51,6 +51,7 @@ def _checks(loaded: LoadedSettings, roots: Sequence[Path]) -> Iterator[Check]:
     yield _folder_check("logs", settings.log_dir, "KODE_LOG_DIR")
     yield _memory_check(settings)
     yield from _skill_checks(settings, roots)
+    yield from _mcp_checks(loaded)
     yield _prompts_check()
     if find_ripgrep() is None:
         yield Check(
@@ -105,6 +106,21 @@ def _skill_checks(settings: Settings, roots: Sequence[Path]) -> Iterator[Check]:
     if catalog.skills or not catalog.problems:
         ids = ", ".join(skill.id for skill in catalog.skills) or "none"
         yield Check(name="skills", ok=True, message=f"Skills on offer: {ids}.")
+
+
+def _mcp_checks(loaded: LoadedSettings) -> Iterator[Check]:
+    """The servers of the setting `mcp`; nothing is started."""
+    if not loaded.settings.mcp:
+        return
+    from kode_sidecar.mcp import user_servers  # noqa: PLC0415 - for its users only
+
+    try:
+        servers = user_servers(loaded.settings.mcp, {**os.environ, **loaded.variables})
+    except KodeError as error:
+        yield Check(name="mcp", ok=False, message=error.message, hint="No MCP server is offered.")
+        return
+    names = ", ".join(server.name for server in servers)
+    yield Check(name="mcp", ok=True, message=f"MCP servers on offer: {names}.")
 
 
 def _prompts_check() -> Check:

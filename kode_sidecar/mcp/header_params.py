@@ -79,8 +79,9 @@ def _positions(schema: Json) -> Iterator[tuple[tuple[str, ...] | None, Json]]:
             todo.append((None if path is None else (*path, name), below))
         todo += [(None, found[key]) for key in _BEHIND_ONE if key in found]
         for key in _BEHIND_LIST:
-            several: Any = found.get(key)
-            todo += [(None, one) for one in several] if isinstance(several, list) else []
+            several = found.get(key)
+            if isinstance(several, list):
+                todo += [(None, one) for one in cast(list[Any], several)]
         for key in _BEHIND_MAP:
             todo += [(None, one) for one in _object(found.get(key)).values()]
 

@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.mcp.contracts import Json, ServerConfig, server_error
-from kode_sidecar.records.whole_file import replace_file
+from kode_sidecar.records.disk import replace_file
 
 Visit = Callable[[str, str], Awaitable[str]]
 """`(address, redirect_uri)`: let the user agree there; the address the browser was sent back to."""

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.mcp.contracts import Listing, McpPrompt, McpResource, McpTool
-from kode_sidecar.records.whole_file import replace_file
+from kode_sidecar.records.disk import replace_file
 
 _MOST_BYTES = 4_000_000
 

@@ -56,7 +56,8 @@ class ServerReport:
 class Server:
     """A server of the user's. `environment` is what its program gets beside its own variables.
 
-    `now()` is a monotonic clock in seconds. `changed()` is called when state or tools change.
+    `find` turns the name of a program into its path, or raises KodeError. `now()` is a monotonic
+    clock in seconds. `changed()` is called when state or tools change.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Server:
         *,
         environment: Mapping[str, str],
         now: Callable[[], float],
+        find: Callable[[str], str] = str,
         changed: Callable[[], None] = lambda: None,
         authorize: Authorize | None = None,
     ) -> None:
@@ -77,6 +79,7 @@ class Server:
         self._remembered = remembered
         self._environment = environment
         self._now = now
+        self._find = find
         self._changed = changed
         self._authorize = authorize
         self._peer: Peer | None = None
@@ -155,7 +158,8 @@ class Server:
         if not self.config.url:
             return {}
         known = self.known() or await self.listing()
-        schema = next((one.input_schema for one in known.tools if one.name == tool), {})
+        nothing: Json = {}
+        schema = next((one.input_schema for one in known.tools if one.name == tool), nothing)
         return param_headers(schema, arguments)
 
     async def _ask(
@@ -211,7 +215,7 @@ class Server:
         try:
             async with asyncio.timeout(self.config.start_seconds):
                 if isinstance(channel, StdioChannel):
-                    await channel.start(self._environment)
+                    await channel.start(self._environment, self._find)
                 version = self._remembered.version(self.config.fingerprint)
                 await peer.open(channel, version)
         except BaseException:

@@ -34,6 +34,7 @@ class Servers:
         *,
         environment: Mapping[str, str],
         now: Callable[[], float],
+        find: Callable[[str], str] = str,
         changed: Callable[[], None] = lambda: None,
     ) -> None:
         self._servers: dict[str, Server] = {}
@@ -41,7 +42,13 @@ class Servers:
         for config in configs:
             if config.name not in self._servers:  # the first that was named wins: the user's own
                 self._servers[config.name] = Server(
-                    config, host, remembered, environment=environment, now=now, changed=changed
+                    config,
+                    host,
+                    remembered,
+                    environment=environment,
+                    now=now,
+                    find=find,
+                    changed=changed,
                 )
 
     @property

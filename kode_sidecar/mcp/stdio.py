@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, cast
 
@@ -24,7 +24,7 @@ from kode_sidecar.mcp.peer import Peer
 MAX_MESSAGE_BYTES = 64_000_000
 _CHUNK = 65_536
 _TAIL_LINES, _TAIL_LINE_CHARS = 40, 400
-_LEAVE_SECONDS = 2.0
+_LEAVE_SECONDS = 1.0
 _CREATE_SUSPENDED, _CREATE_NO_WINDOW = 0x00000004, 0x08000000
 
 
@@ -41,10 +41,10 @@ class StdioChannel:
         self._job: Any = None
         self._encoder = msgspec.json.Encoder()
 
-    async def start(self, environment: Mapping[str, str]) -> None:
-        """Start the program. Raises KodeError `ToolFailed`."""
+    async def start(self, environment: Mapping[str, str], find: Callable[[str], str]) -> None:
+        """Start the program, found by its name. Raises KodeError `ToolFailed`, `Denied`."""
         config = self._config
-        argv = list(config.argv)
+        argv = [find(config.argv[0]), *config.argv[1:]]
         options: dict[str, Any] = {}
         keep = -1
         if sys.platform == "win32":

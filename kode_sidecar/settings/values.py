@@ -25,9 +25,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     `proxy` is used only when given here: the system's proxies are ignored. `window_messages`
     is how many stored messages the model gets, `context_window` how many tokens it reads, whatever
     is known of it. `permission_timeout` is how long a question to the user stays open; no answer
-    means no. `providers`, `logical_models` and `agents` are kept as they were written:
-    `providers.user_providers` and `context.agents` read them. `http_retry_budget` is how long
-    after the first attempt another one may begin. `file_encoding` reads files that are not UTF-8.
+    means no. `providers`, `logical_models`, `agents` and `mcp` are kept as they were written:
+    `providers.user_providers`, `context.agents` and `mcp.config` read them. `http_retry_budget` is
+    how long after the first attempt another one may begin. `file_encoding` reads files that are not
+    UTF-8.
     `storage` is how the messages of new sessions are kept; each kept session stays as it is.
     `log_redact_content` keeps only the first `log_redact_chars` characters of prompts and
     replies in the log. `skill_folders` hold skills besides the user's own; `memory_mode` says what
@@ -51,6 +52,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     providers: Mapping[str, Any] = field(default_factory=dict[str, Any])
     logical_models: Mapping[str, Any] = field(default_factory=dict[str, Any])
     agents: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    mcp: Mapping[str, Any] = field(default_factory=dict[str, Any])
     http_timeout_connect: Seconds = 10.0
     http_timeout_first_byte: Seconds = 60.0
     http_timeout_idle: Seconds = 120.0
@@ -124,6 +126,7 @@ _OWN_ENV_NAMES = {
     "providers": (),
     "logical_models": (),
     "agents": (),
+    "mcp": (),
     "skill_folders": (),
 }
 ENV_NAMES = {name: _OWN_ENV_NAMES.get(name, (f"KODE_{name.upper()}",)) for name in NAMES}
@@ -189,7 +192,7 @@ def describe(loaded: LoadedSettings) -> list[tuple[str, object, str]]:
             value = str(value)
         elif name == "skill_folders":
             value = ", ".join(map(str, loaded.settings.skill_folders))
-        elif name in ("providers", "logical_models", "agents"):
+        elif name in ("providers", "logical_models", "agents", "mcp"):
             # Their contents may be anything; what matters of them the checks tell.
             value = ", ".join(getattr(loaded.settings, name))
         rows.append((name, value, loaded.sources.get(name, "default")))

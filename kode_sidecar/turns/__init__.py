@@ -3,7 +3,7 @@
 from kode_sidecar.turns.compactor import answer_of, compact_result
 from kode_sidecar.turns.context import LearnedRates, TurnContext, report_message, write_incoming
 from kode_sidecar.turns.prompt import prompt_blocks, title_of
-from kode_sidecar.turns.services import EncodedRequest, SessionServices
+from kode_sidecar.turns.services import EncodedRequest, SessionServices, ToolScope
 from kode_sidecar.turns.setup import TurnSetup
 from kode_sidecar.turns.turn import (
     RunningTurn,
@@ -22,6 +22,7 @@ __all__ = [
     "LearnedRates",
     "RunningTurn",
     "SessionServices",
+    "ToolScope",
     "TurnContext",
     "TurnKeys",
     "TurnSetup",

@@ -92,7 +92,10 @@ def _outcome(reports: Sequence[ExploreReport]) -> ToolOutcome:
 
 @dataclass(frozen=True)
 class Toolbox:
-    """What the tools are made of, shared by all sessions. Without `memory` none is written."""
+    """What the tools are made of, shared by all sessions. Without `memory` none is written.
+
+    `servers` gives the tools of the user's MCP servers; `plan` mode has none of them.
+    """
 
     workspace: Workspace
     ripgrep: Ripgrep
@@ -101,6 +104,7 @@ class Toolbox:
     skills: Callable[[], SkillCatalog]
     memory: Memory | None
     memory_scope: Callable[[About], str]
+    servers: Callable[[ToolScope], Sequence[Tool]] = lambda _: ()
 
     def tools(self, agent: AgentProfile, mode: Mode, scope: ToolScope) -> Sequence[Tool]:
         """The agent's tools for a turn, in its own fixed order; in `plan` mode none that edits.
@@ -113,7 +117,8 @@ class Toolbox:
             offered.discard("load_skill")
         if self.memory is None:
             offered.discard("write_memory")
-        return tuple(makers[name]() for name in agent.tools if name in offered)
+        own = tuple(makers[name]() for name in agent.tools if name in offered)
+        return own if mode == "plan" else (*own, *self.servers(scope))
 
     def _write_memory(self) -> Tool:
         assert self.memory is not None, "else it is not offered"

@@ -78,7 +78,9 @@ async def test_real_servers_answer(
     package: str, tool: str, arguments: dict[str, str], expected: str, tmp_path: Path
 ) -> None:
     (tmp_path / "here.txt").write_text("x", encoding="utf-8")
-    script = node_modules(PINS) / "@modelcontextprotocol" / f"server-{package}" / "dist" / "index.js"
+    script = (
+        node_modules(PINS) / "@modelcontextprotocol" / f"server-{package}" / "dist" / "index.js"
+    )
     argv = (*node(), str(script), *([str(tmp_path)] if package == "filesystem" else []))
     server = Server(
         ServerConfig(package, argv, folder=str(tmp_path)),

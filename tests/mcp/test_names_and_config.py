@@ -39,11 +39,7 @@ STREAM = (
 def test_a_stream_is_read_alike_wherever_it_is_cut(cuts: list[int]) -> None:
     decoder = EventDecoder()
     places = [0, *sorted(cuts), len(STREAM)]
-    found = [
-        event
-        for start, end in pairwise(places)
-        for event in decoder.feed(STREAM[start:end])
-    ]
+    found = [event for start, end in pairwise(places) for event in decoder.feed(STREAM[start:end])]
     assert found == [
         Event(b"{\xe4\xb8\xad}"),
         Event(b"a\nb"),
