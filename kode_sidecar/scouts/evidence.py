@@ -5,7 +5,7 @@ from collections.abc import Callable
 from kode_sidecar.errors import KodeError
 from kode_sidecar.scouts.contracts import CheckedFinding, Evidence, Finding
 from kode_sidecar.text.line_diff import split_lines
-from kode_sidecar.text.line_numbers import strip_line_numbers
+from kode_sidecar.text.shown_text import strip_line_numbers
 
 
 def checked(finding: Finding, text_of: Callable[[str], str]) -> CheckedFinding:

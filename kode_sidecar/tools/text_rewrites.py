@@ -4,14 +4,12 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.text.apply_patch import Chunk
+from kode_sidecar.text.apply_patch import Chunk, locate_chunk
 from kode_sidecar.text.edit_hints import line_span
 from kode_sidecar.text.edit_match import Match, MatchError, locate
 from kode_sidecar.text.edit_tiers import Tier
 from kode_sidecar.text.line_diff import split_lines
-from kode_sidecar.text.line_range import follow_lines, replace_lines
-from kode_sidecar.text.patch_match import locate_chunk
-from kode_sidecar.text.text_edit import Edit, apply_edits, to_lf
+from kode_sidecar.text.text_edit import Edit, apply_edits, follow_lines, replace_lines, to_lf
 from kode_sidecar.tools.contracts import ShownLines
 from kode_sidecar.tools.text_checks import (
     check_encodable,
