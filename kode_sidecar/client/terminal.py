@@ -230,7 +230,7 @@ class Terminal:
         if state == "running":
             return
         text = labels.scout.format(
-            title=one_line(event["title"]),
+            title=one_line(without_controls(event["title"])),
             state=labels.scout_states.get(state, state),
             calls=event.get("toolCalls", 0),
             seconds=f"{event.get('elapsedMs', 0) / 1000:.1f}",

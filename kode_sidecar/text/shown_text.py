@@ -50,8 +50,7 @@ def without_controls(text: str) -> str:
 
 def one_line(text: str) -> str:
     """Return the text on one line, with single blanks and nothing that hides or pretends."""
-    plain = without_controls(text)
-    shown = "".join(char if char.isprintable() else " " for char in plain)
+    shown = "".join(char if char.isprintable() else " " for char in text)
     return " ".join(shown.split())
 
 
