@@ -28,11 +28,9 @@ from kode_sidecar.event_log import NewSession, OpenedSession
 from kode_sidecar.event_log.editor_port import EditorPort
 from kode_sidecar.kernel.contracts import ModelRequest, NewId
 from kode_sidecar.permissions import Questions, UserQuestions
-from kode_sidecar.protocol.editor_context import EditorContextParams
-from kode_sidecar.protocol.models import ModelsListResult
-from kode_sidecar.protocol.schema import SchemaGetResult
-from kode_sidecar.protocol.schema_hash import SCHEMA_SHA256
-from kode_sidecar.protocol.session import DoctorResult, Mode
+from kode_sidecar.protocol.documents import EditorContextParams
+from kode_sidecar.protocol.process import DoctorResult, ModelsListResult
+from kode_sidecar.protocol.session import Mode
 from kode_sidecar.providers.chat_client import ChatClient
 from kode_sidecar.providers.host import OpenHost
 from kode_sidecar.providers.late_client import LateClient
@@ -195,13 +193,6 @@ class Agent:
         await self._model.loaded()
         assert self._chat is not None, "attached before the model is loaded"
         return await models_report(self._chat, self._retired, self._loaded.settings.model)
-
-    def schema(self) -> SchemaGetResult:
-        """The wire as JSON Schema; takes tens of milliseconds, so ask on a thread."""
-        from kode_sidecar.protocol.export import SCHEMA_FILE, generate  # noqa: PLC0415
-
-        text = generate()[SCHEMA_FILE].decode("utf-8")
-        return SchemaGetResult(schema=text, sha256=SCHEMA_SHA256)
 
     async def close(self) -> None:
         """End runs, close connections and the log."""

@@ -10,20 +10,30 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeVar, cast
 
+from kode_sidecar.boot.installation import SCHEMA_FILE, wire_file
 from kode_sidecar.boot.leftovers import remove_leftovers, remove_unpacked
 from kode_sidecar.boot.system import Outside
 from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log import SessionDefaults
-from kode_sidecar.protocol.editor_context import EditorContextParams
-from kode_sidecar.protocol.handover import Handover
+from kode_sidecar.protocol.documents import EditorContextParams
+from kode_sidecar.protocol.generated import SCHEMA_SHA256
 from kode_sidecar.protocol.handshake import (
     DOCTOR_COMMAND,
+    Handover,
+    Object,
+    as_object,
     editor_settings,
     kode_options,
 )
-from kode_sidecar.protocol.initialize_check import Object, as_object
-from kode_sidecar.protocol.memory import MemoryDecideParams, MemoryListParams, MemoryListResult
-from kode_sidecar.protocol.models import ModelsListResult
+from kode_sidecar.protocol.process import (
+    DoctorResult,
+    MemoryDecideParams,
+    MemoryListParams,
+    MemoryListResult,
+    ModelsListResult,
+    SchemaGetResult,
+    SkillsListResult,
+)
 from kode_sidecar.protocol.run import (
     RunCancelParams,
     RunCancelResult,
@@ -32,9 +42,6 @@ from kode_sidecar.protocol.run import (
     RunStartParams,
     RunStartResult,
 )
-from kode_sidecar.protocol.schema import SchemaGetResult
-from kode_sidecar.protocol.session import DoctorResult
-from kode_sidecar.protocol.skills import SkillsListResult
 from kode_sidecar.records.conversation_store import FileConversationStore
 from kode_sidecar.records.saver import Saver
 from kode_sidecar.server import (
@@ -273,8 +280,8 @@ class _App:
 
     async def schema(self) -> SchemaGetResult:
         """See `server.Services`."""
-        await self._sessions.loaded()
-        return await asyncio.to_thread(self._loaded_agent().schema)
+        text = await asyncio.to_thread(wire_file, SCHEMA_FILE)
+        return SchemaGetResult(schema=text.decode("utf-8"), sha256=SCHEMA_SHA256)
 
     def context_changed(self, context: EditorContextParams) -> None:
         """See `server.Services`."""
