@@ -13,26 +13,11 @@ from kode_sidecar.text.apply_patch import Chunk, locate_chunk
 from kode_sidecar.text.edit_hints import line_span
 from kode_sidecar.text.edit_match import Match, MatchError, locate
 from kode_sidecar.text.edit_tiers import Tier
-<<<<<<< HEAD
-from kode_sidecar.text.line_diff import split_lines
-from kode_sidecar.text.text_edit import Edit, apply_edits, follow_lines, replace_lines, to_lf
-from kode_sidecar.tools.contracts import ShownLines
-from kode_sidecar.tools.text_checks import (
-    check_encodable,
-    check_finished,
-    check_omission,
-    refusal,
-    stale,
-)
-=======
 from kode_sidecar.text.line_diff import split_lines, unified_diff
-from kode_sidecar.text.text_edit import follow_lines, replace_lines
 from kode_sidecar.text.omission import omission
-from kode_sidecar.text.apply_patch import locate_chunk
 from kode_sidecar.text.shown_text import without_controls
-from kode_sidecar.text.text_edit import Edit, apply_edits, to_lf
+from kode_sidecar.text.text_edit import Edit, apply_edits, follow_lines, replace_lines, to_lf
 from kode_sidecar.workspace.disk import MAX_FILE_BYTES
->>>>>>> main
 from kode_sidecar.workspace.document import Document, text_rev
 from kode_sidecar.workspace.freshness import Freshness
 
