@@ -38,12 +38,12 @@ from kode_sidecar.providers.memory_http import HttpMemory, MemoryHost
 from kode_sidecar.providers.models_report import models_report
 from kode_sidecar.providers.profiles import ModelProfile
 from kode_sidecar.providers.retry import RetryPolicy
-from kode_sidecar.records.json_log import JsonLog, LogFiles
-from kode_sidecar.records.log_redaction import Redaction
+from kode_sidecar.records.json_log import JsonLog, LogFiles, Redaction
 from kode_sidecar.records.retired_models import RetiredModels
 from kode_sidecar.scouts.contracts import ScoutServices
 from kode_sidecar.server import import_http_client
-from kode_sidecar.sessions import Session, repair_session
+from kode_sidecar.sessions.repair import repair_session
+from kode_sidecar.sessions.session import Session
 from kode_sidecar.settings import LoadedSettings, Settings
 from kode_sidecar.turns import EncodedRequest, LearnedRates, SessionServices
 from kode_sidecar.turns.toolset import Toolbox

@@ -17,7 +17,7 @@ from kode_sidecar.cli.runs import list_command, show_command
 from kode_sidecar.demo import DemoOptions, play, play_job, serve_model
 from kode_sidecar.errors import KodeError
 from kode_sidecar.protocol.session import Mode
-from kode_sidecar.records.message_storage import StorageName
+from kode_sidecar.records.messages import StorageName
 from kode_sidecar.settings import load_settings
 
 RUN_ABOUT = (

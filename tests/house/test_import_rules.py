@@ -54,6 +54,8 @@ CLOSED_ROOMS = {
 DOORS = {
     "event_log.editor_port",  # what the rooms above need of an editor
     "recording.replay",  # the command, which a process that records does without
+    "sessions.repair",  # these two run a session: loaded with the agent
+    "sessions.session",
     "turns.toolset",  # the tools, loaded with the agent
 }
 # Third-party packages that one room keeps for itself.
@@ -118,7 +120,7 @@ LATE_IMPORTS = {
         "headless_run.engines",
         "kode_sidecar.headless_run.pydantic_ai_engine",
     ): "an optional extra, and a second to load",
-    ("records.storage_choice", "kode_sidecar.records.sqlite_messages"): "15 ms for its users only",
+    ("records.messages", "kode_sidecar.records.sqlite_messages"): "15 ms for its users only",
     ("server.loader", "kode_sidecar.providers.http_client"): "the loader thread: httpx first",
     ("server.loader", "kode_sidecar.server.language_server"): "the loader thread: pygls second",
     ("context.skill_front_matter", "kode_sidecar.text.yaml_text"): "PyYAML, for users of skills",
