@@ -1,9 +1,10 @@
 """Makes proposed hunks pending and tells the editor of them, in one step without an await."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from kode_sidecar.domain.change_set import Range, TextBase
-from kode_sidecar.domain.hunk import Hunk, compose
+from kode_sidecar.domain.hunk import Hunk, Shifts, compose
 from kode_sidecar.edits.hunk_ledger import HunkLedger
 from kode_sidecar.edits.proposed_hunk import (
     FileName,
@@ -12,7 +13,6 @@ from kode_sidecar.edits.proposed_hunk import (
     new_hunk,
 )
 from kode_sidecar.kernel.contracts import NewId
-from kode_sidecar.text.text_edit import shift
 from kode_sidecar.text.uris import canonical_key, path_to_uri
 from kode_sidecar.workspace.documents import Document
 from kode_sidecar.workspace.file_changes import FileChange, FileChanges
@@ -50,31 +50,20 @@ class Announcer:
         """The hunks that make `after` of what the model sees; those they touch are superseded."""
         current = self._overlay.current(document)
         made = compose(current.text, current.eol, self._overlay.pending(document), after)
-        spans = [
-            Hunk(self.new_id("hunk"), draft.start, draft.end, draft.old_text, draft.new_text)
-            for draft in made.drafts
-        ]
+        spans = [replace(draft, id=self.new_id("hunk")) for draft in made.drafts]
         heirs: dict[str, str | None] = dict.fromkeys(made.withdrawn)
-        lost = [old for old in self._overlay.hunks(document) if old.touched]
-        for draft, span in zip(made.drafts, spans, strict=True):
-            met = (old.id for old in lost if shift(old.start, old.end, span.edit)[2])
-            heirs |= dict.fromkeys((*draft.replaces, *met), span.id)
+        for span in spans:
+            heirs |= dict.fromkeys(span.replaces, span.id)
+        edits = Shifts([span.edit for span in spans])
+        for old in self._overlay.hunks(document):
+            met = edits.touching(old.start, old.end) if old.touched else range(0)
+            if met:
+                heirs[old.id] = spans[met[-1]].id
         self._overlay.remove(document.key, heirs)
         self._overlay.add(document, spans, turn_id)
         hunks = self._announce(document, spans, turn_id, sensitive=sensitive)
         self._ledger.supersede(heirs)
         return hunks
-
-    def repair(self, document: Document, broken: ProposedHunk, hunk_ids: Sequence[str]) -> None:
-        """Offer the user tracked hunks that mend a diverged one, unless others wait there."""
-        found = [self._overlay.find(document, hunk_id) for hunk_id in hunk_ids]
-        spans = [span for span in found if span is not None and not span.touched]
-        waiting = self._overlay.pending(document)
-        if any(shift(one.start, one.end, span.edit)[2] for one in waiting for span in spans):
-            self._overlay.remove(document.key, hunk_ids)
-            return
-        sensitive = "sensitive" in broken.flags
-        self._announce(document, spans, broken.turn_id, sensitive=sensitive, repairs=broken.id)
 
     def file(
         self, change: FileChange, turn_id: str, heirs: Heirs, *, sensitive: bool
@@ -133,7 +122,6 @@ class Announcer:
         turn_id: str,
         *,
         sensitive: bool,
-        repairs: str | None = None,
     ) -> list[ProposedHunk]:
         current = self._overlay.current(document)
         file = self.name_of(document)
@@ -148,8 +136,6 @@ class Announcer:
             )
             for span in spans
         ]
-        for hunk in hunks:
-            hunk.repairs = repairs
         ranges = [self.range_of(current, span) for span in spans]
         self._ledger.announce(hunks, ranges, text_base(current))
         return hunks

@@ -7,7 +7,6 @@ from kode_sidecar.edits.announcer import Announcer
 from kode_sidecar.edits.change_set_views import ChangeSetViews
 from kode_sidecar.edits.decisions import Decisions, choose, result
 from kode_sidecar.edits.edit_locks import EditLocks
-from kode_sidecar.edits.edit_sender import ANSWER_SECONDS, EditSender
 from kode_sidecar.edits.edit_services import EditServices
 from kode_sidecar.edits.file_sender import FileSender
 from kode_sidecar.edits.file_watch import FileWatch
@@ -15,6 +14,7 @@ from kode_sidecar.edits.hunk_ledger import HunkLedger
 from kode_sidecar.edits.proposer import Proposer
 from kode_sidecar.edits.restored_hunks import RestoredHunks
 from kode_sidecar.edits.session_files import SessionFiles
+from kode_sidecar.edits.text_edits import ANSWER_SECONDS, TextEdits
 from kode_sidecar.edits.undo import Undo
 from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log import EventHistory
@@ -30,6 +30,7 @@ from kode_sidecar.protocol.change_set import (
     UndoResult,
 )
 from kode_sidecar.protocol.session import Mode
+from kode_sidecar.workspace.documents import DocumentChange
 from kode_sidecar.workspace.file_changes import FileChanges
 from kode_sidecar.workspace.freshness import Freshness
 from kode_sidecar.workspace.overlay import Overlay
@@ -79,14 +80,18 @@ class ChangeSets:
         self.session_files = files = SessionFiles(
             workspace, overlay, changes, editor.open_document, alarm
         )
-        self.files = watch = FileWatch(workspace, files.known, freshness, emit)
+        in_flight: set[str] = set()
+        self.files = watch = FileWatch(workspace, files.known, freshness, emit, in_flight)
         self._ledger = ledger = HunkLedger(emit, new_id)
         announcer = Announcer(workspace, overlay, changes, ledger, freshness, new_id)
         times = (settle_seconds, answer_seconds, alarm)
-        self._sender = sender = EditSender(
-            workspace, overlay, files.find, editor, watch, new_id, *times
+        self._sender = sender = TextEdits(
+            workspace, overlay, files.find, editor, watch, in_flight, ledger.land_late, *times
         )
-        file_sender = FileSender(workspace, overlay, files, changes, editor, watch, *times)
+        file_sender = FileSender(
+            workspace, overlay, files, changes, editor, watch, in_flight, *times
+        )
+        self._unsubscribe = workspace.documents.subscribe(self._document_changed)
         edits = EditServices(ledger, overlay, files, announcer, sender, file_sender, locks)
         self._decisions = Decisions(edits)
         self._undo = Undo(edits)
@@ -110,10 +115,15 @@ class ChangeSets:
 
     def close(self) -> None:
         """Stop following the documents and give up what is on its way."""
+        self._unsubscribe()
         self._decisions.close()
         self._undo.close()
         self._sender.close()
-        self.files.close()
+
+    def _document_changed(self, change: DocumentChange) -> None:
+        """The session's own edits first: what they did is nobody else's change."""
+        self._sender.changed(change)
+        self.files.changed(change)
 
     def restore(self, history: EventHistory) -> None:
         """Take over the change sets of earlier processes; see `RestoredHunks`."""

@@ -7,7 +7,6 @@ from dataclasses import replace
 import msgspec
 
 from kode_sidecar.domain.change_set import HunkState
-from kode_sidecar.edits.edit_sender import Order
 from kode_sidecar.edits.edit_services import EditServices
 from kode_sidecar.edits.proposed_hunk import ChangeSet, ProposedHunk, by_file
 from kode_sidecar.edits.shielded_work import ShieldedWork
@@ -172,16 +171,9 @@ class Decisions:
         file = hunks[0].file
         texts = {hunk.id: choices[hunk.id].put for hunk in hunks}
         synced = {hunk.id for hunk in hunks if hunk.was_open}
-        outcomes = await self._edits.sender.send(
-            Order(file.uri, f"kode: {file.path}", texts, synced)
-        )
+        outcomes = await self._edits.sender.send(file.uri, f"kode: {file.path}", texts, synced)
         self._edits.overlay.remove(file.key, [key for key in texts if not outcomes[key].is_applied])
         self._edits.ledger.finish(hunks, choices, outcomes)
-        document = self._edits.files.find(file.uri)
-        for hunk in hunks:
-            repairs = outcomes[hunk.id].repairs
-            if repairs and document is not None:
-                self._edits.announcer.repair(document, hunk, repairs)
 
     async def _send_file(
         self, hunk: ProposedHunk, change: FileChange, choices: Choices, *, by_user: bool

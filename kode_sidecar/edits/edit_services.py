@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from kode_sidecar.edits.announcer import Announcer
 from kode_sidecar.edits.edit_locks import EditLocks
-from kode_sidecar.edits.edit_sender import EditSender
 from kode_sidecar.edits.file_sender import FileSender
 from kode_sidecar.edits.hunk_ledger import HunkLedger
 from kode_sidecar.edits.session_files import SessionFiles
+from kode_sidecar.edits.text_edits import TextEdits
 from kode_sidecar.workspace.overlay import Overlay
 
 
@@ -19,6 +19,6 @@ class EditServices:
     overlay: Overlay
     files: SessionFiles
     announcer: Announcer
-    sender: EditSender
+    sender: TextEdits
     file_sender: FileSender
     locks: EditLocks

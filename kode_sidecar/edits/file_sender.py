@@ -4,9 +4,9 @@ import asyncio
 import os
 from contextlib import suppress
 
-from kode_sidecar.edits.edit_sender import Outcome
 from kode_sidecar.edits.file_watch import FileWatch
 from kode_sidecar.edits.session_files import SessionFiles
+from kode_sidecar.edits.text_edits import EditResult
 from kode_sidecar.event_log.editor_port import ApplyAnswer, EditorPort, FileEdit
 from kode_sidecar.kernel import TimeLimit
 from kode_sidecar.kernel.contracts import Alarm
@@ -31,6 +31,7 @@ class FileSender:
         changes: FileChanges,
         editor: EditorPort,
         watch: FileWatch,
+        in_flight: set[str],
         settle_seconds: float,
         answer_seconds: float,
         alarm: Alarm,
@@ -41,6 +42,7 @@ class FileSender:
         self._changes = changes
         self._editor = editor
         self._watch = watch
+        self._in_flight = in_flight
         self._settle_seconds = settle_seconds
         self._answer_seconds = answer_seconds
         self._alarm = alarm
@@ -62,21 +64,19 @@ class FileSender:
         document = self._workspace.open_document(place) or self._files.find(str(place.path))
         return document.lf_text if document is not None and document.synced else None
 
-    async def send(self, change: FileChange, label: str, *, ask: bool) -> Outcome:
+    async def send(self, change: FileChange, label: str, *, ask: bool) -> EditResult:
         """Have it done; what became of it."""
         places = [place for place in (change.removes, change.adds) if place is not None]
         keys = [canonical_key(path_to_uri(place.path)) for place in places]
-        for key in keys:
-            self._watch.sending(key)
+        self._in_flight.update(keys)
         if change.kind == "create":
             self._overlay.hold(change.key)
         try:
             outcome = await self._send(change, label, ask=ask)
         finally:
             self._overlay.release(change.key)
-            for key in keys:
-                self._watch.landed(key)
-        if outcome.state in ("applied", "unconfirmed"):
+            self._in_flight.difference_update(keys)
+        if outcome.is_applied:
             self._tell_watch(change)
         return outcome
 
@@ -90,9 +90,9 @@ class FileSender:
         else:
             self._watch.created(change.uri, change.place.path, change.lf_text)
 
-    async def _send(self, change: FileChange, label: str, *, ask: bool) -> Outcome:
+    async def _send(self, change: FileChange, label: str, *, ask: bool) -> EditResult:
         if not self._editor.can_change_files(change.kind) or not self.fits(change):
-            return Outcome("conflict")
+            return EditResult("conflict")
         edit = FileEdit(
             label=label,
             kind=change.kind,
@@ -110,7 +110,7 @@ class FileSender:
         for look in range(LOOKS):
             if self._is_done(change, on_disk=on_disk):
                 self._forget(change.removes)
-                return Outcome("applied")
+                return EditResult("applied")
             if not answer.applied and look:
                 break
             await self._pause()
@@ -135,21 +135,21 @@ class FileSender:
         on_disk = os.path.lexists(change.adds.real)
         return on_disk or self._workspace.open_document(change.adds) is not None
 
-    def _judge(self, change: FileChange, answer: ApplyAnswer) -> Outcome:
+    def _judge(self, change: FileChange, answer: ApplyAnswer) -> EditResult:
         """What to make of a change that does not show."""
         if change.kind == "create":
             document = self._workspace.open_document(change.place)
             if document is not None:
-                return Outcome("diverged", document.lf_text)
+                return EditResult("diverged", document.lf_text)
         if not answer.applied:
-            return Outcome("conflict")
+            return EditResult("conflict")
         if change.kind == "create":
             self._changes.assume_created(change)
-            return Outcome("unconfirmed")
+            return EditResult("unconfirmed")
         if change.removes is not None and self._changes.unsaved(change.removes.real):
             self._forget(change.removes)
-            return Outcome("unconfirmed")
-        return Outcome("conflict")
+            return EditResult("unconfirmed")
+        return EditResult("conflict")
 
     def _is_open(self, change: FileChange) -> bool:
         place = change.removes

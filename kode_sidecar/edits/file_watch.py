@@ -1,7 +1,7 @@
 """Notices when others change files that a session's model has read, and tells user and model."""
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -30,8 +30,9 @@ class FileWatch:
     """Open files are followed as the editor reports them; closed ones are looked at by `look`.
 
     `known` gives the document at a path (`SessionFiles.known`). Nothing polls: `look` runs before
-    each step of the model and whenever somebody asks. An edit of the session's own is announced by
-    `sending` and `landed`, then by what it did: that is nobody else's change.
+    each step of the model and whenever somebody asks. Nothing is concluded from the text of a
+    document while an edit of the session's own is `in_flight`; what it did is told by `applied`
+    then, and is nobody else's change.
     """
 
     def __init__(
@@ -40,25 +41,13 @@ class FileWatch:
         known: Callable[[str], Document],
         freshness: Freshness,
         emit: Callable[[Event], int],
+        in_flight: Collection[str],
     ) -> None:
         self._workspace = workspace
         self._known = known
         self._freshness = freshness
         self._emit = emit
-        self._in_flight: set[str] = set()
-        self._unsubscribe = workspace.documents.subscribe(self._changed)
-
-    def close(self) -> None:
-        """Stop following the documents."""
-        self._unsubscribe()
-
-    def sending(self, key: str) -> None:
-        """An edit of this file is on its way: nothing is concluded from its text until `landed`."""
-        self._in_flight.add(key)
-
-    def landed(self, key: str) -> None:
-        """The edit is over, whatever became of it; `applied` follows at once if it is known."""
-        self._in_flight.discard(key)
+        self._in_flight = in_flight
 
     def applied(self, key: str, before: str, after: str) -> None:
         """An own edit made `after` of the editor's text `before`, the same text for nothing."""
@@ -148,7 +137,8 @@ class FileWatch:
         ]
         return file_changes_note(told) if told else None
 
-    def _changed(self, change: DocumentChange) -> None:
+    def changed(self, change: DocumentChange) -> None:
+        """Announce the first change by others of a file that the model has read."""
         record = self._freshness.find(change.document.key)
         silent = change.kind in ("saved", "unsynced") or not change.last
         if record is not None and not record.announced and not silent:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from kode_sidecar.domain.agent_event import ChangeSetUpdated, Event
 from kode_sidecar.domain.change_set import FileView, HunkState, Range, TextBase
-from kode_sidecar.edits.edit_sender import Outcome
 from kode_sidecar.edits.proposed_hunk import (
     ChangeSet,
     FileName,
@@ -12,6 +11,7 @@ from kode_sidecar.edits.proposed_hunk import (
     by_file,
     verdict_line,
 )
+from kode_sidecar.edits.text_edits import EditResult
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import NewId
 from kode_sidecar.protocol.change_set import HunkDecision
@@ -123,7 +123,7 @@ class HunkLedger:
         self,
         hunks: Sequence[ProposedHunk],
         choices: Mapping[str, HunkDecision],
-        outcomes: Mapping[str, Outcome],
+        outcomes: Mapping[str, EditResult],
     ) -> None:
         """Accepted hunks were sent, or could not be."""
         states: dict[str, HunkState] = {}
@@ -146,6 +146,14 @@ class HunkLedger:
                 states[hunk.id] = "applied"
         self._settle(hunks, states)
 
+    def land_late(self, hunk_ids: Collection[str]) -> None:
+        """Hunks whose edit was given up turned out to be applied: that is the last word."""
+        hunks = [self._hunks[key] for key in hunk_ids if self._hunks[key].state == "conflict"]
+        states: dict[str, HunkState] = {}
+        for hunk in hunks:
+            states[hunk.id] = "applied" if hunk.replaced_by is None else "replaced"
+        self._settle(hunks, states)
+
     def take_back(self, hunks: Sequence[ProposedHunk], number: int) -> None:
         """Applied hunks were undone by the undo of that number."""
         for hunk in hunks:
@@ -156,7 +164,7 @@ class HunkLedger:
         """Undone hunks are applied again."""
         self._settle(hunks, {hunk.id: hunk.undone_from or "applied" for hunk in hunks})
 
-    def lose(self, hunks: Sequence[ProposedHunk], outcomes: Mapping[str, Outcome]) -> None:
+    def lose(self, hunks: Sequence[ProposedHunk], outcomes: Mapping[str, EditResult]) -> None:
         """An undo left another text than it should have."""
         for hunk in hunks:
             hunk.found = outcomes[hunk.id].found

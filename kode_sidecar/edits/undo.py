@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from kode_sidecar.domain.hunk import Hunk
-from kode_sidecar.edits.edit_sender import Order, Outcome
 from kode_sidecar.edits.edit_services import EditServices
 from kode_sidecar.edits.proposed_hunk import ChangeSet, ProposedHunk, by_file
 from kode_sidecar.edits.shielded_work import ShieldedWork
+from kode_sidecar.edits.text_edits import EditResult
 from kode_sidecar.protocol.change_set import UndoConflict, UndoParams, UndoResult
 from kode_sidecar.text.line_diff import split_lines, unified_diff
 from kode_sidecar.text.text_edit import apply_edits, to_lf
@@ -106,19 +106,19 @@ class Undo:
             found = to_lf(self._edits.overlay.current(document).text[span.start : span.end])
         return unified_diff(split_lines(found), split_lines(wanted), hunk.file.path)
 
-    async def _carry_out(self, plan: _Plan, *, back: bool) -> dict[str, Outcome]:
+    async def _carry_out(self, plan: _Plan, *, back: bool) -> dict[str, EditResult]:
         self._count += 1
         number = self._count
-        outcomes: dict[str, Outcome] = {}
+        outcomes: dict[str, EditResult] = {}
         for hunks in by_file(plan.hunks).values():
             async with self._edits.locks.of_all(key for hunk in hunks for key in hunk.keys):
                 outcomes |= await self._send(hunks)
                 self._report(hunks, outcomes, number, back=back)
         return outcomes
 
-    async def _send(self, hunks: Sequence[ProposedHunk]) -> dict[str, Outcome]:
+    async def _send(self, hunks: Sequence[ProposedHunk]) -> dict[str, EditResult]:
         """A file that comes back first, then text, then a file that goes."""
-        outcomes: dict[str, Outcome] = {}
+        outcomes: dict[str, EditResult] = {}
         changes = [hunk for hunk in hunks if hunk.change is not None]
         texts = [hunk for hunk in hunks if hunk.change is None]
         for hunk in changes:
@@ -126,14 +126,14 @@ class Undo:
                 outcomes[hunk.id] = await self._send_file(hunk)
         if texts:
             file = texts[0].file
-            order = Order(file.uri, f"kode: undo in {file.path}", {h.id: None for h in texts})
-            outcomes |= await self._edits.sender.send(order)
+            label = f"kode: undo in {file.path}"
+            outcomes |= await self._edits.sender.send(file.uri, label, {h.id: None for h in texts})
         for hunk in changes:
             if hunk.id not in outcomes:
                 outcomes[hunk.id] = await self._send_file(hunk)
         return outcomes
 
-    async def _send_file(self, hunk: ProposedHunk) -> Outcome:
+    async def _send_file(self, hunk: ProposedHunk) -> EditResult:
         change = hunk.change
         assert change is not None
         label = f"kode: undo, {change.kind} {change.place.display}"
@@ -146,7 +146,7 @@ class Undo:
     def _report(
         self,
         hunks: Sequence[ProposedHunk],
-        outcomes: dict[str, Outcome],
+        outcomes: dict[str, EditResult],
         number: int,
         *,
         back: bool,
@@ -173,7 +173,7 @@ def _chosen(scope: Iterable[ProposedHunk]) -> tuple[list[ProposedHunk], bool]:
     return [hunk for hunk in undone if hunk.undone_by == newest], False
 
 
-def _verified(outcomes: Iterable[Outcome]) -> bool | None:
+def _verified(outcomes: Iterable[EditResult]) -> bool | None:
     states = {outcome.state for outcome in outcomes}
     if "diverged" in states:
         return False

@@ -182,13 +182,14 @@ def _splits_crlf(text: str, at: int) -> bool:
 def _line_start(text: str, at: int) -> int:
     if between_lines(text, at):
         return at
-    return max(text.rfind("\n", 0, at - 1), text.rfind("\r", 0, at - 1)) + 1
+    feed = text.rfind("\n", 0, at)
+    return max(feed, text.rfind("\r", feed + 1, at - 1)) + 1
 
 
 def _line_end(text: str, at: int) -> int:
     """The start of the line after the one that holds `at`."""
-    ends = [end for end in (text.find("\n", at), text.find("\r", at)) if end >= 0]
-    if not ends:
-        return len(text)
-    end = min(ends) + 1
+    feed = text.find("\n", at)
+    last = len(text) if feed < 0 else feed
+    carriage = text.find("\r", at, last)
+    end = min((carriage if carriage >= 0 else last) + 1, len(text))
     return end + 1 if _splits_crlf(text, end) else end
