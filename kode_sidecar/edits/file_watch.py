@@ -17,6 +17,7 @@ from kode_sidecar.protocol.documents import (
     LineRange,
 )
 from kode_sidecar.protocol.session import page_limit
+from kode_sidecar.text.text_edit import Change
 from kode_sidecar.workspace.document import Document, text_rev
 from kode_sidecar.workspace.documents import DocumentChange
 from kode_sidecar.workspace.freshness import FileRecord, ForeignChange, Freshness
@@ -49,12 +50,17 @@ class FileWatch:
         self._emit = emit
         self._in_flight = in_flight
 
-    def applied(self, key: str, before: str, after: str) -> None:
-        """An own edit made `after` of the editor's text `before`, the same text for nothing."""
+    def applied(
+        self, key: str, before: str, after: str, edits: Sequence[Change] | None = None
+    ) -> None:
+        """An own edit made `after` of the editor's text `before`, the same text for nothing.
+
+        `edits` are what it did, where that is known.
+        """
         if before != after:
-            self._freshness.applied(key, before, after)
+            self._freshness.applied(key, before, after, edits)
         record = self._freshness.find(key)
-        if record is not None:
+        if record is not None and self._workspace.documents.get(key) is not None:
             self._look_at([record])
 
     def moved(self, key: str, uri: str, path: Path) -> None:
@@ -141,8 +147,13 @@ class FileWatch:
         """Announce the first change by others of a file that the model has read."""
         record = self._freshness.find(change.document.key)
         silent = change.kind in ("saved", "unsynced") or not change.last
-        if record is not None and not record.announced and not silent:
+        if record is None or record.announced or silent or record.key in self._in_flight:
+            return
+        if change.kind != "changed" or record.lost:
             self._look_at([record])
+        elif self._freshness.differs(change.document):  # a key: the lines are compared later
+            record.changed = record.announced = True
+            self._emit(FreshnessChanged(files=(self._changed_file(record),)))
 
     def _look_at(self, records: Iterable[FileRecord]) -> None:
         found: list[ChangedFile] = []
@@ -151,11 +162,13 @@ class FileWatch:
                 self._compare(record)
                 if record.changed and not record.announced and record.has_news:
                     record.announced = True
-                    path = self._workspace.display_path(record.key)
-                    change = record.lost or "changed"
-                    found.append(ChangedFile(uri=record.uri, path=path, change=change))
+                    found.append(self._changed_file(record))
         if found:
             self._emit(FreshnessChanged(files=tuple(found)))
+
+    def _changed_file(self, record: FileRecord) -> ChangedFile:
+        path = self._workspace.display_path(record.key)
+        return ChangedFile(uri=record.uri, path=path, change=record.lost or "changed")
 
     def _compare(self, record: FileRecord) -> None:
         document = self._workspace.documents.get(record.key)

@@ -1,22 +1,20 @@
 """Sends text edits of one document to the editor and finds out what became of them."""
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 from kode_sidecar.domain.change_set import Range
-from kode_sidecar.edits.file_watch import FileWatch
+from kode_sidecar.edits.hunks import EditResult
+from kode_sidecar.edits.services import EditServices
 from kode_sidecar.edits.verification import SentEdit
-from kode_sidecar.event_log.editor_port import ApplyAnswer, DocumentEdit, EditorPort, TextEdit
+from kode_sidecar.event_log.editor_port import ApplyAnswer, DocumentEdit, TextEdit
 from kode_sidecar.kernel import TimeLimit
-from kode_sidecar.kernel.contracts import Alarm
 from kode_sidecar.text.change_log import ChangeLog
 from kode_sidecar.text.text_edit import Change, Edit, apply_edits, minimal_edits, to_lf, with_eol
 from kode_sidecar.workspace.documents import Document, DocumentChange
-from kode_sidecar.workspace.overlay import Overlay
-from kode_sidecar.workspace.workspace import Workspace
 
 ATTEMPTS = 2
 """An edit that left no trace is rebased and sent once more."""
@@ -24,22 +22,6 @@ ANSWER_SECONDS = 60.0
 """How long an editor may think about an edit (some ask their user) before others get their turn."""
 MAX_LATE = 3
 """Edits of one document that were given up and are still looked for in its text."""
-
-
-@dataclass(frozen=True)
-class EditResult:
-    """What became of one hunk. `found` is what stands there instead (LF), if it diverged.
-
-    `unconfirmed`: sent for a file that the editor does not sync, so nobody can tell.
-    """
-
-    state: Literal["applied", "unconfirmed", "conflict", "diverged", "stale"]
-    found: str = ""
-
-    @property
-    def is_applied(self) -> bool:
-        """Whether it counts as done."""
-        return self.state in ("applied", "unconfirmed")
 
 
 @dataclass(eq=False)
@@ -79,36 +61,17 @@ class _Followed:
 class TextEdits:
     """Keeps the overlay in step with the open documents, and sends its hunks.
 
-    At most one edit per document may be on its way: the caller holds that document's lock, and
-    `in_flight` names the document meanwhile. `settle_seconds` is how long after a yes an editor
-    may take to report the new text; after a no it is much less. `answer_seconds` is how long it
-    may take to answer at all. An edit that was given up may still come: its text is looked for
-    until the document is closed, and `landed_late` is told of the hunks that it shows.
+    At most one edit per document may be on its way: the caller holds that document's lock. An edit
+    that was given up may still come: its text is looked for until the document is closed, and what
+    it shows then is the last word.
     """
 
-    def __init__(
-        self,
-        workspace: Workspace,
-        overlay: Overlay,
-        find_document: Callable[[str], Document | None],
-        editor: EditorPort,
-        watch: FileWatch,
-        in_flight: set[str],
-        landed_late: Callable[[Collection[str]], None],
-        settle_seconds: float,
-        answer_seconds: float,
-        alarm: Alarm,
-    ) -> None:
-        self._workspace = workspace
-        self._overlay = overlay
-        self._find_document = find_document
-        self._editor = editor
-        self._watch = watch
-        self._in_flight = in_flight
-        self._landed_late = landed_late
-        self._settle_seconds = settle_seconds
-        self._answer_seconds = answer_seconds
-        self._alarm = alarm
+    def __init__(self, services: EditServices) -> None:
+        self._services = services
+        self._workspace = services.workspace
+        self._overlay = services.overlay
+        self._editor = services.editor
+        self._watch = services.watch
         self._followed: dict[str, _Followed] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -181,7 +144,7 @@ class TextEdits:
             self._overlay.track(document, flight.sent.inverses(ids, document.text))
             if flight.late:
                 self._watch.applied(key, before, document.text)
-                self._landed_late(ids)
+                self._services.ledger.land_late(ids)
             if flight.sent.is_settled:
                 flight.settled.set()
                 if flight.late:
@@ -200,7 +163,7 @@ class TextEdits:
         transmission = self._spawn(self._transmit(flight, uri, label, todo, synced, results))
         settled = self._spawn(flight.settled.wait())
         try:
-            await self._first_of(self._answer_seconds, transmission, settled)
+            await self._first_of(self._services.answer_seconds, transmission, settled)
             if transmission.done():
                 transmission.result()
             if flight.document is not None and self._live(flight.document.key):
@@ -209,7 +172,7 @@ class TextEdits:
             settled.cancel()
             if flight.document is not None:
                 self._drop(flight.document.key, flight)
-                self._in_flight.discard(flight.document.key)
+                self._services.in_flight.discard(flight.document.key)
         self._judge(flight, results)
         self._tell_watch(flight, results)
         flight.answered = transmission.done() or flight.settled.is_set()
@@ -218,14 +181,18 @@ class TextEdits:
     async def _first_of(self, seconds: float, *tasks: asyncio.Task[Any]) -> None:
         """Wait until one of them is done, and not for long."""
         with suppress(TimeoutError):
-            async with TimeLimit(self._alarm, f"edit, {seconds:g} s", seconds):
+            async with TimeLimit(self._services.alarm, f"edit, {seconds:g} s", seconds):
                 await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
 
     def _patience(self, flight: _Flight) -> float:
         """Return how many seconds the text may take to show; nobody reports much after a no."""
         if flight.answer is None:
             return 0.0
-        return self._settle_seconds if flight.answer.applied else self._settle_seconds / 8
+        return (
+            self._services.settle_seconds
+            if flight.answer.applied
+            else self._services.settle_seconds / 8
+        )
 
     async def _transmit(
         self,
@@ -237,7 +204,7 @@ class TextEdits:
         results: dict[str, EditResult],
     ) -> None:
         """Build the edit on the text of this moment and send it, with no await in between (O7)."""
-        document = self._find_document(uri)
+        document = await self._services.files.fetch(uri)
         if document is None or not document.is_open:
             gone = [key for key in todo if document is None or key in synced]
             results |= dict.fromkeys(gone, EditResult("stale"))
@@ -252,7 +219,7 @@ class TextEdits:
         flight.sent = SentEdit(current.text, edits)
         followed = self._followed.setdefault(document.key, _Followed(current.text))
         followed.flights.append(flight)
-        self._in_flight.add(document.key)
+        self._services.in_flight.add(document.key)
         flight.answer = await self._editor.apply_edit(self._wire(label, current, edits))
         if flight.late and flight.refused:
             self._drop(document.key, flight)
@@ -337,7 +304,7 @@ class TextEdits:
     ) -> None:
         """See whether the editor saved the edit before it closed the document."""
         known = set(sent.verified)
-        found = self._find_document(document.uri)
+        found = self._services.files.find(document.uri)
         if found is None:
             return
         sent.follow(flight.last_text, [Edit(0, len(flight.last_text), found.text)])
@@ -353,7 +320,8 @@ class TextEdits:
         done = [
             edit for key, edit in flight.edits.items() if key in results and results[key].is_applied
         ]
-        self._watch.applied(flight.document.key, flight.text, apply_edits(flight.text, done))
+        text = apply_edits(flight.text, done)
+        self._watch.applied(flight.document.key, flight.text, text, done)
 
     def _look_for(self, flight: _Flight) -> None:
         """Go on comparing the document with an edit that was given up: it may still come."""

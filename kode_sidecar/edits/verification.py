@@ -151,8 +151,9 @@ class SentEdit:
             if hunk_id in wanted:
                 hunks.append(Hunk(hunk_id, at, at + len(edit.text), edit.text, old))
             growth += len(edit.text) - len(old)
-        moved = follow_all(hunks, [Edit(0, len(expected), text)], expected, text)
-        return {hunk.id: hunk for hunk in moved}
+        if expected != text:
+            hunks = follow_all(hunks, [Edit(0, len(expected), text)], expected, text)
+        return {hunk.id: hunk for hunk in hunks}
 
     def _shown_elsewhere(self, text: str, *, refused: bool) -> set[tuple[str, ...]]:
         """Return the parts that are done, though not where their place was followed to.

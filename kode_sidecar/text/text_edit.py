@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Protocol
 
-from kode_sidecar.text.line_diff import diff_lines, split_lines
+from kode_sidecar.text.line_diff import Run, diff_lines, split_lines
 
 
 class Change(Protocol):
@@ -94,6 +94,26 @@ def whole_lines(text: str, edit: Change) -> Edit:
     start = _line_start(text, edit.start)
     end = edit.end if between_lines(text, edit.end) else _line_end(text, edit.end)
     return Edit(start, end, text[start : edit.start] + edit.text + text[edit.end : end])
+
+
+def line_runs(text: str, edits: Sequence[Change]) -> list[Run]:
+    """Return edits of whole lines of `text`, ascending, as runs of lines."""
+    runs: list[Run] = []
+    line = new_line = at = 0
+    for edit in edits:
+        same = _lines_in(text[at : edit.start])
+        line, new_line = line + same, new_line + same
+        old = _lines_in(text[edit.start : edit.end])
+        new = _lines_in(edit.text)
+        runs.append((line, line + old, new_line, new_line + new))
+        line, new_line, at = line + old, new_line + new, edit.end
+    return runs
+
+
+def _lines_in(text: str) -> int:
+    """Return how many lines a text of whole lines has; the last may lack its end."""
+    lf = to_lf(text)
+    return lf.count("\n") + (not lf.endswith("\n") and bool(lf))
 
 
 def between_lines(text: str, at: int) -> bool:

@@ -40,10 +40,10 @@ class _File:
 
 @dataclass(frozen=True)
 class _SentText:
-    """What an editor should hold of a file it does not sync: `text`, while the disk has `disk`."""
+    """What an editor should hold of a file it does not sync, while the disk has `disk`."""
 
     disk: str
-    text: str
+    document: Document
 
 
 class Overlay:
@@ -95,13 +95,7 @@ class Overlay:
         if document.is_open or document.text != sent.disk:
             del self._sent[document.key]
             return document
-        return Document(
-            document.uri,
-            sent.text,
-            path=document.path,
-            encoding=document.encoding,
-            bom=document.bom,
-        )
+        return sent.document
 
     def pending(self, document: Document) -> list[Hunk]:
         """The branch's hunks that can be applied, in the order of the text."""
@@ -201,8 +195,14 @@ class Overlay:
     def assume_applied(self, document: Document, edits: Sequence[Edit]) -> None:
         """`edits` were sent for a file that is not open: from now on count them as done."""
         current = self.current(document)
-        text = apply_edits(current.text, edits)
-        self._sent[document.key] = _SentText(document.text, text)
+        sent = Document(
+            document.uri,
+            apply_edits(current.text, edits),
+            path=document.path,
+            encoding=document.encoding,
+            bom=document.bom,
+        )
+        self._sent[document.key] = _SentText(document.text, sent)
         self.follow(document.key, edits)
 
     def _is_mine(self, hunk_id: str) -> bool:

@@ -7,7 +7,7 @@ import pytest
 
 from kode_sidecar.client.buffer import Buffer, ChangeStyle
 from kode_sidecar.domain.agent_event import ChangeSetUpdated
-from kode_sidecar.edits.edit_locks import EditLocks
+from kode_sidecar.edits.services import EditLocks
 from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log.editor_port import ApplyAnswer, DocumentEdit
 from kode_sidecar.protocol.change_set import DecideParams, HunkDecision
