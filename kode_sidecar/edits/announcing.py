@@ -16,8 +16,8 @@ from kode_sidecar.domain.hunk import Hunk, Shifts, compose
 from kode_sidecar.edits.services import EditServices
 from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log import EventHistory
-from kode_sidecar.text.invisible import invisible_characters
 from kode_sidecar.text.line_diff import split_lines
+from kode_sidecar.text.shown_text import invisible_characters
 from kode_sidecar.text.text_edit import between_lines, to_lf
 from kode_sidecar.text.text_lines import PositionEncoding
 from kode_sidecar.text.uris import path_to_uri
