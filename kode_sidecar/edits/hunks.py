@@ -155,7 +155,7 @@ class HunkLedger:
             hunk.comment, hunk.replaced_by = choice.comment, choice.put
             hunk.unconfirmed = result.state == "unconfirmed"
             states[hunk.id] = "applied" if choice.put is None else "replaced"
-            if not result.is_applied:
+            if result.state not in ("applied", "unconfirmed"):
                 states[hunk.id] = result.state
             if result.state == "diverged":
                 hunk.found = result.found

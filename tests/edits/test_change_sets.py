@@ -516,6 +516,52 @@ async def test_wrong_decisions_name_their_place(desk: Desk) -> None:
     assert closed.value.code == "ChangeSetClosed"
 
 
+async def test_a_decision_that_could_not_be_saved_is_saved_when_it_is_repeated(
+    tmp_path: Path,
+) -> None:
+    failures = [KodeError("Storage", "The disk is full.")]
+
+    async def save() -> None:
+        if failures:
+            raise failures.pop()
+
+    desk = Desk(tmp_path, save=save)
+    buffer = open_text(desk)
+    await desk.edit("a.txt", ("two", "TWO"))
+    params = DecideParams(change_set_id=desk.change_set_id, rest="accept", seen_seq=99)
+    with pytest.raises(KodeError) as wrong:
+        await desk.sets.decide(params)
+    assert wrong.value.code == "Storage"
+    result = await desk.sets.decide(params)
+    assert (result.applied, result.state) == ((desk.hunks[0].hunk_id,), "decided")
+    assert (buffer.text, len(desk.editor.edits)) == (TEXT.replace("two", "TWO"), 1)
+    with pytest.raises(KodeError) as closed:
+        await desk.sets.decide(params)
+    assert closed.value.code == "ChangeSetClosed"
+
+
+async def test_a_failure_after_a_cancelled_decision_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    begun, release = asyncio.Event(), asyncio.Event()
+
+    async def save() -> None:
+        begun.set()
+        await release.wait()
+        raise KodeError("Storage", "The disk is full.")
+
+    desk = Desk(tmp_path, save=save)
+    open_text(desk)
+    await desk.edit("a.txt", ("two", "TWO"))
+    deciding = asyncio.create_task(desk.accept(desk.hunks[0].hunk_id))
+    await begun.wait()
+    deciding.cancel()
+    await asyncio.wait([deciding])
+    release.set()
+    await desk.until(lambda: "after its caller was cancelled" in caplog.text)
+    assert "The disk is full." in caplog.text
+
+
 async def test_two_decisions_about_one_hunk_send_one_edit(desk: Desk) -> None:
     buffer = open_text(desk)
     await desk.edit("a.txt", ("two", "TWO"), ("six", "SIX"))
