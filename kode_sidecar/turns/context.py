@@ -19,6 +19,7 @@ from kode_sidecar.context.token_count import (
 from kode_sidecar.domain.conversation import Conversation
 from kode_sidecar.domain.error_info import ErrorInfo
 from kode_sidecar.domain.message import Block, Message, Role
+from kode_sidecar.edits import ChangeSets
 from kode_sidecar.kernel import block_events, message_added, message_completed
 from kode_sidecar.kernel.contracts import (
     Clock,
@@ -146,7 +147,7 @@ class TurnContext:
         shown: Iterable[Message],
         window: int | None,
         meter: TokenMeter,
-        reminders: Callable[[], str | None],
+        change_sets: ChangeSets,
         compact: Compact | None = None,
         may_compact: bool = True,
     ) -> None:
@@ -160,7 +161,8 @@ class TurnContext:
         self._prompt = prompt
         self._shown = list(shown)
         self._meter = meter
-        self._reminders = reminders
+        self._change_sets = change_sets
+        self._reminding = False
         self._compact = compact
         self._may_compact = may_compact
         self._recovered = False
@@ -208,6 +210,9 @@ class TurnContext:
         """Write the finished message and make it the newest. Raises KodeError `Storage`."""
         self._log.append(message)
         self._conversation.add(message)
+        if self._reminding and message.meta.get("origin") == "reminder":
+            self._reminding = False
+            self._change_sets.reminders_told()
         self._leaf = message.id
         self._added.append(message)
         self._shown.append(message)
@@ -276,6 +281,12 @@ class TurnContext:
         taken, self._steering = self._steering, []
         return taken
 
+    def reminder(self) -> str | None:
+        """What the model was not told yet of edits and files; told once a reminder is committed."""
+        text = self._change_sets.untold()
+        self._reminding = text is not None
+        return text
+
     def incoming(self, reminder: str | None) -> list[Incoming]:
         """What the next step would be told, `reminder` first; nothing is taken."""
         found = [] if reminder is None else [reminder_input(reminder)]
@@ -283,8 +294,7 @@ class TurnContext:
 
     def take_incoming(self) -> Sequence[Incoming]:
         """Reminders first, then what the user said meanwhile."""
-        reminder = self._reminders()
-        found = self.incoming(reminder)
+        found = self.incoming(self.reminder())
         self._remembered, self._steering = [], []
         return found
 

@@ -58,7 +58,6 @@ class TurnSetup:
         options: NewSession,
         turn_id: str,
         parent_id: str | None,
-        *,
         mode: Mode,
         model: str | None,
     ) -> TurnContext:
@@ -87,7 +86,7 @@ class TurnSetup:
             shown=self._conversation.whole(self._shown(options, outline)),
             window=services.context_window(model),
             meter=self._meter,
-            reminders=self._change_sets.take_reminders,
+            change_sets=self._change_sets,
             compact=self.compactor.compact,
             may_compact=not is_undone(outline, self._conversation.children),
         )
@@ -134,7 +133,7 @@ class TurnSetup:
             await self.read_ahead(options, parent_id)
             mode = params.mode or options.mode
             blocks = prompt_blocks(params.input, self._services.new_id)
-            context = self.context(options, "", parent_id, mode=mode, model=params.model)
+            context = self.context(options, "", parent_id, mode, params.model)
             decided = self._change_sets.untold(self.turn_ids(parent_id))
             opening = self.opening(context, decided, blocks, {}, params.options)
             with suppress(KodeError):  # memory that fails is left out of a turn, too

@@ -1,7 +1,8 @@
 """One turn: the one that runs in a session, its run to the end, its lines in the log."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,7 +41,6 @@ class RunningTurn:
     id: str
     context: TurnContext
     mode: Mode
-    key: str | None
     saved: asyncio.Event
     started: float
     cut_off: CutOff
@@ -80,14 +80,29 @@ class TurnKeys:
 
     def __init__(self, messages: Sequence[Message] = ()) -> None:
         self._results: dict[str, TurnStartResult] = {}
+        self._starting: dict[str, asyncio.Event] = {}
         for message in messages:
             key, turn_id = message.meta.get(_TURN_KEY), str(message.meta.get("turnId", ""))
             if isinstance(key, str):
                 self.remember(key, TurnStartResult(turn_id=turn_id, message_id=message.id))
 
-    def get(self, key: str) -> TurnStartResult | None:
-        """The turn that was started with this key."""
-        return self._results.get(key)
+    @asynccontextmanager
+    async def starting(self, key: str | None) -> AsyncGenerator[TurnStartResult | None]:
+        """Start a turn with this key inside, unless this gives the one that was started with it.
+
+        Whoever repeats a key waits until the first start with it has succeeded or failed.
+        """
+        if key is None:
+            yield None
+            return
+        while key in self._starting:
+            await self._starting[key].wait()
+        self._starting[key] = done = asyncio.Event()
+        try:
+            yield self._results.get(key)
+        finally:
+            del self._starting[key]
+            done.set()
 
     def remember(self, key: str | None, result: TurnStartResult) -> None:
         """A turn was started."""
@@ -96,10 +111,6 @@ class TurnKeys:
         self._results[key] = result
         if len(self._results) > REMEMBERED_TURN_KEYS:
             del self._results[next(iter(self._results))]
-
-    def forget(self, key: str | None) -> None:
-        """It did not start after all."""
-        self._results.pop(key or "", None)
 
 
 def with_turn_key(meta: Mapping[str, Any], key: str | None) -> dict[str, Any]:
