@@ -86,7 +86,7 @@ def update_event(
 
 
 def changes_nothing(params: SessionUpdateParams) -> bool:
-    """Whether an update leaves everything as it is."""
+    """Return whether an update changes nothing."""
     return {params.title, params.mode, params.model} == {UNSET} and params.meta is UNSET
 
 

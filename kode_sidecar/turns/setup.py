@@ -1,4 +1,4 @@
-"""What a turn is made of, from a session's options and services."""
+"""Prepare turns: their context, tools, first messages, and a preview of the next request."""
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
@@ -27,7 +27,7 @@ from kode_sidecar.turns.turn import RunningTurn
 
 
 class TurnSetup:
-    """Makes the contexts of one session's turns. Nothing is written and nothing used up by it."""
+    """Prepares the turns of one session. It writes nothing and takes no reminder."""
 
     def __init__(
         self,
@@ -45,13 +45,7 @@ class TurnSetup:
         self._change_sets = change_sets
         self._stream = stream
         self._meter = TokenMeter(services.rates)
-        self.compactor = Compactor(
-            model=services.model,
-            texts=services.compaction_texts,
-            emit=stream,
-            new_id=services.new_id,
-            clock=services.clock,
-        )
+        self.compactor = Compactor(services, stream)
 
     def context(
         self,
@@ -88,7 +82,7 @@ class TurnSetup:
             meter=self._meter,
             change_sets=self._change_sets,
             compact=self.compactor.compact,
-            may_compact=not is_undone(outline, self._conversation.children),
+            undone=lambda: is_undone(outline, self._conversation.children),
         )
 
     def turn_ids(self, parent_id: str | None) -> Collection[str]:
@@ -118,7 +112,7 @@ class TurnSetup:
         return self._services.toolset(options.agent, mode, scope)
 
     def specs(self, options: NewSession, mode: Mode, context: TurnContext) -> Sequence[ToolSpec]:
-        """The same, as the model is told of them."""
+        """Return the same tools as the model is told of them."""
         return tool_specs(self.tools(options, mode, context))
 
     async def inspect(
