@@ -35,7 +35,7 @@ from kode_sidecar.workspace.workspace import Workspace
 
 @dataclass(frozen=True)
 class ToolScope:
-    """A turn, and the session it is in."""
+    """What the tools of one turn act on: the turn and its session."""
 
     context: TurnContext
     change_sets: ChangeSets
