@@ -2,8 +2,8 @@
 
 from typing import TextIO
 
+from kode_sidecar.domain.agent_event import BlockDelta
 from kode_sidecar.domain.run import RunEvent
-from kode_sidecar.headless_run.contracts import TextGrew
 from kode_sidecar.text.shown_text import without_controls
 
 _SHOWN = ("step.started", "skill.enabled", "workspace.imported", "deliverable.checked")
@@ -24,13 +24,13 @@ class Progress:
         self._shown = shown
         self._in_text = False
 
-    def __call__(self, event: RunEvent | TextGrew) -> None:
-        """See `headless_run.runner.Watch`."""
+    def __call__(self, event: RunEvent | BlockDelta) -> None:
+        """Show an event, or text that grows; `headless_run.contracts.Watch`."""
         if not self._shown:
             return
-        if isinstance(event, TextGrew):
+        if isinstance(event, BlockDelta):
             self._in_text = True
-            self._screen.write(without_controls(event.text))
+            self._screen.write(without_controls(event.add))
         elif event.type in _SHOWN or event.type in _MARKS:
             mark = _MARKS.get(event.type, "-")
             start = "\n" if self._in_text else ""

@@ -7,7 +7,7 @@ from typing import Any, cast
 import msgspec
 
 from kode_sidecar.domain.error_info import error_info, failure
-from kode_sidecar.domain.run import RunError, Severity, ToolRecord, ToolStatus
+from kode_sidecar.domain.run import RunError, RunRecord, Severity, ToolRecord, ToolStatus
 from kode_sidecar.errors import KodeError
 from kode_sidecar.headless_run.run_log import EventLog
 from kode_sidecar.headless_run.transcript import Transcript
@@ -32,39 +32,44 @@ class _Begun:
     seconds: float
 
 
-ReportBug = Callable[[str, BaseException], None]
-
-
 class RecordedTools:
-    """`contracts.RunTools`. `report_bug(where, error)` gets exceptions that should not exist."""
+    """A run's tools behind its policy and its records; engines call them and know no rules.
+
+    `report_bug(where, error)` gets exceptions that should not exist.
+    """
 
     def __init__(
         self,
         tools: Sequence[Tool],
+        run: RunRecord,
         log: EventLog,
         transcript: Transcript,
         clock: Clock,
-        *,
-        session_id: str,
-        run_id: str,
-        report_bug: ReportBug,
+        report_bug: Callable[[str, BaseException], None],
     ) -> None:
+        self._run = run
         self._tools = {tool.name: tool for tool in tools}
         self._log = log
         self._transcript = transcript
         self._clock = clock
-        self._session_id = session_id
-        self._run_id = run_id
         self._report_bug = report_bug
         self.calls: list[ToolRecord] = []
 
     @property
+    def names(self) -> Sequence[str]:
+        """Return the names of all tools, also of those that are not offered."""
+        return tuple(self._tools)
+
+    @property
     def offered(self) -> Sequence[Tool]:
-        """See `contracts.RunTools`."""
+        """Return the tools as the kernel's loop takes them; each call goes the way of `call`."""
         return tuple(self._recorded(tool) for tool in self._tools.values())
 
     async def call(self, name: str, arguments: Mapping[str, Any], call_id: str) -> ToolOutcome:
-        """See `contracts.RunTools`."""
+        """Check, run and record one call. Every failure is an outcome the model can read.
+
+        Raises KodeError `Storage` when the records fail, and asyncio.CancelledError.
+        """
         action = self._log.one_line(_action(arguments))
         event_id = self._log.event(
             "tool.started",
@@ -92,7 +97,7 @@ class RecordedTools:
         return outcome
 
     def _recorded(self, tool: Tool) -> Tool:
-        """The tool as the kernel's loop calls it: all arguments pass, and are checked here."""
+        """Return the tool for the kernel's loop; it takes all arguments, which are checked here."""
 
         async def run(params: Mapping[str, Any], call: ToolCall) -> ToolOutcome:
             return await self.call(tool.name, params, call.tool_use_id)
@@ -119,8 +124,8 @@ class RecordedTools:
         call = ToolCall(
             tool_use_id=call_id,
             name=name,
-            session_id=self._session_id,
-            turn_id=self._run_id,
+            session_id=self._run.session_id,
+            turn_id=self._run.run_id,
             message_id=call_id,
         )
         try:
@@ -132,7 +137,7 @@ class RecordedTools:
             text = f"{name} failed inside the sidecar; the log has the details. Go on without."
             return tool_failure(failure("ToolFailed", text))
 
-    def _record(self, began: "_Begun", outcome: ToolOutcome) -> None:
+    def _record(self, began: _Begun, outcome: ToolOutcome) -> None:
         error = None if outcome.error is None else self._log.clean_error(outcome.error)
         line = ToolRecord(
             call_id=began.call_id,
@@ -187,7 +192,7 @@ def _status(error: RunError | None, *, ok: bool) -> ToolStatus:
 
 
 def _action(arguments: Mapping[str, Any]) -> str:
-    """What a call is about, in a few words."""
+    """Return what a call is about, in a few words."""
     for key in _SUBJECTS:
         value: Any = arguments.get(key)
         if isinstance(value, str) and value:

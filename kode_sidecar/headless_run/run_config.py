@@ -1,9 +1,11 @@
 """The configuration of a run (B2): what can be set, and what is taken where nothing is said.
 
 Strict: an unknown field, a wrong type or a value out of bounds is refused with file, line and
-field. What is a set in meaning is sorted here, so that order changes nothing.
-"""
+field. What is a set in meaning is sorted here, so that order changes nothing."""
 
+import hashlib
+import json
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, cast
 
@@ -302,3 +304,29 @@ def _override(config: RunConfig, overrides: Overrides) -> RunConfig:
         return msgspec.convert(raw, RunConfig)
     except msgspec.ValidationError as error:
         raise KodeError("ConfigInvalid", f"command line: {error}") from None
+
+
+_USER_INFO = re.compile(r"(?<=://)[^/@\s]*@")
+MASK = "***"
+
+
+def config_fingerprint(config: RunConfig) -> str:
+    """SHA-256 in hex of the resolved configuration: equal for all that mean the same.
+
+    Key order, spelt-out defaults and what the command line repeats make no difference; neither
+    does the place of the file.
+    """
+    text = json.dumps(msgspec.to_builtins(config), sort_keys=True, ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def recorded_config(config: RunConfig) -> dict[str, Any]:
+    """All of it as plain data, names and passwords in addresses masked.
+
+    Keys themselves are never in a configuration: it names variables of the environment.
+    """
+    data: dict[str, Any] = msgspec.to_builtins(config)
+    external: dict[str, Any] | None = data["memory"]["external"]
+    if external is not None:
+        external["url"] = _USER_INFO.sub(f"{MASK}@", external["url"])
+    return data

@@ -7,7 +7,7 @@ outcome comes last, after `run.json` has it.
 from collections.abc import Callable, Sequence
 
 from kode_sidecar.domain.run import RunRecord, RunResult, ToolRecord
-from kode_sidecar.headless_run.deliverables import CheckedDeliverable
+from kode_sidecar.headless_run.artifacts import CheckedDeliverable
 
 Append = Callable[[str], None]
 Clean = Callable[[str], str]

@@ -9,8 +9,7 @@ from msgspec import Meta, Struct
 from kode_sidecar.errors import KodeError
 from kode_sidecar.headless_run.contracts import RunScope
 from kode_sidecar.headless_run.project import CHANGES_PATCH
-from kode_sidecar.headless_run.sandbox import DELIVERABLES
-from kode_sidecar.headless_run.sandbox_files import write_file
+from kode_sidecar.headless_run.sandbox import DELIVERABLES, write_file
 from kode_sidecar.kernel.contracts import Tool, ToolCall, ToolOutcome
 from kode_sidecar.tools.governed import Subject, Subjects
 from kode_sidecar.workspace.credentials import find_secret
