@@ -6,15 +6,16 @@ With `agent` the one place that constructs the parts and wires them.
 import asyncio
 import os
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeVar, cast
 
+from kode_sidecar.boot.installation import SCHEMA_FILE, wire_file
 from kode_sidecar.boot.leftovers import remove_leftovers, remove_unpacked
 from kode_sidecar.boot.system import Outside
 from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log import SessionDefaults
 from kode_sidecar.protocol.documents import EditorContextParams
+from kode_sidecar.protocol.generated import SCHEMA_SHA256
 from kode_sidecar.protocol.handshake import (
     DOCTOR_COMMAND,
     Handover,
@@ -40,7 +41,7 @@ from kode_sidecar.protocol.run import (
     RunStartParams,
     RunStartResult,
 )
-from kode_sidecar.records.conversation_store import FileConversationStore
+from kode_sidecar.records.conversation_store import ConversationStore
 from kode_sidecar.records.saver import Saver
 from kode_sidecar.server import (
     Application,
@@ -122,34 +123,30 @@ class _App:
         self._new_id = outside.new_id
         self._saver = Saver()
         settings = self._loaded.settings
-        self._store = FileConversationStore(
+        self._store = ConversationStore(
             settings.storage_root, self._saver, storage=settings.storage
         )
-        self._folders = SessionFolders(
-            self._store, self._saver, self._clock, self._new_id, outside.work, self._root_uris
+        self._folders = folders = SessionFolders(
+            self._store,
+            self._saver,
+            self._clock,
+            self._new_id,
+            outside.work,
+            self._defaults(),
+            self._root_uris,
         )
         capabilities = as_object(handover.result.get("capabilities"))
         self._documents = Documents(capabilities["positionEncoding"])  # type: ignore[arg-type]
-        self._sessions = SessionRegistry(
-            self._defaults(),
-            partial(self._new_id, "session"),
-            self._folders.create,
-            self._folders.open,
-            self._store.exists,
-        )
+        self._sessions = SessionRegistry(folders)
         self._agent: Agent | None = None
         self._attaching: set[asyncio.Task[None]] = set()
         self._editor_context = EditorContextParams()
         Handlers(
             sessions=self._sessions,
-            catalog=self._catalog(),
+            catalog=SessionCatalog(self._sessions, folders, self._editor),
             messages=StoredMessages(self._store, self._client.max_inline_bytes),
-            attachments=SessionAttachments(
-                self._sessions, self._store, self._defaults(), self._client.max_inline_bytes
-            ),
-            copies=SessionCopies(
-                self._store, self._saver, self._clock, self._new_id, outside.transcript
-            ),
+            attachments=SessionAttachments(self._sessions, folders, self._client.max_inline_bytes),
+            copies=SessionCopies(folders, outside.transcript),
             usage=UsageReport(self._store),
             documents=self._documents,
             services=self,
@@ -219,17 +216,6 @@ class _App:
             agents=settings.agents,
         )
 
-    def _catalog(self) -> SessionCatalog:
-        return SessionCatalog(
-            sessions=self._sessions,
-            store=self._store,
-            defaults=self._defaults(),
-            open_session=self._folders.open,
-            roots=self._root_uris,
-            editor=self._editor,
-            clock=self._clock,
-        )
-
     def _root_uris(self) -> list[str]:
         return [path.as_uri() for path in self._roots]
 
@@ -278,8 +264,8 @@ class _App:
 
     async def schema(self) -> SchemaGetResult:
         """See `server.Services`."""
-        await self._sessions.loaded()
-        return await asyncio.to_thread(self._loaded_agent().schema)
+        text = await asyncio.to_thread(wire_file, SCHEMA_FILE)
+        return SchemaGetResult(schema=text.decode("utf-8"), sha256=SCHEMA_SHA256)
 
     def context_changed(self, context: EditorContextParams) -> None:
         """See `server.Services`."""

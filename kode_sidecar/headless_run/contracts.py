@@ -19,7 +19,7 @@ from kode_sidecar.headless_run.sandbox import Sandbox
 from kode_sidecar.kernel.contracts import Clock, Emit, ModelClient, NewId, TurnEnd
 from kode_sidecar.providers.memory_http import MemoryHost
 from kode_sidecar.providers.registry import Target
-from kode_sidecar.records.log_redaction import Redaction
+from kode_sidecar.records.json_log import Redaction
 from kode_sidecar.workspace.paths import screened
 from kode_sidecar.workspace.ripgrep import Ripgrep
 from kode_sidecar.workspace.workspace import Workspace

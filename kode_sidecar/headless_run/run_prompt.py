@@ -24,7 +24,7 @@ from kode_sidecar.headless_run.run_config import (
 from kode_sidecar.headless_run.sandbox import ARCHIVE, Sandbox, source_path
 from kode_sidecar.kernel.contracts import Tool
 from kode_sidecar.providers.memory_http import MemoryHost
-from kode_sidecar.records.candidate_memory import CandidateMemory
+from kode_sidecar.records.memory_store import CandidateMemory
 from kode_sidecar.tools.knowledge import write_memory_tool
 
 CANDIDATES = f"{ARCHIVE}/candidate-memory.jsonl"

@@ -17,9 +17,8 @@ import msgspec
 from msgspec import Struct
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.records.json_text import encode_json
-from kode_sidecar.records.storage_error import not_saved
-from kode_sidecar.records.whole_file import replace_file
+from kode_sidecar.records.disk import not_saved, replace_file
+from kode_sidecar.records.json_record import encode_json
 from kode_sidecar.workspace.paths import Location, Root, locate, make_roots, screened
 
 WORKSPACE = "workspace"

@@ -44,7 +44,7 @@ from kode_sidecar.recording.transcript import (
     WorkDone,
     encode_line,
 )
-from kode_sidecar.records.storage_error import not_read
+from kode_sidecar.records.disk import not_read
 from kode_sidecar.server import Pop
 from kode_sidecar.settings import LoadedSettings
 

@@ -23,7 +23,7 @@ from kode_sidecar.headless_run.sandbox import Sandbox, make_sandbox
 from kode_sidecar.headless_run.toolset import run_toolset
 from kode_sidecar.kernel import tool_specs
 from kode_sidecar.kernel.contracts import ToolCall, ToolOutcome
-from kode_sidecar.records.log_redaction import Redaction
+from kode_sidecar.records.json_log import Redaction
 from kode_sidecar.records.run_records import RunRecords
 from kode_sidecar.workspace.project_copy import ProjectCopy
 from kode_sidecar.workspace.workspace import Workspace

@@ -5,7 +5,8 @@ import textwrap
 from collections.abc import Iterable, Iterator
 
 from kode_sidecar.errors import ERRORS
-from kode_sidecar.protocol.export_shapes import (
+from kode_sidecar.protocol.methods import METHODS, PROTOCOL_VERSION, Direction, Kind, Method
+from protocol.export.wire_types import (
     Choice,
     ListOf,
     OneOf,
@@ -14,10 +15,9 @@ from kode_sidecar.protocol.export_shapes import (
     Shape,
     WireField,
     WireStruct,
+    WireTypes,
     WireUnion,
 )
-from kode_sidecar.protocol.export_types import WireTypes
-from kode_sidecar.protocol.methods import METHODS, PROTOCOL_VERSION, Direction, Kind, Method
 
 _WIDTH = 96
 _SCALARS = {

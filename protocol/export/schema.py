@@ -7,7 +7,13 @@ import json
 from typing import Any
 
 from kode_sidecar.errors import ERRORS
-from kode_sidecar.protocol.export_shapes import (
+from kode_sidecar.protocol.initialize import (
+    KodeInitializeOptions,
+    KodeInitializeResult,
+    UnsupportedVersionInfo,
+)
+from kode_sidecar.protocol.methods import METHODS, PROTOCOL_VERSION, Method
+from protocol.export.wire_types import (
     Choice,
     ListOf,
     OneOf,
@@ -15,14 +21,8 @@ from kode_sidecar.protocol.export_shapes import (
     Scalar,
     Shape,
     WireStruct,
+    WireTypes,
 )
-from kode_sidecar.protocol.export_types import WireTypes
-from kode_sidecar.protocol.initialize import (
-    KodeInitializeOptions,
-    KodeInitializeResult,
-    UnsupportedVersionInfo,
-)
-from kode_sidecar.protocol.methods import METHODS, PROTOCOL_VERSION, Method
 
 Json = dict[str, Any]
 

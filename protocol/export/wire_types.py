@@ -1,6 +1,7 @@
-"""The types of the wire, collected: what the method table, the handshake and errors reach.
+"""The types of the wire as values that any language can be written from.
 
-Names are those of the wire; prose comes from the docstrings of the structs.
+They are collected from what the method table, the handshake and errors reach. Names are those of
+the wire; prose comes from the docstrings of the structs.
 """
 
 import inspect
@@ -16,17 +17,6 @@ from msgspec.structs import FieldInfo, fields
 from kode_sidecar.domain import agent_event, change_set, message
 from kode_sidecar.domain.error_info import ErrorInfo
 from kode_sidecar.protocol.change_set import DecideAction
-from kode_sidecar.protocol.export_shapes import (
-    Choice,
-    ListOf,
-    OneOf,
-    Ref,
-    Scalar,
-    Shape,
-    WireField,
-    WireStruct,
-    WireUnion,
-)
 from kode_sidecar.protocol.initialize import (
     KodeInitializeOptions,
     KodeInitializeResult,
@@ -36,6 +26,75 @@ from kode_sidecar.protocol.methods import METHODS
 from kode_sidecar.protocol.process import UsageKey
 from kode_sidecar.protocol.session import Mode
 from kode_sidecar.protocol.turn import SegmentOrigin
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """`any` is any JSON value, `object` a JSON object with any members."""
+
+    name: Literal["string", "integer", "number", "boolean", "null", "any", "object"]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of these strings."""
+
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Ref:
+    """A struct or a named union, by its name."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class ListOf:
+    item: "Shape"
+
+
+@dataclass(frozen=True)
+class OneOf:
+    options: tuple["Shape", ...]
+
+
+Shape = Scalar | Choice | Ref | ListOf | OneOf
+
+
+@dataclass(frozen=True)
+class WireField:
+    """`default` is what absence means, None where that says nothing."""
+
+    name: str
+    shape: Shape
+    required: bool
+    default: Any = None
+
+
+@dataclass(frozen=True)
+class WireStruct:
+    """A JSON object. `tag` is the value of its `type`.
+
+    `inherited` are the fields of `base`; a base itself never travels.
+    """
+
+    name: str
+    doc: str
+    own: tuple[WireField, ...]
+    inherited: tuple[WireField, ...] = ()
+    base: str | None = None
+    tag: str | None = None
+    is_base: bool = False
+
+
+@dataclass(frozen=True)
+class WireUnion:
+    """A union with a name. Structs in it are told apart by their `type`."""
+
+    name: str
+    doc: str
+    shape: Shape
 
 
 @dataclass(frozen=True)

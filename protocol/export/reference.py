@@ -4,7 +4,13 @@ import json
 from collections.abc import Iterable, Iterator
 
 from kode_sidecar.errors import ERRORS, INTERNAL_ERROR
-from kode_sidecar.protocol.export_shapes import (
+from kode_sidecar.protocol.initialize import (
+    KodeInitializeOptions,
+    KodeInitializeResult,
+    UnsupportedVersionInfo,
+)
+from kode_sidecar.protocol.methods import METHODS, PROTOCOL_VERSION, Method
+from protocol.export.wire_types import (
     Choice,
     ListOf,
     OneOf,
@@ -13,15 +19,9 @@ from kode_sidecar.protocol.export_shapes import (
     Shape,
     WireField,
     WireStruct,
+    WireTypes,
     WireUnion,
 )
-from kode_sidecar.protocol.export_types import WireTypes
-from kode_sidecar.protocol.initialize import (
-    KodeInitializeOptions,
-    KodeInitializeResult,
-    UnsupportedVersionInfo,
-)
-from kode_sidecar.protocol.methods import METHODS, PROTOCOL_VERSION, Method
 
 _HEAD = f"""# Methods, events and types
 
