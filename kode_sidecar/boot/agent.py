@@ -17,11 +17,9 @@ from kode_sidecar.boot.provider_setup import set_up_providers
 from kode_sidecar.boot.system import Outside
 from kode_sidecar.context.agents import SCOUT, AgentProfile
 from kode_sidecar.context.compaction import compaction_texts
-from kode_sidecar.context.editor_context import EditorNote, editor_note
-from kode_sidecar.context.koding import koding_note
-from kode_sidecar.context.project_notes import ProjectNotes
 from kode_sidecar.context.prompt_files import PromptFiles, find_prompts
-from kode_sidecar.context.system_prompt import Surroundings, system_prompt
+from kode_sidecar.context.reminders import EditorNote, editor_note, koding_note
+from kode_sidecar.context.system_prompt import ProjectNotes, Surroundings, system_prompt
 from kode_sidecar.edits import EditLocks
 from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log import NewSession, OpenedSession

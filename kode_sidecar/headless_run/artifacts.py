@@ -105,7 +105,7 @@ class CheckedDeliverable:
 
     @property
     def ok(self) -> bool:
-        """Whether it is there."""
+        """True if it is there as it must be."""
         return not self.problem
 
 

@@ -145,8 +145,6 @@ class EngineRequest:
 class Engine(Protocol):
     """Drives a model and its tools through one task (B12)."""
 
-    name: str
-
     async def run(self, request: EngineRequest) -> TurnEnd:
         """Work until done. Failures are results; only bugs and a failing disk raise.
 

@@ -35,7 +35,7 @@ class AnswerEvents:
         emit(MessageAdded(message_id=self._message_id, role="assistant"))
 
     def grow(self, text: str) -> None:
-        """More text of the answer has come."""
+        """Emit more text of the answer."""
         if not text:
             return
         if not self._shown:
@@ -54,7 +54,7 @@ class AnswerEvents:
         model: str,
         usage: Usage | None = None,
     ) -> None:
-        """The answer is whole."""
+        """Emit the whole answer."""
         for block in (TextBlock(id=self._text_id, text=text), *calls):
             self._emit(BlockCompleted(message_id=self._message_id, block_id=block.id, block=block))
         self._emit(MessageCompleted(message_id=self._message_id, model=model, usage=usage))

@@ -44,6 +44,7 @@ async def within_limits(
 ) -> TurnEnd:
     """Run an engine until it is done, `cancelled` is set or its time is over; then stop it.
 
+    One that was stopped ends as `cancelled` or `interrupted`.
     Raises what the engine raises: a failing disk, a bug.
     """
     seconds = request.config.runtime.timeout_seconds
@@ -67,7 +68,7 @@ async def within_limits(
         f"The run took longer than runtime.timeout_seconds, {seconds:g} s. "
         "Allow more, or ask for less."
     )
-    return TurnEnd("error", failure("RunTimedOut", text))
+    return TurnEnd("interrupted", failure("RunTimedOut", text))
 
 
 def engine_failure(end: TurnEnd) -> ErrorInfo | None:
@@ -75,7 +76,7 @@ def engine_failure(end: TurnEnd) -> ErrorInfo | None:
 
     A model that was stopped by `max_steps` summed up: what it made counts.
     """
-    if end.stop_reason == "error":
+    if end.stop_reason in ("error", "interrupted"):
         return end.error or failure("InternalError", "The model's turn ended without a reason.")
     if end.stop_reason == "max_tokens":
         text = "The model's answer was cut off at its token limit; raise model.max_tokens."
@@ -88,8 +89,6 @@ def engine_failure(end: TurnEnd) -> ErrorInfo | None:
 
 class NativeEngine:
     """`Engine` on the kernel's loop, which conversations use too."""
-
-    name = "native"
 
     def __init__(self, services: RunServices, save_artifact: ArtifactSink) -> None:
         self._services = services
@@ -138,7 +137,7 @@ class NativeEngine:
 
 
 def _keep_nothing(_message: Message) -> None:
-    """The events have what the records need of a message."""
+    """Do nothing: the events have what the records need of a message."""
 
 
 def _pydantic_ai(services: RunServices, save_artifact: ArtifactSink) -> Engine:
@@ -203,8 +202,6 @@ class ScriptedEngine:
     calls, or at the script's end.
     """
 
-    name = "scripted"
-
     def __init__(self, steps: Sequence[ScriptedStep]) -> None:
         self._steps = steps
 
@@ -221,7 +218,7 @@ class ScriptedEngine:
                 )
                 for position, one in enumerate(step.calls, start=1)
             ]
-            answer.end(step.say, calls, model=self.name)
+            answer.end(step.say, calls, model="scripted")
             if not calls:
                 break
             for call in calls:

@@ -57,8 +57,6 @@ _ANY_OBJECT = SchemaValidator(core_schema.dict_schema(core_schema.str_schema()))
 class PydanticAIEngine:
     """`contracts.Engine` on Pydantic AI's agent, for models that speak OpenAI's chat dialect."""
 
-    name = "pydantic-ai"
-
     def __init__(self, services: RunServices, save_artifact: ArtifactSink) -> None:
         self._services = services
         self._save_artifact = save_artifact

@@ -1,10 +1,11 @@
 """Every tool call of a run: checked, run, and told to the records. No call is left out (B5)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 import msgspec
+from msgspec import structs
 
 from kode_sidecar.domain.error_info import error_info, failure
 from kode_sidecar.domain.run import RunError, RunRecord, Severity, ToolRecord, ToolStatus
@@ -17,19 +18,6 @@ from kode_sidecar.records.json_record import encode_json
 # What a call is about, by the names our tools give it.
 _SUBJECTS = ("path", "skill", "id", "directory", "query", "argv", "source")
 _REFUSED = ("permission", "sandbox")
-
-
-@dataclass(frozen=True)
-class _Begun:
-    """A call that runs, as its record will tell it."""
-
-    name: str
-    action: str
-    arguments: str
-    call_id: str
-    event_id: str
-    timestamp: str
-    seconds: float
 
 
 class RecordedTools:
@@ -70,30 +58,27 @@ class RecordedTools:
 
         Raises KodeError `Storage` when the records fail, and asyncio.CancelledError.
         """
-        action = self._log.one_line(_action(arguments))
-        event_id = self._log.event(
+        log, started = self._log, self._clock.monotonic()
+        call = ToolRecord(
+            call_id=call_id,
+            tool_name=name,
+            action=log.one_line(_action(arguments)),
+            started_at=self._clock.timestamp(),
+            args_summary=log.one_line(encode_json(arguments).decode()),
+        )
+        event_id = log.event(
             "tool.started",
-            f"{name} {action}".strip(),
+            f"{name} {call.action}".strip(),
             actor="model",
             data={"tool": name, "arguments": dict(arguments)},
             correlation_id=call_id,
         )
-        began = _Begun(
-            name=name,
-            action=action,
-            arguments=self._log.one_line(encode_json(arguments).decode()),
-            call_id=call_id,
-            event_id=event_id,
-            timestamp=self._clock.timestamp(),
-            seconds=self._clock.monotonic(),
-        )
+        outcome = tool_failure(failure("Cancelled", "The run ended before the tool did."))
         try:
             outcome = await self._outcome(name, arguments, call_id)
-        except BaseException:
-            text = "The run ended before the tool did."
-            self._record(began, tool_failure(failure("Cancelled", text)))
-            raise
-        self._record(began, outcome)
+        finally:
+            seconds = self._clock.monotonic() - started
+            self._record(call, outcome, event_id, round(seconds * 1000))
         return outcome
 
     def _recorded(self, tool: Tool) -> Tool:
@@ -137,46 +122,44 @@ class RecordedTools:
             text = f"{name} failed inside the sidecar; the log has the details. Go on without."
             return tool_failure(failure("ToolFailed", text))
 
-    def _record(self, began: _Begun, outcome: ToolOutcome) -> None:
+    def _record(
+        self, call: ToolRecord, outcome: ToolOutcome, event_id: str, duration_ms: int
+    ) -> None:
         error = None if outcome.error is None else self._log.clean_error(outcome.error)
-        line = ToolRecord(
-            call_id=began.call_id,
-            tool_name=began.name,
-            action=began.action,
-            started_at=began.timestamp,
+        ended = structs.replace(
+            call,
             completed_at=self._clock.timestamp(),
-            duration_ms=round((self._clock.monotonic() - began.seconds) * 1000),
+            duration_ms=duration_ms,
             status=_status(error, ok=outcome.ok),
-            args_summary=began.arguments,
             result_summary=self._log.one_line(outcome.summary),
             artifacts=outcome.artifacts,
             error=error,
         )
-        self.calls.append(line)
-        self._log.tool(line)
-        self._tell(line, began.event_id)
-        self._transcript.tool(line)
-        if outcome.error is not None and line.status in ("denied", "error"):
-            self._log.error(f"tool {began.name}", outcome.error, correlation_id=began.call_id)
+        self.calls.append(ended)
+        self._log.tool(ended)
+        self._tell(ended, event_id)
+        self._transcript.tool(ended)
+        if outcome.error is not None and ended.status in ("denied", "error"):
+            self._log.error(f"tool {call.tool_name}", outcome.error, correlation_id=call.call_id)
 
-    def _tell(self, line: ToolRecord, parent: str) -> None:
-        what = {"ok": "completed", "denied": "refused"}.get(line.status, "failed")
-        severity: Severity = "info" if line.status == "ok" else "warning"
+    def _tell(self, call: ToolRecord, parent: str) -> None:
+        what = {"ok": "completed", "denied": "refused"}.get(call.status, "failed")
+        severity: Severity = "info" if call.status == "ok" else "warning"
         data: dict[str, Any] = {
-            "tool": line.tool_name,
-            "status": line.status,
-            "duration_ms": line.duration_ms,
-            "artifacts": list(line.artifacts),
+            "tool": call.tool_name,
+            "status": call.status,
+            "duration_ms": call.duration_ms,
+            "artifacts": list(call.artifacts),
         }
-        if line.error is not None:
-            data["error"] = cast(dict[str, Any], msgspec.to_builtins(line.error))
+        if call.error is not None:
+            data["error"] = cast(dict[str, Any], msgspec.to_builtins(call.error))
         self._log.event(
             f"tool.{what}",
-            f"{f'{line.tool_name} {line.action}'.strip()}: {line.result_summary}",
-            actor="governance" if line.status == "denied" else "tool",
+            f"{f'{call.tool_name} {call.action}'.strip()}: {call.result_summary}",
+            actor="governance" if call.status == "denied" else "tool",
             severity=severity,
             data=data,
-            correlation_id=line.call_id,
+            correlation_id=call.call_id,
             parent_event_id=parent,
         )
 

@@ -180,7 +180,7 @@ class Overrides(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def parse_run_config(text: str, name: str, overrides: Overrides | None = None) -> RunConfig:
-    """The configuration of a text, resolved: defaults spelt out, sets sorted, overrides laid over.
+    """Return the configuration of a text: defaults spelt out, sets sorted, overrides laid over.
 
     Raises KodeError `ConfigInvalid` naming file, line and field, and `PathOutsideRoots`, with the
     same, for a path that is not safe.
@@ -200,12 +200,12 @@ def parse_run_config(text: str, name: str, overrides: Overrides | None = None) -
 
 
 def read_run_config(path: Path, overrides: Overrides | None = None) -> RunConfig:
-    """As `parse_run_config`, of a file; also raises KodeError `ConfigInvalid` if unreadable."""
+    """Do the same with a file; also raises KodeError `ConfigInvalid` if it cannot be read."""
     return parse_run_config(read_text(path), path.name, overrides)
 
 
 def read_text(path: Path) -> str:
-    """A file that the user named for a run. Raises KodeError `ConfigInvalid`."""
+    """Read a file that the user named for a run. Raises KodeError `ConfigInvalid`."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_TEXT_BYTES + 1)
@@ -221,7 +221,7 @@ def read_text(path: Path) -> str:
 
 
 def _sorted(config: RunConfig) -> RunConfig:
-    """What is a set in meaning in one order, each thing once."""
+    """Return what is a set in meaning in one order, each thing once."""
     shell, offer = config.tools.shell, config.tools.offer
     tools = replace(
         config.tools,
@@ -245,7 +245,7 @@ def _set(items: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _check(config: RunConfig, document: YamlDocument, name: str) -> None:
-    """What no type can say."""
+    """Check what no type can say."""
 
     def refuse(path: str, problem: str, code: str = "ConfigInvalid") -> NoReturn:
         line = document.line_of(f"$.{path}")
@@ -275,7 +275,7 @@ def _check(config: RunConfig, document: YamlDocument, name: str) -> None:
 
 
 def _located(name: str, problem: YamlProblem, code: str = "ConfigInvalid") -> KodeError:
-    """The problem with file, line and field."""
+    """Return the problem with file, line and field."""
     where = f", line {problem.line}" if problem.line else ""
     where += f", column {problem.column}" if problem.column else ""
     field_path = f"`{problem.path}`: " if problem.path else ""
@@ -311,7 +311,7 @@ MASK = "***"
 
 
 def config_fingerprint(config: RunConfig) -> str:
-    """SHA-256 in hex of the resolved configuration: equal for all that mean the same.
+    """Return the SHA-256 of the resolved configuration: equal for all that mean the same.
 
     Key order, spelt-out defaults and what the command line repeats make no difference; neither
     does the place of the file.
@@ -321,7 +321,7 @@ def config_fingerprint(config: RunConfig) -> str:
 
 
 def recorded_config(config: RunConfig) -> dict[str, Any]:
-    """All of it as plain data, names and passwords in addresses masked.
+    """Return it as plain data, with names and passwords in addresses masked.
 
     Keys themselves are never in a configuration: it names variables of the environment.
     """

@@ -81,17 +81,8 @@ class RunCourse:
     @property
     def result(self) -> RunResult:
         """Return what the run has come to so far."""
-        record = self.record
-        return RunResult(
-            session_id=record.session_id,
-            task_id=record.task_id,
-            run_id=record.run_id,
-            status=record.status,
-            sandbox_root=record.sandbox_root,
-            final_text=record.final_text,
-            error=record.error,
-            governance=record.governance,
-        )
+        names = RunResult.__struct_fields__
+        return RunResult(**{name: getattr(self.record, name) for name in names})
 
     @asynccontextmanager
     async def step(self, name: StepName) -> AsyncGenerator[None, None]:
@@ -109,14 +100,17 @@ class RunCourse:
                 correlation_id=name,
                 parent_event_id=started,
             )
+        except RunOver:
+            raise
         except KodeError as error:
-            raise RunOver(self._failed(name, error_info(error))) from None
+            raise self.failed(name, error_info(error)) from None
         except Exception as error:
             self._services.report_bug(f"run {self.record.run_id}, step {name}", error)
             text = f"The sidecar failed inside the step {name}; the log has the details."
-            raise RunOver(self._failed(name, failure("InternalError", text))) from None
+            raise self.failed(name, failure("InternalError", text)) from None
 
-    def _failed(self, name: StepName, error: ErrorInfo) -> Verdict:
+    def failed(self, name: StepName, error: ErrorInfo) -> RunOver:
+        """Record that a step failed; return what to raise in it."""
         # When it is the disk that fails, run.json may be all that can still be written.
         with suppress(KodeError):
             self.log.error(name, error, correlation_id=name)
@@ -127,7 +121,7 @@ class RunCourse:
                 data={"code": error.code},
                 correlation_id=name,
             )
-        return on_failed_step(name, error)
+        return RunOver(on_failed_step(name, error))
 
     async def end(self, verdict: Verdict) -> RunResult:
         """Record the verdict: `run.json` first, then what tells that the run is over."""

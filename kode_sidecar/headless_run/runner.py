@@ -58,7 +58,7 @@ from kode_sidecar.workspace.workspace import Workspace
 
 
 def _nobody(_event: RunEvent | BlockDelta) -> None:
-    """Nobody watches."""
+    """Do nothing: nobody watches."""
 
 
 class HeadlessRun:
@@ -248,7 +248,7 @@ class HeadlessRun:
     async def _work(
         self, engine: Engine, config: RunConfig, system: str, prompt: str, tools: RecordedTools
     ) -> TurnEnd:
-        """Let the engine do the task. Raises KodeError when it, or the disk, failed."""
+        """Let the engine do the task. Raises `RunOver` when it failed, KodeError for the disk."""
         log, record = self._log, self.record
         stream = config.runtime.stream
         recorder = EngineRecorder(log, self._transcript, self._watch, tools.names, stream=stream)
@@ -256,17 +256,11 @@ class HeadlessRun:
             record.run_id, record.session_id, system, prompt, tools, config, recorder
         )
         end = await within_limits(engine, request, self.cancelled)
-        self._course.change(final_text=log.text(recorder.final_text))
+        if end.stop_reason not in ("cancelled", "interrupted"):
+            self._course.change(final_text=log.text(recorder.final_text))
         if log.failure is not None:
             raise log.failure
         error = engine_failure(end)
         if error is not None:
-            raise KodeError(
-                error.code,
-                error.message,
-                http_status=error.http_status,
-                retry_after_ms=error.retry_after_ms,
-                retryable=error.retryable,
-                details=error.details,
-            )
+            raise self._course.failed("engine", error)
         return end

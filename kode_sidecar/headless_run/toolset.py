@@ -136,7 +136,7 @@ def _note(scope: RunScope, place: Location, call: ToolCall) -> None:
 
 
 def _anywhere(_place: Location) -> None:
-    """There is no project that could have a file there."""
+    """Allow every place: there is no project that could have a file there."""
 
 
 def _as_it_is(document: Document) -> Document:
