@@ -32,7 +32,7 @@ ROWS = (
 )
 # These see even less than their row allows.
 SEES_ONLY = {
-    "chat": {"client", "protocol", "errors", "boot"},
+    "chat": {"client", "protocol", "text", "errors", "boot"},
     # No provider, no editor, no wire: a new one of either touches no file there (D7).
     "scouts": {"context", "kernel", "domain", "text", "errors"},
     "client": {"protocol", "text", "errors"},

@@ -1,7 +1,7 @@
-"""Positions as LSP 3.17 "Text Documents" defines them, for a client.
+"""Positions as LSP 3.17 "Text Documents" defines them, for tests: an independent oracle.
 
-Written apart from the server's own document store on purpose: tests hold one against the
-other. Offsets count Unicode code points (Python string indexes).
+It shares no code with the package on purpose: tests hold one against the other. Offsets count
+Unicode code points (Python string indexes).
 """
 
 import re
