@@ -48,12 +48,12 @@ class DeferredClient:
         self._ready = asyncio.Event()
 
     def attach(self, client: ModelClient) -> None:
-        """The client is there; waiting questions go on."""
+        """Give it the client; waiting questions go on."""
         self._client = client
         self._ready.set()
 
     def missing(self, model: str) -> ErrorInfo | None:
-        """See `ModelClient.missing`."""
+        """Return what keeps this model from being asked at all; None if ready."""
         return self._missing(model)
 
     async def loaded(self) -> None:
@@ -61,7 +61,7 @@ class DeferredClient:
         await self._ready.wait()
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[ModelEvent], None]:
-        """See `ModelClient.stream`."""
+        """Yield batches of events, the first one once the client is there."""
         return self._client.stream(request) if self._client else self._later(request)
 
     async def _later(self, request: ModelRequest) -> AsyncGenerator[Sequence[ModelEvent], None]:
@@ -101,7 +101,7 @@ class ChatClient:
         self._told: set[ModelNotice] = set()
 
     def missing(self, model: str) -> ErrorInfo | None:
-        """What keeps this model from being asked at all; None if ready."""
+        """Return what keeps this model from being asked at all; None if ready."""
         return self.registry.targets(model)[0].config.missing()
 
     def warm(self, model: str) -> None:
@@ -150,7 +150,11 @@ class ChatClient:
     async def stream(
         self, request: ModelRequest, raw: RawAnswer | None = None
     ) -> AsyncGenerator[Sequence[ModelEvent], None]:
-        """See `ModelClient.stream`. `raw` collects the bytes of the last answer."""
+        """Yield the events of an answer in batches, those of repeated attempts included.
+
+        The last event tells how it ended; nothing is raised but cancellation. `raw` collects the
+        bytes of the last attempt.
+        """
         choice = ModelChoice(request.model, self.registry, self._retired)
         started = self._now()
         failed = shown = 0

@@ -78,7 +78,7 @@ class AnswerDecoder:
         return self._answer.growth
 
     def feed(self, data: bytes) -> list[ModelEvent]:
-        """What one read means. Raises KodeError `TooLarge` for an endless event or body."""
+        """Return what one read means. Raises KodeError `TooLarge` for an endless event or body."""
         if not self._is_stream:
             self._whole_size += len(data)
             if not self._whole:
@@ -98,7 +98,7 @@ class AnswerDecoder:
         return self._answer.feed_many(events) if events else []
 
     def finish(self) -> list[ModelEvent]:
-        """The end of the body; call once. The last event is the end of the answer."""
+        """Return what the end of the body means; call once. The last event ends the answer."""
         if self._is_stream:
             events = self._sse.finish()
         elif self._start() == b"<":
@@ -114,7 +114,7 @@ class AnswerDecoder:
 
 
 class EncodedRequest(NamedTuple):
-    """The body of a request, and what of the wishes was left out of it."""
+    """The body of a request, and notices of the options that were left out of it."""
 
     body: bytes
     notices: tuple[ModelNotice, ...]

@@ -61,7 +61,7 @@ class ChatHabits:
 
 
 def encode_chat(request: ModelRequest, profile: ModelProfile, habits: ChatHabits) -> EncodedRequest:
-    """The request for one model; wishes it refuses are left out."""
+    """Return the request for one model; options it refuses are left out."""
     messages = chat_messages(request.system, request.messages, profile)
     choice = tool_choice(request, profile)
     if choice.asked:
