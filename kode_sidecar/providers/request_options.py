@@ -69,7 +69,7 @@ def sampling(
 
 
 def budget(wanted: int, request: ModelRequest, profile: ModelProfile, body: dict[str, Any]) -> int:
-    """Return the tokens of the answer, reasoning included, that `body` leaves room for in the window."""
+    """Return the tokens of the answer, reasoning included, that the window has room for."""
     if profile.max_output is not None:
         wanted = min(wanted, profile.max_output)
     if profile.context_window is None:
