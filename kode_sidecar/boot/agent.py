@@ -177,8 +177,8 @@ class Agent:
             self._memories[host] = HttpMemory(host, open_memory_http)
         return self._memories[host]
 
-    def examine(self) -> DoctorResult:
-        """The doctor's report."""
+    async def doctor(self) -> DoctorResult:
+        """Return the doctor's report."""
         return examine(
             self._loaded,
             position_encoding=self.workspace.position_encoding,

@@ -5,9 +5,9 @@ With `agent` the one place that constructs the parts and wires them.
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 from kode_sidecar.boot.installation import SCHEMA_FILE, wire_file
 from kode_sidecar.boot.leftovers import remove_leftovers, remove_unpacked
@@ -24,23 +24,8 @@ from kode_sidecar.protocol.handshake import (
     editor_settings,
     kode_options,
 )
-from kode_sidecar.protocol.process import (
-    DoctorResult,
-    MemoryDecideParams,
-    MemoryListParams,
-    MemoryListResult,
-    ModelsListResult,
-    SchemaGetResult,
-    SkillsListResult,
-)
-from kode_sidecar.protocol.run import (
-    RunCancelParams,
-    RunCancelResult,
-    RunGetParams,
-    RunGetResult,
-    RunStartParams,
-    RunStartResult,
-)
+from kode_sidecar.protocol.process import Empty, SchemaGetResult
+from kode_sidecar.protocol.run import RunStartParams, RunStartResult
 from kode_sidecar.records.conversation_store import ConversationStore
 from kode_sidecar.records.saver import Saver
 from kode_sidecar.server import (
@@ -49,10 +34,14 @@ from kode_sidecar.server import (
     Connection,
     Editor,
     Features,
-    Handlers,
+    Handler,
+    SessionHandlers,
     Step,
     StreamTap,
+    ping,
     run,
+    serve,
+    serve_documents,
 )
 from kode_sidecar.sessions import (
     SessionAttachments,
@@ -141,16 +130,16 @@ class _App:
         self._agent: Agent | None = None
         self._attaching: set[asyncio.Task[None]] = set()
         self._editor_context = EditorContextParams()
-        Handlers(
+        sessions = SessionHandlers(
             sessions=self._sessions,
             catalog=SessionCatalog(self._sessions, folders, self._editor),
             messages=StoredMessages(self._store, self._client.max_inline_bytes),
             attachments=SessionAttachments(self._sessions, folders, self._client.max_inline_bytes),
             copies=SessionCopies(folders, outside.transcript),
             usage=UsageReport(self._store),
-            documents=self._documents,
-            services=self,
-        ).register(connection)
+        )
+        serve(connection, {**sessions.by_method, **self._process_handlers()})
+        serve_documents(connection, self._documents)
         connection.on_broken_sync = self._broken_sync
 
     def start(self) -> Application:
@@ -160,7 +149,7 @@ class _App:
                 workspace_folders_changed=self._folders_changed,
                 watched_files_changed=self._files_changed,
                 progress_cancelled=self._progress_cancelled,
-                commands={DOCTOR_COMMAND: self._doctor_command},
+                commands={DOCTOR_COMMAND: self._by_agent(lambda agent, _: agent.doctor())},
             ),
             load_first=(
                 self._step("the agent", self._build_agent, self._attach_agent),
@@ -219,60 +208,49 @@ class _App:
     def _root_uris(self) -> list[str]:
         return [path.as_uri() for path in self._roots]
 
-    async def doctor(self) -> DoctorResult:
-        """See `server.Services`."""
-        await self._sessions.loaded()
-        return self._loaded_agent().examine()
+    def _process_handlers(self) -> Mapping[str, Handler]:
+        """What is asked of the process and of no session."""
+        by_agent = self._by_agent
+        return {
+            "kode/ping": ping,
+            "kode/doctor": by_agent(lambda agent, _: agent.doctor()),
+            "kode/schema/get": self._schema,
+            "kode/models/list": by_agent(lambda agent, _: agent.list_models()),
+            "kode/skills/list": by_agent(lambda agent, _: agent.knowledge.list_skills()),
+            "kode/memory/list": by_agent(lambda agent, asked: agent.knowledge.list_memory(asked)),
+            "kode/memory/decide": by_agent(
+                lambda agent, asked: agent.knowledge.decide_memory(asked)
+            ),
+            "kode/run/start": self._start_run,
+            "kode/run/get": by_agent(lambda agent, asked: agent.runs().get(asked)),
+            "kode/run/cancel": by_agent(lambda agent, asked: agent.runs().cancel(asked)),
+            "kode/editor/didChangeContext": self._context_changed,
+        }
 
-    async def list_models(self) -> ModelsListResult:
-        """See `server.Services`."""
-        await self._sessions.loaded()
-        return await self._loaded_agent().list_models()
+    def _by_agent(
+        self, ask: Callable[["Agent", Any], Awaitable[T]]
+    ) -> Callable[[Any], Awaitable[T]]:
+        """Make a handler that waits until the agent is loaded, and asks it."""
 
-    async def list_skills(self) -> SkillsListResult:
-        """See `server.Services`."""
-        await self._sessions.loaded()
-        return self._loaded_agent().knowledge.list_skills()
+        async def handle(params: Any) -> T:
+            await self._sessions.loaded()
+            return await ask(self._loaded_agent(), params)
 
-    async def list_memory(self, params: MemoryListParams) -> MemoryListResult:
-        """See `server.Services`."""
-        await self._sessions.loaded()
-        return await self._loaded_agent().knowledge.list_memory(params)
+        return handle
 
-    async def decide_memory(self, params: MemoryDecideParams) -> None:
-        """See `server.Services`."""
-        await self._sessions.loaded()
-        await self._loaded_agent().knowledge.decide_memory(params)
-
-    async def start_run(self, params: RunStartParams) -> RunStartResult:
-        """See `server.Services`."""
+    async def _start_run(self, params: RunStartParams) -> RunStartResult:
         if not self._loaded.settings.trusted:
             text = "A run needs a trusted workspace: the editor must say `trusted` in initialize."
             raise KodeError("Denied", text)
         await self._sessions.loaded()
         return await self._loaded_agent().runs().start(params)
 
-    async def get_run(self, params: RunGetParams) -> RunGetResult:
-        """See `server.Services`."""
-        await self._sessions.loaded()
-        return await self._loaded_agent().runs().get(params)
-
-    async def cancel_run(self, params: RunCancelParams) -> RunCancelResult:
-        """See `server.Services`."""
-        await self._sessions.loaded()
-        return await self._loaded_agent().runs().cancel(params)
-
-    async def schema(self) -> SchemaGetResult:
-        """See `server.Services`."""
+    async def _schema(self, _params: Empty) -> SchemaGetResult:
         text = await asyncio.to_thread(wire_file, SCHEMA_FILE)
         return SchemaGetResult(schema=text.decode("utf-8"), sha256=SCHEMA_SHA256)
 
-    def context_changed(self, context: EditorContextParams) -> None:
-        """See `server.Services`."""
+    def _context_changed(self, context: EditorContextParams) -> None:
         self._editor_context = context
-
-    async def _doctor_command(self, _arguments: object) -> DoctorResult:
-        return await self.doctor()
 
     def _progress_cancelled(self, token: int | str) -> None:
         """A turn's progress has the turn's id as its token."""
