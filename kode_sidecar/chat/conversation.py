@@ -112,7 +112,7 @@ class Conversation:
         return True
 
     async def _prompt(self) -> str | None:
-        """A prompt of one or more lines; None at the end of input."""
+        """Return a prompt of one or more lines; None at the end of input."""
         lines: list[str] = []
         while True:
             if self._keyboard.interactive:
@@ -151,7 +151,7 @@ class Conversation:
         return True
 
     def _question(self, name: str, argument: str) -> Awaitable[None]:
-        """The command of that name that asks the sidecar."""
+        """Return the command of that name that asks the sidecar."""
         match name:
             case "/model":
                 return self._commands.model(argument)

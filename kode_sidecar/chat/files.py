@@ -43,7 +43,7 @@ class FileFormat:
     bom: bool = False
 
     def decode(self, data: bytes) -> str:
-        """The text. Raises ValueError when it could not be written back as it was."""
+        """Return the text. Raises ValueError when it could not be written back as it was."""
         mark = self._mark()
         if not data.startswith(mark):
             raise ValueError(f"it no longer begins with the mark of {self.encoding}")
@@ -53,7 +53,7 @@ class FileFormat:
         return text
 
     def encode(self, text: str) -> bytes:
-        """The bytes. Raises UnicodeEncodeError."""
+        """Return the bytes. Raises UnicodeEncodeError."""
         return self._mark() + text.encode(self.encoding)
 
     def _mark(self) -> bytes:

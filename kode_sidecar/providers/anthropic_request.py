@@ -47,7 +47,7 @@ _EARLIER = "[Earlier messages of this conversation are left out.]"
 
 
 def headers(api_key: str) -> dict[str, str]:
-    """The headers of every request."""
+    """Return the headers of every request."""
     return {
         "x-api-key": api_key,
         "anthropic-version": VERSION,

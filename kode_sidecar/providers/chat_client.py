@@ -112,7 +112,7 @@ class ChatClient:
         self.endpoint(self.registry.targets(model)[0].config).http()
 
     def endpoint(self, config: ProviderConfig) -> Endpoint:
-        """The one endpoint of a provider. Raises KodeError `ConfigInvalid`."""
+        """Return the one endpoint of a provider. Raises KodeError `ConfigInvalid`."""
         found = self._endpoints.get(config.name)
         if found is None:
             key = (config.host(), config.api_key)
@@ -122,7 +122,7 @@ class ChatClient:
         return found
 
     def masked(self, data: bytes) -> bytes:
-        """`data` without any key in use: hosts repeat them."""
+        """Return `data` without any key in use: hosts repeat them."""
         for config in self.registry.providers.values():
             if config.api_key:
                 data = data.replace(config.api_key.encode(), b"***")
@@ -134,7 +134,7 @@ class ChatClient:
             await endpoint.aclose()
 
     def encode(self, request: ModelRequest) -> tuple[str, bytes]:
-        """The model that a request would go to now, and the body it would go with.
+        """Return the model that a request would go to now, and the body it would go with.
 
         Raises KodeError `ConfigInvalid`.
         """
@@ -143,7 +143,7 @@ class ChatClient:
         return model.id, DIALECTS[model.dialect].encode_request(request, model).body
 
     def models(self, name: str) -> list[ModelProfile]:
-        """The models that a name stands for now, the first one asked first, as hosts say."""
+        """Return the models that a name stands for now, the first one asked first, as hosts say."""
         targets = ModelChoice(name, self.registry, self._retired).targets
         return [self._described(target) for target in targets]
 
@@ -192,7 +192,7 @@ class ChatClient:
         return endpoint.described(target.model) if endpoint else target.model
 
     def _ready(self, target: Target) -> Endpoint:
-        """What can be asked now. Raises KodeError."""
+        """Return what can be asked now. Raises KodeError."""
         if missing := target.config.missing():
             raise KodeError(missing.code, missing.message, details=missing.details)
         endpoint = self.endpoint(target.config)

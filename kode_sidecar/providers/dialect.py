@@ -40,11 +40,11 @@ class EventDecoder(Protocol):
     def growth(self) -> int: ...
 
     def feed_many(self, batch: Iterable[bytes]) -> list[ModelEvent]:
-        """What the events of one read mean, in order."""
+        """Return what the events of one read mean, in order."""
         ...
 
     def finish(self) -> list[ModelEvent]:
-        """The end of the answer."""
+        """Return what the end of the answer means."""
         ...
 
 
@@ -109,7 +109,7 @@ class AnswerDecoder:
         return [*self._answer.feed_many(events), *self._answer.finish()]
 
     def _start(self) -> bytes:
-        """The first byte that says something; empty while there is none."""
+        """Return the first byte that says something; empty while there is none."""
         return self._whole[0][:1] if self._whole else b""
 
 

@@ -96,7 +96,7 @@ def json_bytes(body: dict[str, Any]) -> bytes:
 
 
 def with_safe_ids(messages: Sequence[Message], keeps: Keeps) -> list[Message]:
-    """The history with every id replaced in call and result that `keeps` refuses, that is
+    """Return the history with every id replaced in call and result that `keeps` refuses, that is
     empty, or that its own message has used before.
 
     A message's ids depend on what is before it alone, so a growing history keeps its beginning.
@@ -132,7 +132,7 @@ def with_safe_ids(messages: Sequence[Message], keeps: Keeps) -> list[Message]:
 
 
 def is_foreign(message: Message, provider: str) -> bool:
-    """Whether another provider than this one gave the answer, as far as both are known."""
+    """Return whether another provider than this one gave the answer, as far as both are known."""
     return bool(provider and message.provider) and message.provider != provider
 
 
