@@ -46,7 +46,7 @@ def split_lines(text: str) -> list[str]:
 
 
 def diff_lines(old: Sequence[str], new: Sequence[str]) -> list[Run]:
-    """The runs of changed lines, ascending, with at least one equal line between two runs.
+    """Return the runs of changed lines, ascending, with at least one equal line between two runs.
 
     Replacing each run's old lines by its new ones turns `old` into `new`.
     """
@@ -62,7 +62,7 @@ def unified_diff(
     context: int = 3,
     runs: Sequence[Run] | None = None,
 ) -> str:
-    """A unified diff for people and models; the empty string when nothing changed.
+    """Return a unified diff for people and models; the empty string when nothing changed.
 
     Lines come with their ends; a missing last line end is told as `diff` does it. Where `runs` of
     changed lines are known the texts need not be compared.
@@ -136,7 +136,7 @@ def _matches(a: Lines, b: Lines) -> list[Block]:
 
 
 def _gaps(blocks: Sequence[Block], a_len: int, b_len: int) -> list[Run]:
-    """What an alignment leaves out, as runs."""
+    """Return what an alignment leaves out, as runs."""
     runs: list[Run] = []
     i = j = 0
     for x, y, size in [*blocks, (a_len, b_len, 0)]:
@@ -147,14 +147,14 @@ def _gaps(blocks: Sequence[Block], a_len: int, b_len: int) -> list[Run]:
 
 
 def _common_prefix(a: Lines, i: int, a_end: int, b: Lines, j: int, b_end: int) -> int:
-    """How many lines from `i` and `j` on are equal."""
+    """Return how many lines from `i` and `j` on are equal."""
     return _longest(
         lambda low, high: a[i + low : i + high] == b[j + low : j + high], min(a_end - i, b_end - j)
     )
 
 
 def _common_suffix(a: Lines, b: Lines, head: int) -> int:
-    """How many lines at the end are equal, the first `head` left out."""
+    """Return how many lines at the end are equal, the first `head` left out."""
     a_len, b_len = len(a), len(b)
     return _longest(
         lambda low, high: a[a_len - high : a_len - low] == b[b_len - high : b_len - low],
@@ -179,7 +179,7 @@ def _longest(equal: Callable[[int, int], bool], room: int) -> int:
 
 
 def _anchors(a: Lines, b: Lines) -> tuple[Sequence[int], Sequence[int]]:
-    """Where lines stand that occur once on both sides, in an order both sides agree on."""
+    """Return where lines stand that occur once on both sides, in an order both sides agree on."""
     shared = _singles(a) & _singles(b)
     at_b = dict(zip(b, range(len(b)), strict=True))
     in_a = [i for i, line in enumerate(a) if line in shared]
@@ -195,7 +195,7 @@ def _singles(lines: Lines) -> set[str]:
 
 
 def _longest_rising(places: Sequence[int]) -> list[int]:
-    """The indexes of a longest subsequence that rises (patience sorting)."""
+    """Return the indexes of a longest subsequence that rises (patience sorting)."""
     tops: list[int] = []
     piles: list[int] = []
     back: list[int] = []
@@ -229,7 +229,7 @@ def _between(a: Lines, b: Lines, a_span: Pair, b_span: Pair) -> list[Block]:
 
 
 def _myers(a: Sequence[int], b: Sequence[int]) -> list[Pair]:
-    """A shortest edit script (Myers 1986), as the pairs it keeps; none beyond the cap."""
+    """Return a shortest edit script (Myers 1986), as the pairs it keeps; none beyond the cap."""
     a_len, b_len = len(a), len(b)
     furthest = {1: 0}
     trace: list[dict[int, int]] = []
@@ -255,7 +255,7 @@ def _myers(a: Sequence[int], b: Sequence[int]) -> list[Pair]:
 
 
 def _walk_back(trace: Sequence[dict[int, int]], x: int, y: int) -> list[Pair]:
-    """The pairs on the path that `trace` found, ascending."""
+    """Return the pairs on the path that `trace` found, ascending."""
     pairs: list[Pair] = []
     for distance in range(len(trace) - 1, 0, -1):
         before = trace[distance - 1]
@@ -277,7 +277,7 @@ def _walk_back(trace: Sequence[dict[int, int]], x: int, y: int) -> list[Pair]:
 
 
 def _extent(start: int, end: int) -> str:
-    """A hunk's place as `diff -u` writes it: 1-based; an empty one names the line before."""
+    """Return a hunk's place as `diff -u` writes it: 1-based; an empty one names the line before."""
     count = end - start
     if count == 1:
         return f"{start + 1}"
