@@ -24,7 +24,7 @@ from kode_sidecar.event_log.editor_port import (
     FileEdit,
     PermissionQuestion,
 )
-from kode_sidecar.protocol.editor_context import EditorContextParams
+from kode_sidecar.protocol.documents import EditorContextParams
 from kode_sidecar.protocol.session import SessionNewParams
 from kode_sidecar.protocol.turn import TurnStartParams
 from kode_sidecar.records.conversation_store import FileConversationStore

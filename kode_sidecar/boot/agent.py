@@ -28,11 +28,10 @@ from kode_sidecar.event_log import NewSession, OpenedSession
 from kode_sidecar.event_log.editor_port import EditorPort
 from kode_sidecar.kernel.contracts import ModelRequest, NewId
 from kode_sidecar.permissions import Questions, UserQuestions
-from kode_sidecar.protocol.editor_context import EditorContextParams
-from kode_sidecar.protocol.models import ModelsListResult
-from kode_sidecar.protocol.schema import SchemaGetResult
+from kode_sidecar.protocol.documents import EditorContextParams
+from kode_sidecar.protocol.process import DoctorResult, ModelsListResult, SchemaGetResult
 from kode_sidecar.protocol.schema_hash import SCHEMA_SHA256
-from kode_sidecar.protocol.session import DoctorResult, Mode
+from kode_sidecar.protocol.session import Mode
 from kode_sidecar.providers.chat_client import ChatClient
 from kode_sidecar.providers.host import OpenHost
 from kode_sidecar.providers.late_client import LateClient

@@ -14,16 +14,24 @@ from kode_sidecar.boot.leftovers import remove_leftovers, remove_unpacked
 from kode_sidecar.boot.system import Outside
 from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log import SessionDefaults
-from kode_sidecar.protocol.editor_context import EditorContextParams
-from kode_sidecar.protocol.handover import Handover
+from kode_sidecar.protocol.documents import EditorContextParams
 from kode_sidecar.protocol.handshake import (
     DOCTOR_COMMAND,
+    Handover,
+    Object,
+    as_object,
     editor_settings,
     kode_options,
 )
-from kode_sidecar.protocol.initialize_check import Object, as_object
-from kode_sidecar.protocol.memory import MemoryDecideParams, MemoryListParams, MemoryListResult
-from kode_sidecar.protocol.models import ModelsListResult
+from kode_sidecar.protocol.process import (
+    DoctorResult,
+    MemoryDecideParams,
+    MemoryListParams,
+    MemoryListResult,
+    ModelsListResult,
+    SchemaGetResult,
+    SkillsListResult,
+)
 from kode_sidecar.protocol.run import (
     RunCancelParams,
     RunCancelResult,
@@ -32,9 +40,6 @@ from kode_sidecar.protocol.run import (
     RunStartParams,
     RunStartResult,
 )
-from kode_sidecar.protocol.schema import SchemaGetResult
-from kode_sidecar.protocol.session import DoctorResult
-from kode_sidecar.protocol.skills import SkillsListResult
 from kode_sidecar.records.conversation_store import FileConversationStore
 from kode_sidecar.records.saver import Saver
 from kode_sidecar.server import (

@@ -37,7 +37,7 @@ class Build:
 
 def build_info() -> Build:
     """Of the running program."""
-    package = Path(__file__).resolve().parent
+    package = Path(__file__).resolve().parents[1]
     return Build(
         version=__version__,
         commit=_built_commit(package) or _checked_out(package.parent),

@@ -13,7 +13,7 @@ from kode_sidecar.context.prompt_files import find_prompts
 from kode_sidecar.context.skills import SkillLibrary
 from kode_sidecar.errors import KodeError
 from kode_sidecar.protocol.methods import PROTOCOL_VERSION
-from kode_sidecar.protocol.session import Check, DoctorResult, SettingView
+from kode_sidecar.protocol.process import Check, DoctorResult, SettingView
 from kode_sidecar.providers.registry import Registry
 from kode_sidecar.settings import LoadedSettings, Settings, describe
 from kode_sidecar.workspace.ripgrep import find_ripgrep

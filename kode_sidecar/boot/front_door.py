@@ -12,19 +12,19 @@ import sys
 from kode_sidecar import __version__
 from kode_sidecar.boot.unpacked import unpacked_folder
 from kode_sidecar.errors import KodeError
-from kode_sidecar.protocol.framing import FrameDecoder, encode_frame
-from kode_sidecar.protocol.handover import Handover
-from kode_sidecar.protocol.handshake import PROTOCOL_VERSIONS, initialize_result
-from kode_sidecar.protocol.json_rpc import (
+from kode_sidecar.protocol.base_protocol import (
     LOST_FRAMING,
     BadMessage,
+    FrameDecoder,
     Message,
+    encode_frame,
     error_body,
     lost_framing,
     message_id,
     read_message,
     result_body,
 )
+from kode_sidecar.protocol.handshake import PROTOCOL_VERSIONS, Handover, initialize_result
 
 if sys.platform == "win32":
     import msvcrt

@@ -24,13 +24,12 @@ from kode_sidecar.context.skills import (
 )
 from kode_sidecar.domain.memory import USER_SCOPE
 from kode_sidecar.kernel.contracts import Clock, NewId
-from kode_sidecar.protocol import memory as memory_wire
-from kode_sidecar.protocol import skills as skills_wire
+from kode_sidecar.protocol import process as wire
 from kode_sidecar.providers.memory_http import HttpMemory, MemoryHost
 from kode_sidecar.records.memory_store import MemoryStore
 from kode_sidecar.server import import_http_client
 from kode_sidecar.settings import Settings
-from kode_sidecar.tools.write_memory import About
+from kode_sidecar.tools.knowledge import About
 from kode_sidecar.workspace.paths import Root
 
 if TYPE_CHECKING:  # loaded by a thread, after the process answers
@@ -82,12 +81,12 @@ class Knowledge:
         found = await recalled(self.memory, query, scopes, RECALLED, told)
         return memory_note(self._prompts, found)
 
-    def list_skills(self) -> skills_wire.SkillsListResult:
+    def list_skills(self) -> wire.SkillsListResult:
         """For `kode/skills/list`."""
         catalog = self.skills.catalog()
-        return skills_wire.SkillsListResult(
+        return wire.SkillsListResult(
             skills=tuple(
-                skills_wire.SkillView(
+                wire.SkillView(
                     id=skill.id,
                     name=skill.about.name,
                     description=skill.about.description,
@@ -102,14 +101,12 @@ class Knowledge:
             project_trusted=self._settings.trusted,
         )
 
-    async def list_memory(
-        self, params: memory_wire.MemoryListParams
-    ) -> memory_wire.MemoryListResult:
+    async def list_memory(self, params: wire.MemoryListParams) -> wire.MemoryListResult:
         """For `kode/memory/list`. Raises KodeError `Storage`."""
-        return memory_wire.MemoryListResult(
+        return wire.MemoryListResult(
             mode=self._settings.memory_mode,
             memories=tuple(
-                memory_wire.MemoryView(
+                wire.MemoryView(
                     memory_id=item.id,
                     content=item.content,
                     scope=item.scope,
@@ -121,7 +118,7 @@ class Knowledge:
             ),
         )
 
-    async def decide_memory(self, params: memory_wire.MemoryDecideParams) -> None:
+    async def decide_memory(self, params: wire.MemoryDecideParams) -> None:
         """For `kode/memory/decide`; saved. Raises KodeError `MemoryNotFound`, `Storage`."""
         decided = {decision.memory_id: decision.action for decision in params.decisions}
         accepted = [memory_id for memory_id, action in decided.items() if action == "accept"]
@@ -145,10 +142,10 @@ def skill_sources(settings: Settings, roots: Sequence[Path]) -> Sequence[SkillSo
     return sources
 
 
-def _problem_view(problem: SkillProblem) -> skills_wire.SkillProblemView:
+def _problem_view(problem: SkillProblem) -> wire.SkillProblemView:
     details = problem.error.details or {}
     line, field = details.get("line"), details.get("field")
-    return skills_wire.SkillProblemView(
+    return wire.SkillProblemView(
         source=problem.kind,
         file=problem.file,
         message=problem.told,

@@ -19,7 +19,7 @@ from kode_sidecar.cli.run_progress import Progress
 from kode_sidecar.domain.run import RunResult
 from kode_sidecar.headless_run import HeadlessRun, RunOptions
 from kode_sidecar.ide_chat import NoEditor
-from kode_sidecar.protocol.editor_context import EditorContextParams
+from kode_sidecar.protocol.documents import EditorContextParams
 from kode_sidecar.settings import load_settings
 from kode_sidecar.workspace.documents import Documents
 

@@ -10,13 +10,13 @@ from kode_sidecar.context.file_changes import FileChange, file_changes_note
 from kode_sidecar.domain.agent_event import ChangedFile, Event, FreshnessChanged
 from kode_sidecar.domain.seen_lines import Spans
 from kode_sidecar.errors import KodeError
-from kode_sidecar.protocol.freshness import (
+from kode_sidecar.protocol.documents import (
     FileFreshness,
     FreshnessGetResult,
     ImportantFile,
     LineRange,
 )
-from kode_sidecar.protocol.paging import page_limit
+from kode_sidecar.protocol.session import page_limit
 from kode_sidecar.workspace.document import Document, text_rev
 from kode_sidecar.workspace.documents import DocumentChange
 from kode_sidecar.workspace.freshness import FileRecord, ForeignChange, Freshness

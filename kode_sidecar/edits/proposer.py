@@ -1,4 +1,4 @@
-"""From what the model proposes to hunks that the editor knows; `tools.contracts.FileProposals`."""
+"""From what the model proposes to hunks that the editor knows; `tools.proposals.Proposals`."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ from kode_sidecar.protocol.change_set import HunkDecision
 from kode_sidecar.protocol.session import Mode
 from kode_sidecar.text.text_edit import to_lf
 from kode_sidecar.text.uris import canonical_key, path_to_uri
-from kode_sidecar.tools.contracts import Proposed, Rewrite
+from kode_sidecar.tools.proposals import Proposed, Rewrite
 from kode_sidecar.workspace.document import Document
 from kode_sidecar.workspace.file_changes import FileChange, FileChangeKind
 from kode_sidecar.workspace.freshness import Freshness
@@ -79,7 +79,7 @@ class Proposer:
         self.mode: Mode = "review"
 
     async def propose(self, path: str, rewrite: Rewrite, call: ToolCall) -> Proposed:
-        """See `tools.contracts.Proposals`."""
+        """See `tools.proposals.Proposals`."""
         document = await self._files.load(path, "edit")
         shown = self._files.view(document).text_lf
         wanted = to_lf(rewrite(document, shown))  # a mistake shows before anyone is asked
@@ -106,7 +106,7 @@ class Proposer:
         return await self._proposed(hunks, name, before, after, path, call)
 
     async def propose_create(self, path: str, text: str, call: ToolCall) -> Proposed:
-        """See `tools.contracts.FileProposals`."""
+        """See `tools.proposals.Proposals`."""
         after = to_lf(text)
         deleted = self._files.deleted(path)
         if deleted is None:
@@ -128,7 +128,7 @@ class Proposer:
         return await self._proposed(hunks, place.display, "", after, path, call)
 
     async def propose_move(self, source: str, target: str, call: ToolCall) -> Proposed:
-        """See `tools.contracts.FileProposals`."""
+        """See `tools.proposals.Proposals`."""
         self._check_can("rename")
         document = await self._files.load(source, "edit")
         place = self._files.new_place(target, leaving=source)
@@ -145,7 +145,7 @@ class Proposer:
         return await self._proposed(hunks, place.display, text, text, target, call)
 
     async def propose_delete(self, path: str, call: ToolCall) -> Proposed:
-        """See `tools.contracts.FileProposals`."""
+        """See `tools.proposals.Proposals`."""
         document = await self._files.load(path, "edit")
         adding = self._files.adding(document)
         if adding is None or adding.kind != "create":

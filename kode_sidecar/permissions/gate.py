@@ -16,7 +16,7 @@ from kode_sidecar.event_log.editor_port import EditorPort, PermissionQuestion
 from kode_sidecar.kernel.contracts import NewId, ToolCall
 from kode_sidecar.permissions.questions import UserQuestions
 from kode_sidecar.permissions.rules import EDIT_TOOLS, PermissionRules
-from kode_sidecar.protocol.permission import RuleView
+from kode_sidecar.protocol.questions import RuleView
 from kode_sidecar.text.line_diff import split_lines, unified_diff
 from kode_sidecar.text.shown_text import without_controls
 

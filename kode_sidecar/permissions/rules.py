@@ -6,7 +6,7 @@ from typing import Literal
 
 from kode_sidecar.domain.permission import Effect, Rule, deciding_rule, is_pattern
 from kode_sidecar.errors import KodeError
-from kode_sidecar.protocol.permission import RuleMatch, RuleView
+from kode_sidecar.protocol.questions import RuleMatch, RuleView
 from kode_sidecar.workspace.credentials import SECRET_PATTERNS
 from kode_sidecar.workspace.sensitive import REFUSED_PATTERNS, SENSITIVE_PATTERNS
 

@@ -16,7 +16,6 @@ from msgspec.structs import FieldInfo, fields
 from kode_sidecar.domain import agent_event, change_set, message
 from kode_sidecar.domain.error_info import ErrorInfo
 from kode_sidecar.protocol.change_set import DecideAction
-from kode_sidecar.protocol.context import SegmentOrigin
 from kode_sidecar.protocol.export_shapes import (
     Choice,
     ListOf,
@@ -34,8 +33,9 @@ from kode_sidecar.protocol.initialize import (
     UnsupportedVersionInfo,
 )
 from kode_sidecar.protocol.methods import METHODS
+from kode_sidecar.protocol.process import UsageKey
 from kode_sidecar.protocol.session import Mode
-from kode_sidecar.protocol.usage import UsageKey
+from kode_sidecar.protocol.turn import SegmentOrigin
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Any
 
 from kode_sidecar.boot.front_door import guard_stdio
 from kode_sidecar.errors import INVALID_REQUEST
-from kode_sidecar.protocol.framing import FrameDecoder, encode_frame
+from kode_sidecar.protocol.base_protocol import FrameDecoder, encode_frame
 from kode_sidecar.recording.comparison import Ids, first_difference, shown
 from kode_sidecar.recording.places import Places, folder_uris
 from kode_sidecar.recording.strands import as_object, read_frame

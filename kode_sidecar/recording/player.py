@@ -13,7 +13,7 @@ import msgspec
 
 from kode_sidecar.client.sidecar_process import SidecarProcess
 from kode_sidecar.errors import KodeError
-from kode_sidecar.protocol.framing import FrameDecoder, encode_frame
+from kode_sidecar.protocol.base_protocol import FrameDecoder, encode_frame
 from kode_sidecar.recording.comparison import Difference
 from kode_sidecar.recording.model_requests import ModelRequests, read_requests
 from kode_sidecar.recording.places import Places, in_texts

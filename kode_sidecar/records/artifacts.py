@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kode_sidecar.domain.message import Blob
-from kode_sidecar.protocol.blob import artifact_ref
+from kode_sidecar.protocol.events import artifact_ref
 from kode_sidecar.records.json_text import clean_text
 from kode_sidecar.records.storage_error import not_read, not_saved
 

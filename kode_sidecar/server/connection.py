@@ -9,9 +9,9 @@ from msgspec import Raw, UnsetType
 
 from kode_sidecar.domain.agent_event import BlockDelta
 from kode_sidecar.errors import KodeError
-from kode_sidecar.protocol.json_rpc import LOST_FRAMING, BadMessage, lost_framing
-from kode_sidecar.protocol.wire import Incoming, MessageId, Notification
+from kode_sidecar.protocol.base_protocol import LOST_FRAMING, BadMessage, lost_framing
 from kode_sidecar.server import codec
+from kode_sidecar.server.codec import Incoming, MessageId, Notification
 from kode_sidecar.server.incoming_requests import IncomingRequests, Log, Reply
 from kode_sidecar.server.outbox import Outbox
 from kode_sidecar.server.outgoing_requests import OutgoingRequests

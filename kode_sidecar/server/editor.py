@@ -13,10 +13,14 @@ from kode_sidecar.event_log.editor_port import (
     FileEdit,
     PermissionQuestion,
 )
-from kode_sidecar.protocol.ask import AskParams, AskResult
-from kode_sidecar.protocol.blob import MAX_INLINE_BYTES, MIN_INLINE_BYTES
 from kode_sidecar.protocol.documents import OpenDocumentParams, OpenDocumentResult
-from kode_sidecar.protocol.turn import PermissionRequestParams, PermissionRequestResult
+from kode_sidecar.protocol.events import MAX_INLINE_BYTES, MIN_INLINE_BYTES
+from kode_sidecar.protocol.questions import (
+    AskParams,
+    AskResult,
+    PermissionRequestParams,
+    PermissionRequestResult,
+)
 from kode_sidecar.server.connection import Connection
 from kode_sidecar.server.projector import Projector
 from kode_sidecar.server.turn_progress import TurnProgress

@@ -3,14 +3,6 @@
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
-from kode_sidecar.protocol.attach import (
-    SessionAttachParams,
-    SessionExportParams,
-    SessionExportResult,
-    SessionForkParams,
-    SessionForkResult,
-)
-from kode_sidecar.protocol.blob import BlobReadParams, BlobReadResult
 from kode_sidecar.protocol.change_set import (
     ChangeSetListParams,
     ChangeSetListResult,
@@ -22,19 +14,32 @@ from kode_sidecar.protocol.change_set import (
     UndoResult,
     undo_scope,
 )
-from kode_sidecar.protocol.context import ContextInspectParams, ContextInspectResult
 from kode_sidecar.protocol.documents import (
     DidChangeParams,
     DidCloseParams,
     DidOpenParams,
     DidSaveParams,
+    EditorContextParams,
+    FreshnessGetParams,
+    FreshnessGetResult,
 )
-from kode_sidecar.protocol.editor_context import EditorContextParams
-from kode_sidecar.protocol.freshness import FreshnessGetParams, FreshnessGetResult
-from kode_sidecar.protocol.memory import MemoryDecideParams, MemoryListParams, MemoryListResult
+from kode_sidecar.protocol.events import BlobReadParams, BlobReadResult
 from kode_sidecar.protocol.methods import METHODS
-from kode_sidecar.protocol.models import ModelsListResult
-from kode_sidecar.protocol.permission import (
+from kode_sidecar.protocol.process import (
+    DoctorResult,
+    Empty,
+    MemoryDecideParams,
+    MemoryListParams,
+    MemoryListResult,
+    ModelsListResult,
+    PingParams,
+    PingResult,
+    SchemaGetResult,
+    SkillsListResult,
+    UsageGetParams,
+    UsageGetResult,
+)
+from kode_sidecar.protocol.questions import (
     PermissionListParams,
     PermissionListResult,
     PermissionSetParams,
@@ -47,33 +52,33 @@ from kode_sidecar.protocol.run import (
     RunStartParams,
     RunStartResult,
 )
-from kode_sidecar.protocol.schema import SchemaGetResult
 from kode_sidecar.protocol.session import (
-    DoctorResult,
-    Empty,
-    PingParams,
-    PingResult,
-    SessionNewParams,
-    SessionNewResult,
-)
-from kode_sidecar.protocol.session_records import (
     MessageListParams,
     MessageListResult,
+    SessionAttachParams,
+    SessionExportParams,
+    SessionExportResult,
+    SessionForkParams,
+    SessionForkResult,
     SessionGetResult,
     SessionListParams,
     SessionListResult,
+    SessionNewParams,
+    SessionNewResult,
     SessionRef,
     SessionUpdateParams,
+    TreeGetParams,
+    TreeGetResult,
+    TreeSetHeadParams,
 )
-from kode_sidecar.protocol.skills import SkillsListResult
-from kode_sidecar.protocol.tree import TreeGetParams, TreeGetResult, TreeSetHeadParams
 from kode_sidecar.protocol.turn import (
+    ContextInspectParams,
+    ContextInspectResult,
     TurnCancelParams,
     TurnCancelResult,
     TurnStartParams,
     TurnSteerParams,
 )
-from kode_sidecar.protocol.usage import UsageGetParams, UsageGetResult
 from kode_sidecar.server.connection import Connection, Reply
 from kode_sidecar.sessions import (
     SessionAttachments,

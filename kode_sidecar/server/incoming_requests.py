@@ -8,8 +8,7 @@ from typing import Any
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.protocol.handshake import LIMITS
-from kode_sidecar.protocol.wire import MessageId
-from kode_sidecar.server.codec import encode_error, encode_result
+from kode_sidecar.server.codec import MessageId, encode_error, encode_result
 
 Log = Callable[[str, BaseException | None], None]
 """Where trouble is told to the developer: a line, and the exception behind it."""

@@ -11,11 +11,10 @@ from collections import deque
 from collections.abc import Callable
 
 from kode_sidecar.domain.agent_event import BlockDelta
+from kode_sidecar.protocol.base_protocol import encode_frame
 from kode_sidecar.protocol.events import DeltaParams
-from kode_sidecar.protocol.framing import encode_frame
 from kode_sidecar.protocol.handshake import LIMITS
-from kode_sidecar.protocol.wire import Notification
-from kode_sidecar.server.codec import encode
+from kode_sidecar.server.codec import Notification, encode
 from kode_sidecar.server.delta_batch import DeltaBatch
 
 BATCH_BYTES = 64 * 1024

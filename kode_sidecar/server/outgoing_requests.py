@@ -8,8 +8,14 @@ import msgspec
 from msgspec import Raw, Struct
 
 from kode_sidecar.errors import METHOD_NOT_FOUND, KodeError
-from kode_sidecar.protocol.wire import Incoming, MessageId, Notification, Request
-from kode_sidecar.server.codec import decode_result, encode
+from kode_sidecar.server.codec import (
+    Incoming,
+    MessageId,
+    Notification,
+    Request,
+    decode_result,
+    encode,
+)
 
 T = TypeVar("T")
 

@@ -10,12 +10,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NoReturn
 
+from kode_sidecar.commands.windows_job import tie_children
 from kode_sidecar.errors import KodeError
-from kode_sidecar.protocol.handover import Handover
+from kode_sidecar.protocol.handshake import Handover
 from kode_sidecar.server import stderr_sink
 from kode_sidecar.server.connection import Connection
 from kode_sidecar.server.incoming_requests import IncomingRequests, Log
-from kode_sidecar.server.job_object import tie_children
 from kode_sidecar.server.loader import Loader, Step, import_language_server
 from kode_sidecar.server.outbox import Outbox
 from kode_sidecar.server.reader import Reader

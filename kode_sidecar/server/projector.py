@@ -6,8 +6,7 @@ import msgspec
 
 from kode_sidecar.domain.agent_event import BlockCompleted, BlockDelta, Event
 from kode_sidecar.domain.message import ToolResultBlock
-from kode_sidecar.protocol.blob import shorten
-from kode_sidecar.protocol.events import EventParams
+from kode_sidecar.protocol.events import EventParams, shorten
 from kode_sidecar.server.connection import Connection
 from kode_sidecar.server.turn_progress import TurnProgress
 

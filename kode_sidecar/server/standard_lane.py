@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.protocol.wire import Incoming, MessageId
+from kode_sidecar.server.codec import Incoming, MessageId
 
 STANDARD_REQUESTS = frozenset({"workspace/executeCommand"})
 STANDARD_NOTIFICATIONS = frozenset(

@@ -12,9 +12,9 @@ from kode_sidecar.domain.conversation import Conversation
 from kode_sidecar.domain.message import Message, ToolResultBlock
 from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log import LOSS, EventHistory, SessionDefaults, ToldChangeSet
-from kode_sidecar.protocol.attach import OpenBlock, SessionAttachParams, SessionAttachResult
-from kode_sidecar.protocol.blob import shorten, shorten_message
 from kode_sidecar.protocol.change_set import ChangeSetView
+from kode_sidecar.protocol.events import shorten, shorten_message
+from kode_sidecar.protocol.session import OpenBlock, SessionAttachParams, SessionAttachResult
 from kode_sidecar.records.conversation_meta import ConversationMeta
 from kode_sidecar.records.conversation_store import ConversationStore
 from kode_sidecar.records.journal import StoredEvent

@@ -11,15 +11,15 @@ from kode_sidecar.domain.conversation import Conversation
 from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log import OpenedSession, SessionDefaults, SessionStream
 from kode_sidecar.event_log.editor_port import EditorPort
-from kode_sidecar.protocol.paging import page_limit
-from kode_sidecar.protocol.session_records import (
+from kode_sidecar.protocol.session import (
     SessionGetResult,
     SessionListParams,
     SessionListResult,
     SessionUpdateParams,
     SessionView,
+    TreeSetHeadParams,
+    page_limit,
 )
-from kode_sidecar.protocol.tree import TreeSetHeadParams
 from kode_sidecar.records.conversation_meta import ConversationMeta
 from kode_sidecar.records.conversation_store import ConversationStore
 from kode_sidecar.sessions.meta import (

@@ -19,13 +19,13 @@ from kode_sidecar.domain.message import (
     ToolUseBlock,
 )
 from kode_sidecar.errors import KodeError
-from kode_sidecar.protocol.attach import (
+from kode_sidecar.protocol.events import ArtifactPlace, artifact_ref, place_of
+from kode_sidecar.protocol.session import (
     SessionExportParams,
     SessionExportResult,
     SessionForkParams,
     SessionForkResult,
 )
-from kode_sidecar.protocol.blob import ArtifactPlace, artifact_ref, place_of
 from kode_sidecar.records.conversation_meta import ConversationMeta
 from kode_sidecar.records.conversation_store import (
     ConversationStore,

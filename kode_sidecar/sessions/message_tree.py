@@ -2,7 +2,7 @@
 
 from kode_sidecar.domain.conversation import Conversation
 from kode_sidecar.domain.message import Message, TextBlock, ToolUseBlock
-from kode_sidecar.protocol.tree import TreeNode
+from kode_sidecar.protocol.session import TreeNode
 
 _TEXT_CHARS = 120
 

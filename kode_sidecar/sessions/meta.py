@@ -8,8 +8,7 @@ from msgspec import UNSET, UnsetType
 
 from kode_sidecar.domain.agent_event import SessionUpdated
 from kode_sidecar.event_log import NewSession, SessionDefaults
-from kode_sidecar.protocol.session import Mode
-from kode_sidecar.protocol.session_records import SessionUpdateParams, SessionView
+from kode_sidecar.protocol.session import Mode, SessionUpdateParams, SessionView
 from kode_sidecar.records.conversation_meta import ConversationMeta, HeadMark
 
 _PLACES = ("roots", "projectRoot")

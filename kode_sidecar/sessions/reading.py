@@ -9,7 +9,7 @@ import msgspec
 from kode_sidecar.domain.agent_event import BlockCompleted
 from kode_sidecar.domain.message import Message
 from kode_sidecar.errors import KodeError
-from kode_sidecar.protocol.blob import (
+from kode_sidecar.protocol.events import (
     ArtifactPlace,
     BlobPlace,
     BlobReadParams,
@@ -18,9 +18,13 @@ from kode_sidecar.protocol.blob import (
     shorten_message,
     text_at,
 )
-from kode_sidecar.protocol.paging import page_limit
-from kode_sidecar.protocol.session_records import MessageListParams, MessageListResult
-from kode_sidecar.protocol.tree import TreeGetParams, TreeGetResult
+from kode_sidecar.protocol.session import (
+    MessageListParams,
+    MessageListResult,
+    TreeGetParams,
+    TreeGetResult,
+    page_limit,
+)
 from kode_sidecar.records.conversation_store import ConversationStore
 from kode_sidecar.sessions.message_tree import tree_node
 

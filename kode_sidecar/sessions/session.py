@@ -13,14 +13,15 @@ from kode_sidecar.edits import ChangeSets
 from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log import NewSession, OpenedSession, SessionStream
 from kode_sidecar.kernel.contracts import CutOff, TurnEnd
-from kode_sidecar.protocol.context import (
+from kode_sidecar.protocol.session import Mode, SessionUpdateParams
+from kode_sidecar.protocol.turn import (
     ContextCompactResult,
     ContextInspectParams,
     ContextInspectResult,
+    TurnStartParams,
+    TurnStartResult,
+    TurnSteerParams,
 )
-from kode_sidecar.protocol.session import Mode
-from kode_sidecar.protocol.session_records import SessionUpdateParams
-from kode_sidecar.protocol.turn import TurnStartParams, TurnStartResult, TurnSteerParams
 from kode_sidecar.records.conversation_meta import ConversationMeta
 from kode_sidecar.sessions.meta import changes_nothing, update_event, updated, with_head, with_meta
 from kode_sidecar.sessions.repair import repair_session

@@ -12,7 +12,13 @@ from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.protocol.usage import UsageGetParams, UsageGetResult, UsageKey, UsageRow, UsageSum
+from kode_sidecar.protocol.process import (
+    UsageGetParams,
+    UsageGetResult,
+    UsageKey,
+    UsageRow,
+    UsageSum,
+)
 from kode_sidecar.records.conversation_store import ConversationStore
 from kode_sidecar.records.spending import Spent
 from kode_sidecar.turns import Totals

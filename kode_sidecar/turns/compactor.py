@@ -25,7 +25,7 @@ from kode_sidecar.kernel.contracts import (
     NewId,
     ToolSpec,
 )
-from kode_sidecar.protocol.context import ContextCompactResult
+from kode_sidecar.protocol.turn import ContextCompactResult
 from kode_sidecar.turns.context import TurnContext
 from kode_sidecar.turns.whole_message import report_message, write_incoming
 

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from kode_sidecar.domain.error_info import failure
 from kode_sidecar.kernel.contracts import Tool, ToolCall, ToolOutcome, tool_failure
 from kode_sidecar.scouts import Dispatch, as_json
-from kode_sidecar.scouts.contracts import MAX_TASKS, Errand, ExploreReport, ExploreTask
+from kode_sidecar.scouts.contracts import MAX_TASKS, ExploreReport, ExploreRequest, ExploreTask
 from kode_sidecar.text.shown_text import without_controls
 from kode_sidecar.turns.tool_scope import ToolScope
 
@@ -41,7 +41,7 @@ def explore_tool(
     """The tool for one turn. Scouts get `reading`; `text_of` a path is what they see of it."""
 
     async def run(params: ExploreParams, call: ToolCall) -> ToolOutcome:
-        errand = Errand(
+        request = ExploreRequest(
             call=call,
             model=scope.context.model,
             tools=reading,
@@ -51,7 +51,7 @@ def explore_tool(
             open_log=scope.records.open_scout_log,
             save_artifact=scope.records.save_artifact,
         )
-        return _outcome(await dispatch.explore(params.tasks, errand))
+        return _outcome(await dispatch.explore(params.tasks, request))
 
     return Tool("explore", ExploreParams, run, read_only=True)
 

@@ -16,7 +16,7 @@ from kode_sidecar.domain.message import (
     ToolUseBlock,
 )
 from kode_sidecar.kernel.contracts import Incoming
-from kode_sidecar.protocol.context import ContextInspectResult, Segment, SegmentOrigin
+from kode_sidecar.protocol.turn import ContextInspectResult, Segment, SegmentOrigin
 from kode_sidecar.turns.services import EncodedRequest
 
 _HEAD_CHARS = 200

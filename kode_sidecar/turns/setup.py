@@ -16,9 +16,8 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log import NewSession, SessionRecords, SessionStream
 from kode_sidecar.kernel import tool_specs
 from kode_sidecar.kernel.contracts import Incoming, Tool, ToolSpec
-from kode_sidecar.protocol.context import ContextInspectParams, ContextInspectResult
 from kode_sidecar.protocol.session import Mode
-from kode_sidecar.protocol.turn import TurnOptions
+from kode_sidecar.protocol.turn import ContextInspectParams, ContextInspectResult, TurnOptions
 from kode_sidecar.turns.compactor import Compactor
 from kode_sidecar.turns.context import TurnContext
 from kode_sidecar.turns.inspection import inspection, unwritten

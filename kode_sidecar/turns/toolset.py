@@ -11,13 +11,12 @@ from kode_sidecar.permissions import EDIT_TOOLS, Questions, ask_user_tool
 from kode_sidecar.protocol.session import Mode
 from kode_sidecar.scouts import Dispatch
 from kode_sidecar.scouts.contracts import ScoutServices
+from kode_sidecar.tools.knowledge import About, load_skill_tool, write_memory_tool
 from kode_sidecar.tools.list_files import list_files_tool
-from kode_sidecar.tools.load_skill import load_skill_tool
 from kode_sidecar.tools.propose_edit import propose_edit_tool
 from kode_sidecar.tools.propose_file import propose_file_tool
 from kode_sidecar.tools.read_file import read_file_tool
 from kode_sidecar.tools.search_code import search_code_tool
-from kode_sidecar.tools.write_memory import About, write_memory_tool
 from kode_sidecar.turns.explore_tool import explore_tool
 from kode_sidecar.turns.tool_scope import ToolScope
 from kode_sidecar.workspace.contracts import SessionFiles

@@ -79,11 +79,8 @@ FIRST_LOADED = {
     "boot.front_door",
     "boot.unpacked",
     "protocol",
-    "protocol.framing",
-    "protocol.handover",
+    "protocol.base_protocol",
     "protocol.handshake",
-    "protocol.initialize_check",
-    "protocol.json_rpc",
     "protocol.schema_hash",
 }
 # Bytes or values in, values out; so is all of `domain` and `text`, and what calls itself sans-IO.
@@ -96,8 +93,7 @@ SANS_IO = {
     "kernel.message_assembler",
     "kernel.turn_limits",
     "scouts.scout_rules",
-    "scouts.evidence",
-    "scouts.explore_report",
+    "scouts.report",
 }
 PATH_TEXT = {"text.uris"}  # `os` and `pathlib` for the text of paths, never for a file
 IO = {"asyncio", "os", "pathlib", "secrets", "shutil", "signal", "socket", "ssl", "tempfile"}

@@ -15,6 +15,7 @@ import pytest
 from freeze.commit import commit_of
 from freeze.contents import PACKAGE
 from kode_sidecar import __version__
+from kode_sidecar.boot.build_info import build_info
 from tests.conftest import FULL
 from tests.support.program import ROOT
 from tests.support.sidecar import HANG_SECONDS
@@ -64,6 +65,10 @@ def test_the_wheel_holds_the_package_its_prompts_and_its_commit(built: Path) -> 
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     provided = re.findall(r"^Provides-Extra: (\S+)\s*$", metadata, re.MULTILINE)
     assert set(provided) == set(extras.get("optional-dependencies", {}))
+
+
+def test_a_checkout_says_that_it_is_one() -> None:
+    assert build_info().kind == "source"
 
 
 def test_the_sdist_holds_what_builds_and_tests_it(built: Path) -> None:

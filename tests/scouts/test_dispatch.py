@@ -17,8 +17,8 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import ModelRequest, ToolCall, unrecorded
 from kode_sidecar.scouts import Dispatch
 from kode_sidecar.scouts.contracts import (
-    Errand,
     ExploreReport,
+    ExploreRequest,
     ExploreTask,
     ScoutLimits,
     ScoutServices,
@@ -117,10 +117,10 @@ class Field:
 
     async def explore(self, *titles: str) -> list[ExploreReport]:
         tasks = [ExploreTask(title=title, question="?") for title in titles]
-        return await self.dispatch.explore(tasks, self._errand())
+        return await self.dispatch.explore(tasks, self._request())
 
-    def _errand(self) -> Errand:
-        return Errand(
+    def _request(self) -> ExploreRequest:
+        return ExploreRequest(
             call=ToolCall("explore:0", "explore", "s", "t", "m"),
             model="any",
             tools=[echo_tool("read_file")],

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.protocol.framing import encode_frame
+from kode_sidecar.protocol.base_protocol import encode_frame
 from tests.support.program import ROOT, SERVE
 from tests.support.stdio_process import (
     ECHO_APP,

@@ -11,7 +11,7 @@ from typing import Any
 from kode_sidecar.domain.agent_event import BlockDelta
 from kode_sidecar.errors import KodeError
 from kode_sidecar.protocol import documents
-from kode_sidecar.protocol.handover import Handover
+from kode_sidecar.protocol.handshake import Handover
 from kode_sidecar.protocol.turn import TurnStartParams
 from kode_sidecar.server import Application, Connection, Features, Reply, Step, run
 

@@ -1,16 +1,59 @@
-"""`write_memory`: keep something beyond the conversation (B10)."""
+"""What outlives the conversation: `load_skill` reads a skill, `write_memory` keeps a fact."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
 from kode_sidecar.context.memory import Memory
+from kode_sidecar.context.skill_text import SKILL_BYTES, load_skill, read_skill_file
+from kode_sidecar.context.skills import SkillCatalog
 from kode_sidecar.domain.memory import MAX_CONTENT_CHARS, MAX_TAG_CHARS, MAX_TAGS
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import Tool, ToolCall, ToolOutcome
 from kode_sidecar.text.shown_text import cut_line, one_line, without_controls
 from kode_sidecar.workspace.credentials import find_secret
+
+
+class LoadSkillParams(Struct, forbid_unknown_fields=True):
+    """Load a skill: instructions for one kind of task, kept by the user.
+
+    Call it before you begin a task that the description of a skill fits. You get its text and a
+    list of the files that come with it; with `file` you get one of them. A skill tells you how to
+    work: it grants no permission, and what the user says comes first.
+    """
+
+    id: Annotated[str, Meta(description="The skill, as the list of skills names it")]
+    file: (
+        Annotated[str, Meta(description="A file of the skill, e.g. references/style.md")] | None
+    ) = None
+    start: Annotated[int, Meta(ge=1, description="First line of the file, from 1")] = 1
+
+
+def load_skill_tool(catalog: Callable[[], SkillCatalog], budget: int = SKILL_BYTES) -> Tool:
+    """Make `load_skill`; offer it where there are skills.
+
+    `catalog` gives the skills on offer, `budget` how many bytes one call may bring.
+    """
+
+    async def run(params: LoadSkillParams, call: ToolCall) -> ToolOutcome:  # noqa: ARG001
+        skill = catalog().get(params.id)
+        if params.file is not None:
+            read = read_skill_file
+            text = await asyncio.to_thread(read, skill, params.file, params.start, budget)
+            return ToolOutcome(
+                ok=True, summary=f"Read {params.file} of the skill {skill.id}", content=text
+            )
+        loaded = await asyncio.to_thread(load_skill, skill, budget)
+        return ToolOutcome(
+            ok=True,
+            summary=f"Loaded the skill {skill.id}: {skill.about.name}",
+            content=loaded.text,
+        )
+
+    return Tool("load_skill", LoadSkillParams, run, read_only=True)
+
 
 About = Literal["project", "user"]
 
@@ -41,7 +84,7 @@ class WriteMemoryParams(Struct, forbid_unknown_fields=True):
 
 
 def write_memory_tool(memory: Memory, scope_of: Callable[[About], str]) -> Tool:
-    """The tool; offer it unless memory is off. `scope_of` names the scope of what it is about."""
+    """Make `write_memory`; offer it unless memory is off. `scope_of` names the scope of a fact."""
 
     async def run(params: WriteMemoryParams, call: ToolCall) -> ToolOutcome:  # noqa: ARG001
         content = without_controls(params.content).strip()

@@ -1,10 +1,58 @@
-"""Params and results of `kode/permission/*`."""
+"""Questions to the user, and the rules that answer them: `kode/permission/*` and `kode/ask`."""
 
 from typing import Literal
 
 from msgspec import Struct
 
+from kode_sidecar.domain.agent_event import PermissionOption
 from kode_sidecar.domain.permission import Effect
+
+
+class PermissionRequestParams(
+    Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
+):
+    """Ask the user. No answer in time counts as reject.
+
+    `reason` says why the user is asked, `diff` what exactly a yes is for (unified, may be cut): if
+    the call would do anything else by then, it is refused.
+    """
+
+    request_id: str
+    session_id: str
+    turn_id: str
+    tool_use_id: str
+    title: str
+    subject: str
+    options: tuple[PermissionOption, ...]
+    reason: str = ""
+    diff: str = ""
+
+
+class PermissionRequestResult(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The chosen option."""
+
+    option_id: str
+
+
+class AskParams(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Ask the user to choose; with `multi` more than one of `choices`.
+
+    When nobody answers in time, or the turn is cancelled, `$/cancelRequest` takes it back.
+    """
+
+    request_id: str
+    session_id: str
+    turn_id: str
+    tool_use_id: str
+    question: str
+    choices: tuple[str, ...]
+    multi: bool
+
+
+class AskResult(Struct, frozen=True):
+    """What the user chose of the choices, word for word; nothing when they closed the question."""
+
+    choices: tuple[str, ...]
 
 
 class PermissionListParams(Struct, frozen=True, kw_only=True, rename="camel"):
