@@ -95,12 +95,12 @@ class Conversations:
     def __init__(self, loaded: LoadedSettings, roots: Sequence[Path] = ()) -> None:
         settings = loaded.settings
         self.editor = NoEditor()
-        outside = System()
-        clock, new_id = outside.clock, outside.new_id
+        environment = System()
+        clock, new_id = environment.clock, environment.new_id
         self._saver = Saver()
         store = FileConversationStore(settings.storage_root, self._saver, storage=settings.storage)
         uris = [root.as_uri() for root in roots]
-        folders = SessionFolders(store, self._saver, clock, new_id, outside.work, lambda: uris)
+        folders = SessionFolders(store, self._saver, clock, new_id, lambda: uris)
         self.sessions = SessionRegistry(
             SessionDefaults(_AGENT, settings.mode, settings.model, settings.window_messages),
             partial(new_id, "session"),
@@ -114,7 +114,7 @@ class Conversations:
             editor_name="",
             documents=Documents("utf-16"),
             editor_context=EditorContextParams,
-            outside=outside,
+            environment=environment,
         )
         self._agent.workspace.set_roots(roots)
         self._agent.attach_model(self._agent.open_model())

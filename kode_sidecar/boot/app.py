@@ -8,10 +8,10 @@ import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, NoReturn, cast
 
 from kode_sidecar.boot.leftovers import remove_leftovers, remove_unpacked
-from kode_sidecar.boot.system import Outside
+from kode_sidecar.boot.system import Environment
 from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log import SessionDefaults
 from kode_sidecar.protocol.documents import EditorContextParams
@@ -48,9 +48,9 @@ from kode_sidecar.server import (
     Connection,
     Editor,
     Features,
+    FrameListener,
     Handlers,
     Step,
-    StreamTap,
     run,
 )
 from kode_sidecar.sessions import (
@@ -70,28 +70,26 @@ if TYPE_CHECKING:  # loaded by a thread, after the process answers
     from kode_sidecar.boot.agent import Agent
     from kode_sidecar.providers.chat_client import ChatClient
 
-T = TypeVar("T")
-
 LoadAgent = Callable[[], "type[Agent]"]
 
 
 def run_server(
     handover: Handover,
     load_agent: LoadAgent,
-    outside: Outside,
-    tap: StreamTap | None,
+    environment: Environment,
+    listener: FrameListener | None,
     env_file: str | None,
 ) -> NoReturn:
     """Serve the editor behind `handover`; ends the process.
 
-    `load_agent` imports the agent; it is called on the loader's thread. `outside` and `tap` are a
-    recording, or one being made.
+    `load_agent` imports the agent; it is called on the loader's thread. `environment` and
+    `listener` are a recording, or one being made.
     """
 
     def build(connection: Connection, _: Handover) -> Application:
-        return _App(connection, handover, load_agent, outside, env_file).start()
+        return _App(connection, handover, load_agent, environment, env_file).start()
 
-    run(handover, build, tap=tap, orphaned=remove_unpacked)
+    run(handover, build, listener=listener, orphaned=remove_unpacked)
 
 
 class _App:
@@ -102,31 +100,31 @@ class _App:
         connection: Connection,
         handover: Handover,
         load_agent: LoadAgent,
-        outside: Outside,
+        environment: Environment,
         env_file: str | None,
     ) -> None:
         params = handover.params
         self._load_agent = load_agent
-        self._outside = outside
+        self._environment = environment
         self._log = connection.log
         self._roots = self._paths(_folder_uris(params)) or _root_path(params)
         self._client = ClientProfile(params)
         self._editor = Editor(connection, self._client)
-        self._loaded = outside.begin(
+        self._loaded = environment.begin(
             _settings(params, env_file),
             self._roots,
             handover.handshake,
             lambda line: connection.log(line, None),
         )
-        self._clock = outside.clock
-        self._new_id = outside.new_id
+        self._clock = environment.clock
+        self._new_id = environment.new_id
         self._saver = Saver()
         settings = self._loaded.settings
         self._store = FileConversationStore(
             settings.storage_root, self._saver, storage=settings.storage
         )
         self._folders = SessionFolders(
-            self._store, self._saver, self._clock, self._new_id, outside.work, self._root_uris
+            self._store, self._saver, self._clock, self._new_id, self._root_uris
         )
         capabilities = as_object(handover.result.get("capabilities"))
         self._documents = Documents(capabilities["positionEncoding"])  # type: ignore[arg-type]
@@ -138,7 +136,6 @@ class _App:
             self._store.exists,
         )
         self._agent: Agent | None = None
-        self._attaching: set[asyncio.Task[None]] = set()
         self._editor_context = EditorContextParams()
         Handlers(
             sessions=self._sessions,
@@ -148,7 +145,7 @@ class _App:
                 self._sessions, self._store, self._defaults(), self._client.max_inline_bytes
             ),
             copies=SessionCopies(
-                self._store, self._saver, self._clock, self._new_id, outside.transcript
+                self._store, self._saver, self._clock, self._new_id, environment.transcript
             ),
             usage=UsageReport(self._store),
             documents=self._documents,
@@ -166,25 +163,12 @@ class _App:
                 commands={DOCTOR_COMMAND: self._doctor_command},
             ),
             load_first=(
-                self._step("the agent", self._build_agent, self._attach_agent),
-                self._step("httpx", lambda: self._loaded_agent().open_model(), self._attach_model),
+                Step("the agent", self._build_agent, self._attach_agent),
+                Step("httpx", self._open_model, self._attach_model),
             ),
             load_last=(Step("leftovers", remove_leftovers, lambda _: None),),
             close=self._close,
         )
-
-    def _step(self, name: str, load: Callable[[], T], attach: Callable[[T], None]) -> Step:
-        async def attached(loaded: asyncio.Future[T]) -> None:
-            attach(await self._outside.work(f"loading {name}", loaded))
-
-        def ready(result: T) -> None:
-            loaded: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-            loaded.set_result(result)
-            task = asyncio.create_task(attached(loaded))
-            self._attaching.add(task)
-            task.add_done_callback(self._attaching.discard)
-
-        return Step(name, load, ready)
 
     def _build_agent(self) -> "Agent":
         """On the loader's thread."""
@@ -194,9 +178,13 @@ class _App:
             editor_name=self._client.name,
             documents=self._documents,
             editor_context=lambda: self._editor_context,
-            outside=self._outside,
+            environment=self._environment,
         )
         return self._agent
+
+    def _open_model(self) -> "ChatClient":
+        """On the loader's thread."""
+        return self._loaded_agent().open_model()
 
     def _attach_model(self, chat: "ChatClient") -> None:
         self._loaded_agent().attach_model(chat)
@@ -322,7 +310,7 @@ class _App:
         if self._agent is not None:
             await self._agent.close()
         self._saver.close()
-        self._outside.end()
+        self._environment.end()
 
 
 def _settings(params: Object, env_file: str | None) -> LoadedSettings:

@@ -19,7 +19,7 @@ from kode_sidecar.edits.undo import Undo
 from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log import EventHistory
 from kode_sidecar.event_log.editor_port import EditorPort
-from kode_sidecar.kernel.contracts import Alarm, NewId
+from kode_sidecar.kernel.contracts import NewId
 from kode_sidecar.permissions import PermissionGate, UserQuestions
 from kode_sidecar.protocol.change_set import (
     ChangeSetListResult,
@@ -62,7 +62,6 @@ class ChangeSets:
         new_id: NewId,
         questions: UserQuestions,
         now: Callable[[], str],
-        alarm: Alarm,
         save: Callable[[], Awaitable[None]],
         published: Callable[[], Awaitable[None]] = _at_once,
         locks: EditLocks | None = None,
@@ -76,13 +75,11 @@ class ChangeSets:
         self.overlay = overlay = Overlay()
         self._changes = changes = FileChanges()
         self.freshness = freshness = Freshness(overlay.current, now)
-        self.session_files = files = SessionFiles(
-            workspace, overlay, changes, editor.open_document, alarm
-        )
+        self.session_files = files = SessionFiles(workspace, overlay, changes, editor.open_document)
         self.files = watch = FileWatch(workspace, files.known, freshness, emit)
         self._ledger = ledger = HunkLedger(emit, new_id)
         announcer = Announcer(workspace, overlay, changes, ledger, freshness, new_id)
-        times = (settle_seconds, answer_seconds, alarm)
+        times = (settle_seconds, answer_seconds)
         self._sender = sender = EditSender(
             workspace, overlay, files.find, editor, watch, new_id, *times
         )

@@ -11,8 +11,7 @@ from kode_sidecar.domain.hunk import Hunk
 from kode_sidecar.edits.file_watch import FileWatch
 from kode_sidecar.edits.verification import SentEdit
 from kode_sidecar.event_log.editor_port import ApplyAnswer, DocumentEdit, EditorPort, TextEdit
-from kode_sidecar.kernel import TimeLimit
-from kode_sidecar.kernel.contracts import Alarm, NewId
+from kode_sidecar.kernel.contracts import NewId
 from kode_sidecar.text.text_edit import Edit, apply_edits, minimal_edits, to_lf, with_eol
 from kode_sidecar.workspace.documents import Document, DocumentChange
 from kode_sidecar.workspace.overlay import Overlay
@@ -91,7 +90,6 @@ class EditSender:
         new_id: NewId,
         settle_seconds: float,
         answer_seconds: float,
-        alarm: Alarm,
     ) -> None:
         self._workspace = workspace
         self._overlay = overlay
@@ -101,7 +99,6 @@ class EditSender:
         self._new_id = new_id
         self._settle_seconds = settle_seconds
         self._answer_seconds = answer_seconds
-        self._alarm = alarm
         self._flights: dict[str, _Flight] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._unsubscribe = workspace.documents.subscribe(self._changed)
@@ -149,7 +146,7 @@ class EditSender:
     async def _first_of(self, seconds: float, *tasks: asyncio.Task[Any]) -> None:
         """Until one of them is done, and not for long."""
         with suppress(TimeoutError):
-            async with TimeLimit(self._alarm, f"edit, {seconds:g} s", seconds):
+            async with asyncio.timeout(seconds):
                 await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
 
     def _tell_watch(self, flight: _Flight, outcomes: Mapping[str, Outcome]) -> None:

@@ -8,8 +8,6 @@ from kode_sidecar.edits.edit_sender import Outcome
 from kode_sidecar.edits.file_watch import FileWatch
 from kode_sidecar.edits.session_files import SessionFiles
 from kode_sidecar.event_log.editor_port import ApplyAnswer, EditorPort, FileEdit
-from kode_sidecar.kernel import TimeLimit
-from kode_sidecar.kernel.contracts import Alarm
 from kode_sidecar.text.uris import canonical_key, path_to_uri
 from kode_sidecar.workspace.file_changes import FileChange, FileChanges
 from kode_sidecar.workspace.overlay import Overlay
@@ -33,7 +31,6 @@ class FileSender:
         watch: FileWatch,
         settle_seconds: float,
         answer_seconds: float,
-        alarm: Alarm,
     ) -> None:
         self._workspace = workspace
         self._overlay = overlay
@@ -43,7 +40,6 @@ class FileSender:
         self._watch = watch
         self._settle_seconds = settle_seconds
         self._answer_seconds = answer_seconds
-        self._alarm = alarm
 
     def fits(self, change: FileChange, text: str | None = None) -> bool:
         """Whether it can still be done as it was meant.
@@ -103,7 +99,7 @@ class FileSender:
         )
         on_disk = change.removes is not None and os.path.lexists(change.removes.real)
         try:
-            async with TimeLimit(self._alarm, "change of a file", self._answer_seconds):
+            async with asyncio.timeout(self._answer_seconds):
                 answer = await self._editor.apply_edit(edit)
         except TimeoutError:
             answer = ApplyAnswer(applied=False)
@@ -119,7 +115,7 @@ class FileSender:
     async def _pause(self) -> None:
         with suppress(TimeoutError):
             seconds = self._settle_seconds / LOOKS
-            async with TimeLimit(self._alarm, "look at a file", seconds):
+            async with asyncio.timeout(seconds):
                 await asyncio.Event().wait()
 
     def _is_done(self, change: FileChange, *, on_disk: bool) -> bool:

@@ -8,6 +8,7 @@ A recording is played on it, and a simulation can run on it.
 import asyncio
 import os
 import sys
+import time
 from collections.abc import Callable, Sequence
 from contextvars import Context
 from dataclasses import dataclass
@@ -43,16 +44,25 @@ class VirtualTimeLoop(PlatformLoop):
     def __init__(self) -> None:
         super().__init__()
         self._now = 0.0
+        self._ahead: float | None = None
         self._timers: list[Timer] = []
         self._programs = 0
 
     def time(self) -> float:
         """Return the virtual time in seconds."""
-        return self._now
+        return self._now if self._ahead is None else time.monotonic() + self._ahead
 
     def advance(self, now: float) -> None:
         """Set the clock; it never goes back. No timer rings by that alone."""
         self._now = max(self._now, now)
+
+    def use_real_time(self) -> None:
+        """Go by the system's clock from here on; timers that were set wait for it."""
+        if self._ahead is None:
+            self._ahead = self._now - time.monotonic()
+            for timer in self.timers():
+                super().call_at(timer.when, timer.ring)
+            self._timers = []
 
     def timers(self) -> Sequence[Timer]:
         """Return the timers that may still ring, in the order in which they were set."""
@@ -71,7 +81,7 @@ class VirtualTimeLoop(PlatformLoop):
         False when nothing does: then the loop waits for real input. Here the earliest timer rings
         when the loop is idle. Raises Deadlock when there is none.
         """
-        if not idle:
+        if not idle or self._ahead is not None:
             return False
         timer = min(self.timers(), key=lambda timer: timer.when, default=None)
         if timer is None:
@@ -95,6 +105,8 @@ class VirtualTimeLoop(PlatformLoop):
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
         """Set a timer; see `asyncio.AbstractEventLoop.call_at`."""
+        if self._ahead is not None:
+            return super().call_at(when, callback, *args, context=context)
         handle = asyncio.TimerHandle(when, callback, args, self, context)
 
         def ring() -> None:

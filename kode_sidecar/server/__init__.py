@@ -2,12 +2,12 @@
 
 from kode_sidecar.server.connection import Connection
 from kode_sidecar.server.editor import ClientProfile, Editor
+from kode_sidecar.server.frame_listener import FrameListener, Pop
 from kode_sidecar.server.handlers import Handlers
 from kode_sidecar.server.incoming_requests import Log, Reply
 from kode_sidecar.server.loader import Step, import_http_client
 from kode_sidecar.server.process import Application, run
 from kode_sidecar.server.standard_lane import Features
-from kode_sidecar.server.stream_tap import Pop, StreamTap
 
 __all__ = [
     "Application",
@@ -15,12 +15,12 @@ __all__ = [
     "Connection",
     "Editor",
     "Features",
+    "FrameListener",
     "Handlers",
     "Log",
     "Pop",
     "Reply",
     "Step",
-    "StreamTap",
     "import_http_client",
     "run",
 ]

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
@@ -19,7 +18,7 @@ from kode_sidecar.records.saver import Saver
 from kode_sidecar.records.scout_log import open_scout_log
 
 if TYPE_CHECKING:  # the kernel is loaded after the process answers
-    from kode_sidecar.kernel.contracts import Clock, NewId, Work
+    from kode_sidecar.kernel.contracts import Clock, NewId
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,6 @@ class SessionFolders:
     saver: Saver
     clock: "Clock"
     new_id: "NewId"
-    work: "Work"
     roots: Callable[[], Sequence[str]]
 
     async def create(self, session_id: str, agent: str, params: SessionNewParams) -> SessionRecords:
@@ -94,11 +92,8 @@ class SessionFolders:
             undo.pop_all()
         artifacts = Artifacts(writer.folder, partial(self.new_id, "artifact"))
 
-        saves = count(1)
-
         async def save() -> None:
-            name = f"save {next(saves)} of {writer.meta.id}"
-            await self.work(name, self.saver.save(writer, journal))
+            await self.saver.save(writer, journal)
 
         def close() -> None:
             journal.close()

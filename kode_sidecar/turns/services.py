@@ -9,13 +9,11 @@ from kode_sidecar.context.editor_context import EditorNote
 from kode_sidecar.edits import EditLocks
 from kode_sidecar.event_log.editor_port import EditorPort
 from kode_sidecar.kernel.contracts import (
-    Alarm,
     Clock,
     ModelClient,
     ModelRequest,
     NewId,
     Tool,
-    Work,
 )
 from kode_sidecar.permissions import UserQuestions
 from kode_sidecar.protocol.session import Mode
@@ -60,8 +58,6 @@ class SessionServices:
     temperature: float | None
     top_p: float | None
     max_tokens: int | None
-    alarm: Alarm
-    work: Work
     questions: UserQuestions
     silence_told: float
     editor_note: Callable[[], EditorNote | None]

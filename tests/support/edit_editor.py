@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 
-from kode_sidecar.boot.system import call_later
 from kode_sidecar.client.buffer import Buffer, ChangeStyle, StaleVersion
 from kode_sidecar.client.uris import path_of
 from kode_sidecar.domain.agent_event import BlockDelta, ChangeSetUpdated, Event
@@ -200,9 +199,8 @@ class Desk:
             editor=self.editor,
             emit=self._emit,
             new_id=self._new_id,
-            questions=UserQuestions(call_later, 0.05),
+            questions=UserQuestions(0.05),
             now=lambda: "2026-01-01T00:00:00.000Z",
-            alarm=call_later,
             save=self._save,
             **{"settle_seconds": 0.05, **more},
         )
