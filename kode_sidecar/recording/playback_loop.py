@@ -8,11 +8,11 @@ enters so many rounds of the loop after the one before it as it did then.
 
 import asyncio
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from kode_sidecar.recording.lanes import Lanes, Part
+from kode_sidecar.recording.lanes import Lanes, Part, as_object, read_frame
 from kode_sidecar.recording.transcript import (
     AnyLine,
     CallDone,
@@ -29,6 +29,8 @@ _FRAME_SECONDS = 5.0
 _LOOK_SECONDS = 0.0005
 # A recorded timer was read off a clock that went on meanwhile.
 _TIMER_SECONDS = 0.02
+# Lanes named by ids that parallel tasks draw.
+_RACING = frozenset({"block", "call", "progress", "scout"})
 
 
 @dataclass
@@ -77,12 +79,10 @@ class PlaybackLoop(VirtualTimeLoop):
             self._owe(part.lane, -(part.grown or 1))
 
     def frame_may_come(self) -> bool:
-        """Return whether the client's next frame may be handled; True means that it is.
+        """Return whether the client's next frame, which is there, may be handled now.
 
-        A client that says more than was recorded does not wait.
+        True means that it is. A client that says more than was recorded does not wait.
         """
-        if not self._frames_due:
-            self._enter_due(idle=False)
         if not self._frames_due:
             return not self._frames_left
         self._frames_due -= 1
@@ -93,7 +93,6 @@ class PlaybackLoop(VirtualTimeLoop):
         if not any(_is_of(step, agent, ask) for step in self._steps[self._position :]):
             return None
         reader = self._readers[agent, ask] = self.create_future()
-        self._enter_due(idle=False)
         try:
             return await reader
         finally:
@@ -121,34 +120,51 @@ class PlaybackLoop(VirtualTimeLoop):
             deliver()
 
     def before_round(self, *, idle: bool) -> bool:
-        """Let in what is due."""
+        """Let in the next input when nothing else is left to do."""
         self._round += 1
-        return self._enter_due(idle=idle)
+        return idle and self._enter_next(idle=True)
 
-    def _enter_due(self, *, idle: bool) -> bool:
-        """Let in what may come now; return whether that was anything."""
-        happened = False
-        while not self.over:
-            step = self._steps[self._position]
-            if not step.given_up:
-                if not idle and not self._is_early(step.line):
-                    break
-                if not self._is_due(step.line) or not self._enter(step.line, idle=idle):
-                    return (idle and self._leave_out(step.line)) or happened
-                idle = False
-            happened = True
-            self._go_on()
-        return happened
+    def _run_once(self) -> None:
+        super()._run_once()
+        # An input that met a busy process comes last in its round, and is dealt with in it.
+        while not self.over and self._is_early(self._steps[self._position].line):
+            ready: deque[object] = self._ready  # type: ignore[attr-defined]
+            next_round = [ready.popleft() for _ in range(len(ready))]
+            entered = self._enter_next(idle=False)
+            if entered and ready:
+                super(VirtualTimeLoop, self)._run_once()  # type: ignore[misc]
+            ready.extendleft(reversed(next_round))
+            if not entered:
+                break
+
+    def _enter_next(self, *, idle: bool) -> bool:
+        """Let in the next input if it is due and waited for; return whether anything happened."""
+        if self.over:
+            return False
+        step = self._steps[self._position]
+        if not step.given_up:
+            is_due = self._is_due(step.line) if idle else _own_lane(step.line) not in self._late
+            if not is_due or not self._enter(step.line, idle=idle):
+                return idle and self._leave_out(step.line)
+        self._go_on()
+        return True
 
     def _is_early(self, line: Input) -> bool:
         """Whether it came so soon that the process was still busy with the input before it."""
         return line.rounds is not None and self._round - self._entered >= line.rounds
 
     def _is_due(self, line: Input) -> bool:
-        """Whether everything was said. How far a text has grown matters to clients only."""
-        if isinstance(line, FrameIn):
-            return not self._late
-        return all(lane.startswith("block ") for lane in self._late)
+        """Whether everything was said, perhaps with ids that two racing tasks swapped.
+
+        How far a text has grown matters to clients only.
+        """
+        late = {_kind(lane) for lane in self._late}
+        if not isinstance(line, FrameIn):
+            late.discard("block")
+        owed: Counter[str] = Counter()
+        for lane, count in self._owed.items():
+            owed[_kind(lane)] += count
+        return all(kind in _RACING and owed[kind] <= 0 for kind in late)
 
     def _enter(self, line: Input, *, idle: bool) -> bool:
         """Let an input have its effect; False when nobody waits for it."""
@@ -169,7 +185,7 @@ class PlaybackLoop(VirtualTimeLoop):
         return True
 
     def _enter_frame(self, *, idle: bool) -> bool:
-        """Take the client's frame; a busy process goes on only after it was there."""
+        """Take the client's frame; a busy process goes on only once it is there."""
         patience = time.monotonic() + (0.0 if idle else _FRAME_SECONDS)
         while not self.frame_is_there():
             if time.monotonic() >= patience:
@@ -181,7 +197,7 @@ class PlaybackLoop(VirtualTimeLoop):
         return True
 
     def _timer(self, seconds: float | None) -> Timer | None:
-        """The timer that was set for so many seconds ahead; None: the next one to ring."""
+        """Return the timer that was set for so many seconds ahead; None: the next one to ring."""
         timers = self.timers()
         if seconds is None:
             return min(timers, key=lambda timer: timer.when, default=None)
@@ -229,6 +245,18 @@ class PlaybackLoop(VirtualTimeLoop):
             self._late.add(lane)
         else:
             self._late.discard(lane)
+
+
+def _kind(lane: str) -> str:
+    return lane.partition(" ")[0]
+
+
+def _own_lane(line: Input) -> str:
+    """The lane of the session that an input is for, if it is for one."""
+    if isinstance(line, FrameIn):
+        params = as_object(read_frame(bytes(line.frame)).get("params"))
+        return f"session {params.get('sessionId')}"
+    return f"session {line.agent.removeprefix('main ')}" if isinstance(line, ModelInput) else ""
 
 
 def _is_of(step: _Step, agent: str, ask: int) -> bool:

@@ -100,7 +100,9 @@ class _Play:
             if isinstance(line, FileState):
                 files.append(line)
             elif isinstance(line, FrameIn | InputEnded):
-                if missing := await self._await_due(frame, process):
+                # What met a busy process was sent before: the process itself holds it until then.
+                was_waiting = isinstance(line, FrameIn) and line.rounds is not None and not files
+                if not was_waiting and (missing := await self._await_due(frame, process)):
                     return missing
                 while files:  # not before all is heard that saw them as they were
                     self._copy.put(files.pop(0))

@@ -1,7 +1,7 @@
 """The event loop of a process that is recorded. It runs as any other, and notes what comes in."""
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import Context, ContextVar
@@ -43,6 +43,7 @@ class RecordingLoop(PlatformLoop):
         self._calls: Counter[str] = Counter()
         self._round = self._entered = 0
         self._was_idle = True
+        self._from_threads: deque[asyncio.Handle] = deque()
 
     def rounds_since_input(self) -> int | None:
         """Return the rounds since the last input; None if the loop was idle in between.
@@ -52,6 +53,20 @@ class RecordingLoop(PlatformLoop):
         rounds = None if self._was_idle else self._round - self._entered
         self._entered, self._was_idle = self._round, False
         return rounds
+
+    def call_soon_threadsafe(
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        """Call `callback` in the round that comes next, after what is left to do by then.
+
+        So it has a place in its round that can be played.
+        """
+        loop: Any = self
+        loop._check_closed()
+        handle = asyncio.Handle(callback, args, self, context)
+        self._from_threads.append(handle)
+        loop._write_to_self()
+        return handle
 
     def call_at(
         self,
@@ -98,4 +113,6 @@ class RecordingLoop(PlatformLoop):
         ready: Any = self._ready  # type: ignore[attr-defined]
         self._round += 1
         self._was_idle = self._was_idle or not ready
+        while self._from_threads:
+            ready.append(self._from_threads.popleft())
         super()._run_once()  # type: ignore[misc]
