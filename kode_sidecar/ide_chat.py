@@ -7,7 +7,6 @@ stay proposals, and what would need the user's yes is refused.
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ from kode_sidecar.event_log.editor_port import (
 from kode_sidecar.protocol.documents import EditorContextParams
 from kode_sidecar.protocol.session import SessionNewParams
 from kode_sidecar.protocol.turn import TurnStartParams
-from kode_sidecar.records.conversation_store import FileConversationStore
+from kode_sidecar.records.conversation_store import ConversationStore
 from kode_sidecar.records.saver import Saver
 from kode_sidecar.sessions import SessionFolders, SessionRegistry
 from kode_sidecar.settings import LoadedSettings, load_settings
@@ -98,16 +97,13 @@ class Conversations:
         environment = System()
         clock, new_id = environment.clock, environment.new_id
         self._saver = Saver()
-        store = FileConversationStore(settings.storage_root, self._saver, storage=settings.storage)
+        store = ConversationStore(settings.storage_root, self._saver, storage=settings.storage)
         uris = [root.as_uri() for root in roots]
-        folders = SessionFolders(store, self._saver, clock, new_id, lambda: uris)
-        self.sessions = SessionRegistry(
-            SessionDefaults(_AGENT, settings.mode, settings.model, settings.window_messages),
-            partial(new_id, "session"),
-            folders.create,
-            folders.open,
-            store.exists,
+        defaults = SessionDefaults(
+            _AGENT, settings.mode, settings.model, settings.window_messages, settings.agents
         )
+        folders = SessionFolders(store, self._saver, clock, new_id, defaults, lambda: uris)
+        self.sessions = SessionRegistry(folders)
         self._agent = Agent(
             loaded,
             editor=self.editor,

@@ -29,8 +29,7 @@ from kode_sidecar.event_log.editor_port import EditorPort
 from kode_sidecar.kernel.contracts import ModelRequest, NewId
 from kode_sidecar.permissions import Questions, UserQuestions
 from kode_sidecar.protocol.documents import EditorContextParams
-from kode_sidecar.protocol.process import DoctorResult, ModelsListResult, SchemaGetResult
-from kode_sidecar.protocol.schema_hash import SCHEMA_SHA256
+from kode_sidecar.protocol.process import DoctorResult, ModelsListResult
 from kode_sidecar.protocol.session import Mode
 from kode_sidecar.providers.chat_client import ChatClient
 from kode_sidecar.providers.host import OpenHost
@@ -39,12 +38,12 @@ from kode_sidecar.providers.memory_http import HttpMemory, MemoryHost
 from kode_sidecar.providers.models_report import models_report
 from kode_sidecar.providers.profiles import ModelProfile
 from kode_sidecar.providers.retry import RetryPolicy
-from kode_sidecar.records.json_log import JsonLog, LogFiles
-from kode_sidecar.records.log_redaction import Redaction
+from kode_sidecar.records.json_log import JsonLog, LogFiles, Redaction
 from kode_sidecar.records.retired_models import RetiredModels
 from kode_sidecar.scouts.contracts import ScoutServices
 from kode_sidecar.server import import_http_client
-from kode_sidecar.sessions import Session, repair_session
+from kode_sidecar.sessions.repair import repair_session
+from kode_sidecar.sessions.session import Session
 from kode_sidecar.settings import LoadedSettings, Settings
 from kode_sidecar.turns import EncodedRequest, LearnedRates, SessionServices
 from kode_sidecar.turns.toolset import Toolbox
@@ -178,8 +177,8 @@ class Agent:
             self._memories[host] = HttpMemory(host, open_memory_http)
         return self._memories[host]
 
-    def examine(self) -> DoctorResult:
-        """The doctor's report."""
+    async def doctor(self) -> DoctorResult:
+        """Return the doctor's report."""
         return examine(
             self._loaded,
             position_encoding=self.workspace.position_encoding,
@@ -193,13 +192,6 @@ class Agent:
         await self._model.loaded()
         assert self._chat is not None, "attached before the model is loaded"
         return await models_report(self._chat, self._retired, self._loaded.settings.model)
-
-    def schema(self) -> SchemaGetResult:
-        """The wire as JSON Schema; takes tens of milliseconds, so ask on a thread."""
-        from kode_sidecar.protocol.export import SCHEMA_FILE, generate  # noqa: PLC0415
-
-        text = generate()[SCHEMA_FILE].decode("utf-8")
-        return SchemaGetResult(schema=text, sha256=SCHEMA_SHA256)
 
     async def close(self) -> None:
         """End runs, close connections and the log."""

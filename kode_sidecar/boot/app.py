@@ -5,16 +5,17 @@ With `agent` the one place that constructs the parts and wires them.
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
+from kode_sidecar.boot.installation import SCHEMA_FILE, wire_file
 from kode_sidecar.boot.leftovers import remove_leftovers, remove_unpacked
 from kode_sidecar.boot.system import Environment
 from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log import SessionDefaults
 from kode_sidecar.protocol.documents import EditorContextParams
+from kode_sidecar.protocol.generated import SCHEMA_SHA256
 from kode_sidecar.protocol.handshake import (
     DOCTOR_COMMAND,
     Handover,
@@ -23,24 +24,9 @@ from kode_sidecar.protocol.handshake import (
     editor_settings,
     kode_options,
 )
-from kode_sidecar.protocol.process import (
-    DoctorResult,
-    MemoryDecideParams,
-    MemoryListParams,
-    MemoryListResult,
-    ModelsListResult,
-    SchemaGetResult,
-    SkillsListResult,
-)
-from kode_sidecar.protocol.run import (
-    RunCancelParams,
-    RunCancelResult,
-    RunGetParams,
-    RunGetResult,
-    RunStartParams,
-    RunStartResult,
-)
-from kode_sidecar.records.conversation_store import FileConversationStore
+from kode_sidecar.protocol.process import Empty, SchemaGetResult
+from kode_sidecar.protocol.run import RunStartParams, RunStartResult
+from kode_sidecar.records.conversation_store import ConversationStore
 from kode_sidecar.records.saver import Saver
 from kode_sidecar.server import (
     Application,
@@ -49,9 +35,13 @@ from kode_sidecar.server import (
     Editor,
     Features,
     FrameListener,
-    Handlers,
+    Handler,
+    SessionHandlers,
     Step,
+    ping,
     run,
+    serve,
+    serve_documents,
 )
 from kode_sidecar.sessions import (
     SessionAttachments,
@@ -69,6 +59,8 @@ from kode_sidecar.workspace.documents import Documents
 if TYPE_CHECKING:  # loaded by a thread, after the process answers
     from kode_sidecar.boot.agent import Agent
     from kode_sidecar.providers.chat_client import ChatClient
+
+T = TypeVar("T")
 
 LoadAgent = Callable[[], "type[Agent]"]
 
@@ -120,37 +112,32 @@ class _App:
         self._new_id = environment.new_id
         self._saver = Saver()
         settings = self._loaded.settings
-        self._store = FileConversationStore(
+        self._store = ConversationStore(
             settings.storage_root, self._saver, storage=settings.storage
         )
-        self._folders = SessionFolders(
-            self._store, self._saver, self._clock, self._new_id, self._root_uris
+        self._folders = folders = SessionFolders(
+            self._store,
+            self._saver,
+            self._clock,
+            self._new_id,
+            self._defaults(),
+            self._root_uris,
         )
         capabilities = as_object(handover.result.get("capabilities"))
         self._documents = Documents(capabilities["positionEncoding"])  # type: ignore[arg-type]
-        self._sessions = SessionRegistry(
-            self._defaults(),
-            partial(self._new_id, "session"),
-            self._folders.create,
-            self._folders.open,
-            self._store.exists,
-        )
+        self._sessions = SessionRegistry(folders)
         self._agent: Agent | None = None
         self._editor_context = EditorContextParams()
-        Handlers(
+        sessions = SessionHandlers(
             sessions=self._sessions,
-            catalog=self._catalog(),
+            catalog=SessionCatalog(self._sessions, folders, self._editor),
             messages=StoredMessages(self._store, self._client.max_inline_bytes),
-            attachments=SessionAttachments(
-                self._sessions, self._store, self._defaults(), self._client.max_inline_bytes
-            ),
-            copies=SessionCopies(
-                self._store, self._saver, self._clock, self._new_id, environment.transcript
-            ),
+            attachments=SessionAttachments(self._sessions, folders, self._client.max_inline_bytes),
+            copies=SessionCopies(folders, environment.transcript),
             usage=UsageReport(self._store),
-            documents=self._documents,
-            services=self,
-        ).register(connection)
+        )
+        serve(connection, {**sessions.by_method, **self._process_handlers()})
+        serve_documents(connection, self._documents)
         connection.on_broken_sync = self._broken_sync
 
     def start(self) -> Application:
@@ -160,7 +147,7 @@ class _App:
                 workspace_folders_changed=self._folders_changed,
                 watched_files_changed=self._files_changed,
                 progress_cancelled=self._progress_cancelled,
-                commands={DOCTOR_COMMAND: self._doctor_command},
+                commands={DOCTOR_COMMAND: self._by_agent(lambda agent, _: agent.doctor())},
             ),
             load_first=(
                 Step("the agent", self._build_agent, self._attach_agent),
@@ -207,74 +194,52 @@ class _App:
             agents=settings.agents,
         )
 
-    def _catalog(self) -> SessionCatalog:
-        return SessionCatalog(
-            sessions=self._sessions,
-            store=self._store,
-            defaults=self._defaults(),
-            open_session=self._folders.open,
-            roots=self._root_uris,
-            editor=self._editor,
-            clock=self._clock,
-        )
-
     def _root_uris(self) -> list[str]:
         return [path.as_uri() for path in self._roots]
 
-    async def doctor(self) -> DoctorResult:
-        """See `server.Services`."""
-        await self._sessions.loaded()
-        return self._loaded_agent().examine()
+    def _process_handlers(self) -> Mapping[str, Handler]:
+        """What is asked of the process and of no session."""
+        by_agent = self._by_agent
+        return {
+            "kode/ping": ping,
+            "kode/doctor": by_agent(lambda agent, _: agent.doctor()),
+            "kode/schema/get": self._schema,
+            "kode/models/list": by_agent(lambda agent, _: agent.list_models()),
+            "kode/skills/list": by_agent(lambda agent, _: agent.knowledge.list_skills()),
+            "kode/memory/list": by_agent(lambda agent, asked: agent.knowledge.list_memory(asked)),
+            "kode/memory/decide": by_agent(
+                lambda agent, asked: agent.knowledge.decide_memory(asked)
+            ),
+            "kode/run/start": self._start_run,
+            "kode/run/get": by_agent(lambda agent, asked: agent.runs().get(asked)),
+            "kode/run/cancel": by_agent(lambda agent, asked: agent.runs().cancel(asked)),
+            "kode/editor/didChangeContext": self._context_changed,
+        }
 
-    async def list_models(self) -> ModelsListResult:
-        """See `server.Services`."""
-        await self._sessions.loaded()
-        return await self._loaded_agent().list_models()
+    def _by_agent(
+        self, ask: Callable[["Agent", Any], Awaitable[T]]
+    ) -> Callable[[Any], Awaitable[T]]:
+        """Make a handler that waits until the agent is loaded, and asks it."""
 
-    async def list_skills(self) -> SkillsListResult:
-        """See `server.Services`."""
-        await self._sessions.loaded()
-        return self._loaded_agent().knowledge.list_skills()
+        async def handle(params: Any) -> T:
+            await self._sessions.loaded()
+            return await ask(self._loaded_agent(), params)
 
-    async def list_memory(self, params: MemoryListParams) -> MemoryListResult:
-        """See `server.Services`."""
-        await self._sessions.loaded()
-        return await self._loaded_agent().knowledge.list_memory(params)
+        return handle
 
-    async def decide_memory(self, params: MemoryDecideParams) -> None:
-        """See `server.Services`."""
-        await self._sessions.loaded()
-        await self._loaded_agent().knowledge.decide_memory(params)
-
-    async def start_run(self, params: RunStartParams) -> RunStartResult:
-        """See `server.Services`."""
+    async def _start_run(self, params: RunStartParams) -> RunStartResult:
         if not self._loaded.settings.trusted:
             text = "A run needs a trusted workspace: the editor must say `trusted` in initialize."
             raise KodeError("Denied", text)
         await self._sessions.loaded()
         return await self._loaded_agent().runs().start(params)
 
-    async def get_run(self, params: RunGetParams) -> RunGetResult:
-        """See `server.Services`."""
-        await self._sessions.loaded()
-        return await self._loaded_agent().runs().get(params)
+    async def _schema(self, _params: Empty) -> SchemaGetResult:
+        text = await asyncio.to_thread(wire_file, SCHEMA_FILE)
+        return SchemaGetResult(schema=text.decode("utf-8"), sha256=SCHEMA_SHA256)
 
-    async def cancel_run(self, params: RunCancelParams) -> RunCancelResult:
-        """See `server.Services`."""
-        await self._sessions.loaded()
-        return await self._loaded_agent().runs().cancel(params)
-
-    async def schema(self) -> SchemaGetResult:
-        """See `server.Services`."""
-        await self._sessions.loaded()
-        return await asyncio.to_thread(self._loaded_agent().schema)
-
-    def context_changed(self, context: EditorContextParams) -> None:
-        """See `server.Services`."""
+    def _context_changed(self, context: EditorContextParams) -> None:
         self._editor_context = context
-
-    async def _doctor_command(self, _arguments: object) -> DoctorResult:
-        return await self.doctor()
 
     def _progress_cancelled(self, token: int | str) -> None:
         """A turn's progress has the turn's id as its token."""

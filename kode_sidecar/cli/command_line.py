@@ -9,16 +9,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import get_args
 
-from kode_sidecar.boot.build_info import build_info
 from kode_sidecar.boot.doctor import examine
+from kode_sidecar.boot.installation import WIRE_FILES, build_info, wire_file
 from kode_sidecar.chat import ChatOptions, chat
 from kode_sidecar.cli.migrate import Outcome, migrate_sessions
 from kode_sidecar.cli.runs import list_command, show_command
 from kode_sidecar.demo import DemoOptions, play, play_job, serve_model
 from kode_sidecar.errors import KodeError
-from kode_sidecar.protocol.export import generate
 from kode_sidecar.protocol.session import Mode
-from kode_sidecar.records.message_storage import StorageName
+from kode_sidecar.records.messages import StorageName
 from kode_sidecar.settings import load_settings
 
 RUN_ABOUT = (
@@ -265,8 +264,8 @@ def _migrate(options: argparse.Namespace) -> int:
 def _protocol(folder: Path) -> int:
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, data in generate().items():
-            (folder / name).write_bytes(data)
+        for name in WIRE_FILES:
+            (folder / name).write_bytes(wire_file(name))
             print(folder / name)
     except OSError as error:
         raise KodeError("Storage", f"Cannot write to {folder}: {error.strerror}.") from None

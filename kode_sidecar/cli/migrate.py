@@ -6,12 +6,10 @@ from pathlib import Path
 from typing import Literal
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.records.conversation_store import FileConversationStore
-from kode_sidecar.records.jsonl import DiskCounter
-from kode_sidecar.records.message_migration import move_messages
-from kode_sidecar.records.message_storage import StorageName
+from kode_sidecar.records.conversation_store import ConversationStore
+from kode_sidecar.records.messages import StorageName, name_in
 from kode_sidecar.records.saver import Saver
-from kode_sidecar.records.storage_choice import name_in
+from kode_sidecar.records.sqlite_messages import move_messages
 
 Outcome = Literal["moved", "there already", "skipped", "failed"]
 
@@ -35,7 +33,7 @@ def migrate_sessions(storage_root: Path, to: StorageName, *, dry_run: bool) -> I
     """
     saver = Saver()
     try:
-        store = FileConversationStore(storage_root, saver)
+        store = ConversationStore(storage_root, saver)
         ids = store.list_ids()
         for number, session_id in enumerate(ids, start=1):
             outcome, reason = _migrate(store, session_id, to, dry_run)
@@ -45,13 +43,13 @@ def migrate_sessions(storage_root: Path, to: StorageName, *, dry_run: bool) -> I
 
 
 def _migrate(
-    store: FileConversationStore, session_id: str, to: StorageName, dry_run: bool
+    store: ConversationStore, session_id: str, to: StorageName, dry_run: bool
 ) -> tuple[Outcome, str]:
     try:
         with store.locked(session_id) as folder:
             due = name_in(folder) != to
             if due and not dry_run:
-                move_messages(folder, to, DiskCounter())
+                move_messages(folder, to)
     except KodeError as error:
         if error.code == "ReadOnly":
             return "skipped", "a sidecar has it open: close it there and run this again"

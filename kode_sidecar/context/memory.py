@@ -1,6 +1,6 @@
 """Memory beyond a conversation: the contract, and what a prompt is told of it (B10).
 
-Three places keep it, all behind `Memory`: a file of a run (`records.candidate_memory`), the state
+Three places keep it, all behind `Memory`: a file of a run (`records.memory_store`), the state
 folder (`records.memory_store`) and a service of the user's (`providers.memory_http`).
 """
 

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from kode_sidecar.context.skill_front_matter import split_skill, utf8
 from kode_sidecar.context.skills import SKILL_FILE, Skill
 from kode_sidecar.errors import KodeError
-from kode_sidecar.text.invisible import invisible_characters
 from kode_sidecar.text.line_diff import split_lines
-from kode_sidecar.text.shown_text import is_text, one_line, without_controls
+from kode_sidecar.text.shown_text import invisible_characters, is_text, one_line, without_controls
 from kode_sidecar.workspace.credentials import find_secret
 from kode_sidecar.workspace.disk import read_beginning, read_regular
 from kode_sidecar.workspace.listing import list_tree

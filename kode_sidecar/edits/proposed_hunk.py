@@ -14,7 +14,7 @@ from kode_sidecar.domain.change_set import (
 )
 from kode_sidecar.domain.hunk import Hunk
 from kode_sidecar.domain.seen_lines import Gap
-from kode_sidecar.text.invisible import invisible_characters
+from kode_sidecar.text.shown_text import invisible_characters
 from kode_sidecar.workspace.file_changes import FileChange
 
 MAX_COMMENT_CHARS = 2_000

@@ -2,62 +2,16 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from kode_sidecar.context.agents import AgentProfile, agent_profile
-from kode_sidecar.domain.agent_event import Event
 from kode_sidecar.domain.conversation import Conversation
-from kode_sidecar.domain.message import Blob, Message
+from kode_sidecar.domain.message import Blob
 from kode_sidecar.event_log.history import EventHistory
 from kode_sidecar.protocol.session import Mode
-from kode_sidecar.records.conversation_meta import ConversationMeta
+from kode_sidecar.records.conversation_files import ConversationFiles, ScoutLog
+from kode_sidecar.records.journal import Journal
 from kode_sidecar.records.spending import Spent
-
-
-class MessageRecord(Protocol):
-    """The truth of what was said in one session."""
-
-    @property
-    def meta(self) -> ConversationMeta:
-        """The session's head as last written."""
-        ...
-
-    def append(self, message: Message) -> None:
-        """Write one finished message. Raises KodeError `Storage`."""
-        ...
-
-    def rename(self, title: str) -> None:
-        """Give the session a title. Raises KodeError `Storage`."""
-        ...
-
-    def write_meta(self, meta: ConversationMeta) -> None:
-        """Take another head; it is durable after the next save."""
-        ...
-
-
-class ScoutLog(Protocol):
-    """What one scout said and was told."""
-
-    def append(self, message: Message) -> None:
-        """Write one finished message. Raises KodeError `Storage`."""
-        ...
-
-    def close(self) -> None:
-        """Release it."""
-        ...
-
-
-class EventRecord(Protocol):
-    """The truth of what was sent in one session."""
-
-    @property
-    def last_seq(self) -> int:
-        """Number of the newest event, 0 before the first."""
-        ...
-
-    def append(self, event: Event) -> None:
-        """Write one numbered event. Raises KodeError `Storage`."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -67,8 +21,8 @@ class SessionRecords:
     `open_scout_log` makes the record of a scout; `close` releases all but those.
     """
 
-    messages: MessageRecord
-    journal: EventRecord
+    messages: ConversationFiles
+    journal: Journal
     save: Callable[[], Awaitable[None]]
     save_artifact: Callable[[str], Blob]
     open_scout_log: Callable[[str], ScoutLog]

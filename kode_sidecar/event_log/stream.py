@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from itertools import groupby
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
@@ -12,20 +12,13 @@ from kode_sidecar.domain.agent_event import BlockDelta, Event, Notice, is_stored
 from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log.editor_port import EditorPort
 from kode_sidecar.event_log.history import EventHistory
+from kode_sidecar.records.journal import Journal
 
 if TYPE_CHECKING:  # the kernel is loaded after the process answers
     from kode_sidecar.kernel.contracts import Clock
 
 # Events held back while a save is under way are few; more than this and producers wait.
 HELD_LIMIT = 1_000
-
-
-class EventLog(Protocol):
-    """Where numbered events are kept: `records.journal.Journal`."""
-
-    def append(self, event: Event) -> None:
-        """Write one event. Raises KodeError `Storage`."""
-        ...
 
 
 class SessionStream:
@@ -41,14 +34,14 @@ class SessionStream:
     def __init__(
         self,
         session_id: str,
-        log: EventLog,
+        journal: Journal,
         editor: EditorPort,
         clock: "Clock",
         seq: int,
         history: EventHistory | None = None,
     ) -> None:
         self._session_id = session_id
-        self._log = log
+        self._journal = journal
         self._editor = editor
         self._clock = clock
         self._holds = 0
@@ -73,7 +66,7 @@ class SessionStream:
         stamped = self._stamped(event)
         if self._failure is None:
             try:
-                self._log.append(stamped)
+                self._journal.append(stamped)
             except KodeError as error:
                 self.not_saved(error)
         if self._failure is not None:
@@ -166,7 +159,7 @@ class SessionStream:
         while self._unstored:
             stamped = self._stamped(self._unstored[0])
             try:
-                self._log.append(stamped)
+                self._journal.append(stamped)
             except KodeError as error:
                 self._failure = error
                 raise

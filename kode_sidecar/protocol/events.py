@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from kode_sidecar.domain.agent_event import BlockDelta, Event
 from kode_sidecar.domain.message import Blob, Block, Message, TextBlock, ToolResultBlock
+from kode_sidecar.errors import KodeError
 from kode_sidecar.protocol.base_protocol import mend_surrogates
 
 
@@ -33,6 +34,8 @@ MAX_INLINE_BYTES = 65_536
 
 MIN_INLINE_BYTES = 1_024
 HEAD_BYTES = 1_024
+MAX_BLOB_BYTES = 1024 * 1024
+_MAX_CHARACTER_BYTES = 4  # of UTF-8
 
 T = TypeVar("T")
 
@@ -91,6 +94,41 @@ def text_at(blocks: Sequence[Block], place: BlobPlace) -> str | None:
     block = next((block for block in blocks if block.id == place.block_id), None)
     held = block.content[place.position :] if isinstance(block, ToolResultBlock) else (block,)
     return held[0].text if held and isinstance(held[0], TextBlock) else None
+
+
+def blob_window(params: BlobReadParams) -> tuple[int, int]:
+    """The offset and number of bytes to read for a page, one whole character beyond it."""
+    return max(params.offset, 0), max(min(params.length, MAX_BLOB_BYTES), 1) + _MAX_CHARACTER_BYTES
+
+
+def blob_page(size: int, data: bytes, params: BlobReadParams) -> BlobReadResult:
+    """Whole characters of `data`, what `blob_window` told to read of `size` bytes; at least one.
+
+    Raises KodeError `InvalidParams`.
+    """
+    if not 0 <= params.offset <= size or _inside_character(data, 0):
+        text = f"Expected the start of a character of {size} bytes at `$.offset`"
+        raise KodeError("InvalidParams", text, details={"path": "$.offset"})
+    if params.length < 1:
+        text = f"Expected a number from 1 to {MAX_BLOB_BYTES} at `$.length`"
+        raise KodeError("InvalidParams", text, details={"path": "$.length"})
+    end = min(params.length, MAX_BLOB_BYTES, len(data))
+    while _inside_character(data, end):
+        end -= 1
+    if end == 0 and data:
+        end = 1
+        while _inside_character(data, end):
+            end += 1
+    following = params.offset + end
+    return BlobReadResult(
+        text=data[:end].decode(errors="replace"),
+        bytes=size,
+        next_offset=following if following < size else None,
+    )
+
+
+def _inside_character(data: bytes, index: int) -> bool:
+    return index < len(data) and data[index] & 0xC0 == 0x80
 
 
 def shorten_message(message: Message, session_id: str, limit: int) -> Message:

@@ -1,15 +1,14 @@
 """The handshake: what `initialize` may ask for, what it answers, and what is passed on after it.
 
 Plain data and the standard library: the front door answers with it before anything heavy is
-imported. Tests hold it to the types of `protocol.initialize`, to the table of methods, and to
-what pygls would say.
+imported. Tests hold it to the types of `protocol.initialize` and to what pygls would say.
 """
 
 from collections.abc import Callable
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.protocol.base_protocol import MAX_BODY_BYTES, MAX_HEADER_BYTES, FrameDecoder
-from kode_sidecar.protocol.schema_hash import SCHEMA_SHA256
+from kode_sidecar.protocol.generated import REQUESTS, SCHEMA_SHA256
 
 Object = dict[str, object]
 Leaf = type | tuple[str, ...] | list[type]
@@ -102,46 +101,6 @@ DOCTOR_COMMAND = "kode.doctor"
 
 POSITION_ENCODINGS = ("utf-8", "utf-16", "utf-32")
 TEXT_SYNC_INCREMENTAL = 2  # LSP TextDocumentSyncKind
-
-METHODS = (
-    "kode/session/new",
-    "kode/session/list",
-    "kode/session/get",
-    "kode/session/update",
-    "kode/session/delete",
-    "kode/session/attach",
-    "kode/session/detach",
-    "kode/session/fork",
-    "kode/session/export",
-    "kode/turn/start",
-    "kode/turn/cancel",
-    "kode/turn/steer",
-    "kode/message/list",
-    "kode/blob/read",
-    "kode/changeSet/list",
-    "kode/tree/get",
-    "kode/tree/setHead",
-    "kode/context/inspect",
-    "kode/context/compact",
-    "kode/usage/get",
-    "kode/changeSet/get",
-    "kode/changeSet/decide",
-    "kode/changeSet/undo",
-    "kode/freshness/get",
-    "kode/permission/list",
-    "kode/permission/set",
-    "kode/models/list",
-    "kode/skills/list",
-    "kode/memory/list",
-    "kode/memory/decide",
-    "kode/run/start",
-    "kode/run/get",
-    "kode/run/cancel",
-    "kode/schema/get",
-    "kode/ping",
-    "kode/doctor",
-)
-"""What a client may call, told as nested `capabilities`. A test compares it with the table."""
 
 LIMITS: dict[str, int] = {
     "maxHeaderBytes": MAX_HEADER_BYTES,
@@ -240,7 +199,7 @@ def _server_capabilities(client: Object) -> Object:
 def _kode_capabilities() -> Object:
     """`kode/turn/start` becomes `{"turn": {"start": {}}}`."""
     tree: Object = {}
-    for method in METHODS:
+    for method in REQUESTS:
         node = tree
         for part in method.split("/")[1:]:
             if part not in node:

@@ -8,7 +8,7 @@ enters so many rounds of the loop after the one before it as it did then.
 
 import asyncio
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -22,7 +22,7 @@ from kode_sidecar.recording.transcript import (
     ModelInput,
     TimerRang,
 )
-from kode_sidecar.recording.virtual_time import Timer, VirtualTimeLoop
+from kode_sidecar.recording.virtual_time import Timer, VirtualTimeLoop, ready_callbacks
 
 # The client of a recording sends a frame as soon as it has heard what came before it.
 _FRAME_SECONDS = 5.0
@@ -128,7 +128,7 @@ class PlaybackLoop(VirtualTimeLoop):
         super()._run_once()
         # An input that met a busy process comes last in its round, and is dealt with in it.
         while not self.over and self._is_early(self._steps[self._position].line):
-            ready: deque[object] = self._ready  # type: ignore[attr-defined]
+            ready = ready_callbacks(self)
             next_round = [ready.popleft() for _ in range(len(ready))]
             entered = self._enter_next(idle=False)
             if entered and ready:

@@ -42,7 +42,7 @@ from kode_sidecar.recording.transcript import (
     TranscriptFile,
     encode_line,
 )
-from kode_sidecar.records.storage_error import not_read
+from kode_sidecar.records.disk import not_read
 from kode_sidecar.server import Pop
 from kode_sidecar.settings import LoadedSettings
 

@@ -7,7 +7,13 @@ from contextlib import contextmanager
 from contextvars import Context, ContextVar
 from typing import Any, Protocol
 
-from kode_sidecar.recording.virtual_time import PlatformLoop, call_name, program_name, with_end
+from kode_sidecar.recording.virtual_time import (
+    PlatformLoop,
+    call_name,
+    program_name,
+    ready_callbacks,
+    with_end,
+)
 
 _not_recorded: ContextVar[bool] = ContextVar("not_recorded", default=False)
 
@@ -109,8 +115,7 @@ class RecordingLoop(PlatformLoop):
         return lambda: self._notes.call_done(name, number)
 
     def _run_once(self) -> None:
-        # There is no public way to ask whether anything is left to do.
-        ready: Any = self._ready  # type: ignore[attr-defined]
+        ready = ready_callbacks(self)
         self._round += 1
         self._was_idle = self._was_idle or not ready
         while self._from_threads:

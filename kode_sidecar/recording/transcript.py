@@ -16,8 +16,8 @@ from msgspec import Raw, Struct
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.recording.format_1 import upgraded
-from kode_sidecar.records.json_text import DECODE_ERRORS
-from kode_sidecar.records.storage_error import not_read, not_saved
+from kode_sidecar.records.disk import not_read, not_saved
+from kode_sidecar.records.json_record import DECODE_ERRORS
 
 FORMAT = 2
 _MOST_NAMES = 1_000

@@ -9,6 +9,7 @@ import asyncio
 import os
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextvars import Context
 from dataclasses import dataclass
@@ -166,12 +167,16 @@ class VirtualTimeLoop(PlatformLoop):
                 ended()
 
     def _run_once(self) -> None:
-        # There is no public way to ask whether anything is left to do.
-        ready: Sequence[object] = self._ready  # type: ignore[attr-defined]
+        ready = ready_callbacks(self)
         idle = not ready and not self._programs and not self._stopping  # type: ignore[attr-defined]
         while self.before_round(idle=idle) and idle and not ready:
             pass  # what happened was nobody's concern
         super()._run_once()  # type: ignore[misc]
+
+
+def ready_callbacks(loop: Any) -> "deque[asyncio.Handle]":
+    """Return what is left to do in the loop's next round; there is no public way to ask."""
+    return loop._ready
 
 
 def call_name(func: Callable[..., Any]) -> str:

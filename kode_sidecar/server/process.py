@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from kode_sidecar.commands.windows_job import tie_children
 from kode_sidecar.errors import KodeError
@@ -16,10 +16,10 @@ from kode_sidecar.protocol.handshake import Handover
 from kode_sidecar.server import stderr_sink
 from kode_sidecar.server.connection import Connection
 from kode_sidecar.server.frame_listener import FrameListener, HeardOutbox
-from kode_sidecar.server.incoming_requests import IncomingRequests, Log
 from kode_sidecar.server.loader import Loader, Step, import_language_server
 from kode_sidecar.server.outbox import Outbox
 from kode_sidecar.server.reader import Reader
+from kode_sidecar.server.requests import IncomingRequests, Log
 from kode_sidecar.server.standard_lane import Features, StandardLane
 from kode_sidecar.server.watchdog import Watchdog
 
@@ -170,11 +170,14 @@ class _Process:
                 log=self._log,
             )
 
+        def attach(server: Any) -> None:
+            self._lane.attach(server.handle, server.cancel)
+
         def failed(name: str, error: Exception) -> None:
             self._log(f"{name} could not be loaded; is the installation complete?", error)
             self._fail(f"{name} could not be loaded")
 
-        pygls = Step("pygls", load, self._lane.attach)
+        pygls = Step("pygls", load, attach)
         steps = (*self._app.load_first, pygls, *self._app.load_last)
         Loader(steps, failed).start()
 

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from kode_sidecar.domain.agent_event import SessionUpdated
 from kode_sidecar.domain.conversation import Conversation
 from kode_sidecar.errors import KodeError
-from kode_sidecar.event_log import OpenedSession, SessionDefaults, SessionStream
+from kode_sidecar.event_log import SessionStream
 from kode_sidecar.event_log.editor_port import EditorPort
 from kode_sidecar.protocol.session import (
     SessionGetResult,
@@ -20,9 +20,10 @@ from kode_sidecar.protocol.session import (
     TreeSetHeadParams,
     page_limit,
 )
-from kode_sidecar.records.conversation_meta import ConversationMeta
-from kode_sidecar.records.conversation_store import ConversationStore
-from kode_sidecar.sessions.meta import (
+from kode_sidecar.records.conversation_files import ConversationMeta
+from kode_sidecar.records.spending import Totals
+from kode_sidecar.sessions.files import (
+    SessionFolders,
     changes_nothing,
     update_event,
     updated,
@@ -31,10 +32,6 @@ from kode_sidecar.sessions.meta import (
 )
 from kode_sidecar.sessions.registry import SessionRegistry
 from kode_sidecar.text.uris import canonical_key
-from kode_sidecar.turns import Totals
-
-if TYPE_CHECKING:  # the kernel is loaded after the process answers
-    from kode_sidecar.kernel.contracts import Clock
 
 MAX_LISTED = 500
 
@@ -47,17 +44,12 @@ Changed = tuple[ConversationMeta, SessionUpdated]
 class SessionCatalog:
     """Reads and changes sessions. Reading happens on threads: there may be thousands.
 
-    `open_session` opens the files of a session that is not open here; it blocks. `roots` are the
-    URIs of the open folders. Two processes do not know of each other's sessions.
+    Two processes do not know of each other's sessions.
     """
 
     sessions: SessionRegistry
-    store: ConversationStore
-    defaults: SessionDefaults
-    open_session: Callable[[str], OpenedSession]
-    roots: Callable[[], Sequence[str]]
+    folders: SessionFolders
     editor: EditorPort
-    clock: "Clock"
 
     async def list(self, params: SessionListParams) -> SessionListResult:
         """A page of sessions. Raises KodeError `InvalidParams`, `Storage`."""
@@ -65,7 +57,7 @@ class SessionCatalog:
         after = _position(params.cursor)
         metas = await asyncio.to_thread(self._all_metas)
         metas = [self.sessions.meta_of(meta.id) or meta for meta in metas]
-        roots = {_folder(uri) for uri in self.roots()}
+        roots = {_folder(uri) for uri in self.folders.roots()}
         found = [meta for meta in metas if params.all or _belongs(meta, roots)]
         found.sort(key=_newness, reverse=True)
         rest = [meta for meta in found if after is None or _newness(meta) < after]
@@ -103,7 +95,7 @@ class SessionCatalog:
             if changes_nothing(params):
                 return None
             meta = updated(meta, params)
-            return meta, update_event(params, meta, self.defaults)
+            return meta, update_event(params, meta, self.folders.defaults)
 
         return await self._change_closed(params.session_id, change)
 
@@ -116,7 +108,7 @@ class SessionCatalog:
         if self.sessions.meta_of(session_id) is not None:
             session = await self.sessions.get(session_id)
             return await session.set_head(head_id)
-        conversation = await asyncio.to_thread(lambda: self.store.load(session_id).tree())
+        conversation = await asyncio.to_thread(lambda: self.folders.store.load(session_id).tree())
         conversation.set_head(head_id)
 
         def change(meta: ConversationMeta) -> Changed:
@@ -134,7 +126,7 @@ class SessionCatalog:
         self.sessions.check_may_write(session_id)
         await self.sessions.remove(session_id)
         async with self.sessions.writing:
-            await asyncio.to_thread(self.store.delete, session_id)
+            await asyncio.to_thread(self.folders.store.delete, session_id)
 
     async def _change_closed(
         self, session_id: str, change: Callable[[ConversationMeta], Changed | None]
@@ -142,10 +134,14 @@ class SessionCatalog:
         """The same for a session that is not open here."""
         async with self.sessions.writing:
             self.sessions.check_may_write(session_id)
-            records = (await asyncio.to_thread(self.open_session, session_id)).records
+            records = (await asyncio.to_thread(self.folders.open, session_id)).records
             try:
                 stream = SessionStream(
-                    session_id, records.journal, self.editor, self.clock, records.journal.last_seq
+                    session_id,
+                    records.journal,
+                    self.editor,
+                    self.folders.clock,
+                    records.journal.last_seq,
                 )
                 changed = change(records.messages.meta)
                 if changed is None:
@@ -161,9 +157,9 @@ class SessionCatalog:
     def _all_metas(self) -> Sequence[ConversationMeta]:
         """On a thread. A session that cannot be read does not hide the others."""
         found: list[ConversationMeta] = []
-        for session_id in self.store.list_ids():
+        for session_id in self.folders.store.list_ids():
             try:
-                found.append(self.store.head(session_id))
+                found.append(self.folders.store.head(session_id))
             except KodeError:
                 continue
         return found
@@ -176,21 +172,21 @@ class SessionCatalog:
         hits = (
             meta
             for meta in metas
-            if wanted in meta.title.casefold() or self.store.says(meta.id, query)
+            if wanted in meta.title.casefold() or self.folders.store.says(meta.id, query)
         )
         return tuple(islice(hits, most))
 
     def _examine(self, session_id: str) -> tuple[ConversationMeta, Conversation, Totals]:
         """On a thread."""
-        stored = self.store.load(session_id)
+        stored = self.folders.store.load(session_id)
         conversation = stored.tree()
         totals = Totals()
-        for spent in self.store.spending(session_id):
+        for spent in self.folders.store.spending(session_id):
             totals.add_answer(spent.usage, spent.cost, spent.cost_usd)
         return stored.meta, conversation, totals
 
     def _view(self, meta: ConversationMeta) -> SessionView:
-        return view_of(meta, self.defaults, self.sessions.active_turn(meta.id))
+        return view_of(meta, self.folders.defaults, self.sessions.active_turn(meta.id))
 
 
 def _newness(meta: ConversationMeta) -> tuple[str, str]:

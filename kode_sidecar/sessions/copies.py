@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec import UNSET
@@ -26,17 +26,12 @@ from kode_sidecar.protocol.session import (
     SessionForkParams,
     SessionForkResult,
 )
-from kode_sidecar.records.conversation_meta import ConversationMeta
+from kode_sidecar.records.conversation_files import ConversationFiles, ConversationMeta
 from kode_sidecar.records.conversation_store import (
-    ConversationStore,
-    ConversationWriter,
     StoredConversation,
 )
 from kode_sidecar.records.message_record import encode_message
-from kode_sidecar.records.saver import Saver
-
-if TYPE_CHECKING:  # the kernel is loaded after the process answers
-    from kode_sidecar.kernel.contracts import Clock, NewId
+from kode_sidecar.sessions.files import SessionFolders
 
 MAX_EXPORT_BYTES = 32 * 1024 * 1024
 _ROLES = {"user": "User", "assistant": "Assistant", "tool": "Tools", "system": "System"}
@@ -51,10 +46,7 @@ class SessionCopies:
     `transcript` is the recording of this process so far, if there is one.
     """
 
-    store: ConversationStore
-    saver: Saver
-    clock: "Clock"
-    new_id: "NewId"
+    folders: SessionFolders
     transcript: Callable[[], str | None]
 
     async def fork(self, params: SessionForkParams) -> SessionForkResult:
@@ -62,10 +54,10 @@ class SessionCopies:
 
         Raises KodeError `SessionNotFound`, `MessageNotFound`, `Storage`.
         """
-        session_id = self.new_id("session")
+        session_id = self.folders.new_id("session")
         writer = await asyncio.to_thread(self._copy, params, session_id)
         try:
-            await self.saver.save(writer)
+            await self.folders.saver.save(writer)
         finally:
             writer.close()
         return SessionForkResult(session_id=session_id)
@@ -81,12 +73,12 @@ class SessionCopies:
         text = await asyncio.to_thread(self._write, params.session_id, write)
         return SessionExportResult(file_name=f"{params.session_id}.{params.format}", text=text)
 
-    def _copy(self, params: SessionForkParams, session_id: str) -> ConversationWriter:
-        stored = self.store.load(params.session_id)
+    def _copy(self, params: SessionForkParams, session_id: str) -> ConversationFiles:
+        stored = self.folders.store.load(params.session_id)
         conversation = stored.tree()
         leaf = params.message_id or conversation.head
         path = conversation.path(leaf)
-        now = self.clock.timestamp()
+        now = self.folders.clock.timestamp()
         origin: dict[str, Any] = {"sessionId": params.session_id}
         if leaf is not None:
             origin["messageId"] = leaf
@@ -100,7 +92,7 @@ class SessionCopies:
             mode=stored.meta.mode or UNSET,
             model=stored.meta.model or UNSET,
         )
-        writer = self.store.create(meta)
+        writer = self.folders.store.create(meta)
         try:
             for message in self._copies(path, session_id):
                 writer.append(self._with_artifacts(message, writer.folder))
@@ -114,13 +106,14 @@ class SessionCopies:
         copies: list[Message] = []
         for depth, message in enumerate(path):
             content = tuple(
-                msgspec.structs.replace(block, id=self.new_id("block")) for block in message.content
+                msgspec.structs.replace(block, id=self.folders.new_id("block"))
+                for block in message.content
             )
             meta = {name: value for name, value in message.meta.items() if name not in _OWN_META}
             copies.append(
                 msgspec.structs.replace(
                     message,
-                    id=self.new_id("message"),
+                    id=self.folders.new_id("message"),
                     session_id=session_id,
                     content=content,
                     parent_id=copies[-1].id if copies else None,
@@ -135,7 +128,7 @@ class SessionCopies:
         return copies
 
     def _tape(self, session_id: str) -> SessionExportResult:
-        if not self.store.exists(session_id):
+        if not self.folders.store.exists(session_id):
             raise KodeError("SessionNotFound", f"There is no session {session_id!r}.")
         text = self.transcript()
         if text is None:
@@ -160,13 +153,13 @@ class SessionCopies:
     def _copied(self, artifact: Blob, folder: Path) -> Blob:
         """One that is gone keeps its name: asking for it is told so."""
         place = place_of(artifact.ref)
-        if isinstance(place, ArtifactPlace) and self.store.copy_artifact(*place, folder):
+        if isinstance(place, ArtifactPlace) and self.folders.store.copy_artifact(*place, folder):
             ref = artifact_ref(folder.name, place.artifact_id)
             return msgspec.structs.replace(artifact, ref=ref)
         return artifact
 
     def _write(self, session_id: str, write: Callable[[StoredConversation], str]) -> str:
-        text = write(self.store.load(session_id))
+        text = write(self.folders.store.load(session_id))
         _check_size(text, "read it in pages with kode/message/list")
         return text
 

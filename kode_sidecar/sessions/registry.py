@@ -1,7 +1,7 @@
 """The sessions of this process: created or opened at once, run as soon as the agent is loaded."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from kode_sidecar.context.agents import AgentProfile
@@ -9,44 +9,25 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log import (
     NewSession,
     OpenedSession,
-    SessionDefaults,
-    SessionRecords,
 )
 from kode_sidecar.protocol.session import SessionNewParams, SessionNewResult
-from kode_sidecar.records.conversation_meta import ConversationMeta
-from kode_sidecar.sessions.meta import mode_of, model_of
+from kode_sidecar.records.conversation_files import ConversationMeta
+from kode_sidecar.sessions.files import SessionFolders, mode_of, model_of
 from kode_sidecar.text.uris import canonical_key
 
 if TYPE_CHECKING:  # loaded by a thread, after the process answers
     from kode_sidecar.edits import ChangeSets
     from kode_sidecar.sessions.session import Session
 
-# (session id, agent, params) -> the new session's files, saved. Raises KodeError `Storage`.
-CreateRecords = Callable[[str, str, SessionNewParams], Awaitable[SessionRecords]]
-# Opens a session's files for writing; blocks. Raises KodeError.
-OpenSession = Callable[[str], OpenedSession]
-
 
 class SessionRegistry:
     """Creates sessions, opens those of earlier processes, and finds them again.
 
-    A session is on disk before the agent is loaded; what needs the agent waits in `get`.
-    `exists` says whether a session is kept that is not open here.
-    """
+    A session is on disk before the agent is loaded; what needs the agent waits in `get`."""
 
-    def __init__(
-        self,
-        defaults: SessionDefaults,
-        new_session_id: Callable[[], str],
-        create_records: CreateRecords,
-        open_session: OpenSession,
-        exists: Callable[[str], bool],
-    ) -> None:
-        self._defaults = defaults
-        self._new_session_id = new_session_id
-        self._create_records = create_records
-        self._open_session = open_session
-        self._exists = exists
+    def __init__(self, folders: SessionFolders) -> None:
+        self._folders = folders
+        self._defaults = folders.defaults
         self._new: dict[str, NewSession] = {}
         self._sessions: dict[str, Session] = {}
         self._opening: dict[str, asyncio.Task[None]] = {}
@@ -71,8 +52,8 @@ class SessionRegistry:
         Raises KodeError `ConfigInvalid` for an unknown agent, `Storage`.
         """
         agent = self._defaults.profile(params.agent or self._defaults.agent)
-        session_id = self._new_session_id()
-        records = await self._create_records(session_id, agent.name, params)
+        session_id = self._folders.new_id("session")
+        records = await self._folders.create(session_id, agent.name, params)
         self._new[session_id] = NewSession(
             id=session_id,
             title=params.title or "",
@@ -193,7 +174,7 @@ class SessionRegistry:
     async def _open(self, session_id: str) -> None:
         """Files first, on a thread: meanwhile the agent may be loaded."""
         async with self.writing:
-            opened = await asyncio.to_thread(self._open_session, session_id)
+            opened = await asyncio.to_thread(self._folders.open, session_id)
         try:
             await self._ready.wait()
             assert self._run is not None
@@ -237,7 +218,7 @@ class SessionRegistry:
         if self._is_open(session_id):
             return
         self.check_may_write(session_id)
-        if self._exists(session_id):
+        if self._folders.store.exists(session_id):
             text = (
                 f"The session {session_id!r} is kept but not open in this process; open it with "
                 "kode/session/attach, then send this again."

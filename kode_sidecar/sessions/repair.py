@@ -31,7 +31,7 @@ from kode_sidecar.domain.message import (
 from kode_sidecar.event_log import OpenedSession, OpenMessage
 from kode_sidecar.kernel import message_added, message_completed
 from kode_sidecar.kernel.contracts import Clock, NewId
-from kode_sidecar.turns import Totals
+from kode_sidecar.records.spending import Totals
 
 _UNFINISHED = "Not finished: the sidecar ended while this ran. Whatever it had done is done."
 

@@ -22,13 +22,13 @@ from kode_sidecar.protocol.turn import (
     TurnStartResult,
     TurnSteerParams,
 )
-from kode_sidecar.records.conversation_meta import ConversationMeta
-from kode_sidecar.sessions.meta import changes_nothing, update_event, updated, with_head, with_meta
+from kode_sidecar.records.conversation_files import ConversationMeta
+from kode_sidecar.records.spending import Totals
+from kode_sidecar.sessions.files import changes_nothing, update_event, updated, with_head, with_meta
 from kode_sidecar.sessions.repair import repair_session
 from kode_sidecar.turns import (
     RunningTurn,
     SessionServices,
-    Totals,
     TurnContext,
     TurnKeys,
     TurnSetup,

@@ -20,8 +20,7 @@ from kode_sidecar.protocol.process import (
     UsageSum,
 )
 from kode_sidecar.records.conversation_store import ConversationStore
-from kode_sidecar.records.spending import Spent
-from kode_sidecar.turns import Totals
+from kode_sidecar.records.spending import Spent, Totals
 
 Row = tuple[str, ...]
 

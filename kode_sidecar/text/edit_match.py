@@ -12,7 +12,7 @@ from typing import Literal
 
 from kode_sidecar.text.edit_hints import ambiguous_text, line_span, not_found_text
 from kode_sidecar.text.edit_tiers import TIERS, Place, Tier
-from kode_sidecar.text.line_numbers import strip_line_numbers
+from kode_sidecar.text.shown_text import strip_line_numbers
 from kode_sidecar.text.text_edit import Edit
 
 MatchErrorCode = Literal["empty_old", "identical", "not_found", "ambiguous"]

@@ -7,7 +7,8 @@ all equal lines below it → Myers' O(ND) on the lines both sides know → beyon
 import io
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from operator import lt
 
 MAX_DISTANCE = 1000
@@ -20,6 +21,20 @@ Pair = tuple[int, int]
 Block = tuple[int, int, int]
 """`(i, j, n)`: `n` lines from `i` in the old text are equal to those from `j` in the new one."""
 Lines = list[str]
+
+
+@dataclass(frozen=True)
+class DiffGroup:
+    """Runs that are shown together, with the lines around them.
+
+    These are `first..end` of the old text and `new_first..new_end` of the new one.
+    """
+
+    runs: Sequence[Run]
+    first: int
+    end: int
+    new_first: int
+    new_end: int
 
 
 def split_lines(text: str) -> list[str]:
@@ -55,24 +70,34 @@ def unified_hunks(
     *,
     context: int = 3,
 ) -> str:
-    """The hunks of a unified diff; `shown(mark, line)` writes a line with its end."""
-    runs = diff_lines(old, new)
+    """Return the hunks of a unified diff; `shown(mark, line)` writes a line with its end."""
     out: list[str] = []
-    for group in _groups(runs, 2 * context) if runs else ():
-        a0, b0 = group[0][0], group[0][2]
-        before = min(context, a0, b0)
-        after = min(context, len(old) - group[-1][1], len(new) - group[-1][3])
-        first, first_new = a0 - before, b0 - before
-        end, end_new = group[-1][1] + after, group[-1][3] + after
-        out.append(f"@@ -{_extent(first, end)} +{_extent(first_new, end_new)} @@\n")
-        at = first
-        for r0, r1, n0, n1 in group:
+    for group in diff_groups(old, new, context):
+        places = _extent(group.first, group.end), _extent(group.new_first, group.new_end)
+        out.append(f"@@ -{places[0]} +{places[1]} @@\n")
+        at = group.first
+        for r0, r1, n0, n1 in group.runs:
             out += (shown(" ", line) for line in old[at:r0])
             out += (shown("-", line) for line in old[r0:r1])
             out += (shown("+", line) for line in new[n0:n1])
             at = r1
-        out += (shown(" ", line) for line in old[at:end])
+        out += (shown(" ", line) for line in old[at : group.end])
     return "".join(out)
+
+
+def diff_groups(old: Sequence[str], new: Sequence[str], context: int) -> Iterator[DiffGroup]:
+    """Yield the runs of `diff_lines`, those together whose surroundings meet."""
+    groups: list[list[Run]] = []
+    for run in diff_lines(old, new):
+        if groups and run[0] - groups[-1][-1][1] <= 2 * context:
+            groups[-1].append(run)
+        else:
+            groups.append([run])
+    for runs in groups:
+        (a0, _, b0, _), (_, a1, _, b1) = runs[0], runs[-1]
+        before = min(context, a0, b0)
+        after = min(context, len(old) - a1, len(new) - b1)
+        yield DiffGroup(tuple(runs), a0 - before, a1 + after, b0 - before, b1 + after)
 
 
 def _matches(a: Lines, b: Lines) -> list[Block]:
@@ -238,17 +263,6 @@ def _walk_back(trace: Sequence[dict[int, int]], x: int, y: int) -> list[Pair]:
         pairs.append((x, y))
     pairs.reverse()
     return pairs
-
-
-def _groups(runs: Sequence[Run], distance: int) -> list[list[Run]]:
-    """Runs that share a hunk: no more than `distance` equal lines apart."""
-    groups = [[runs[0]]]
-    for run in runs[1:]:
-        if run[0] - groups[-1][-1][1] <= distance:
-            groups[-1].append(run)
-        else:
-            groups.append([run])
-    return groups
 
 
 def _extent(start: int, end: int) -> str:

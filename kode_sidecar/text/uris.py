@@ -35,6 +35,14 @@ def uri_to_path(uri: str) -> Path | None:
     return None if name is None else Path(name)
 
 
+def file_path(uri: str) -> Path:
+    """Return the path of a `file` URI. Raises ValueError for any other."""
+    path = uri_to_path(uri)
+    if path is None:
+        raise ValueError(f"{uri} is no URI of a file here")
+    return path
+
+
 def path_to_uri(path: str | os.PathLike[str]) -> str:
     """The `file` URI of an absolute path."""
     name = os.fspath(path)

@@ -12,8 +12,7 @@ from pathlib import Path
 from kode_sidecar.domain.hunk import compose
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import ToolCall
-from kode_sidecar.records.storage_error import not_saved
-from kode_sidecar.records.whole_file import replace_file
+from kode_sidecar.records.disk import not_saved, replace_file
 from kode_sidecar.text.text_edit import Edit, apply_edits, to_lf
 from kode_sidecar.text.uris import path_to_uri
 from kode_sidecar.tools.governed import Subject

@@ -9,16 +9,14 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.text.apply_patch import Chunk
+from kode_sidecar.text.apply_patch import Chunk, locate_chunk
 from kode_sidecar.text.edit_hints import line_span
 from kode_sidecar.text.edit_match import Match, MatchError, locate
 from kode_sidecar.text.edit_tiers import Tier
 from kode_sidecar.text.line_diff import split_lines, unified_diff
-from kode_sidecar.text.line_range import follow_lines, replace_lines
 from kode_sidecar.text.omission import omission
-from kode_sidecar.text.patch_match import locate_chunk
 from kode_sidecar.text.shown_text import without_controls
-from kode_sidecar.text.text_edit import Edit, apply_edits, to_lf
+from kode_sidecar.text.text_edit import Edit, apply_edits, follow_lines, replace_lines, to_lf
 from kode_sidecar.workspace.disk import MAX_FILE_BYTES
 from kode_sidecar.workspace.document import Document, text_rev
 from kode_sidecar.workspace.freshness import Freshness

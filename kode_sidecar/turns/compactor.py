@@ -26,8 +26,7 @@ from kode_sidecar.kernel.contracts import (
     ToolSpec,
 )
 from kode_sidecar.protocol.turn import ContextCompactResult
-from kode_sidecar.turns.context import TurnContext
-from kode_sidecar.turns.whole_message import report_message, write_incoming
+from kode_sidecar.turns.context import TurnContext, report_message, write_incoming
 
 _NOTHING_TO_SUM_UP = 2
 

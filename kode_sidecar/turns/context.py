@@ -3,22 +3,111 @@
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+import msgspec
+
 from kode_sidecar.context.builder import PromptContext
 from kode_sidecar.context.fitting import Fitted, fit
+from kode_sidecar.context.token_count import (
+    Estimate,
+    Measured,
+    Rates,
+    estimate,
+    learned,
+    message_weight,
+    with_answer,
+)
 from kode_sidecar.domain.conversation import Conversation
 from kode_sidecar.domain.error_info import ErrorInfo
 from kode_sidecar.domain.message import Block, Message, Role
+from kode_sidecar.kernel import block_events, message_added, message_completed
 from kode_sidecar.kernel.contracts import (
     Clock,
+    Emit,
     Incoming,
     ModelRequest,
     NewId,
     ToolChoice,
     ToolSpec,
 )
-from kode_sidecar.turns.opening import reminder_input
-from kode_sidecar.turns.token_meter import TokenMeter
-from kode_sidecar.turns.totals import Totals
+from kode_sidecar.records.spending import Totals
+from kode_sidecar.turns.prompt import reminder_input
+
+ContextWindow = Callable[[str], int | None]
+"""The window of a model in tokens, None where nobody knows it."""
+
+ReturnsThinking = Callable[[str], bool]
+"""Whether a model gets its reasoning back."""
+
+REMEMBERED_ANSWERS = 200
+# Fewer tokens for a request's weight than this are no count of it: some hosts leave out what they
+# had cached.
+_LEAST_PLAUSIBLE = 0.25
+
+
+class LearnedRates:
+    """What all sessions of this process have learned, by the model's name."""
+
+    def __init__(self) -> None:
+        self._rates: dict[str, Rates] = {}
+
+    def of(self, model: str) -> Rates:
+        """The rates of a model; those everybody starts with while nothing is known."""
+        return self._rates.get(model, Rates())
+
+    def learn(self, model: str, asked: Estimate, answer: Message) -> None:
+        """Take the lesson of one answer."""
+        if answer.usage is not None:
+            self._rates[model] = learned(self.of(model), asked, answer.usage)
+
+
+class TokenMeter:
+    """Estimates requests of one session; the newest answers on every branch are remembered.
+
+    So is the weight of each message: every step asks with all of them again.
+    """
+
+    def __init__(self, rates: LearnedRates) -> None:
+        self._rates = rates
+        self._measured: dict[str, Measured] = {}
+        self._weights: dict[str, tuple[Sequence[Block], float]] = {}
+
+    def estimate(self, request: ModelRequest) -> Estimate:
+        """The size of a request."""
+        return estimate(request, self._measured, self._rates.of(request.model), self._weigh)
+
+    def answered(
+        self,
+        request: ModelRequest,
+        asked: Estimate,
+        answer: Message,
+        *,
+        returns_thinking: bool = True,
+    ) -> None:
+        """A request was answered; hosts that tell no usage, or nonsense, teach nothing.
+
+        `returns_thinking`: later requests hold the reasoning of this answer.
+        """
+        usage = answer.usage
+        if usage is None or answer.is_api_error_message:
+            return
+        if usage.input_tokens <= _LEAST_PLAUSIBLE * asked.weight:
+            return
+        self._rates.learn(request.model, asked, answer)
+        self._measured[answer.id] = with_answer(
+            asked, answer, usage, returns_thinking=returns_thinking
+        )
+        if len(self._measured) > REMEMBERED_ANSWERS:
+            del self._measured[next(iter(self._measured))]
+
+    def _weigh(self, message: Message) -> float:
+        known = self._weights.get(message.id)
+        # A request may hold a message otherwise than the tree does, under the same id.
+        if known is not None and known[0] is message.content:
+            return known[1]
+        weight = message_weight(message)
+        self._weights[message.id] = (message.content, weight)
+        return weight
+
 
 # A refused request was larger than was thought, or the window is smaller.
 _AFTER_OVERFLOW = 0.9
@@ -202,3 +291,29 @@ class TurnContext:
     def wants_another_step(self) -> bool:
         """Has the user steered since the last request?"""
         return bool(self._steering)
+
+
+def write_incoming(
+    context: TurnContext, incoming: Incoming, new_id: NewId, **known: Any
+) -> Message:
+    """Place it below the newest message and commit it; blocks without an id get one.
+
+    `known` are more fields of the message, such as its usage. Raises KodeError `Storage`.
+    """
+    opened = context.open(incoming.role, incoming.meta)
+    blocks = tuple(
+        block if block.id else msgspec.structs.replace(block, id=new_id("block"))
+        for block in incoming.content
+    )
+    message = msgspec.structs.replace(opened, content=blocks, **known)
+    context.commit(message)
+    return message
+
+
+def report_message(emit: Emit, message: Message, turn_id: str) -> None:
+    """Everything there is to say about a committed message."""
+    emit(message_added(message, turn_id))
+    for block in message.content:
+        for event in block_events(block, turn_id, message.id):
+            emit(event)
+    emit(message_completed(message, turn_id))

@@ -1,15 +1,23 @@
-"""What every session shares. Built by the composition root."""
+"""What every session shares, and what the tools of one turn act on."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from kode_sidecar.context.agents import AgentProfile
 from kode_sidecar.context.compaction import CompactionTexts
 from kode_sidecar.context.editor_context import EditorNote
-from kode_sidecar.edits import EditLocks
+from kode_sidecar.context.memory import MemoryNote
+from kode_sidecar.context.trimming import is_prompt
+from kode_sidecar.domain.agent_event import Notice
+from kode_sidecar.domain.message import Block, Message, TextBlock
+from kode_sidecar.edits import ChangeSets, EditLocks
+from kode_sidecar.errors import KodeError
+from kode_sidecar.event_log import SessionRecords
 from kode_sidecar.event_log.editor_port import EditorPort
 from kode_sidecar.kernel.contracts import (
     Clock,
+    Emit,
+    Incoming,
     ModelClient,
     ModelRequest,
     NewId,
@@ -19,10 +27,58 @@ from kode_sidecar.permissions import UserQuestions
 from kode_sidecar.protocol.session import Mode
 from kode_sidecar.protocol.turn import TurnOptions
 from kode_sidecar.records.json_log import JsonLog
-from kode_sidecar.turns.recalling import Recall
-from kode_sidecar.turns.token_meter import ContextWindow, LearnedRates, ReturnsThinking
-from kode_sidecar.turns.tool_scope import ToolScope
+from kode_sidecar.turns.context import ContextWindow, LearnedRates, ReturnsThinking, TurnContext
 from kode_sidecar.workspace.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class ToolScope:
+    """A turn, and the session it is in."""
+
+    context: TurnContext
+    change_sets: ChangeSets
+    emit: Emit
+    records: SessionRecords
+
+
+Recall = Callable[[str, Collection[str]], Awaitable[MemoryNote | None]]
+"""`(prompt, ids)`: what is remembered for a prompt, but for these. Raises KodeError."""
+
+_IDS = "memoryIds"
+
+
+async def recall(context: TurnContext, ask: Recall, emit: Emit) -> None:
+    """Before a turn's first step. Memory that fails is told to the user, and the turn goes on."""
+    prompt = context.shown[-1] if context.shown else None
+    if prompt is None or not is_prompt(prompt):
+        return
+    try:
+        remembered = await remembered_for(prompt.content, context.shown, ask)
+    except KodeError as error:
+        text = f"{error.message} The turn goes on without what is remembered."
+        emit(Notice(turn_id=context.turn_id, code=error.code, message=text, level="warning"))
+        return
+    if remembered is not None:
+        context.remember(remembered)
+
+
+async def remembered_for(
+    blocks: Sequence[Block], shown: Sequence[Message], ask: Recall
+) -> Incoming | None:
+    """What to tell beside a prompt; what the messages that the model gets say is not told again.
+
+    Raises KodeError as `Recall` does.
+    """
+    text = "\n".join(block.text for block in blocks if isinstance(block, TextBlock))
+    if not text:
+        return None
+    reminders = (message for message in shown if not is_prompt(message))
+    told = {str(memory_id) for one in reminders for memory_id in one.meta.get(_IDS, ())}
+    note = await ask(text, told)
+    if note is None:
+        return None
+    meta = {"origin": "reminder", _IDS: list(note.ids)}
+    return Incoming("user", (TextBlock(text=note.text),), meta)
 
 
 @dataclass(frozen=True)

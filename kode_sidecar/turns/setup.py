@@ -19,15 +19,11 @@ from kode_sidecar.kernel.contracts import Incoming, Tool, ToolSpec
 from kode_sidecar.protocol.session import Mode
 from kode_sidecar.protocol.turn import ContextInspectParams, ContextInspectResult, TurnOptions
 from kode_sidecar.turns.compactor import Compactor
-from kode_sidecar.turns.context import TurnContext
+from kode_sidecar.turns.context import TokenMeter, TurnContext
 from kode_sidecar.turns.inspection import inspection, unwritten
-from kode_sidecar.turns.opening import prompt_input, prompt_reminder
-from kode_sidecar.turns.prompt_input import prompt_blocks
-from kode_sidecar.turns.recalling import remembered_for
-from kode_sidecar.turns.running_turn import RunningTurn
-from kode_sidecar.turns.services import SessionServices
-from kode_sidecar.turns.token_meter import TokenMeter
-from kode_sidecar.turns.tool_scope import ToolScope
+from kode_sidecar.turns.prompt import prompt_blocks, prompt_input, prompt_reminder
+from kode_sidecar.turns.services import SessionServices, ToolScope, remembered_for
+from kode_sidecar.turns.turn import RunningTurn
 
 
 class TurnSetup:

@@ -32,7 +32,7 @@ ROWS = (
 )
 # These see even less than their row allows.
 SEES_ONLY = {
-    "chat": {"client", "protocol", "errors", "boot"},
+    "chat": {"client", "protocol", "text", "errors", "boot"},
     # No provider, no editor, no wire: a new one of either touches no file there (D7).
     "scouts": {"context", "kernel", "domain", "text", "errors"},
     "client": {"protocol", "text", "errors"},
@@ -54,6 +54,8 @@ CLOSED_ROOMS = {
 DOORS = {
     "event_log.editor_port",  # what the rooms above need of an editor
     "recording.replay",  # the command, which a process that records does without
+    "sessions.repair",  # these two run a session: loaded with the agent
+    "sessions.session",
     "turns.toolset",  # the tools, loaded with the agent
 }
 # Third-party packages that one room keeps for itself.
@@ -81,7 +83,7 @@ FIRST_LOADED = {
     "protocol",
     "protocol.base_protocol",
     "protocol.handshake",
-    "protocol.schema_hash",
+    "protocol.generated",
 }
 # Bytes or values in, values out; so is all of `domain` and `text`, and what calls itself sans-IO.
 SANS_IO = {
@@ -112,14 +114,13 @@ LATE_IMPORTS = {
     ("__main__", "kode_sidecar.boot.system"): "only after `initialize` is answered",
     ("__main__", "kode_sidecar.recording"): "only for who records or plays",
     ("cli.command_line", "kode_sidecar.recording.replay"): "serving with options needs none of it",
-    ("boot.agent", "kode_sidecar.protocol.export"): "9 ms that only who asks for the schema pays",
     ("boot.agent", "kode_sidecar.headless_run"): "PyYAML and a room that only runs pay for",
     ("cli.command_line", "kode_sidecar.cli.run_arguments"): "the agent, which others do without",
     (
         "headless_run.engines",
         "kode_sidecar.headless_run.pydantic_ai_engine",
     ): "an optional extra, and a second to load",
-    ("records.storage_choice", "kode_sidecar.records.sqlite_messages"): "15 ms for its users only",
+    ("records.messages", "kode_sidecar.records.sqlite_messages"): "15 ms for its users only",
     ("server.loader", "kode_sidecar.providers.http_client"): "the loader thread: httpx first",
     ("server.loader", "kode_sidecar.server.language_server"): "the loader thread: pygls second",
     ("context.skill_front_matter", "kode_sidecar.text.yaml_text"): "PyYAML, for users of skills",

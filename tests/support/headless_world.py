@@ -25,7 +25,7 @@ from kode_sidecar.providers.memory_http import HttpMemory, MemoryHost
 from kode_sidecar.providers.provider_config import ProviderConfig
 from kode_sidecar.providers.registry import Registry
 from kode_sidecar.providers.scripted import ScriptedModel
-from kode_sidecar.records.log_redaction import Redaction
+from kode_sidecar.records.json_log import Redaction
 from kode_sidecar.workspace.ripgrep import Ripgrep, find_ripgrep
 from tests.support.sidecar import HANG_SECONDS
 
