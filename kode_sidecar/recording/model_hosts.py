@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Protocol
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.providers.host import Host, HostResponse
+from kode_sidecar.providers.endpoint import Host, HostResponse
 from kode_sidecar.recording.recording_loop import not_recorded
 
 _UNKNOWN_ASKER = "models"

@@ -13,7 +13,7 @@ from kode_sidecar import __version__
 from kode_sidecar.boot.system import System
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import IdKind
-from kode_sidecar.providers.host import OpenHost
+from kode_sidecar.providers.endpoint import OpenHost
 from kode_sidecar.recording.lanes import read_frame
 from kode_sidecar.recording.model_hosts import RecordingHost
 from kode_sidecar.recording.recorded_settings import keys_in, settings_to_record

@@ -89,7 +89,7 @@ FIRST_LOADED = {
 SANS_IO = {
     "providers.sse",
     "providers.openai_chat",
-    "providers.kimi",
+    "providers.dialects",
     "providers.anthropic_messages",
     "providers.anthropic_request",
     "kernel.message_assembler",
@@ -115,7 +115,7 @@ LATE_IMPORTS = {
     ("__main__", "kode_sidecar.recording"): "only for who records or plays",
     ("cli.command_line", "kode_sidecar.recording.replay"): "serving with options needs none of it",
     ("boot.agent", "kode_sidecar.headless_run"): "PyYAML and a room that only runs pay for",
-    ("cli.command_line", "kode_sidecar.cli.run_arguments"): "the agent, which others do without",
+    ("cli.command_line", "kode_sidecar.cli.run"): "the agent, which others do without",
     (
         "headless_run.engines",
         "kode_sidecar.headless_run.pydantic_ai_engine",
@@ -125,7 +125,7 @@ LATE_IMPORTS = {
     ("server.loader", "kode_sidecar.server.language_server"): "the loader thread: pygls second",
     ("context.skill_front_matter", "kode_sidecar.text.yaml_text"): "PyYAML, for users of skills",
     ("settings.load", "platformdirs"): "4 ms that nobody with KODE_HOME pays",
-    ("settings.load", "kode_sidecar.settings.config_file"): "PyYAML: 10 ms, for users of the file",
+    ("settings.files", "kode_sidecar.text.yaml_text"): "PyYAML: 10 ms, for users of config.yaml",
 }
 
 
