@@ -12,6 +12,7 @@ from tests.support.transcripts import PATIENCE
 FOLDER = Path(__file__).with_name("format_1")
 
 
+@pytest.mark.program
 @pytest.mark.parametrize("name", ["edits_decide_undo", "hung_scout"])
 async def test_a_recording_of_format_1_plays(name: str) -> None:  # E6
     tape = FOLDER / f"{name}.jsonl"
