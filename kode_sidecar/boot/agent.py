@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from kode_sidecar.boot.doctor import examine
 from kode_sidecar.boot.knowledge import Knowledge, open_memory_http
 from kode_sidecar.boot.provider_setup import set_up_providers
-from kode_sidecar.boot.system import Outside
+from kode_sidecar.boot.system import Environment
 from kode_sidecar.context.agents import SCOUT, AgentProfile
 from kode_sidecar.context.compaction import compaction_texts
 from kode_sidecar.context.prompt_files import PromptFiles, find_prompts
@@ -63,15 +63,15 @@ class Agent:
         editor_name: str,
         documents: Documents,
         editor_context: Callable[[], EditorContextParams],
-        outside: Outside,
+        environment: Environment,
     ) -> None:
         settings = loaded.settings
         self._loaded = loaded
         self._providers = set_up_providers(loaded)
         self._editor_name = editor_name
         self._editor_context = editor_context
-        self._outside = outside
-        self._clock = clock = outside.clock
+        self._environment = environment
+        self._clock = clock = environment.clock
         self._log = JsonLog(
             LogFiles(settings.log_dir),
             clock.timestamp,
@@ -90,7 +90,7 @@ class Agent:
             counts_lone_cr=editor_name.startswith("Visual Studio Code"),
         )
         self.knowledge = Knowledge(
-            settings, self._prompts, lambda: self.workspace.roots, clock, outside.new_id
+            settings, self._prompts, lambda: self.workspace.roots, clock, environment.new_id
         )
         self._notes = ProjectNotes(self.workspace, lambda: settings.trusted)
         self._model = DeferredClient(self._providers.missing)
@@ -98,7 +98,7 @@ class Agent:
         self._runs: WireRuns | None = None
         self._memories: dict[MemoryHost, HttpMemory] = {}
         self._retired = RetiredModels(settings.storage_root)
-        self._services = self._build_services(settings, editor, outside.new_id)
+        self._services = self._build_services(settings, editor, environment.new_id)
 
     def run_session(self, new: NewSession) -> Session:
         """Make a session that can run."""
@@ -111,14 +111,13 @@ class Agent:
     def open_model(self) -> ChatClient:
         """Import the HTTP library, build the client and its TLS context. In a thread."""
         settings = self._loaded.settings
-        outside = self._outside
+        environment = self._environment
         chat = ChatClient(
             self._providers.registry,
-            outside.hosts(_open_hosts),
+            environment.hosts(_open_hosts),
             retired=self._retired,
-            retry=RetryPolicy(outside.chance, budget=settings.http_retry_budget),
-            sleep=outside.sleep,
-            now=outside.now,
+            retry=RetryPolicy(environment.random, budget=settings.http_retry_budget),
+            now=environment.clock.monotonic,
         )
         with suppress(KodeError):  # told again, with the reason, when a turn asks
             chat.warm(settings.model)
@@ -200,7 +199,7 @@ class Agent:
     def _build_services(
         self, settings: Settings, editor: EditorPort, new_id: NewId
     ) -> SessionServices:
-        questions = UserQuestions(self._outside.alarm, settings.permission_timeout)
+        questions = UserQuestions(settings.permission_timeout)
         return SessionServices(
             model=self._model,
             editor=editor,
@@ -211,8 +210,6 @@ class Agent:
             top_p=settings.top_p,
             max_tokens=settings.max_tokens,
             questions=questions,
-            alarm=self._outside.alarm,
-            work=self._outside.work,
             silence_told=settings.http_silence_told,
             editor_note=self._editor_note,
             system_prompt=self._system_prompt,
@@ -242,8 +239,6 @@ class Agent:
             scouts=ScoutServices(
                 model=self._model,
                 clock=self._clock,
-                alarm=self._outside.alarm,
-                work=self._outside.work,
                 new_id=new_id,
                 system_prompt=lambda: self._system_prompt(SCOUT, "plan"),
                 report_bug=self._report_bug,
@@ -257,7 +252,7 @@ class Agent:
     def _system_prompt(self, agent: AgentProfile, mode: Mode) -> str:
         surroundings = Surroundings(
             roots=[str(root.path) for root in self.workspace.roots],
-            platform=self._outside.platform,
+            platform=self._environment.platform,
             editor=self._editor_name,
             date=self._clock.timestamp()[:10],
             notes=self._notes.read(),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 from kode_sidecar.boot.leftovers import remove_leftovers, remove_unpacked
-from kode_sidecar.boot.system import Outside
+from kode_sidecar.boot.system import Environment
 from kode_sidecar.boot.wire_files import SCHEMA_FILE, wire_file
 from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log import SessionDefaults
@@ -34,10 +34,10 @@ from kode_sidecar.server import (
     Connection,
     Editor,
     Features,
+    FrameListener,
     Handler,
     SessionHandlers,
     Step,
-    StreamTap,
     ping,
     run,
     serve,
@@ -68,20 +68,20 @@ LoadAgent = Callable[[], "type[Agent]"]
 def run_server(
     handover: Handover,
     load_agent: LoadAgent,
-    outside: Outside,
-    tap: StreamTap | None,
+    environment: Environment,
+    listener: FrameListener | None,
     env_file: str | None,
 ) -> NoReturn:
     """Serve the editor behind `handover`; ends the process.
 
-    `load_agent` imports the agent; it is called on the loader's thread. `outside` and `tap` are a
-    recording, or one being made.
+    `load_agent` imports the agent; it is called on the loader's thread. `environment` and
+    `listener` are a recording, or one being made.
     """
 
     def build(connection: Connection, _: Handover) -> Application:
-        return _App(connection, handover, load_agent, outside, env_file).start()
+        return _App(connection, handover, load_agent, environment, env_file).start()
 
-    run(handover, build, tap=tap, orphaned=remove_unpacked)
+    run(handover, build, listener=listener, orphaned=remove_unpacked)
 
 
 class _App:
@@ -92,24 +92,24 @@ class _App:
         connection: Connection,
         handover: Handover,
         load_agent: LoadAgent,
-        outside: Outside,
+        environment: Environment,
         env_file: str | None,
     ) -> None:
         params = handover.params
         self._load_agent = load_agent
-        self._outside = outside
+        self._environment = environment
         self._log = connection.log
         self._roots = self._paths(_folder_uris(params)) or _root_path(params)
         self._client = ClientProfile(params)
         self._editor = Editor(connection, self._client)
-        self._loaded = outside.begin(
+        self._loaded = environment.begin(
             _settings(params, env_file),
             self._roots,
             handover.handshake,
             lambda line: connection.log(line, None),
         )
-        self._clock = outside.clock
-        self._new_id = outside.new_id
+        self._clock = environment.clock
+        self._new_id = environment.new_id
         self._saver = Saver()
         settings = self._loaded.settings
         self._store = ConversationStore(
@@ -120,7 +120,6 @@ class _App:
             self._saver,
             self._clock,
             self._new_id,
-            outside.work,
             self._defaults(),
             self._root_uris,
         )
@@ -128,14 +127,13 @@ class _App:
         self._documents = Documents(capabilities["positionEncoding"])  # type: ignore[arg-type]
         self._sessions = SessionRegistry(folders)
         self._agent: Agent | None = None
-        self._attaching: set[asyncio.Task[None]] = set()
         self._editor_context = EditorContextParams()
         sessions = SessionHandlers(
             sessions=self._sessions,
             catalog=SessionCatalog(self._sessions, folders, self._editor),
             messages=StoredMessages(self._store, self._client.max_inline_bytes),
             attachments=SessionAttachments(self._sessions, folders, self._client.max_inline_bytes),
-            copies=SessionCopies(folders, outside.transcript),
+            copies=SessionCopies(folders, environment.transcript),
             usage=UsageReport(self._store),
         )
         serve(connection, {**sessions.by_method, **self._process_handlers()})
@@ -152,25 +150,12 @@ class _App:
                 commands={DOCTOR_COMMAND: self._by_agent(lambda agent, _: agent.doctor())},
             ),
             load_first=(
-                self._step("the agent", self._build_agent, self._attach_agent),
-                self._step("httpx", lambda: self._loaded_agent().open_model(), self._attach_model),
+                Step("the agent", self._build_agent, self._attach_agent),
+                Step("httpx", self._open_model, self._attach_model),
             ),
             load_last=(Step("leftovers", remove_leftovers, lambda _: None),),
             close=self._close,
         )
-
-    def _step(self, name: str, load: Callable[[], T], attach: Callable[[T], None]) -> Step:
-        async def attached(loaded: asyncio.Future[T]) -> None:
-            attach(await self._outside.work(f"loading {name}", loaded))
-
-        def ready(result: T) -> None:
-            loaded: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-            loaded.set_result(result)
-            task = asyncio.create_task(attached(loaded))
-            self._attaching.add(task)
-            task.add_done_callback(self._attaching.discard)
-
-        return Step(name, load, ready)
 
     def _build_agent(self) -> "Agent":
         """On the loader's thread."""
@@ -180,9 +165,13 @@ class _App:
             editor_name=self._client.name,
             documents=self._documents,
             editor_context=lambda: self._editor_context,
-            outside=self._outside,
+            environment=self._environment,
         )
         return self._agent
+
+    def _open_model(self) -> "ChatClient":
+        """On the loader's thread."""
+        return self._loaded_agent().open_model()
 
     def _attach_model(self, chat: "ChatClient") -> None:
         self._loaded_agent().attach_model(chat)
@@ -286,7 +275,7 @@ class _App:
         if self._agent is not None:
             await self._agent.close()
         self._saver.close()
-        self._outside.end()
+        self._environment.end()
 
 
 def _settings(params: Object, env_file: str | None) -> LoadedSettings:

@@ -170,7 +170,7 @@ async def _run(options: RunCommandOptions) -> RunResult:
         editor_name="",
         documents=Documents("utf-16"),
         editor_context=EditorContextParams,
-        outside=System(),
+        environment=System(),
     )
     try:
         services = agent.run_services()

@@ -26,7 +26,7 @@ from kode_sidecar.edits.text_edits import ANSWER_SECONDS, TextEdits
 from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log import EventHistory
 from kode_sidecar.event_log.editor_port import EditorPort
-from kode_sidecar.kernel.contracts import Alarm, NewId
+from kode_sidecar.kernel.contracts import NewId
 from kode_sidecar.permissions import PermissionGate, UserQuestions
 from kode_sidecar.protocol.change_set import (
     ChangeSetListResult,
@@ -75,7 +75,6 @@ class ChangeSets:
         new_id: NewId,
         questions: UserQuestions,
         now: Callable[[], str],
-        alarm: Alarm,
         save: Callable[[], Awaitable[None]],
         published: Callable[[], Awaitable[None]] = _at_once,
         locks: EditLocks | None = None,
@@ -91,7 +90,7 @@ class ChangeSets:
         self._changes = FileChanges()
         self.freshness = Freshness(self.overlay.current, now)
         self.session_files = SessionFiles(
-            workspace, self.overlay, self._changes, editor.open_document, alarm
+            workspace, self.overlay, self._changes, editor.open_document
         )
         in_flight: set[str] = set()
         self.files = FileWatch(workspace, self.session_files.known, self.freshness, emit, in_flight)
@@ -106,7 +105,6 @@ class ChangeSets:
             watch=self.files,
             ledger=self._ledger,
             new_id=new_id,
-            alarm=alarm,
             settle_seconds=settle_seconds,
             answer_seconds=answer_seconds,
             locks=locks or EditLocks(),

@@ -7,7 +7,6 @@ from contextlib import suppress
 from kode_sidecar.edits.hunks import EditResult
 from kode_sidecar.edits.services import EditServices
 from kode_sidecar.event_log.editor_port import ApplyAnswer, FileEdit
-from kode_sidecar.kernel import TimeLimit
 from kode_sidecar.text.uris import canonical_key, path_to_uri
 from kode_sidecar.workspace.file_changes import FileChange
 from kode_sidecar.workspace.paths import Location
@@ -93,9 +92,7 @@ class FileEdits:
         )
         on_disk = change.removes is not None and os.path.lexists(change.removes.real)
         try:
-            async with TimeLimit(
-                self._services.alarm, "change of a file", self._services.answer_seconds
-            ):
+            async with asyncio.timeout(self._services.answer_seconds):
                 answer = await self._editor.apply_edit(edit)
         except TimeoutError:
             answer = ApplyAnswer(applied=False)
@@ -111,7 +108,7 @@ class FileEdits:
     async def _pause(self) -> None:
         with suppress(TimeoutError):
             seconds = self._services.settle_seconds / LOOKS
-            async with TimeLimit(self._services.alarm, "look at a file", seconds):
+            async with asyncio.timeout(seconds):
                 await asyncio.Event().wait()
 
     def _is_done(self, change: FileChange, *, on_disk: bool) -> bool:

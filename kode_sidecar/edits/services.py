@@ -9,7 +9,7 @@ from kode_sidecar.edits.file_watch import FileWatch
 from kode_sidecar.edits.hunks import HunkLedger
 from kode_sidecar.edits.session_files import SessionFiles
 from kode_sidecar.event_log.editor_port import EditorPort
-from kode_sidecar.kernel.contracts import Alarm, NewId
+from kode_sidecar.kernel.contracts import NewId
 from kode_sidecar.workspace.file_changes import FileChanges
 from kode_sidecar.workspace.freshness import Freshness
 from kode_sidecar.workspace.overlay import Overlay
@@ -52,7 +52,6 @@ class EditServices:
     watch: FileWatch
     ledger: HunkLedger
     new_id: NewId
-    alarm: Alarm
     settle_seconds: float
     answer_seconds: float
     locks: EditLocks = field(default_factory=EditLocks)

@@ -11,7 +11,6 @@ from kode_sidecar.edits.hunks import EditResult
 from kode_sidecar.edits.services import EditServices
 from kode_sidecar.edits.verification import SentEdit
 from kode_sidecar.event_log.editor_port import ApplyAnswer, DocumentEdit, TextEdit
-from kode_sidecar.kernel import TimeLimit
 from kode_sidecar.text.change_log import ChangeLog
 from kode_sidecar.text.text_edit import Change, Edit, apply_edits, minimal_edits, to_lf, with_eol
 from kode_sidecar.workspace.documents import Document, DocumentChange
@@ -181,7 +180,7 @@ class TextEdits:
     async def _first_of(self, seconds: float, *tasks: asyncio.Task[Any]) -> None:
         """Wait until one of them is done, and not for long."""
         with suppress(TimeoutError):
-            async with TimeLimit(self._services.alarm, f"edit, {seconds:g} s", seconds):
+            async with asyncio.timeout(seconds):
                 await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
 
     def _patience(self, flight: _Flight) -> float:

@@ -6,9 +6,10 @@
 import asyncio
 import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from concurrent.futures import Executor, Future
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from kode_sidecar.errors import KodeError
 
@@ -25,7 +26,7 @@ class Syncable(Protocol):
         ...
 
 
-class Saver:
+class Saver(Executor):
     """Saves files on its own threads; requests that wait together share their fsyncs.
 
     The files of a request are synced side by side, the first on one thread and the others on a
@@ -46,16 +47,32 @@ class Saver:
 
         Call it on the event loop. The future fails with KodeError `Storage`.
         """
-        first, beside = files[:1], files[1:]
-        request = _Request(asyncio.get_running_loop(), 2 if beside else 1)
-        with self._changed:
-            if not self._closing:
-                self._first.queue.put(_Part(first, request))
-                if beside:
-                    self._beside.queue.put(_Part(beside, request))
-                return request.future
+        loop = asyncio.get_running_loop()
+        if not self._closing:
+            return loop.run_in_executor(self, self.sync, files)
+        refused: asyncio.Future[None] = loop.create_future()
         text = "not saved: the sidecar is shutting down; start it again"
-        request.future.set_exception(KodeError("Storage", text))
+        refused.set_exception(KodeError("Storage", text))
+        return refused
+
+    def sync(self, files: Sequence[Syncable]) -> None:
+        """Sync `files` one after the other, and do what waits for a save. Blocks."""
+        failures = [_failure_of(file.sync) for file in files]
+        for job in self._take_jobs():
+            _failure_of(job)
+        if error := next(filter(None, failures), None):
+            raise error
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Do what `sync` does on the threads, together with what else waits there."""
+        assert fn == self.sync
+        assert not kwargs
+        files: Sequence[Syncable] = args[0]
+        first, beside = files[:1], files[1:]
+        request = _Request(2 if beside else 1)
+        self._first.queue.put(_Part(first, request))
+        if beside:
+            self._beside.queue.put(_Part(beside, request))
         return request.future
 
     def later(self, key: Hashable, job: Job) -> None:
@@ -69,8 +86,7 @@ class Saver:
 
     def close(self, timeout_s: float = 2.0) -> None:
         """Finish what waits and stop the threads."""
-        with self._changed:
-            self._closing = True
+        self._closing = True
         for thread in (self._beside, self._first):
             thread.queue.put(None)
         for thread in (self._beside, self._first):
@@ -96,9 +112,9 @@ class Saver:
 class _Request:
     """A save under way. Whichever part is done last answers: no thread waits for the other."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, parts: int) -> None:
-        self.future: asyncio.Future[None] = loop.create_future()
-        self._loop = loop
+    def __init__(self, parts: int) -> None:
+        self.future: Future[None] = Future()
+        self.future.set_running_or_notify_cancel()  # who gives it up does not stop the save
         self._missing = parts
         self._error: Exception | None = None
         self._lock = threading.Lock()
@@ -110,13 +126,6 @@ class _Request:
             self._missing -= 1
             if self._missing:
                 return
-        # A loop that is closed has nobody left to tell.
-        with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._resolve)
-
-    def _resolve(self) -> None:
-        if self.future.done():
-            return
         if self._error is None:
             self.future.set_result(None)
         else:

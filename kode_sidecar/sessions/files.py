@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import count
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 import msgspec
@@ -29,7 +28,7 @@ from kode_sidecar.records.conversation_store import ConversationStore
 from kode_sidecar.records.saver import Saver
 
 if TYPE_CHECKING:
-    from kode_sidecar.kernel.contracts import Clock, NewId, Work
+    from kode_sidecar.kernel.contracts import Clock, NewId
 
 _PLACES = ("roots", "projectRoot")
 _MODES = cast(tuple[Mode, ...], get_args(Mode))
@@ -119,7 +118,6 @@ class SessionFolders:
     saver: Saver
     clock: "Clock"
     new_id: "NewId"
-    work: "Work"
     defaults: SessionDefaults
     roots: Callable[[], Sequence[str]]
 
@@ -171,11 +169,9 @@ class SessionFolders:
 
     def _records(self, writer: ConversationFiles) -> SessionRecords:
         artifacts = Artifacts(writer.folder, partial(self.new_id, "artifact"))
-        saves = count(1)
 
         async def save() -> None:
-            name = f"save {next(saves)} of {writer.meta.id}"
-            await self.work(name, self.saver.save(writer, writer.journal))
+            await self.saver.save(writer, writer.journal)
 
         scout_log = partial(open_scout_log, writer.folder)
         return SessionRecords(writer, writer.journal, save, artifacts.save, scout_log, writer.close)

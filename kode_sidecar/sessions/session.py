@@ -87,7 +87,6 @@ class Session:
             new_id=services.new_id,
             questions=services.questions,
             now=services.clock.timestamp,
-            alarm=services.alarm,
             save=records.save,
             published=self.stream.published,
             locks=services.edit_locks,

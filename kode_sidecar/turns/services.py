@@ -15,7 +15,6 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log import SessionRecords
 from kode_sidecar.event_log.editor_port import EditorPort
 from kode_sidecar.kernel.contracts import (
-    Alarm,
     Clock,
     Emit,
     Incoming,
@@ -23,7 +22,6 @@ from kode_sidecar.kernel.contracts import (
     ModelRequest,
     NewId,
     Tool,
-    Work,
 )
 from kode_sidecar.permissions import UserQuestions
 from kode_sidecar.protocol.session import Mode
@@ -116,8 +114,6 @@ class SessionServices:
     temperature: float | None
     top_p: float | None
     max_tokens: int | None
-    alarm: Alarm
-    work: Work
     questions: UserQuestions
     silence_told: float
     editor_note: Callable[[], EditorNote | None]

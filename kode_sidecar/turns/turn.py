@@ -195,7 +195,6 @@ async def run_to_end(
         save_artifact=save_artifact,
         report_bug=services.report_bug,
         silence_told=services.silence_told,
-        work=services.work,
         cut_off=turn.cut_off,
     )
     limits = TurnLimits(agent.max_tool_rounds, services.limit_instruction)

@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 
-from kode_sidecar.boot.system import call_later
 from kode_sidecar.domain.agent_event import BlockDelta, ChangeSetUpdated, Event
 from kode_sidecar.domain.change_set import HunkView
 from kode_sidecar.edits.change_sets import ChangeSets
@@ -199,9 +198,8 @@ class Desk:
             editor=self.editor,
             emit=self._emit,
             new_id=self._new_id,
-            questions=UserQuestions(call_later, 0.05),
+            questions=UserQuestions(0.05),
             now=lambda: "2026-01-01T00:00:00.000Z",
-            alarm=call_later,
             **{"save": self._save, "settle_seconds": 0.05, **more},
         )
         files, shown, proposals = self.sets.session_files, self.sets.freshness, self.sets.proposals

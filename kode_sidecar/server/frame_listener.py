@@ -1,5 +1,6 @@
-"""A place in the stream where somebody may listen, or hold back what comes in."""
+"""Somebody who hears all frames of a connection, and may hold back what comes in."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
@@ -12,38 +13,42 @@ from kode_sidecar.server.reader import EndOfInput
 Pop = Callable[[], bytes | EndOfInput | None]
 
 
-class StreamTap(Protocol):
+class FrameListener(Protocol):
     """Hears everything that is said after `initialize`, and sits between reader and connection."""
 
+    def new_loop(self) -> asyncio.AbstractEventLoop:
+        """Return the event loop on which the process serves."""
+        ...
+
     def incoming(self, pop: Pop, pump: Callable[[], None]) -> Pop:
-        """What is popped instead; `pump` has the connection try again. On the loop."""
+        """Return what the connection pops instead; `pump` has it try again. On the loop."""
         ...
 
     def said(self, body: bytes) -> None:
-        """A message to the client, each delta by itself. From any thread, must not wait."""
+        """Hear a message to the client, each delta by itself. From any thread, must not wait."""
         ...
 
 
-class TappedOutbox(Outbox):
-    """An outbox that tells of everything that is put into it."""
+class HeardOutbox(Outbox):
+    """An outbox that tells a listener of everything that is put into it."""
 
     def __init__(
         self,
-        tap: StreamTap,
+        listener: FrameListener,
         fd: int,
         *,
         on_fatal: Callable[[str], None],
         wait_first: Callable[[], None],
     ) -> None:
         super().__init__(fd, on_fatal=on_fatal, wait_first=wait_first)
-        self._tap = tap
+        self._listener = listener
 
     def put(self, body: bytes) -> None:
         """See `Outbox`."""
-        self._tap.said(body)
+        self._listener.said(body)
         super().put(body)
 
     def put_delta(self, delta: BlockDelta) -> None:
         """See `Outbox`."""
-        self._tap.said(encode(Notification("kode/delta", DeltaParams((delta,)))))
+        self._listener.said(encode(Notification("kode/delta", DeltaParams((delta,)))))
         super().put_delta(delta)

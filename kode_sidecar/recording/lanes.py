@@ -1,7 +1,7 @@
-"""What a process says, taken apart into strands: order matters within each one, not between them.
+"""What a process says, sorted into lanes: order matters within a lane, not between lanes.
 
 Parallel tools, scouts and answers race each other from run to run. Everything of a session's own
-course is one strand; what may overtake it has a strand of its own. Sans-IO.
+course is one lane; what may overtake it has a lane of its own. Sans-IO.
 """
 
 import json
@@ -31,12 +31,12 @@ _OF_A_CALL = frozenset({"tool.progress", "block.started", "block.completed"})
 class Part(NamedTuple):
     """One thing said. `grown` counts characters of a delta; everything else counts as one."""
 
-    strand: str
+    lane: str
     message: Json
     grown: int = 0
 
 
-class Strands:
+class Lanes:
     """Sorts frames; it must see those of the client, too, to know what an answer answers."""
 
     def __init__(self) -> None:
@@ -53,12 +53,12 @@ class Strands:
         frame = read_frame(body)
         method, params = frame.get("method"), as_object(frame.get("params"))
         if method is None:
-            yield Part(self._strand_of_answer(frame.get("id")), frame)
+            yield Part(self._lane_of_answer(frame.get("id")), frame)
         elif method == "kode/event":
             session_id = params.get("sessionId")
             for event in params.get("events", ()):
                 if not is_by_play(event):
-                    yield Part(_strand_of_event(session_id, event), event)
+                    yield Part(_lane_of_event(session_id, event), event)
         elif method == "kode/delta":
             for delta in params.get("deltas", ()):
                 yield Part(f"block {delta['blockId']}", delta, len(delta["add"]))
@@ -72,7 +72,7 @@ class Strands:
         """What the client asked with this id."""
         return str(as_object(self._asked.get(request_id)).get("method", ""))
 
-    def _strand_of_answer(self, request_id: object) -> str:
+    def _lane_of_answer(self, request_id: object) -> str:
         method = self.method_of(request_id)
         if method in _IN_ORDER:
             params = as_object(self._asked[request_id].get("params"))
@@ -86,7 +86,7 @@ def is_by_play(event: Mapping[str, Any]) -> bool:
     return event.get("type") == "model.waiting" and event.get("state") == "silent"
 
 
-def _strand_of_event(session_id: object, event: Json) -> str:
+def _lane_of_event(session_id: object, event: Json) -> str:
     kind = event.get("type")
     if kind == "scout.updated":
         return f"scout {event.get('scoutId')}"
