@@ -31,13 +31,12 @@ from kode_sidecar.permissions import Questions, UserQuestions
 from kode_sidecar.protocol.documents import EditorContextParams
 from kode_sidecar.protocol.process import DoctorResult, ModelsListResult
 from kode_sidecar.protocol.session import Mode
-from kode_sidecar.providers.chat_client import ChatClient
-from kode_sidecar.providers.host import OpenHost
-from kode_sidecar.providers.late_client import LateClient
+from kode_sidecar.providers.chat_client import ChatClient, DeferredClient
+from kode_sidecar.providers.endpoint import OpenHost
 from kode_sidecar.providers.memory_http import HttpMemory, MemoryHost
 from kode_sidecar.providers.models_report import models_report
 from kode_sidecar.providers.profiles import ModelProfile
-from kode_sidecar.providers.retry import RetryPolicy
+from kode_sidecar.providers.rate_limiter import RetryPolicy
 from kode_sidecar.records.json_log import JsonLog, LogFiles, Redaction
 from kode_sidecar.records.retired_models import RetiredModels
 from kode_sidecar.scouts.contracts import ScoutServices
@@ -96,7 +95,7 @@ class Agent:
             settings, self._prompts, lambda: self.workspace.roots, clock, outside.new_id
         )
         self._notes = ProjectNotes(self.workspace, lambda: settings.trusted)
-        self._model = LateClient(self._providers.missing)
+        self._model = DeferredClient(self._providers.missing)
         self._chat: ChatClient | None = None
         self._runs: WireRuns | None = None
         self._memories: dict[MemoryHost, HttpMemory] = {}

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Protocol
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.providers.host import Host, HostResponse
+from kode_sidecar.providers.endpoint import Host, HostResponse
 
 _UNKNOWN_ASKER = "models"
 

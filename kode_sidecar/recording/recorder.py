@@ -16,7 +16,7 @@ from kode_sidecar import __version__
 from kode_sidecar.boot.system import System
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import IdKind
-from kode_sidecar.providers.host import OpenHost
+from kode_sidecar.providers.endpoint import OpenHost
 from kode_sidecar.recording.http_tape import RecordingHost
 from kode_sidecar.recording.one_by_one import OneByOne
 from kode_sidecar.recording.recorded_settings import keys_in, settings_to_record

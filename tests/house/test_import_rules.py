@@ -89,7 +89,7 @@ FIRST_LOADED = {
 SANS_IO = {
     "providers.sse",
     "providers.openai_chat",
-    "providers.kimi",
+    "providers.dialects",
     "providers.anthropic_messages",
     "providers.anthropic_request",
     "kernel.message_assembler",

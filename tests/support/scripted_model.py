@@ -17,7 +17,7 @@ class ScriptedModel:
         self._scripts = list(scripts)
         self.requests: list[ModelRequest] = []
 
-    def missing(self, model: str) -> ErrorInfo | None:  # noqa: ARG002 - the protocol's
+    def missing(self, model: str) -> ErrorInfo | None:
         """Nothing is ever missing."""
         return None
 
