@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
-from kode_sidecar.boot.installation import SCHEMA_FILE, wire_file
 from kode_sidecar.boot.leftovers import remove_leftovers, remove_unpacked
 from kode_sidecar.boot.system import Outside
+from kode_sidecar.boot.wire_files import SCHEMA_FILE, wire_file
 from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log import SessionDefaults
 from kode_sidecar.protocol.documents import EditorContextParams
@@ -85,7 +85,7 @@ def run_server(
 
 
 class _App:
-    """What there is from the first moment on."""
+    """Holds what there is from the first moment on: editor, settings, documents, sessions."""
 
     def __init__(
         self,
@@ -143,7 +143,7 @@ class _App:
         connection.on_broken_sync = self._broken_sync
 
     def start(self) -> Application:
-        """What the process is told about this app."""
+        """Return what the process needs of this app: features, what to load, how to close."""
         return Application(
             features=Features(
                 workspace_folders_changed=self._folders_changed,

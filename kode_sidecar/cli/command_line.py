@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import get_args
 
+from kode_sidecar.boot.build_info import build_info
 from kode_sidecar.boot.doctor import examine
-from kode_sidecar.boot.installation import WIRE_FILES, build_info, wire_file
+from kode_sidecar.boot.wire_files import WIRE_FILES, wire_file
 from kode_sidecar.chat import ChatOptions, chat
 from kode_sidecar.cli.kept import list_command, migrate_command, show_command
 from kode_sidecar.demo import DemoOptions, play, play_job, serve_model

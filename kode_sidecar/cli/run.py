@@ -125,7 +125,7 @@ class Progress:
         self._in_text = False
 
     def __call__(self, event: RunEvent | TextGrew) -> None:
-        """See `headless_run.runner.Watch`."""
+        """Write a line about what is worth showing, and the text of answers as it grows."""
         if not self._shown:
             return
         if isinstance(event, TextGrew):

@@ -76,6 +76,14 @@ class SessionFiles:
         except KodeError:
             return None
 
+    async def fetch(self, uri: str) -> Document | None:
+        """As `find`; a closed file is read and looked through beside the event loop."""
+        if self._workspace.documents.get(uri) is None:
+            found = await asyncio.to_thread(self.find, uri)
+            if self._workspace.documents.get(uri) is None:
+                return found
+        return self.find(uri)
+
     async def load(self, path: str, purpose: Purpose) -> Document:
         """As `document`; the editor is asked to open a file whose encoding only it may know."""
         try:

@@ -6,8 +6,6 @@ Pure. The stream feeds it as it goes; when a session is opened again its journal
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-import msgspec
-
 from kode_sidecar.domain.agent_event import (
     BlockCompleted,
     BlockDelta,
@@ -26,7 +24,7 @@ from kode_sidecar.domain.agent_event import (
     TurnStarted,
     TurnSteered,
 )
-from kode_sidecar.domain.change_set import FileView, HunkView
+from kode_sidecar.domain.change_set import ChangeSet
 from kode_sidecar.domain.message import Block, Message
 
 LOSS = "MessagesLost"
@@ -70,25 +68,6 @@ class OpenMessage:
         )
 
 
-@dataclass
-class ToldHunk:
-    """A hunk as it was announced, in its state of now; `announced` is the event's `seq`."""
-
-    file: FileView
-    view: HunkView
-    announced: int
-
-
-@dataclass
-class ToldChangeSet:
-    """The hunks of one change set by id, in the order of their announcements."""
-
-    id: str
-    turn_id: str
-    updated: ChangeSetUpdated
-    hunks: dict[str, ToldHunk] = field(default_factory=dict[str, ToldHunk])
-
-
 class EventHistory:
     """Feed it events in order, and the deltas between them.
 
@@ -107,7 +86,7 @@ class EventHistory:
         self.blocks: dict[str, OpenBlock] = {}
         self.steered: list[TurnSteered] = []
         self.questions: dict[str, PermissionRequested] = {}
-        self.change_sets: dict[str, ToldChangeSet] = {}
+        self.change_sets: dict[str, ChangeSet] = {}
         self.decided_since_turn: set[str] = set()
         self.stop_reason: StopReason | None = None
         self.title = ""
@@ -116,7 +95,9 @@ class EventHistory:
     def feed_all(self, events: Iterable[object]) -> None:
         """Events from disk; those of newer versions mean nothing here."""
         for event in events:
-            if isinstance(event, Event):
+            if isinstance(event, ChangeSetUpdated):
+                self._change_set(event)
+            elif isinstance(event, Event):
                 self.feed(event)
 
     def grow(self, delta: BlockDelta) -> None:
@@ -136,8 +117,6 @@ class EventHistory:
                     self.messages[event.message_id].blocks.pop(event.block_id, None)
             case TurnStarted() | TurnSteered() | TurnCompleted():
                 self._feed_turn(event)
-            case ChangeSetUpdated():
-                self._change_set(event)
             case PermissionRequested():
                 self.questions[event.request_id] = event
             case PermissionResolved():
@@ -190,27 +169,8 @@ class EventHistory:
             self.messages[message_id].blocks[block_id] = block
 
     def _change_set(self, event: ChangeSetUpdated) -> None:
-        told = self.change_sets.get(event.change_set_id)
-        if told is None:
-            told = ToldChangeSet(event.change_set_id, event.turn_id, event)
-            self.change_sets[event.change_set_id] = told
-        told.updated = event
-        for file in event.files:
-            for hunk in file.hunks:
-                known = told.hunks.get(hunk.hunk_id)
-                if known is None:
-                    bare = msgspec.structs.replace(file, hunks=())
-                    told.hunks[hunk.hunk_id] = ToldHunk(bare, hunk, event.seq)
-                else:
-                    known.view = _changed(known.view, hunk)
-                    self.decided_since_turn.add(hunk.hunk_id)
-
-
-def _changed(view: HunkView, news: HunkView) -> HunkView:
-    """The hunk after its state changed: what is told then replaces what was told."""
-    told = {
-        name: value
-        for name in HunkView.__struct_fields__
-        if (value := getattr(news, name)) not in (None, ())
-    }
-    return msgspec.structs.replace(view, **told)
+        change_set = self.change_sets.get(event.change_set_id)
+        if change_set is None:
+            change_set = ChangeSet(event.change_set_id, event.turn_id)
+            self.change_sets[event.change_set_id] = change_set
+        self.decided_since_turn |= change_set.hear(event.files, event.seq)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kode_sidecar.domain.agent_event import BlockCompleted, Event, Notice
+from kode_sidecar.domain.change_set import ChangeSet
 from kode_sidecar.domain.conversation import Conversation
 from kode_sidecar.domain.message import Message, TextBlock, ToolResultBlock, ToolUseBlock
 from kode_sidecar.errors import KodeError
-from kode_sidecar.event_log import LOSS, EventHistory, ToldChangeSet
+from kode_sidecar.event_log import LOSS, EventHistory
 from kode_sidecar.protocol.change_set import ChangeSetView
 from kode_sidecar.protocol.events import (
     ArtifactPlace,
@@ -349,21 +350,14 @@ def _open_parts(history: EventHistory, seq: int, active_turn_id: str | None) -> 
     )
 
 
-def _told_view(told: ToldChangeSet, session_id: str) -> ChangeSetView:
-    """A change set as its events have told it; ranges are those of the announcements."""
-    files = {
-        hunk.file.uri: msgspec.structs.replace(
-            hunk.file,
-            hunks=tuple(one.view for one in told.hunks.values() if one.file.uri == hunk.file.uri),
-        )
-        for hunk in told.hunks.values()
-    }
+def _told_view(change_set: ChangeSet, session_id: str) -> ChangeSetView:
+    """Return a change set as its events have told it; ranges are those of the announcements."""
     return ChangeSetView(
-        change_set_id=told.id,
+        change_set_id=change_set.id,
         session_id=session_id,
-        turn_id=told.turn_id,
-        state=told.updated.state,
-        files=tuple(files.values()),
+        turn_id=change_set.turn_id,
+        state=change_set.state,
+        files=change_set.told_files(),
     )
 
 

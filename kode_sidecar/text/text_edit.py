@@ -99,6 +99,26 @@ def whole_lines(text: str, edit: Change) -> Edit:
     return Edit(start, end, text[start : edit.start] + edit.text + text[edit.end : end])
 
 
+def line_runs(text: str, edits: Sequence[Change]) -> list[Run]:
+    """Return edits of whole lines of `text`, ascending, as runs of lines."""
+    runs: list[Run] = []
+    line = new_line = at = 0
+    for edit in edits:
+        same = _lines_in(text[at : edit.start])
+        line, new_line = line + same, new_line + same
+        old = _lines_in(text[edit.start : edit.end])
+        new = _lines_in(edit.text)
+        runs.append((line, line + old, new_line, new_line + new))
+        line, new_line, at = line + old, new_line + new, edit.end
+    return runs
+
+
+def _lines_in(text: str) -> int:
+    """Return how many lines a text of whole lines has; the last may lack its end."""
+    lf = to_lf(text)
+    return lf.count("\n") + (not lf.endswith("\n") and bool(lf))
+
+
 def between_lines(text: str, at: int) -> bool:
     """Return whether `at` is the start of a line, or the end of the text."""
     if at in (0, len(text)):
@@ -219,15 +239,16 @@ def _splits_crlf(text: str, at: int) -> bool:
 def _line_start(text: str, at: int) -> int:
     if between_lines(text, at):
         return at
-    return max(text.rfind("\n", 0, at - 1), text.rfind("\r", 0, at - 1)) + 1
+    feed = text.rfind("\n", 0, at)
+    return max(feed, text.rfind("\r", feed + 1, at - 1)) + 1
 
 
 def _line_end(text: str, at: int) -> int:
     """Return the start of the line after the one that holds `at`."""
-    ends = [end for end in (text.find("\n", at), text.find("\r", at)) if end >= 0]
-    if not ends:
-        return len(text)
-    end = min(ends) + 1
+    feed = text.find("\n", at)
+    last = len(text) if feed < 0 else feed
+    carriage = text.find("\r", at, last)
+    end = min((carriage if carriage >= 0 else last) + 1, len(text))
     return end + 1 if _splits_crlf(text, end) else end
 
 

@@ -110,26 +110,15 @@ class Hour:
         before = self.buffer.text
         right = Buffer("x", before, encoding=self.desk.editor.encoding)
         right.apply_edits(edits)
-        kind = self.rng.choice(["elsewhere", "cut", "garbled", "twice"])
-        replaces = any(one.new_text and one.range.start != one.range.end for one in edit.edits)
-        if kind == "twice" and replaces:
-            kind = "garbled"  # what a second replacement leaves behind is like any other typing
-        match kind:
-            case "elsewhere":
-                for one in edits:
-                    for end in ("start", "end"):
-                        one["range"][end]["line"] += 1
-            case "cut":
-                for one in edits:
-                    text = one["newText"]
-                    end = re.search(r"[\r\n]*$", text)
-                    half = text[: len(text) // 2].rstrip("\r")  # no editor leaves half a CR LF
-                    one["newText"] = half + (end[0] if end else "")
-            case "garbled":
-                for one in edits:
-                    one["newText"] = re.sub(r"\w", "\ufffd", one["newText"], count=1)
-            case _:
-                self.buffer.apply_edits(edits)
+        kind = self.rng.choice(["cut", "garbled"])
+        for one in edits:
+            text = one["newText"]
+            if kind == "cut":
+                end = re.search(r"[\r\n]*$", text)
+                half = text[: len(text) // 2].rstrip("\r")  # no editor leaves half a CR LF
+                one["newText"] = half + (end[0] if end else "")
+            else:
+                one["newText"] = re.sub(r"\w", "\ufffd", text, count=1)
         with suppress(ValueError, InvalidPosition):
             self.buffer.apply_edits(edits)
         if to_lf(self.buffer.text) != to_lf(right.text):

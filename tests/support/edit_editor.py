@@ -202,8 +202,7 @@ class Desk:
             questions=UserQuestions(call_later, 0.05),
             now=lambda: "2026-01-01T00:00:00.000Z",
             alarm=call_later,
-            save=self._save,
-            **{"settle_seconds": 0.05, **more},
+            **{"save": self._save, "settle_seconds": 0.05, **more},
         )
         files, shown, proposals = self.sets.session_files, self.sets.freshness, self.sets.proposals
         tools = (

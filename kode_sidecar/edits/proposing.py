@@ -4,15 +4,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from kode_sidecar.edits.announcer import Announcer
-from kode_sidecar.edits.decisions import Decisions
-from kode_sidecar.edits.edit_locks import EditLocks
-from kode_sidecar.edits.file_watch import FileWatch
-from kode_sidecar.edits.hunk_ledger import HunkLedger
-from kode_sidecar.edits.proposed_hunk import ProposedHunk, verdict_line
-from kode_sidecar.edits.session_files import SessionFiles
+from kode_sidecar.domain.change_set import ProposedHunk
+from kode_sidecar.edits.announcing import Announcer
+from kode_sidecar.edits.applying import Applying
+from kode_sidecar.edits.hunks import verdict_line
+from kode_sidecar.edits.services import EditServices
 from kode_sidecar.errors import KodeError
-from kode_sidecar.event_log.editor_port import EditorPort
 from kode_sidecar.kernel.contracts import ToolCall
 from kode_sidecar.permissions import PermissionGate, preview
 from kode_sidecar.protocol.change_set import HunkDecision
@@ -22,10 +19,7 @@ from kode_sidecar.text.uris import canonical_key, path_to_uri
 from kode_sidecar.tools.proposals import Proposed, Rewrite
 from kode_sidecar.workspace.document import Document
 from kode_sidecar.workspace.file_changes import FileChange, FileChangeKind
-from kode_sidecar.workspace.freshness import Freshness
-from kode_sidecar.workspace.overlay import Overlay
 from kode_sidecar.workspace.paths import Location
-from kode_sidecar.workspace.workspace import Workspace
 
 
 @dataclass(frozen=True)
@@ -50,31 +44,23 @@ class Proposer:
 
     def __init__(
         self,
-        *,
-        workspace: Workspace,
-        overlay: Overlay,
-        files: SessionFiles,
-        freshness: Freshness,
-        watch: FileWatch,
+        services: EditServices,
         announcer: Announcer,
-        ledger: HunkLedger,
-        decisions: Decisions,
+        applying: Applying,
         gate: PermissionGate,
-        editor: EditorPort,
-        locks: EditLocks,
         published: Callable[[], Awaitable[None]],
     ) -> None:
-        self._workspace = workspace
-        self._overlay = overlay
-        self._files = files
-        self._freshness = freshness
-        self._watch = watch
+        self._workspace = services.workspace
+        self._overlay = services.overlay
+        self._files = services.files
+        self._freshness = services.freshness
+        self._watch = services.watch
+        self._ledger = services.ledger
+        self._editor = services.editor
+        self._locks = services.locks
         self._announcer = announcer
-        self._ledger = ledger
-        self._decisions = decisions
+        self._applying = applying
         self._gate = gate
-        self._editor = editor
-        self._locks = locks
         self._published = published
         self.mode: Mode = "review"
 
@@ -271,18 +257,16 @@ class Proposer:
                 f"Proposed, not yet applied: {count} for the user to decide. "
                 "Your reads show them already."
             )
-        for hunk in hunks:
-            hunk.waiter = asyncio.get_running_loop().create_future()
+        decided = self._ledger.expect(hunks)
         try:
             if self.mode == "auto":
                 await self._published()
                 yes = {hunk.id: HunkDecision(hunk_id=hunk.id, action="accept") for hunk in hunks}
-                await self._decisions.carry_out(yes, by_user=False)
+                await self._applying.decide(yes, by_user=False)
             else:
-                await asyncio.wait([hunk.waiter for hunk in hunks if hunk.waiter])
+                await asyncio.wait(decided)
         finally:
-            for hunk in hunks:
-                hunk.waiter = None
+            self._ledger.expected(hunks)
         done = sum(hunk.state in ("applied", "replaced") for hunk in hunks)
         lines = "\n".join(verdict_line(hunk) for hunk in hunks)
         return f"Applied {done} of {count}", f"What became of {count}:\n{lines}"

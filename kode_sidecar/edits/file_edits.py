@@ -4,52 +4,44 @@ import asyncio
 import os
 from contextlib import suppress
 
-from kode_sidecar.edits.edit_sender import Outcome
-from kode_sidecar.edits.file_watch import FileWatch
-from kode_sidecar.edits.session_files import SessionFiles
-from kode_sidecar.event_log.editor_port import ApplyAnswer, EditorPort, FileEdit
+from kode_sidecar.edits.hunks import EditResult
+from kode_sidecar.edits.services import EditServices
+from kode_sidecar.event_log.editor_port import ApplyAnswer, FileEdit
 from kode_sidecar.kernel import TimeLimit
-from kode_sidecar.kernel.contracts import Alarm
 from kode_sidecar.text.uris import canonical_key, path_to_uri
-from kode_sidecar.workspace.file_changes import FileChange, FileChanges
-from kode_sidecar.workspace.overlay import Overlay
+from kode_sidecar.workspace.file_changes import FileChange
 from kode_sidecar.workspace.paths import Location
-from kode_sidecar.workspace.workspace import Workspace
 
 LOOKS = 20
 """How often the files are looked at while an editor may still be at work."""
 
 
-class FileSender:
+class FileEdits:
     """Sends one change of a file at a time; the caller holds the locks of its documents."""
 
-    def __init__(
-        self,
-        workspace: Workspace,
-        overlay: Overlay,
-        files: SessionFiles,
-        changes: FileChanges,
-        editor: EditorPort,
-        watch: FileWatch,
-        settle_seconds: float,
-        answer_seconds: float,
-        alarm: Alarm,
-    ) -> None:
-        self._workspace = workspace
-        self._overlay = overlay
-        self._files = files
-        self._changes = changes
-        self._editor = editor
-        self._watch = watch
-        self._settle_seconds = settle_seconds
-        self._answer_seconds = answer_seconds
-        self._alarm = alarm
+    def __init__(self, services: EditServices) -> None:
+        self._services = services
+        self._workspace = services.workspace
+        self._overlay = services.overlay
+        self._files = services.files
+        self._changes = services.changes
+        self._editor = services.editor
+        self._watch = services.watch
 
-    def fits(self, change: FileChange, text: str | None = None) -> bool:
-        """Whether it can still be done as it was meant.
+    def creates(self, hunk_id: str) -> bool:
+        """Return whether a hunk, or its undo, puts a file with a text where there is none."""
+        change = self._changes.find(hunk_id)
+        return change is not None and change.kind == "create"
+
+    def fits(self, hunk_id: str, text: str | None = None) -> bool:
+        """Return whether a hunk can still be done, or taken back, as it was meant.
 
         `text` is what the file to delete will have by then, its present text where not given.
         """
+        change = self._changes.find(hunk_id)
+        return change is not None and self._fits(change, text)
+
+    def _fits(self, change: FileChange, text: str | None = None) -> bool:
         if change.adds is not None and self._files.is_taken(change.adds):
             return False
         if change.removes is None:
@@ -58,30 +50,28 @@ class FileSender:
         return found is not None and (change.kind == "rename" or found == change.lf_text)
 
     def text_at(self, place: Location) -> str | None:
-        """The present text (LF) of the file at a place; None where there is none to read."""
+        """Return the present text (LF) of the file at a place; None where there is none to read."""
         document = self._workspace.open_document(place) or self._files.find(str(place.path))
         return document.lf_text if document is not None and document.synced else None
 
-    async def send(self, change: FileChange, label: str, *, ask: bool) -> Outcome:
-        """Have it done; what became of it."""
+    async def send(self, change: FileChange, label: str, *, ask: bool) -> EditResult:
+        """Have it done, and return what became of it."""
         places = [place for place in (change.removes, change.adds) if place is not None]
         keys = [canonical_key(path_to_uri(place.path)) for place in places]
-        for key in keys:
-            self._watch.sending(key)
+        self._services.in_flight.update(keys)
         if change.kind == "create":
             self._overlay.hold(change.key)
         try:
-            outcome = await self._send(change, label, ask=ask)
+            result = await self._send(change, label, ask=ask)
         finally:
             self._overlay.release(change.key)
-            for key in keys:
-                self._watch.landed(key)
-        if outcome.state in ("applied", "unconfirmed"):
+            self._services.in_flight.difference_update(keys)
+        if result.is_applied:
             self._tell_watch(change)
-        return outcome
+        return result
 
     def _tell_watch(self, change: FileChange) -> None:
-        """It was the session's own doing."""
+        """Say that it was the session's own doing."""
         if change.target is not None:
             uri = path_to_uri(change.target.path)
             self._watch.moved(change.key, uri, change.target.path)
@@ -90,9 +80,9 @@ class FileSender:
         else:
             self._watch.created(change.uri, change.place.path, change.lf_text)
 
-    async def _send(self, change: FileChange, label: str, *, ask: bool) -> Outcome:
-        if not self._editor.can_change_files(change.kind) or not self.fits(change):
-            return Outcome("conflict")
+    async def _send(self, change: FileChange, label: str, *, ask: bool) -> EditResult:
+        if not self._editor.can_change_files(change.kind) or not self._fits(change):
+            return EditResult("conflict")
         edit = FileEdit(
             label=label,
             kind=change.kind,
@@ -103,14 +93,16 @@ class FileSender:
         )
         on_disk = change.removes is not None and os.path.lexists(change.removes.real)
         try:
-            async with TimeLimit(self._alarm, "change of a file", self._answer_seconds):
+            async with TimeLimit(
+                self._services.alarm, "change of a file", self._services.answer_seconds
+            ):
                 answer = await self._editor.apply_edit(edit)
         except TimeoutError:
             answer = ApplyAnswer(applied=False)
         for look in range(LOOKS):
             if self._is_done(change, on_disk=on_disk):
                 self._forget(change.removes)
-                return Outcome("applied")
+                return EditResult("applied")
             if not answer.applied and look:
                 break
             await self._pause()
@@ -118,12 +110,12 @@ class FileSender:
 
     async def _pause(self) -> None:
         with suppress(TimeoutError):
-            seconds = self._settle_seconds / LOOKS
-            async with TimeLimit(self._alarm, "look at a file", seconds):
+            seconds = self._services.settle_seconds / LOOKS
+            async with TimeLimit(self._services.alarm, "look at a file", seconds):
                 await asyncio.Event().wait()
 
     def _is_done(self, change: FileChange, *, on_disk: bool) -> bool:
-        """Whether it shows. A file that is on disk is gone once it is no longer there."""
+        """Return whether it shows. A file that is on disk is gone once it is no longer there."""
         if change.removes is not None:
             left = os.path.lexists(change.removes.real) if on_disk else self._is_open(change)
             if left or (not on_disk and self._changes.unsaved(change.removes.real)):
@@ -135,21 +127,21 @@ class FileSender:
         on_disk = os.path.lexists(change.adds.real)
         return on_disk or self._workspace.open_document(change.adds) is not None
 
-    def _judge(self, change: FileChange, answer: ApplyAnswer) -> Outcome:
-        """What to make of a change that does not show."""
+    def _judge(self, change: FileChange, answer: ApplyAnswer) -> EditResult:
+        """Return what to make of a change that does not show."""
         if change.kind == "create":
             document = self._workspace.open_document(change.place)
             if document is not None:
-                return Outcome("diverged", document.lf_text)
+                return EditResult("diverged", document.lf_text)
         if not answer.applied:
-            return Outcome("conflict")
+            return EditResult("conflict")
         if change.kind == "create":
             self._changes.assume_created(change)
-            return Outcome("unconfirmed")
+            return EditResult("unconfirmed")
         if change.removes is not None and self._changes.unsaved(change.removes.real):
             self._forget(change.removes)
-            return Outcome("unconfirmed")
-        return Outcome("conflict")
+            return EditResult("unconfirmed")
+        return EditResult("conflict")
 
     def _is_open(self, change: FileChange) -> bool:
         place = change.removes
