@@ -54,12 +54,20 @@ def diff_lines(old: Sequence[str], new: Sequence[str]) -> list[Run]:
     return _gaps(_matches(a, b), len(a), len(b))
 
 
-def unified_diff(old: Sequence[str], new: Sequence[str], path: str, *, context: int = 3) -> str:
+def unified_diff(
+    old: Sequence[str],
+    new: Sequence[str],
+    path: str,
+    *,
+    context: int = 3,
+    runs: Sequence[Run] | None = None,
+) -> str:
     """Return a unified diff for people and models; the empty string when nothing changed.
 
-    Lines come with their ends; a missing last line end is told as `diff` does it.
+    Lines come with their ends; a missing last line end is told as `diff` does it. Where `runs` of
+    changed lines are known the texts need not be compared.
     """
-    body = unified_hunks(old, new, _shown, context=context)
+    body = unified_hunks(old, new, _shown, context=context, runs=runs)
     return f"--- a/{path}\n+++ b/{path}\n{body}" if body else ""
 
 
@@ -69,10 +77,11 @@ def unified_hunks(
     shown: Callable[[str, str], str],
     *,
     context: int = 3,
+    runs: Sequence[Run] | None = None,
 ) -> str:
     """Return the hunks of a unified diff; `shown(mark, line)` writes a line with its end."""
     out: list[str] = []
-    for group in diff_groups(old, new, context):
+    for group in diff_groups(old, new, context, runs):
         places = _extent(group.first, group.end), _extent(group.new_first, group.new_end)
         out.append(f"@@ -{places[0]} +{places[1]} @@\n")
         at = group.first
@@ -85,10 +94,12 @@ def unified_hunks(
     return "".join(out)
 
 
-def diff_groups(old: Sequence[str], new: Sequence[str], context: int) -> Iterator[DiffGroup]:
-    """Yield the runs of `diff_lines`, those together whose surroundings meet."""
+def diff_groups(
+    old: Sequence[str], new: Sequence[str], context: int, known: Sequence[Run] | None = None
+) -> Iterator[DiffGroup]:
+    """Yield the runs of `diff_lines`, or those `known`, together where their surroundings meet."""
     groups: list[list[Run]] = []
-    for run in diff_lines(old, new):
+    for run in diff_lines(old, new) if known is None else known:
         if groups and run[0] - groups[-1][-1][1] <= 2 * context:
             groups[-1].append(run)
         else:
