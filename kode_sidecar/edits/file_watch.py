@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 
-from kode_sidecar.context.file_changes import FileChange, file_changes_note
+from kode_sidecar.context.reminders import FileChange, file_changes_note
 from kode_sidecar.domain.agent_event import ChangedFile, Event, FreshnessChanged
 from kode_sidecar.domain.seen_lines import Spans
 from kode_sidecar.errors import KodeError
