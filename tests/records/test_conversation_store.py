@@ -1,11 +1,11 @@
 """Conversations as files, their messages as lines or in a database: one contract."""
 
 import json
+import os
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -314,22 +314,23 @@ async def test_a_closed_session_is_not_written_to_any_more(tmp_path: Path) -> No
 
 
 async def test_testing_a_lock_keeps_nobody_from_it(tmp_path: Path) -> None:  # W8
+    fcntl: Any = pytest.importorskip("fcntl")
     SessionLock(tmp_path).release()
-    over = threading.Event()
+    tested = os.open(tmp_path / "lock", os.O_RDWR)
+    fcntl.flock(tested, fcntl.LOCK_EX | fcntl.LOCK_NB)  # as `is_held` does for a moment
+    tries = 0
 
-    def test() -> None:
-        while not over.is_set():
-            is_held(tmp_path)
+    def over_after_one_try(event: str, _args: object) -> None:
+        nonlocal tries
+        if event == "fcntl.flock":
+            tries += 1
+            if tries == 2:
+                os.close(tested)
 
-    testing = threading.Thread(target=test)
-    testing.start()
-    try:
-        for _ in range(500):
-            SessionLock(tmp_path).release()
-    finally:
-        over.set()
-        testing.join()
+    sys.addaudithook(over_after_one_try)
     lock = SessionLock(tmp_path)
+    assert tries >= 2
+    assert is_held(tmp_path)
     with pytest.raises(KodeError) as caught:
         SessionLock(tmp_path)
     assert caught.value.code == "ReadOnly"
