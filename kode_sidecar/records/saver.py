@@ -47,19 +47,12 @@ class Saver(Executor):
 
         Call it on the event loop. The future fails with KodeError `Storage`.
         """
-        loop = asyncio.get_running_loop()
-        if not self._closing:
-            return loop.run_in_executor(self, self.sync, files)
-        refused: asyncio.Future[None] = loop.create_future()
-        text = "not saved: the sidecar is shutting down; start it again"
-        refused.set_exception(KodeError("Storage", text))
-        return refused
+        return asyncio.get_running_loop().run_in_executor(self, self.sync, files)
 
     def sync(self, files: Sequence[Syncable]) -> None:
         """Sync `files` one after the other, and do what waits for a save. Blocks."""
         failures = [_failure_of(file.sync) for file in files]
-        for job in self._take_jobs():
-            _failure_of(job)
+        self._do_jobs()
         if error := next(filter(None, failures), None):
             raise error
 
@@ -70,9 +63,14 @@ class Saver(Executor):
         files: Sequence[Syncable] = args[0]
         first, beside = files[:1], files[1:]
         request = _Request(2 if beside else 1)
-        self._first.queue.put(_Part(first, request))
-        if beside:
-            self._beside.queue.put(_Part(beside, request))
+        with self._changed:
+            if not self._closing:
+                self._first.queue.put(_Part(first, request))
+                if beside:
+                    self._beside.queue.put(_Part(beside, request))
+                return request.future
+        text = "not saved: the sidecar is shutting down; start it again"
+        request.future.set_exception(KodeError("Storage", text))
         return request.future
 
     def later(self, key: Hashable, job: Job) -> None:
@@ -86,7 +84,8 @@ class Saver(Executor):
 
     def close(self, timeout_s: float = 2.0) -> None:
         """Finish what waits and stop the threads."""
-        self._closing = True
+        with self._changed:
+            self._closing = True
         for thread in (self._beside, self._first):
             thread.queue.put(None)
         for thread in (self._beside, self._first):
