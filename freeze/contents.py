@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from kode_sidecar.boot.installation import WIRE_FILES
+from kode_sidecar.boot.wire_files import WIRE_FILES
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "kode_sidecar"
@@ -26,7 +26,7 @@ DATA = {
 """Folders whose files are opened by name: where they lie in the program, and here."""
 
 WIRE = tuple(ROOT / "protocol" / name for name in WIRE_FILES)
-"""The generated files, which lie in the folder `protocol` of the program."""
+"""The generated files, which lie in the folder `protocol` of the program, compressed."""
 
 
 def own_modules() -> list[str]:

@@ -65,19 +65,19 @@ def serve(
         return handover
     from kode_sidecar.boot.app import run_server
 
-    outside, tap = open_outside(record, tape, requests)
-    return run_server(handover, load_agent, outside, tap, env_file)
+    environment, listener = open_environment(record, tape, requests)
+    return run_server(handover, load_agent, environment, listener, env_file)
 
 
-def open_outside(record: str | None, tape: str | None, requests: str | None):
-    """Where time, ids and the model's answers come from, and who listens to the stream."""
+def open_environment(record: str | None, tape: str | None, requests: str | None):
+    """Return where time, ids and the model's answers come from, and who hears all frames."""
     if record is None and tape is None:
         from kode_sidecar.boot.system import System
 
         return System(), None
-    from kode_sidecar.recording import open_tape
+    from kode_sidecar.recording import open_recording
 
-    opened = open_tape(record, tape, requests)
+    opened = open_recording(record, tape, requests)
     return opened, opened
 
 

@@ -94,17 +94,15 @@ class Conversations:
     def __init__(self, loaded: LoadedSettings, roots: Sequence[Path] = ()) -> None:
         settings = loaded.settings
         self.editor = NoEditor()
-        outside = System()
-        clock, new_id = outside.clock, outside.new_id
+        environment = System()
+        clock, new_id = environment.clock, environment.new_id
         self._saver = Saver()
         store = ConversationStore(settings.storage_root, self._saver, storage=settings.storage)
         uris = [root.as_uri() for root in roots]
         defaults = SessionDefaults(
             _AGENT, settings.mode, settings.model, settings.window_messages, settings.agents
         )
-        folders = SessionFolders(
-            store, self._saver, clock, new_id, outside.work, defaults, lambda: uris
-        )
+        folders = SessionFolders(store, self._saver, clock, new_id, defaults, lambda: uris)
         self.sessions = SessionRegistry(folders)
         self._agent = Agent(
             loaded,
@@ -112,7 +110,7 @@ class Conversations:
             editor_name="",
             documents=Documents("utf-16"),
             editor_context=EditorContextParams,
-            outside=outside,
+            environment=environment,
         )
         self._agent.workspace.set_roots(roots)
         self._agent.attach_model(self._agent.open_model())

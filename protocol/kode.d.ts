@@ -633,8 +633,8 @@ export interface ChangeSetRef {
 /**
  * `rest` covers the hunks announced at or before `seenSeq` that `decisions` leaves out.
  *
- * `rest` needs `seenSeq` unless it is `keep`. `rest: accept` never covers sensitive hunks,
- * nor repairs that are offered. `dryRun` answers without acting.
+ * `rest` needs `seenSeq` unless it is `keep`. `rest: accept` never covers sensitive hunks.
+ * `dryRun` answers without acting.
  */
 export interface DecideParams {
   changeSetId: string;
@@ -1116,10 +1116,9 @@ export interface FileView {
  * lines, with the line ends of the file in `oldText` and `newText`. A `create` has all of
  * the new file as `newText`, a `delete` all of the old one as `oldText`, a `rename`
  * `newUri` and `newPath`; none of them has a range. `supersededBy` names the hunk that took
- * over, `repairs` the diverged one whose text this one puts right, `reason` says why one is
- * stale. `diff`, of a diverged hunk, leads from what was sent to what is there.
- * `codePoints` are the hidden characters in `newText` that the flag `invisibleCharacters`
- * is about, as `U+202E`.
+ * over, `reason` says why one is stale. `diff`, of a diverged hunk, leads from what was
+ * sent to what is there. `repairs` is only in old journals. `codePoints` are the hidden
+ * characters in `newText` that the flag `invisibleCharacters` is about, as `U+202E`.
  */
 export interface HunkView {
   hunkId: string;

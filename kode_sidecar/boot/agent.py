@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING
 from kode_sidecar.boot.doctor import examine
 from kode_sidecar.boot.knowledge import Knowledge, open_memory_http
 from kode_sidecar.boot.provider_setup import set_up_providers
-from kode_sidecar.boot.system import Outside
+from kode_sidecar.boot.system import Environment
 from kode_sidecar.context.agents import SCOUT, AgentProfile
 from kode_sidecar.context.compaction import compaction_texts
-from kode_sidecar.context.editor_context import EditorNote, editor_note
-from kode_sidecar.context.koding import koding_note
-from kode_sidecar.context.project_notes import ProjectNotes
 from kode_sidecar.context.prompt_files import PromptFiles, find_prompts
-from kode_sidecar.context.system_prompt import Surroundings, system_prompt
+from kode_sidecar.context.reminders import EditorNote, editor_note, koding_note
+from kode_sidecar.context.system_prompt import ProjectNotes, Surroundings, system_prompt
 from kode_sidecar.edits import EditLocks
 from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log import NewSession, OpenedSession
@@ -32,13 +30,12 @@ from kode_sidecar.permissions import Questions, UserQuestions
 from kode_sidecar.protocol.documents import EditorContextParams
 from kode_sidecar.protocol.process import DoctorResult, ModelsListResult
 from kode_sidecar.protocol.session import Mode
-from kode_sidecar.providers.chat_client import ChatClient
-from kode_sidecar.providers.host import OpenHost
-from kode_sidecar.providers.late_client import LateClient
+from kode_sidecar.providers.chat_client import ChatClient, DeferredClient
+from kode_sidecar.providers.endpoint import OpenHost
 from kode_sidecar.providers.memory_http import HttpMemory, MemoryHost
 from kode_sidecar.providers.models_report import models_report
 from kode_sidecar.providers.profiles import ModelProfile
-from kode_sidecar.providers.retry import RetryPolicy
+from kode_sidecar.providers.rate_limiter import RetryPolicy
 from kode_sidecar.records.json_log import JsonLog, LogFiles, Redaction
 from kode_sidecar.records.retired_models import RetiredModels
 from kode_sidecar.scouts.contracts import ScoutServices
@@ -68,15 +65,15 @@ class Agent:
         editor_name: str,
         documents: Documents,
         editor_context: Callable[[], EditorContextParams],
-        outside: Outside,
+        environment: Environment,
     ) -> None:
         settings = loaded.settings
         self._loaded = loaded
         self._providers = set_up_providers(loaded)
         self._editor_name = editor_name
         self._editor_context = editor_context
-        self._outside = outside
-        self._clock = clock = outside.clock
+        self._environment = environment
+        self._clock = clock = environment.clock
         self._log = JsonLog(
             LogFiles(settings.log_dir),
             clock.timestamp,
@@ -95,16 +92,16 @@ class Agent:
             counts_lone_cr=editor_name.startswith("Visual Studio Code"),
         )
         self.knowledge = Knowledge(
-            settings, self._prompts, lambda: self.workspace.roots, clock, outside.new_id
+            settings, self._prompts, lambda: self.workspace.roots, clock, environment.new_id
         )
         self._notes = ProjectNotes(self.workspace, lambda: settings.trusted)
-        self._model = LateClient(self._providers.missing)
+        self._model = DeferredClient(self._providers.missing)
         self._chat: ChatClient | None = None
         self._runs: WireRuns | None = None
         self._memories: dict[MemoryHost, HttpMemory] = {}
         self._retired = RetiredModels(settings.storage_root)
         self._servers: Servers | None = None
-        self._services = self._build_services(settings, editor, outside.new_id)
+        self._services = self._build_services(settings, editor, environment.new_id)
 
     def run_session(self, new: NewSession) -> Session:
         """Make a session that can run."""
@@ -117,14 +114,13 @@ class Agent:
     def open_model(self) -> ChatClient:
         """Import the HTTP library, build the client and its TLS context. In a thread."""
         settings = self._loaded.settings
-        outside = self._outside
+        environment = self._environment
         chat = ChatClient(
             self._providers.registry,
-            outside.hosts(_open_hosts),
+            environment.hosts(_open_hosts),
             retired=self._retired,
-            retry=RetryPolicy(outside.chance, budget=settings.http_retry_budget),
-            sleep=outside.sleep,
-            now=outside.now,
+            retry=RetryPolicy(environment.random, budget=settings.http_retry_budget),
+            now=environment.clock.monotonic,
         )
         with suppress(KodeError):  # told again, with the reason, when a turn asks
             chat.warm(settings.model)
@@ -146,7 +142,7 @@ class Agent:
     def run_services(self) -> "RunServices":
         """What headless runs need. Raises KodeError `ConfigInvalid` for settings that are wrong."""
         # Late: only who starts a run pays for that room and for PyYAML.
-        from kode_sidecar.headless_run import NativeServices, RunServices  # noqa: PLC0415
+        from kode_sidecar.headless_run import RunServices  # noqa: PLC0415
 
         self._loaded.require_valid()
         settings, services = self._loaded.settings, self._services
@@ -158,17 +154,12 @@ class Agent:
             prompts=self._prompts,
             environ={**self._loaded.variables, **os.environ},
             ripgrep=Ripgrep(find_ripgrep()),
-            native=NativeServices(
-                model=self._model,
-                clock=self._clock,
-                new_id=services.new_id,
-                limit_instruction=services.limit_instruction,
-                window=self._context_window,
-                returns_thinking=self._returns_thinking,
-                report_bug=self._report_bug,
-                silence_told=settings.http_silence_told,
-            ),
+            model=self._model,
             target=lambda name: self._providers.registry.targets(name)[0],
+            window=self._context_window,
+            returns_thinking=self._returns_thinking,
+            limit_instruction=services.limit_instruction,
+            silence_told=settings.http_silence_told,
             open_memory=self._open_memory,
             report_bug=self._report_bug,
             file_encoding=settings.file_encoding,
@@ -181,8 +172,8 @@ class Agent:
             self._memories[host] = HttpMemory(host, open_memory_http)
         return self._memories[host]
 
-    def examine(self) -> DoctorResult:
-        """The doctor's report."""
+    async def doctor(self) -> DoctorResult:
+        """Return the doctor's report."""
         return examine(
             self._loaded,
             position_encoding=self.workspace.position_encoding,
@@ -213,7 +204,7 @@ class Agent:
     def _build_services(
         self, settings: Settings, editor: EditorPort, new_id: NewId
     ) -> SessionServices:
-        questions = UserQuestions(self._outside.alarm, settings.permission_timeout)
+        questions = UserQuestions(settings.permission_timeout)
         return SessionServices(
             model=self._model,
             editor=editor,
@@ -224,8 +215,6 @@ class Agent:
             top_p=settings.top_p,
             max_tokens=settings.max_tokens,
             questions=questions,
-            alarm=self._outside.alarm,
-            work=self._outside.work,
             silence_told=settings.http_silence_told,
             editor_note=self._editor_note,
             system_prompt=self._system_prompt,
@@ -256,8 +245,6 @@ class Agent:
             scouts=ScoutServices(
                 model=self._model,
                 clock=self._clock,
-                alarm=self._outside.alarm,
-                work=self._outside.work,
                 new_id=new_id,
                 system_prompt=lambda: self._system_prompt(SCOUT, "plan"),
                 report_bug=self._report_bug,
@@ -288,7 +275,7 @@ class Agent:
     def _system_prompt(self, agent: AgentProfile, mode: Mode) -> str:
         surroundings = Surroundings(
             roots=[str(root.path) for root in self.workspace.roots],
-            platform=self._outside.platform,
+            platform=self._environment.platform,
             editor=self._editor_name,
             date=self._clock.timestamp()[:10],
             notes=self._notes.read(),

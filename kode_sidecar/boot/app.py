@@ -5,13 +5,13 @@ With `agent` the one place that constructs the parts and wires them.
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
-from kode_sidecar.boot.installation import SCHEMA_FILE, wire_file
 from kode_sidecar.boot.leftovers import remove_leftovers, remove_unpacked
-from kode_sidecar.boot.system import Outside
+from kode_sidecar.boot.system import Environment
+from kode_sidecar.boot.wire_files import SCHEMA_FILE, wire_file
 from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log import SessionDefaults
 from kode_sidecar.protocol.documents import EditorContextParams
@@ -24,23 +24,8 @@ from kode_sidecar.protocol.handshake import (
     editor_settings,
     kode_options,
 )
-from kode_sidecar.protocol.process import (
-    DoctorResult,
-    MemoryDecideParams,
-    MemoryListParams,
-    MemoryListResult,
-    ModelsListResult,
-    SchemaGetResult,
-    SkillsListResult,
-)
-from kode_sidecar.protocol.run import (
-    RunCancelParams,
-    RunCancelResult,
-    RunGetParams,
-    RunGetResult,
-    RunStartParams,
-    RunStartResult,
-)
+from kode_sidecar.protocol.process import Empty, SchemaGetResult
+from kode_sidecar.protocol.run import RunStartParams, RunStartResult
 from kode_sidecar.records.conversation_store import ConversationStore
 from kode_sidecar.records.saver import Saver
 from kode_sidecar.server import (
@@ -49,10 +34,14 @@ from kode_sidecar.server import (
     Connection,
     Editor,
     Features,
-    Handlers,
+    FrameListener,
+    Handler,
+    SessionHandlers,
     Step,
-    StreamTap,
+    ping,
     run,
+    serve,
+    serve_documents,
 )
 from kode_sidecar.sessions import (
     SessionAttachments,
@@ -79,48 +68,48 @@ LoadAgent = Callable[[], "type[Agent]"]
 def run_server(
     handover: Handover,
     load_agent: LoadAgent,
-    outside: Outside,
-    tap: StreamTap | None,
+    environment: Environment,
+    listener: FrameListener | None,
     env_file: str | None,
 ) -> NoReturn:
     """Serve the editor behind `handover`; ends the process.
 
-    `load_agent` imports the agent; it is called on the loader's thread. `outside` and `tap` are a
-    recording, or one being made.
+    `load_agent` imports the agent; it is called on the loader's thread. `environment` and
+    `listener` are a recording, or one being made.
     """
 
     def build(connection: Connection, _: Handover) -> Application:
-        return _App(connection, handover, load_agent, outside, env_file).start()
+        return _App(connection, handover, load_agent, environment, env_file).start()
 
-    run(handover, build, tap=tap, orphaned=remove_unpacked)
+    run(handover, build, listener=listener, orphaned=remove_unpacked)
 
 
 class _App:
-    """What there is from the first moment on."""
+    """Holds what there is from the first moment on: editor, settings, documents, sessions."""
 
     def __init__(
         self,
         connection: Connection,
         handover: Handover,
         load_agent: LoadAgent,
-        outside: Outside,
+        environment: Environment,
         env_file: str | None,
     ) -> None:
         params = handover.params
         self._load_agent = load_agent
-        self._outside = outside
+        self._environment = environment
         self._log = connection.log
         self._roots = self._paths(_folder_uris(params)) or _root_path(params)
         self._client = ClientProfile(params)
         self._editor = Editor(connection, self._client)
-        self._loaded = outside.begin(
+        self._loaded = environment.begin(
             _settings(params, env_file),
             self._roots,
             handover.handshake,
             lambda line: connection.log(line, None),
         )
-        self._clock = outside.clock
-        self._new_id = outside.new_id
+        self._clock = environment.clock
+        self._new_id = environment.new_id
         self._saver = Saver()
         settings = self._loaded.settings
         self._store = ConversationStore(
@@ -131,7 +120,6 @@ class _App:
             self._saver,
             self._clock,
             self._new_id,
-            outside.work,
             self._defaults(),
             self._root_uris,
         )
@@ -139,49 +127,35 @@ class _App:
         self._documents = Documents(capabilities["positionEncoding"])  # type: ignore[arg-type]
         self._sessions = SessionRegistry(folders)
         self._agent: Agent | None = None
-        self._attaching: set[asyncio.Task[None]] = set()
         self._editor_context = EditorContextParams()
-        Handlers(
+        sessions = SessionHandlers(
             sessions=self._sessions,
             catalog=SessionCatalog(self._sessions, folders, self._editor),
             messages=StoredMessages(self._store, self._client.max_inline_bytes),
             attachments=SessionAttachments(self._sessions, folders, self._client.max_inline_bytes),
-            copies=SessionCopies(folders, outside.transcript),
+            copies=SessionCopies(folders, environment.transcript),
             usage=UsageReport(self._store),
-            documents=self._documents,
-            services=self,
-        ).register(connection)
+        )
+        serve(connection, {**sessions.by_method, **self._process_handlers()})
+        serve_documents(connection, self._documents)
         connection.on_broken_sync = self._broken_sync
 
     def start(self) -> Application:
-        """What the process is told about this app."""
+        """Return what the process needs of this app: features, what to load, how to close."""
         return Application(
             features=Features(
                 workspace_folders_changed=self._folders_changed,
                 watched_files_changed=self._files_changed,
                 progress_cancelled=self._progress_cancelled,
-                commands={DOCTOR_COMMAND: self._doctor_command},
+                commands={DOCTOR_COMMAND: self._by_agent(lambda agent, _: agent.doctor())},
             ),
             load_first=(
-                self._step("the agent", self._build_agent, self._attach_agent),
-                self._step("httpx", lambda: self._loaded_agent().open_model(), self._attach_model),
+                Step("the agent", self._build_agent, self._attach_agent),
+                Step("httpx", self._open_model, self._attach_model),
             ),
             load_last=(Step("leftovers", remove_leftovers, lambda _: None),),
             close=self._close,
         )
-
-    def _step(self, name: str, load: Callable[[], T], attach: Callable[[T], None]) -> Step:
-        async def attached(loaded: asyncio.Future[T]) -> None:
-            attach(await self._outside.work(f"loading {name}", loaded))
-
-        def ready(result: T) -> None:
-            loaded: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-            loaded.set_result(result)
-            task = asyncio.create_task(attached(loaded))
-            self._attaching.add(task)
-            task.add_done_callback(self._attaching.discard)
-
-        return Step(name, load, ready)
 
     def _build_agent(self) -> "Agent":
         """On the loader's thread."""
@@ -191,9 +165,13 @@ class _App:
             editor_name=self._client.name,
             documents=self._documents,
             editor_context=lambda: self._editor_context,
-            outside=self._outside,
+            environment=self._environment,
         )
         return self._agent
+
+    def _open_model(self) -> "ChatClient":
+        """On the loader's thread."""
+        return self._loaded_agent().open_model()
 
     def _attach_model(self, chat: "ChatClient") -> None:
         self._loaded_agent().attach_model(chat)
@@ -219,60 +197,49 @@ class _App:
     def _root_uris(self) -> list[str]:
         return [path.as_uri() for path in self._roots]
 
-    async def doctor(self) -> DoctorResult:
-        """See `server.Services`."""
-        await self._sessions.loaded()
-        return self._loaded_agent().examine()
+    def _process_handlers(self) -> Mapping[str, Handler]:
+        """What is asked of the process and of no session."""
+        by_agent = self._by_agent
+        return {
+            "kode/ping": ping,
+            "kode/doctor": by_agent(lambda agent, _: agent.doctor()),
+            "kode/schema/get": self._schema,
+            "kode/models/list": by_agent(lambda agent, _: agent.list_models()),
+            "kode/skills/list": by_agent(lambda agent, _: agent.knowledge.list_skills()),
+            "kode/memory/list": by_agent(lambda agent, asked: agent.knowledge.list_memory(asked)),
+            "kode/memory/decide": by_agent(
+                lambda agent, asked: agent.knowledge.decide_memory(asked)
+            ),
+            "kode/run/start": self._start_run,
+            "kode/run/get": by_agent(lambda agent, asked: agent.runs().get(asked)),
+            "kode/run/cancel": by_agent(lambda agent, asked: agent.runs().cancel(asked)),
+            "kode/editor/didChangeContext": self._context_changed,
+        }
 
-    async def list_models(self) -> ModelsListResult:
-        """See `server.Services`."""
-        await self._sessions.loaded()
-        return await self._loaded_agent().list_models()
+    def _by_agent(
+        self, ask: Callable[["Agent", Any], Awaitable[T]]
+    ) -> Callable[[Any], Awaitable[T]]:
+        """Make a handler that waits until the agent is loaded, and asks it."""
 
-    async def list_skills(self) -> SkillsListResult:
-        """See `server.Services`."""
-        await self._sessions.loaded()
-        return self._loaded_agent().knowledge.list_skills()
+        async def handle(params: Any) -> T:
+            await self._sessions.loaded()
+            return await ask(self._loaded_agent(), params)
 
-    async def list_memory(self, params: MemoryListParams) -> MemoryListResult:
-        """See `server.Services`."""
-        await self._sessions.loaded()
-        return await self._loaded_agent().knowledge.list_memory(params)
+        return handle
 
-    async def decide_memory(self, params: MemoryDecideParams) -> None:
-        """See `server.Services`."""
-        await self._sessions.loaded()
-        await self._loaded_agent().knowledge.decide_memory(params)
-
-    async def start_run(self, params: RunStartParams) -> RunStartResult:
-        """See `server.Services`."""
+    async def _start_run(self, params: RunStartParams) -> RunStartResult:
         if not self._loaded.settings.trusted:
             text = "A run needs a trusted workspace: the editor must say `trusted` in initialize."
             raise KodeError("Denied", text)
         await self._sessions.loaded()
         return await self._loaded_agent().runs().start(params)
 
-    async def get_run(self, params: RunGetParams) -> RunGetResult:
-        """See `server.Services`."""
-        await self._sessions.loaded()
-        return await self._loaded_agent().runs().get(params)
-
-    async def cancel_run(self, params: RunCancelParams) -> RunCancelResult:
-        """See `server.Services`."""
-        await self._sessions.loaded()
-        return await self._loaded_agent().runs().cancel(params)
-
-    async def schema(self) -> SchemaGetResult:
-        """See `server.Services`."""
+    async def _schema(self, _params: Empty) -> SchemaGetResult:
         text = await asyncio.to_thread(wire_file, SCHEMA_FILE)
         return SchemaGetResult(schema=text.decode("utf-8"), sha256=SCHEMA_SHA256)
 
-    def context_changed(self, context: EditorContextParams) -> None:
-        """See `server.Services`."""
+    def _context_changed(self, context: EditorContextParams) -> None:
         self._editor_context = context
-
-    async def _doctor_command(self, _arguments: object) -> DoctorResult:
-        return await self.doctor()
 
     def _progress_cancelled(self, token: int | str) -> None:
         """A turn's progress has the turn's id as its token."""
@@ -308,7 +275,7 @@ class _App:
         if self._agent is not None:
             await self._agent.close()
         self._saver.close()
-        self._outside.end()
+        self._environment.end()
 
 
 def _settings(params: Object, env_file: str | None) -> LoadedSettings:

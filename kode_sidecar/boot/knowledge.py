@@ -81,7 +81,7 @@ class Knowledge:
         found = await recalled(self.memory, query, scopes, RECALLED, told)
         return memory_note(self._prompts, found)
 
-    def list_skills(self) -> wire.SkillsListResult:
+    async def list_skills(self) -> wire.SkillsListResult:
         """For `kode/skills/list`."""
         catalog = self.skills.catalog()
         return wire.SkillsListResult(
@@ -118,12 +118,13 @@ class Knowledge:
             ),
         )
 
-    async def decide_memory(self, params: wire.MemoryDecideParams) -> None:
+    async def decide_memory(self, params: wire.MemoryDecideParams) -> wire.Empty:
         """For `kode/memory/decide`; saved. Raises KodeError `MemoryNotFound`, `Storage`."""
         decided = {decision.memory_id: decision.action for decision in params.decisions}
         accepted = [memory_id for memory_id, action in decided.items() if action == "accept"]
         rejected = [memory_id for memory_id, action in decided.items() if action == "reject"]
         await self._store.decide(accepted, rejected)
+        return wire.Empty()
 
     async def close(self) -> None:
         """Close connections."""

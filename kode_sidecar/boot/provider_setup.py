@@ -7,9 +7,13 @@ from kode_sidecar.domain.error_info import ErrorInfo, error_info
 from kode_sidecar.errors import KodeError
 from kode_sidecar.providers.builtin_providers import BUILTIN_PROVIDERS, KIMI, LOGICAL_MODELS
 from kode_sidecar.providers.profiles import ProviderProfile
-from kode_sidecar.providers.provider_config import HttpTimeouts, ProviderConfig
+from kode_sidecar.providers.provider_config import (
+    HttpTimeouts,
+    ProviderConfig,
+    read_logical_models,
+    read_providers,
+)
 from kode_sidecar.providers.registry import Registry
-from kode_sidecar.providers.user_providers import read_logical_models, read_providers
 from kode_sidecar.settings import LoadedSettings
 
 

@@ -1,18 +1,17 @@
-"""What comes from outside of the process: time, ids, chance. A recording brings its own."""
+"""Where a process has its time, ids, random numbers and model hosts from."""
 
-import asyncio
 import os
 import platform
 import random
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:  # the kernel is loaded after the process answers
-    from kode_sidecar.kernel.contracts import Alarm, Clock, IdKind, NewId, Work
+    from kode_sidecar.kernel.contracts import Clock, IdKind, NewId
     from kode_sidecar.settings import LoadedSettings
 
 Open = TypeVar("Open")
@@ -61,21 +60,16 @@ class RandomIds:
         return f"{kind[0]}{self._prefix}{_base36(self._count)}"
 
 
-class Outside(Protocol):
-    """All that makes two runs of one conversation differ, to be recorded or played.
+class Environment(Protocol):
+    """What makes two runs of one conversation differ, to be recorded or played.
 
-    `now` and `sleep` count seconds for whoever waits between requests; `chance()` is in [0, 1).
-    `platform` is the system's name as the model is told of it.
+    `platform` is the system's name as the model is told of it; `random()` is in [0, 1).
     """
 
     platform: str
     clock: "Clock"
     new_id: "NewId"
-    alarm: "Alarm"
-    work: "Work"
-    chance: Callable[[], float]
-    now: Callable[[], float]
-    sleep: Callable[[float], Awaitable[None]]
+    random: Callable[[], float]
 
     def begin(
         self,
@@ -84,37 +78,36 @@ class Outside(Protocol):
         handshake: tuple[bytes, bytes],
         log: Callable[[str], None],
     ) -> "LoadedSettings":
-        """The settings to serve with; called once, on the loop, before anything else.
+        """Return the settings to serve with; called once, on the loop, before anything else.
 
         `handshake` is `initialize` and its answer. Raises KodeError `Storage`.
         """
         ...
 
     def hosts(self, make: Callable[[], Open]) -> Open:
-        """What opens connections to model hosts; `make` imports what the real one needs."""
+        """Return what opens connections to model hosts; `make` imports what the real one needs."""
         ...
 
     def transcript(self) -> str | None:
-        """All that was recorded so far; None without a recording. Raises KodeError `Storage`."""
+        """Return all that was recorded so far, None without a recording.
+
+        Raises KodeError `Storage`.
+        """
         ...
 
     def end(self) -> None:
-        """The process ends as it should."""
+        """Note that the process ends as it should."""
         ...
 
 
 class System:
-    """`Outside` as it is."""
+    """The `Environment` of a process that neither records nor plays a recording."""
 
     def __init__(self) -> None:
         self.platform: str = platform.system()
         self.clock: Clock = SystemClock()
         self.new_id: NewId = RandomIds()
-        self.alarm: Alarm = call_later
-        self.work: Work = _just_wait
-        self.chance: Callable[[], float] = random.random
-        self.now: Callable[[], float] = time.monotonic
-        self.sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+        self.random: Callable[[], float] = random.random
 
     def begin(
         self,
@@ -123,31 +116,20 @@ class System:
         handshake: tuple[bytes, bytes],
         log: Callable[[str], None],
     ) -> "LoadedSettings":
-        """See `Outside`."""
+        """Return the settings as they were loaded."""
         del roots, handshake, log
         return loaded
 
     def hosts(self, make: Callable[[], Open]) -> Open:
-        """See `Outside`."""
+        """Return the real ones."""
         return make()
 
     def transcript(self) -> str | None:
-        """See `Outside`."""
+        """Return None: nothing is recorded."""
         return None
 
     def end(self) -> None:
-        """See `Outside`."""
-
-
-def call_later(name: str, seconds: float, ring: Callable[[], None]) -> Callable[[], None]:
-    """`kernel.contracts.Alarm` on the running loop."""
-    del name
-    return asyncio.get_running_loop().call_later(seconds, ring).cancel
-
-
-async def _just_wait(name: str, done: Awaitable[Open]) -> Open:
-    del name
-    return await done
+        """Do nothing: there is no recording to close."""
 
 
 def _base36(number: int) -> str:

@@ -11,9 +11,9 @@ from kode_sidecar.chat.keyboard import Interrupted, Keyboard, Leaving
 from kode_sidecar.chat.words import Words
 from kode_sidecar.client.connection import Client, RpcError
 from kode_sidecar.client.fold import SessionFold
-from kode_sidecar.client.plain_text import one_line
 from kode_sidecar.client.session_view import ChangeSetView, Json
 from kode_sidecar.client.terminal import Terminal
+from kode_sidecar.text.shown_text import one_line
 
 Decisions = list[dict[str, Any]]
 
@@ -66,7 +66,7 @@ class Review:
         return []
 
     async def _reply(self, question: str) -> str | None:
-        """A line typed below `question`; None for Ctrl-C and at the end of input."""
+        """Return a line typed below `question`; None for Ctrl-C and at the end of input."""
         self.keyboard.forget_typed_ahead()
         self.terminal.prompt(question)
         try:
@@ -161,13 +161,13 @@ class Review:
 
 
 def waiting_hunks(session: SessionFold) -> set[str]:
-    """The ids of a session's hunks that are not decided."""
+    """Return the ids of a session's hunks that are not decided."""
     sets = session.change_sets.values()
     return {hunk.id for change_set in sets for hunk in change_set.hunks("proposed")}
 
 
 def waiting_uris(session: SessionFold) -> set[str]:
-    """The files of a session that have hunks to decide."""
+    """Return the files of a session that have hunks to decide."""
     return {
         file.uri
         for change_set in session.change_sets.values()

@@ -4,16 +4,15 @@ import argparse
 import asyncio
 import os
 import sys
-from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import get_args
 
+from kode_sidecar.boot.build_info import build_info
 from kode_sidecar.boot.doctor import examine
-from kode_sidecar.boot.installation import WIRE_FILES, build_info, wire_file
+from kode_sidecar.boot.wire_files import WIRE_FILES, wire_file
 from kode_sidecar.chat import ChatOptions, chat
-from kode_sidecar.cli.migrate import Outcome, migrate_sessions
-from kode_sidecar.cli.runs import list_command, show_command
+from kode_sidecar.cli.kept import list_command, migrate_command, show_command
 from kode_sidecar.demo import DemoOptions, play, play_job, serve_model
 from kode_sidecar.errors import KodeError
 from kode_sidecar.protocol.session import Mode
@@ -43,12 +42,12 @@ def run_command(arguments: Sequence[str], serve: Serve) -> int:
             run = serve_model if options.serve_model else play_job if options.headless else play
             return asyncio.run(run(_demo_options(options)))
         if options.command == "sessions":
-            return _migrate(options)
+            return migrate_command(options.to, options.env_file, dry_run=options.dry_run)
         if options.command == "chat":
             return chat(_chat_options(options))
         if options.command == "run":
             # Late: the agent with all it needs, which no other command loads.
-            from kode_sidecar.cli.run_arguments import run_command_line  # noqa: PLC0415
+            from kode_sidecar.cli.run import run_command_line  # noqa: PLC0415
 
             return run_command_line(options)
         if options.command == "runs":
@@ -240,25 +239,6 @@ def _replay(options: argparse.Namespace) -> int:
             patience=options.patience,
         )
     )
-
-
-def _migrate(options: argparse.Namespace) -> int:
-    """Print a line a session that is not kept so already, and a sum."""
-    loaded = load_settings(os.environ, env_file=options.env_file)
-    loaded.require_valid()
-    counts: Counter[Outcome] = Counter()
-    root = loaded.settings.storage_root
-    for one in migrate_sessions(root, options.to, dry_run=options.dry_run):
-        counts[one.outcome] += 1
-        if one.outcome != "there already":
-            reason = f": {one.reason}" if one.reason else ""
-            print(f"[{one.number}/{one.count}] {one.session_id} {one.outcome}{reason}", flush=True)
-    verb = "to be moved" if options.dry_run else "moved"
-    print(
-        f"{counts['moved']} {verb} to {options.to}, {counts['there already']} there already, "
-        f"{counts['skipped']} skipped, {counts['failed']} failed"
-    )
-    return 1 if counts["failed"] else 0
 
 
 def _protocol(folder: Path) -> int:

@@ -4,9 +4,13 @@ Change set: proposed → partly_decided → decided.
 Hunk: proposed → applied | rejected | replaced | superseded | stale | conflict | diverged | undone.
 """
 
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Literal
 
 from msgspec import Struct
+
+from kode_sidecar.text.uris import canonical_key
 
 ChangeSetState = Literal["proposed", "partly_decided", "decided"]
 HunkState = Literal[
@@ -45,10 +49,10 @@ class HunkView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
     the line ends of the file in `old_text` and `new_text`.
     A `create` has all of the new file as `new_text`, a `delete` all of the old one as `old_text`, a
     `rename` `new_uri` and `new_path`; none of them has a range.
-    `superseded_by` names the hunk that took over, `repairs` the diverged one whose text this one
-    puts right, `reason` says why one is stale. `diff`, of a diverged hunk, leads from what was sent
-    to what is there. `code_points` are the hidden characters in `new_text` that the flag
-    `invisibleCharacters` is about, as `U+202E`.
+    `superseded_by` names the hunk that took over, `reason` says why one is stale. `diff`, of a
+    diverged hunk, leads from what was sent to what is there. `repairs` is only in old journals.
+    `code_points` are the hidden characters in `new_text` that the flag `invisibleCharacters` is
+    about, as `U+202E`.
     """
 
     hunk_id: str
@@ -92,3 +96,166 @@ class FileView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
     hunks: tuple[HunkView, ...]
     version: int | None = None
     base: TextBase | None = None
+
+
+@dataclass(frozen=True)
+class FileName:
+    """A file as the editor spells it and as people read it."""
+
+    uri: str
+    path: str
+
+    @property
+    def key(self) -> str:
+        """Its canonical key."""
+        return canonical_key(self.uri)
+
+
+@dataclass
+class ProposedHunk:
+    """One hunk from its announcement on: what it is, and what was decided.
+
+    Its texts never change; `state` and what goes with it do. Where it stands now the overlay knows,
+    or for a file as a whole the pending file changes. `announced` is the `seq` of the event that
+    carried it whole, `range` and `base` are what that event told. `was_open`: proposed on a text
+    that the editor synced. `undone_from` is the state that an undo took it from, `undone_by` the
+    number of that undo.
+    """
+
+    id: str
+    turn_id: str
+    file: FileName
+    old_text: str
+    new_text: str
+    kind: HunkKind = "modify"
+    new_file: FileName | None = None
+    flags: tuple[HunkFlag, ...] = ()
+    code_points: tuple[str, ...] = ()
+    range: Range | None = None
+    base: TextBase | None = None
+    was_open: bool = True
+    announced: int = 0
+    state: HunkState = "proposed"
+    superseded_by: str | None = None
+    comment: str | None = None
+    replaced_by: str | None = None
+    unconfirmed: bool = False
+    found: str = ""
+    reason: str | None = None
+    diff: str | None = None
+    undone_from: HunkState | None = None
+    undone_by: int = 0
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The documents it concerns."""
+        return (self.file.key, self.new_file.key) if self.new_file else (self.file.key,)
+
+    def whole_view(self, span: Range | None) -> HunkView:
+        """Return all of it; `span` is where it stands, None once it is decided."""
+        return HunkView(
+            hunk_id=self.id,
+            state=self.state,
+            kind=self.kind,
+            range=span,
+            old_text=self.old_text if self.kind in ("modify", "delete") else None,
+            new_text=self.new_text if self.kind in ("modify", "create") else None,
+            flags=self.flags,
+            code_points=self.code_points,
+            superseded_by=self.superseded_by,
+            reason=self.reason,
+            new_uri=self.new_file.uri if self.new_file else None,
+            new_path=self.new_file.path if self.new_file else None,
+            diff=self.diff,
+        )
+
+    def state_view(self) -> HunkView:
+        """Return what changes after the announcement."""
+        return HunkView(
+            hunk_id=self.id,
+            state=self.state,
+            superseded_by=self.superseded_by,
+            reason=self.reason,
+            diff=self.diff,
+        )
+
+    def hear(self, news: HunkView) -> None:
+        """Take over a change of state that an event of an earlier process told."""
+        self.state = news.state
+        self.superseded_by = news.superseded_by or self.superseded_by
+        self.reason = news.reason or self.reason
+        self.diff = news.diff or self.diff
+
+
+@dataclass
+class ChangeSet:
+    """All edits proposed in one turn."""
+
+    id: str
+    turn_id: str
+    hunks: dict[str, ProposedHunk] = field(default_factory=dict[str, ProposedHunk])
+
+    @property
+    def state(self) -> ChangeSetState:
+        """`decided` when nothing waits; hunks that others took over do not count."""
+        live = [hunk for hunk in self.hunks.values() if hunk.state != "superseded"]
+        waiting = sum(hunk.state == "proposed" for hunk in live)
+        if not waiting:
+            return "decided"
+        return "proposed" if waiting == len(live) else "partly_decided"
+
+    def hear(self, files: Iterable[FileView], seq: int) -> set[str]:
+        """Take over what an event of an earlier process told; return the hunks it decided."""
+        decided: set[str] = set()
+        for file in files:
+            for view in file.hunks:
+                if view.hunk_id in self.hunks:
+                    self.hunks[view.hunk_id].hear(view)
+                    decided.add(view.hunk_id)
+                else:
+                    self.hunks[view.hunk_id] = _told_hunk(self.turn_id, file, view, seq)
+        return decided
+
+    def told_files(self) -> tuple[FileView, ...]:
+        """Return its hunks with the ranges of their announcements."""
+        return tuple(
+            FileView(
+                uri=file.uri,
+                path=file.path,
+                hunks=tuple(hunk.whole_view(hunk.range) for hunk in hunks),
+                version=hunks[0].base.version if hunks[0].base else None,
+                base=hunks[0].base,
+            )
+            for file, hunks in by_file(self.hunks.values()).items()
+        )
+
+
+def by_file(hunks: Iterable[ProposedHunk]) -> dict[FileName, list[ProposedHunk]]:
+    """Return hunks grouped by file, both in the order given."""
+    groups: dict[FileName, list[ProposedHunk]] = {}
+    for hunk in hunks:
+        groups.setdefault(hunk.file, []).append(hunk)
+    return groups
+
+
+def _told_hunk(turn_id: str, file: FileView, view: HunkView, seq: int) -> ProposedHunk:
+    new_uri = view.new_uri
+    return ProposedHunk(
+        id=view.hunk_id,
+        turn_id=turn_id,
+        file=FileName(file.uri, file.path),
+        old_text=view.old_text or "",
+        new_text=view.new_text or "",
+        kind=view.kind or "modify",
+        new_file=FileName(new_uri, view.new_path or "") if new_uri is not None else None,
+        flags=view.flags,
+        code_points=view.code_points,
+        range=view.range,
+        base=file.base,
+        was_open=False,
+        announced=seq,
+        state=view.state,
+        superseded_by=view.superseded_by,
+        reason=view.reason,
+        diff=view.diff,
+    )

@@ -3,7 +3,7 @@
 A hunk replaces whole lines. The untouched hunks of one text are disjoint and ascending.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -15,7 +15,6 @@ from kode_sidecar.text.text_edit import (
     apply_edits,
     between_lines,
     refine,
-    shift,
     to_lf,
     with_eol,
 )
@@ -26,6 +25,7 @@ class Hunk:
     """A pending edit of one run of lines: `[start, end)`, in code points of the editor's text.
 
     `touched`: somebody else changed the span or its border since, so it cannot be applied.
+    `replaces` names the pending hunks that a newly composed one takes over; it has no id yet.
     """
 
     id: str
@@ -34,22 +34,12 @@ class Hunk:
     old_text: str
     new_text: str
     touched: bool = False
+    replaces: tuple[str, ...] = ()
 
     @property
     def edit(self) -> Edit:
         """What accepting it does to the text."""
         return Edit(self.start, self.end, self.new_text)
-
-
-@dataclass(frozen=True)
-class Draft:
-    """A hunk before it has an id. `replaces` names the pending hunks it takes over."""
-
-    start: int
-    end: int
-    old_text: str
-    new_text: str
-    replaces: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,45 +49,94 @@ class Composition:
     `withdrawn` are pending hunks of which nothing is left.
     """
 
-    drafts: tuple[Draft, ...]
+    drafts: tuple[Hunk, ...]
     withdrawn: tuple[str, ...]
 
 
 def overlay_text(text: str, hunks: Sequence[Hunk]) -> str:
-    """`text` as it will be with all `hunks` accepted."""
+    """Return `text` as it will be with all `hunks` accepted."""
     return apply_edits(text, [hunk.edit for hunk in hunks])
 
 
 def follow(hunk: Hunk, change: Change, text: str) -> Hunk:
-    """`hunk` after `change`, which led to `text`.
+    """Return `hunk` after `change`, which led to `text`."""
+    return Shifts([change]).follow(hunk, text)
 
-    Typing that was taken back leaves no mark where there is old text to compare. A hunk whose
-    span no longer begins and ends between lines counts as touched.
+
+def follow_all(
+    hunks: Sequence[Hunk], changes: Sequence[Change], before: str, after: str
+) -> list[Hunk]:
+    """Return `hunks` after `changes`, ascending and disjoint, led from `before` to `after`.
+
+    A change of several lines that touches a hunk is looked at line by line.
     """
-    start, end, touched = shift(hunk.start, hunk.end, change)
-    if not touched:
+    spans = Spans(hunks)
+    fine: list[Change] = []
+    for change in changes:
+        several = "\n" in change.text or "\n" in before[change.start : change.end]
+        fine += refine(before, change) if several and spans.meet(change) else (change,)
+    shifts = Shifts(fine)
+    return [shifts.follow(hunk, after) for hunk in hunks]
+
+
+class Spans:
+    """Spans of one text, to ask which changes touch any of them."""
+
+    def __init__(self, hunks: Sequence[Hunk]) -> None:
+        places = sorted((hunk.start, hunk.end) for hunk in hunks)
+        self._starts = [start for start, _ in places]
+        self._ends = list(accumulate((end for _, end in places), max))
+
+    def meet(self, change: Change) -> bool:
+        """Return whether a change overlaps a span, or lies right beside one."""
+        at = bisect_right(self._starts, change.end) - 1
+        return at >= 0 and self._ends[at] >= change.start
+
+
+class Shifts:
+    """Where places of a text are after changes of it, ascending and disjoint."""
+
+    def __init__(self, changes: Sequence[Change]) -> None:
+        self.changes = changes
+        self._starts = [change.start for change in changes]
+        self._ends = [change.end for change in changes]
+        sizes = (len(change.text) - (change.end - change.start) for change in changes)
+        self._growth = list(accumulate(sizes, initial=0))
+
+    def touching(self, start: int, end: int) -> range:
+        """Return which changes overlap `[start, end)`, or insert something at its border."""
+        first = bisect_left(self._ends, start)
+        while first < len(self._ends) and self._starts[first] < self._ends[first] == start:
+            first += 1
+        last = max(first, bisect_left(self._starts, end))
+        while last < len(self._starts) and self._starts[last] == self._ends[last] == end:
+            last += 1
+        return range(first, last)
+
+    def move(self, start: int, end: int) -> tuple[int, int]:
+        """Return a span as it is afterwards; what came up in it or at its border belongs to it."""
+        touching = self.touching(start, end)
+        if touching:
+            start = min(start, self._starts[touching[0]])
+            end = max(end, self._ends[touching[-1]])
+        return start + self._growth[touching.start], end + self._growth[touching.stop]
+
+    def start_of(self, at: int) -> int:
+        """Return where the text of one change begins afterwards."""
+        return self._starts[at] + self._growth[at]
+
+    def follow(self, hunk: Hunk, text: str) -> Hunk:
+        """Return `hunk` after the changes, which led to `text`.
+
+        Typing that was taken back leaves no mark where there is old text to compare. A hunk whose
+        span no longer begins and ends between lines counts as touched.
+        """
+        start, end = self.move(hunk.start, hunk.end)
         touched = hunk.touched
-    elif hunk.old_text:
-        touched = text[start:end] != hunk.old_text
-    touched = touched or not (between_lines(text, start) and between_lines(text, end))
-    return replace(hunk, start=start, end=end, touched=touched)
-
-
-def follow_all(hunks: Sequence[Hunk], change: Change, before: str, after: str) -> list[Hunk]:
-    """`hunks` after `change` led from `before` to `after`.
-
-    A change of several lines that touches a hunk is looked at line by line first.
-    """
-    changes: Sequence[Change] = (change,)
-    several = "\n" in change.text or "\n" in before[change.start : change.end]
-    if several and any(shift(hunk.start, hunk.end, change)[2] for hunk in hunks):
-        changes = refine(before, change)[::-1]
-    result = list(hunks)
-    for step in changes:
-        last = step is changes[-1]
-        before = after if last else apply_edits(before, (step,))
-        result = [follow(hunk, step, before) for hunk in result]
-    return result
+        if self.touching(hunk.start, hunk.end):
+            touched = not hunk.old_text or text[start:end] != hunk.old_text
+        touched = touched or not (between_lines(text, start) and between_lines(text, end))
+        return Hunk(hunk.id, start, end, hunk.old_text, hunk.new_text, touched)
 
 
 def compose(text: str, eol: str, hunks: Sequence[Hunk], overlay: str) -> Composition:
@@ -113,7 +152,7 @@ def compose(text: str, eol: str, hunks: Sequence[Hunk], overlay: str) -> Composi
     offsets = list(accumulate(map(len, base), initial=0))
     lines, pieces = _overlay_lines(lf, offsets, hunks)
     new = split_lines(overlay)
-    drafts: list[Draft] = []
+    drafts: list[Hunk] = []
     withdrawn: list[str] = []
     for window in _windows(diff_lines(lines, new), pieces):
         made = _drafts(base, lf, offsets, window, new, eol)
@@ -198,17 +237,17 @@ def _drafts(
     window: _Window,
     new: Sequence[str],
     eol: str,
-) -> list[Draft]:
+) -> list[Hunk]:
     """One draft per run of lines that differ between the base and the new overlay."""
     first, last = window.base
     new_lines = new[slice(*window.new)]
-    result: list[Draft] = []
+    result: list[Hunk] = []
     for a0, a1, b0, b1 in diff_lines(lf[first:last], new_lines):
         start, end = offsets[first + a0], offsets[first + a1]
         fresh = with_eol("".join(new_lines[b0:b1]), eol)
         if end == offsets[-1] and base and fresh:
             fresh = _with_final_eol(fresh, eol, base[-1])
-        result.append(Draft(start, end, "".join(base[first + a0 : first + a1]), fresh))
+        result.append(Hunk("", start, end, "".join(base[first + a0 : first + a1]), fresh))
     return result
 
 
@@ -218,5 +257,6 @@ def _with_final_eol(text: str, eol: str, last_line: str) -> str:
     return text.removesuffix(eol) + final if final and text.endswith(eol) else text
 
 
-def _draft_of(hunk: Hunk) -> Draft:
-    return Draft(hunk.start, hunk.end, hunk.old_text, hunk.new_text)
+def _draft_of(hunk: Hunk) -> Hunk:
+    """Return a pending hunk as `compose` would make it anew."""
+    return Hunk("", hunk.start, hunk.end, hunk.old_text, hunk.new_text)

@@ -1,35 +1,48 @@
 """The change sets of a session: hunks from proposal to verified edit, and back."""
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Sequence
 
 from kode_sidecar.domain.agent_event import Event
-from kode_sidecar.edits.announcer import Announcer
-from kode_sidecar.edits.change_set_views import ChangeSetViews
-from kode_sidecar.edits.decisions import Decisions, choose, result
-from kode_sidecar.edits.edit_locks import EditLocks
-from kode_sidecar.edits.edit_sender import ANSWER_SECONDS, EditSender
-from kode_sidecar.edits.edit_services import EditServices
-from kode_sidecar.edits.file_sender import FileSender
+from kode_sidecar.domain.change_set import (
+    ChangeSet,
+    FileName,
+    FileView,
+    HunkState,
+    ProposedHunk,
+    by_file,
+)
+from kode_sidecar.domain.hunk import overlay_text
+from kode_sidecar.edits.announcing import Announcer, range_of, text_base
+from kode_sidecar.edits.applying import Applying
+from kode_sidecar.edits.decisions import choose, result
+from kode_sidecar.edits.file_edits import FileEdits
 from kode_sidecar.edits.file_watch import FileWatch
-from kode_sidecar.edits.hunk_ledger import HunkLedger
-from kode_sidecar.edits.proposer import Proposer
-from kode_sidecar.edits.restored_hunks import RestoredHunks
+from kode_sidecar.edits.hunks import HunkLedger
+from kode_sidecar.edits.proposing import Proposer
+from kode_sidecar.edits.services import EditLocks, EditServices
 from kode_sidecar.edits.session_files import SessionFiles
-from kode_sidecar.edits.undo import Undo
+from kode_sidecar.edits.text_edits import ANSWER_SECONDS, TextEdits
 from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log import EventHistory
 from kode_sidecar.event_log.editor_port import EditorPort
-from kode_sidecar.kernel.contracts import Alarm, NewId
+from kode_sidecar.kernel.contracts import NewId
 from kode_sidecar.permissions import PermissionGate, UserQuestions
 from kode_sidecar.protocol.change_set import (
     ChangeSetListResult,
+    ChangeSetSummary,
     ChangeSetView,
     DecideParams,
     DecideResult,
+    FileSummary,
+    HunkCount,
     UndoParams,
     UndoResult,
 )
 from kode_sidecar.protocol.session import Mode
+from kode_sidecar.text.line_diff import split_lines, unified_diff
+from kode_sidecar.text.text_edit import to_lf
+from kode_sidecar.workspace.documents import DocumentChange
 from kode_sidecar.workspace.file_changes import FileChanges
 from kode_sidecar.workspace.freshness import Freshness
 from kode_sidecar.workspace.overlay import Overlay
@@ -62,7 +75,6 @@ class ChangeSets:
         new_id: NewId,
         questions: UserQuestions,
         now: Callable[[], str],
-        alarm: Alarm,
         save: Callable[[], Awaitable[None]],
         published: Callable[[], Awaitable[None]] = _at_once,
         locks: EditLocks | None = None,
@@ -70,54 +82,55 @@ class ChangeSets:
         answer_seconds: float = ANSWER_SECONDS,
     ) -> None:
         self._session_id = session_id
+        self._workspace = workspace
         self._save = save
         self._branch: frozenset[str] = frozenset()
-        locks = locks or EditLocks()
-        self.overlay = overlay = Overlay()
-        self._changes = changes = FileChanges()
-        self.freshness = freshness = Freshness(overlay.current, now)
-        self.session_files = files = SessionFiles(
-            workspace, overlay, changes, editor.open_document, alarm
+        self._unsaved: dict[DecideParams, Sequence[str]] = {}
+        self.overlay = Overlay()
+        self._changes = FileChanges()
+        self.freshness = Freshness(self.overlay.current, now)
+        self.session_files = SessionFiles(
+            workspace, self.overlay, self._changes, editor.open_document
         )
-        self.files = watch = FileWatch(workspace, files.known, freshness, emit)
-        self._ledger = ledger = HunkLedger(emit, new_id)
-        announcer = Announcer(workspace, overlay, changes, ledger, freshness, new_id)
-        times = (settle_seconds, answer_seconds, alarm)
-        self._sender = sender = EditSender(
-            workspace, overlay, files.find, editor, watch, new_id, *times
-        )
-        file_sender = FileSender(workspace, overlay, files, changes, editor, watch, *times)
-        edits = EditServices(ledger, overlay, files, announcer, sender, file_sender, locks)
-        self._decisions = Decisions(edits)
-        self._undo = Undo(edits)
-        self._restored = RestoredHunks(workspace, overlay, changes, ledger)
-        self._views = ChangeSetViews(overlay, files, announcer)
-        self.permissions = PermissionGate(session_id, editor, emit, new_id, questions, now)
-        self.proposals = Proposer(
+        in_flight: set[str] = set()
+        self.files = FileWatch(workspace, self.session_files.known, self.freshness, emit, in_flight)
+        self._ledger = HunkLedger(emit, new_id)
+        services = EditServices(
             workspace=workspace,
-            overlay=overlay,
-            files=files,
-            freshness=freshness,
-            watch=watch,
-            announcer=announcer,
-            ledger=ledger,
-            decisions=self._decisions,
-            gate=self.permissions,
             editor=editor,
-            locks=locks,
-            published=published,
+            overlay=self.overlay,
+            changes=self._changes,
+            files=self.session_files,
+            freshness=self.freshness,
+            watch=self.files,
+            ledger=self._ledger,
+            new_id=new_id,
+            settle_seconds=settle_seconds,
+            answer_seconds=answer_seconds,
+            locks=locks or EditLocks(),
+            in_flight=in_flight,
         )
+        self._announcer = announcer = Announcer(services)
+        self._text_edits = TextEdits(services)
+        self._applying = Applying(services, announcer, self._text_edits, FileEdits(services), save)
+        self.permissions = PermissionGate(session_id, editor, emit, new_id, questions, now)
+        self.proposals = Proposer(services, announcer, self._applying, self.permissions, published)
+        self._unsubscribe = workspace.documents.subscribe(self._document_changed)
 
     def close(self) -> None:
         """Stop following the documents and give up what is on its way."""
-        self._decisions.close()
-        self._undo.close()
-        self._sender.close()
-        self.files.close()
+        self._unsubscribe()
+        self._applying.close()
+        self._text_edits.close()
+
+    def _document_changed(self, change: DocumentChange) -> None:
+        """Look for the session's own edits first: what they did is nobody else's change."""
+        self._text_edits.changed(change)
+        self.files.changed(change)
 
     def restore(self, history: EventHistory) -> None:
-        """Take over the change sets of earlier processes; see `RestoredHunks`."""
-        self._restored.restore(history)
+        """Take over the change sets of earlier processes."""
+        self._announcer.restore(history)
 
     def enter_turn(self, turn_id: str, mode: Mode, path_turn_ids: Collection[str]) -> None:
         """A turn begins: its overlay is that of the turns on the path it grows from."""
@@ -135,30 +148,51 @@ class ChangeSets:
         return self._ledger.holding(some_id) is not None
 
     def list(self) -> ChangeSetListResult:
-        """All change sets, oldest first."""
-        sets = self._ledger.change_sets
-        return ChangeSetListResult(
-            change_sets=tuple(self._views.summary(one, self._branch) for one in sets)
-        )
+        """Return all change sets without texts, oldest first."""
+        return ChangeSetListResult(change_sets=tuple(map(self._summary, self._ledger.change_sets)))
 
     def all_views(self) -> Sequence[ChangeSetView]:
-        """All change sets as they stand now, oldest first."""
+        """Return all change sets as they stand now, oldest first."""
         return [self.get(change_set.id) for change_set in self._ledger.change_sets]
 
     def get(self, change_set_id: str) -> ChangeSetView:
-        """A change set as it stands now. Raises KodeError `ChangeSetNotFound`."""
-        return self._views.whole(self._session_id, self._ledger.change_set(change_set_id))
+        """Return a change set as it stands now, with a unified diff of what waits.
+
+        Raises KodeError `ChangeSetNotFound`.
+        """
+        change_set = self._ledger.change_set(change_set_id)
+        hunks = by_file(change_set.hunks.values())
+        files = [self._file_now(file, group) for file, group in hunks.items()]
+        return ChangeSetView(
+            change_set_id=change_set.id,
+            session_id=self._session_id,
+            turn_id=change_set.turn_id,
+            state=change_set.state,
+            files=tuple(view for view, _ in files),
+            diff="".join(diff for _, diff in files),
+        )
 
     def take_reminders(self) -> str | None:
         """What the model was not told yet: decisions on this branch's edits, others' changes.
 
         Each hunk and each change once.
         """
-        return _joined(self._ledger.take_reminders(self._branch), self.files.take_reminder())
+        text = self.untold()
+        self.reminders_told()
+        return text
 
-    def untold(self, turn_ids: Collection[str]) -> str | None:
-        """What `take_reminders` would say on the branch of these turns; nothing is taken."""
-        return _joined(self._ledger.untold(turn_ids), self.files.reminder())
+    def reminders_told(self) -> None:
+        """The model was told all that `untold` said last on the branch of the turn that runs."""
+        self._ledger.take_reminders(self._branch)
+        self.files.reminder_told()
+
+    def untold(self, turn_ids: Collection[str] | None = None) -> str | None:
+        """What `take_reminders` would say on the branch of these turns; nothing is taken.
+
+        Without turns: on the branch of the turn that runs.
+        """
+        branch = self._branch if turn_ids is None else turn_ids
+        return _joined(self._ledger.untold(branch), self.files.reminder())
 
     async def decide(self, params: DecideParams) -> DecideResult:
         """Accept, reject or replace hunks; returns when the editor's text was checked.
@@ -166,12 +200,21 @@ class ChangeSets:
         Raises KodeError `ChangeSetNotFound`, `ChangeSetClosed`, `InvalidParams`, `Storage`.
         """
         change_set = self._ledger.change_set(params.change_set_id)
-        choices = choose(change_set, params)
-        if params.dry_run:
-            return self._decisions.forecast(change_set, choices)
-        await self._decisions.carry_out(choices)
-        await self._save()
-        return result(change_set, [change_set.hunks[hunk_id] for hunk_id in choices])
+        ids = self._unsaved.get(params)
+        if ids is None:
+            choices = choose(change_set, params)
+            if params.dry_run:
+                return await self._applying.forecast(change_set, choices)
+            ids = list(choices)
+            try:
+                await self._applying.decide(choices)
+            except KodeError:
+                self._unsaved[params] = ids
+                raise
+        else:  # it was carried out, and could not be saved
+            await self._save()
+            del self._unsaved[params]
+        return result(change_set, [change_set.hunks[hunk_id] for hunk_id in ids])
 
     async def undo(self, scope: str, params: UndoParams) -> UndoResult:
         """Take applied hunks back: those of a change set, of a turn, or one.
@@ -183,11 +226,68 @@ class ChangeSets:
             raise KodeError("ChangeSetNotFound", f"Nothing here has the id {scope!r}.")
         hunk = change_set.hunks.get(scope)
         hunks = [hunk] if hunk is not None else list(change_set.hunks.values())
-        undone = await self._undo.undo(change_set, hunks, params)
-        if undone.undone or undone.restored:
-            await self._save()
-        return undone
+        return await self._applying.undo(change_set, hunks, params)
+
+    def _summary(self, change_set: ChangeSet) -> ChangeSetSummary:
+        files = (
+            FileSummary(uri=file.uri, path=file.path, hunks=_counts(hunks))
+            for file, hunks in by_file(change_set.hunks.values()).items()
+        )
+        return ChangeSetSummary(
+            change_set_id=change_set.id,
+            turn_id=change_set.turn_id,
+            state=change_set.state,
+            on_head=change_set.turn_id in self._branch,
+            files=tuple(files),
+        )
+
+    def _file_now(self, file: FileName, hunks: Sequence[ProposedHunk]) -> tuple[FileView, str]:
+        """Return a file's hunks where they stand now, and the diff of those that wait."""
+        whole = "".join(map(_file_diff, hunks))
+        document = self.session_files.find(file.uri)
+        if document is None:
+            views = tuple(hunk.whole_view(None) for hunk in hunks)
+            return FileView(uri=file.uri, path=file.path, hunks=views), whole
+        current = self.overlay.current(document)
+        waiting = {hunk.id for hunk in hunks if hunk.state == "proposed"}
+        spans = {key: self.overlay.find(document, key) for key in waiting}
+        views = tuple(
+            hunk.whole_view(
+                range_of(current, span, self._workspace.position_encoding) if span else None
+            )
+            for hunk in hunks
+            for span in [spans.get(hunk.id)]
+        )
+        clean = sorted(
+            (span for span in spans.values() if span and not span.touched),
+            key=lambda span: (span.start, span.end),
+        )
+        after = to_lf(overlay_text(current.text, clean))
+        diff = unified_diff(split_lines(current.lf_text), split_lines(after), file.path)
+        view = FileView(
+            uri=file.uri,
+            path=file.path,
+            hunks=views,
+            version=current.version,
+            base=text_base(current),
+        )
+        return view, diff + whole
 
 
 def _joined(*told: str | None) -> str | None:
     return "\n\n".join(text for text in told if text is not None) or None
+
+
+def _counts(hunks: Sequence[ProposedHunk]) -> tuple[HunkCount, ...]:
+    counts: Counter[HunkState] = Counter(hunk.state for hunk in hunks)
+    return tuple(HunkCount(state=state, count=count) for state, count in counts.items())
+
+
+def _file_diff(hunk: ProposedHunk) -> str:
+    """Return the diff of a file that waits to be created, renamed or deleted."""
+    if hunk.state != "proposed" or hunk.kind == "modify":
+        return ""
+    if hunk.kind == "rename" and hunk.new_file is not None:
+        return f"rename from {hunk.file.path}\nrename to {hunk.new_file.path}\n"
+    old, new = split_lines(to_lf(hunk.old_text)), split_lines(to_lf(hunk.new_text))
+    return unified_diff(old, new, hunk.file.path)

@@ -1,12 +1,12 @@
 """Notices when others change files that a session's model has read, and tells user and model."""
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 
-from kode_sidecar.context.file_changes import FileChange, file_changes_note
+from kode_sidecar.context.reminders import FileChange, file_changes_note
 from kode_sidecar.domain.agent_event import ChangedFile, Event, FreshnessChanged
 from kode_sidecar.domain.seen_lines import Spans
 from kode_sidecar.errors import KodeError
@@ -17,6 +17,7 @@ from kode_sidecar.protocol.documents import (
     LineRange,
 )
 from kode_sidecar.protocol.session import page_limit
+from kode_sidecar.text.text_edit import Change
 from kode_sidecar.workspace.document import Document, text_rev
 from kode_sidecar.workspace.documents import DocumentChange
 from kode_sidecar.workspace.freshness import FileRecord, ForeignChange, Freshness
@@ -30,8 +31,9 @@ class FileWatch:
     """Open files are followed as the editor reports them; closed ones are looked at by `look`.
 
     `known` gives the document at a path (`SessionFiles.known`). Nothing polls: `look` runs before
-    each step of the model and whenever somebody asks. An edit of the session's own is announced by
-    `sending` and `landed`, then by what it did: that is nobody else's change.
+    each step of the model and whenever somebody asks. Nothing is concluded from the text of a
+    document while an edit of the session's own is `in_flight`; what it did is told by `applied`
+    then, and is nobody else's change.
     """
 
     def __init__(
@@ -40,32 +42,26 @@ class FileWatch:
         known: Callable[[str], Document],
         freshness: Freshness,
         emit: Callable[[Event], int],
+        in_flight: Collection[str],
     ) -> None:
         self._workspace = workspace
         self._known = known
         self._freshness = freshness
+        self._noted: list[ForeignChange] = []
         self._emit = emit
-        self._in_flight: set[str] = set()
-        self._unsubscribe = workspace.documents.subscribe(self._changed)
+        self._in_flight = in_flight
 
-    def close(self) -> None:
-        """Stop following the documents."""
-        self._unsubscribe()
+    def applied(
+        self, key: str, before: str, after: str, edits: Sequence[Change] | None = None
+    ) -> None:
+        """An own edit made `after` of the editor's text `before`, the same text for nothing.
 
-    def sending(self, key: str) -> None:
-        """An edit of this file is on its way: nothing is concluded from its text until `landed`."""
-        self._in_flight.add(key)
-
-    def landed(self, key: str) -> None:
-        """The edit is over, whatever became of it; `applied` follows at once if it is known."""
-        self._in_flight.discard(key)
-
-    def applied(self, key: str, before: str, after: str) -> None:
-        """An own edit made `after` of the editor's text `before`, the same text for nothing."""
+        `edits` are what it did, where that is known.
+        """
         if before != after:
-            self._freshness.applied(key, before, after)
+            self._freshness.applied(key, before, after, edits)
         record = self._freshness.find(key)
-        if record is not None:
+        if record is not None and self._workspace.documents.get(key) is not None:
             self._look_at([record])
 
     def moved(self, key: str, uri: str, path: Path) -> None:
@@ -89,18 +85,17 @@ class FileWatch:
         records = map(self._freshness.find, keys)
         self._look_at([record for record in records if record is not None])
 
-    def take_reminder(self) -> str | None:
-        """What changed since the model read it; each change once."""
-        self.look()
-        changes = self._untold()
-        for change in changes:
-            self._freshness.tell(change.key)
-        return self._note(changes)
-
     def reminder(self) -> str | None:
-        """What `take_reminder` would say now; nothing is taken."""
+        """What changed since the model read it; it stays untold until `reminder_told`."""
         self.look()
-        return self._note(self._untold())
+        self._noted = self._untold()
+        return self._note(self._noted)
+
+    def reminder_told(self) -> None:
+        """The model was told what `reminder` said last; each change once."""
+        noted, self._noted = self._noted, []
+        for change in noted:
+            self._freshness.tell(change.key)
 
     def report(self, limit: int) -> FreshnessGetResult:
         """Every file that was used, and the `limit` most important ones, the latest first.
@@ -148,11 +143,17 @@ class FileWatch:
         ]
         return file_changes_note(told) if told else None
 
-    def _changed(self, change: DocumentChange) -> None:
+    def changed(self, change: DocumentChange) -> None:
+        """Announce the first change by others of a file that the model has read."""
         record = self._freshness.find(change.document.key)
         silent = change.kind in ("saved", "unsynced") or not change.last
-        if record is not None and not record.announced and not silent:
+        if record is None or record.announced or silent or record.key in self._in_flight:
+            return
+        if change.kind != "changed" or record.lost:
             self._look_at([record])
+        elif self._freshness.differs(change.document):  # a key: the lines are compared later
+            record.changed = record.announced = True
+            self._emit(FreshnessChanged(files=(self._changed_file(record),)))
 
     def _look_at(self, records: Iterable[FileRecord]) -> None:
         found: list[ChangedFile] = []
@@ -161,11 +162,13 @@ class FileWatch:
                 self._compare(record)
                 if record.changed and not record.announced and record.has_news:
                     record.announced = True
-                    path = self._workspace.display_path(record.key)
-                    change = record.lost or "changed"
-                    found.append(ChangedFile(uri=record.uri, path=path, change=change))
+                    found.append(self._changed_file(record))
         if found:
             self._emit(FreshnessChanged(files=tuple(found)))
+
+    def _changed_file(self, record: FileRecord) -> ChangedFile:
+        path = self._workspace.display_path(record.key)
+        return ChangedFile(uri=record.uri, path=path, change=record.lost or "changed")
 
     def _compare(self, record: FileRecord) -> None:
         document = self._workspace.documents.get(record.key)

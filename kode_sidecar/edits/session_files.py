@@ -5,8 +5,6 @@ import os
 from collections.abc import Awaitable, Callable, Sequence
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.kernel import TimeLimit
-from kode_sidecar.kernel.contracts import Alarm
 from kode_sidecar.text.uris import path_to_uri
 from kode_sidecar.workspace.document import Document
 from kode_sidecar.workspace.file_changes import FileChange, FileChanges
@@ -31,9 +29,7 @@ class SessionFiles:
         overlay: Overlay,
         changes: FileChanges,
         open_document: Callable[[str], Awaitable[bool]],
-        alarm: Alarm,
     ) -> None:
-        self._alarm = alarm
         self._open_document = open_document
         self._workspace = workspace
         self._overlay = overlay
@@ -76,6 +72,14 @@ class SessionFiles:
         except KodeError:
             return None
 
+    async def fetch(self, uri: str) -> Document | None:
+        """As `find`; a closed file is read and looked through beside the event loop."""
+        if self._workspace.documents.get(uri) is None:
+            found = await asyncio.to_thread(self.find, uri)
+            if self._workspace.documents.get(uri) is None:
+                return found
+        return self.find(uri)
+
     async def load(self, path: str, purpose: Purpose) -> Document:
         """As `document`; the editor is asked to open a file whose encoding only it may know."""
         try:
@@ -103,7 +107,7 @@ class SessionFiles:
 
         unsubscribe = self._workspace.documents.subscribe(look)
         try:
-            async with TimeLimit(self._alarm, "opening of a file", OPEN_SECONDS):
+            async with asyncio.timeout(OPEN_SECONDS):
                 if await self._open_document(path_to_uri(location.path)):
                     await there.wait()
         except TimeoutError:

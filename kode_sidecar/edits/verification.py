@@ -1,28 +1,49 @@
 """Did the editor do what it was asked? Found out from the text it reports, never from its answer.
 
 Editors drop edits and answer `applied: true`; a `didChange` may hold our edit and the user's
-keys, told in any order and any size. So the regions of an edit that was sent are followed
-through every change, and each is compared with what it should become, whatever the line ends.
+keys, told in any order and any size. So the places of an edit that was sent are followed through
+every change, and each is compared with what it should become, whatever the line ends. What else
+an editor may have done is not guessed at: it counts as somebody else's change.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from itertools import pairwise
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from kode_sidecar.domain.hunk import Hunk, follow, follow_all
-from kode_sidecar.edits.sent_part import SentPart, raw_length, sent_parts
+from kode_sidecar.domain.hunk import Hunk, Shifts, follow_all
 from kode_sidecar.text.line_diff import diff_lines, split_lines
 from kode_sidecar.text.text_edit import (
     Change,
     Edit,
     apply_edits,
-    joined_edits,
     refine,
     to_lf,
     whole_lines,
 )
 
 Verdict = Literal["applied", "unchanged", "diverged"]
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """The place of hunks that adjoin, so that nobody can tell their edits apart.
+
+    `[start, end)` of the text held `old` and will hold `new`. `swallowed`: a change took more than
+    the place, so that nothing of it could be followed.
+    """
+
+    ids: tuple[str, ...]
+    start: int
+    end: int
+    old: str
+    new: str
+    swallowed: bool = False
+
+    @property
+    def edit(self) -> Edit:
+        return Edit(self.start, self.end, self.new)
 
 
 class SentEdit:
@@ -35,198 +56,278 @@ class SentEdit:
     def __init__(self, text: str, edits: Mapping[str, Edit]) -> None:
         self._before = text
         self._by_id = dict(edits)
-        self._edits = sorted(edits.values(), key=lambda edit: (edit.start, edit.end))
-        self._parts = sent_parts(text, edits)
-        self._done: list[SentPart] = []
-        self.verified: set[str] = set()
+        self._parts = _parts(text, edits)
+        self._inverses: dict[str, Hunk] = {}
+        self._saw_others = False
+
+    @property
+    def verified(self) -> Collection[str]:
+        """The hunks that the text has shown."""
+        return self._inverses.keys()
 
     @property
     def is_settled(self) -> bool:
         """Whether nothing is left to wait for."""
         return not self._parts
 
-    def follow(self, before: str, change: Change) -> Sequence[Change]:
-        """A change of `before`, as the smaller ones it stands for; apply them one after the other.
+    def follow(self, before: str, changes: Sequence[Change]) -> Sequence[Change]:
+        """Return changes of `before`, ascending and disjoint, as the smaller ones they stand for.
 
-        Where it does just what was asked, these are our own edits: an editor may tell an
-        inserted line as one that begins in the middle of its neighbour.
+        Where they do just what was asked, these are our own edits: an editor may tell an inserted
+        line as one that begins in the middle of its neighbour.
         """
-        done_at_once: Sequence[SentPart] = ()
-        for parts in (list(self._parts), *([part] for part in self._parts)):
-            if parts and _does(before, change, parts):
-                steps: Sequence[Change] = [part.edit for part in reversed(parts)]
-                done_at_once = parts
-                self._settle(parts)
-                break
-        else:
-            steps = self._steps(before, change)
-        strayed = [] if done_at_once else self._strayed(before, change)
-        for step in steps:
-            before = apply_edits(before, (step,))
-            for part in (*self._parts, *self._done):
-                if part not in done_at_once:
-                    part.move(step)
-                part.strays = [follow(stray, step, before) for stray in part.strays]
-            self._settle([part for part in self._parts if part.held_in(before) == part.new])
-        for part, stray, was_done in strayed:
-            if was_done or part in self._parts:
-                part.strays.append(stray)
-        moved_by = 0
-        for part in done_at_once:
-            moved_by = part.settle(moved_by)
+        found = _recognised(before, self._parts, changes)
+        steps = [step for step, _ in found]
+        after = apply_edits(before, steps)
+        shifts = Shifts(steps)
+        done = {part: shifts.start_of(at) for at, (_, part) in enumerate(found) if part}
+        self._saw_others = self._saw_others or len(done) < len(steps)
+        moved = follow_all(list(self._inverses.values()), steps, before, after)
+        self._inverses = {hunk.id: hunk for hunk in moved}
+        waiting: list[_Part] = []
+        for part in self._parts:
+            now = _moved(part, shifts)
+            if part in done:
+                now = replace(part, start=done[part], end=done[part] + len(part.new))
+            if part in done or to_lf(after[now.start : now.end]) == to_lf(part.new):
+                self._verify(now, after)
+            else:
+                waiting.append(now)
+        self._parts = waiting
         return steps
 
     def verdicts(self, text: str, *, refused: bool = False) -> dict[str, Verdict]:
-        """What became of each hunk, seen in the present text.
+        """Return what became of each hunk, seen in the present text.
 
-        `refused`: the editor says that it did nothing, so a short text that came up elsewhere is
-        nothing of ours.
+        `refused`: the editor says that it did nothing, so what is not there was not done, whatever
+        the user has typed in its place.
         """
         result: dict[str, Verdict] = {}
-        for part in self._done:
-            result |= dict.fromkeys(part.ids, "applied" if part.stands_in(text) else "diverged")
+        for hunk_id, inverse in self._inverses.items():
+            held, new = to_lf(text[inverse.start : inverse.end]), to_lf(inverse.old_text)
+            beside = bool(new) and (held.startswith(new) or held.endswith(new))
+            result[hunk_id] = "applied" if held == new or beside else "diverged"
+        shown = self._shown_elsewhere(text, refused=refused)
         for part in self._parts:
-            result |= dict.fromkeys(part.ids, self._verdict(part, text, refused=refused))
+            verdict: Verdict = "diverged"
+            if part.ids in shown:
+                verdict = "applied"
+            elif refused or to_lf(text[part.start : part.end]) == to_lf(part.old):
+                verdict = "unchanged"
+            result |= dict.fromkeys(part.ids, verdict)
         return result
 
     def found(self, hunk_id: str, text: str) -> str:
-        """What stands in `text` where the hunk should be, LF line ends."""
-        return self._part_of(hunk_id).held_in(text)
-
-    def _part_of(self, hunk_id: str) -> SentPart:
-        return next(part for part in (*self._parts, *self._done) if hunk_id in part.ids)
+        """Return what stands in `text` where the hunk should be, LF line ends."""
+        place = self._inverses.get(hunk_id) or next(p for p in self._parts if hunk_id in p.ids)
+        return to_lf(text[place.start : place.end])
 
     def inverses(self, hunk_ids: Collection[str], text: str) -> list[Hunk]:
-        """What takes these hunks back, which show in the present text; with the same ids."""
-        found: dict[str, Hunk] = {}
-        for part in self._done:
-            found |= self._inverses_of(part, text)
-        missed = [hunk_id for hunk_id in hunk_ids if hunk_id not in found]
-        if missed:
-            found |= self._inverses_by_lines(missed, self.verified.union(hunk_ids), text)
-        return [found[hunk_id] for hunk_id in hunk_ids]
+        """Return what takes these hunks back, which show in the present text; with the same ids."""
+        late = [hunk_id for hunk_id in hunk_ids if hunk_id not in self._inverses]
+        by_lines = self._inverses_by_lines(late, text) if late else {}
+        return [by_lines.get(key) or self._inverses[key] for key in hunk_ids]
 
-    def repairs(self, hunk_id: str, text: str) -> list[Edit]:
-        """Whole-line edits of `text` that make of a diverged hunk what was meant; may be none."""
-        part = self._part_of(hunk_id)
-        if part.ids[0] != hunk_id:
-            return []
-        head = text[part.start : part.start + part.head]
-        tail = text[part.end - part.tail : part.end]
-        wanted = [Edit(part.start, part.end, head + part.text + tail)]
-        wanted += [stray.edit for stray in part.strays if not stray.touched]
-        whole = [whole_lines(text, edit) for edit in sorted(wanted, key=lambda edit: edit.start)]
-        if any(one.end > other.start for one, other in pairwise(whole)):
-            return []
-        return [e for e in joined_edits(whole) if text[e.start : e.end] != e.text]
-
-    def _strayed(self, before: str, change: Change) -> list[tuple[SentPart, Hunk, bool]]:
-        """The parts that a change may have done in the wrong place or again, and its undo.
-
-        With each part whether it was done before.
-        """
-        found: list[tuple[SentPart, Hunk, bool]] = []
-        for part in [*self._parts, *self._done]:
-            where_asked = part in self._parts and part.overlaps(change)
-            apart = part in self._done and bool(part.new) and not part.adjoins(change)
-            if where_asked or apart or not part.resembles(before, change):
-                continue
-            end = change.start + len(change.text)
-            gone = before[change.start : change.end]
-            stray = Hunk("", change.start, end, change.text, gone)
-            found.append((part, stray, part in self._done))
-        return found
-
-    def _inverses_of(self, part: SentPart, text: str) -> dict[str, Hunk]:
-        """Those of a part whose place is known; touched where the user has typed since."""
-        held = text[part.start : part.end]
-        touched = to_lf(held) != part.new
-        at = part.start + raw_length(held, part.head_lf)
-        result: dict[str, Hunk] = {}
+    def _verify(self, part: _Part, text: str) -> None:
+        """Note that a part is done, and what takes each of its hunks back."""
+        at = part.start
         for hunk_id in part.ids:
             edit = self._by_id[hunk_id]
-            end = at + raw_length(text[at : part.end], len(to_lf(edit.text)))
+            end = at + _raw_length(text[at : part.end], len(to_lf(edit.text)))
             old = self._before[edit.start : edit.end]
-            if touched:
-                result[hunk_id] = Hunk(hunk_id, part.start, part.end, edit.text, old, touched=True)
-            else:
-                result[hunk_id] = Hunk(hunk_id, at, end, text[at:end], old)
+            self._inverses[hunk_id] = Hunk(hunk_id, at, end, text[at:end], old)
             at = end
-        return result
 
-    def _inverses_by_lines(
-        self, wanted: Sequence[str], seen: Collection[str], text: str
-    ) -> dict[str, Hunk]:
-        """The same where no region could be followed: `text` compared with what it should be."""
-        done = sorted((self._by_id[key] for key in seen), key=lambda edit: (edit.start, edit.end))
-        expected = apply_edits(self._before, done)
+    def _inverses_by_lines(self, late: Collection[str], text: str) -> dict[str, Hunk]:
+        """Return the same where no place could be followed: `text` against what it should be."""
+        wanted = set(late)
+        done = {key: self._by_id[key] for key in (*self._inverses, *late)}
+        ordered = sorted(done.items(), key=lambda item: (item[1].start, item[1].end))
+        expected = apply_edits(self._before, [edit for _, edit in ordered])
         hunks: list[Hunk] = []
-        for hunk_id in wanted:
-            edit = self._by_id[hunk_id]
-            above = done[: done.index(edit)]
-            at = edit.start + sum(len(e.text) - (e.end - e.start) for e in above)
-            old = self._before[edit.start : edit.end]
-            hunks.append(Hunk(hunk_id, at, at + len(edit.text), edit.text, old))
-        moved = follow_all(hunks, Edit(0, len(expected), text), expected, text)
-        return {hunk.id: hunk for hunk in moved}
+        growth = 0
+        for hunk_id, edit in ordered:
+            at, old = edit.start + growth, self._before[edit.start : edit.end]
+            if hunk_id in wanted:
+                hunks.append(Hunk(hunk_id, at, at + len(edit.text), edit.text, old))
+            growth += len(edit.text) - len(old)
+        if expected != text:
+            hunks = follow_all(hunks, [Edit(0, len(expected), text)], expected, text)
+        return {hunk.id: hunk for hunk in hunks}
 
-    def _verdict(self, part: SentPart, text: str, *, refused: bool) -> Verdict:
-        if part.held_in(text) == part.old and part.has_strayed(refused=refused):
-            return "diverged"
-        if part.held_in(text) != part.old:
-            shows = part.swallowed and self._shows(part, text)
-            return "applied" if shows else "diverged"
-        came_up = part.inserts and not refused and self._appeared(part, text)
-        return "applied" if came_up else "unchanged"
+    def _shown_elsewhere(self, text: str, *, refused: bool) -> set[tuple[str, ...]]:
+        """Return the parts that are done, though not where their place was followed to.
 
-    def _shows(self, part: SentPart, text: str) -> bool:
-        """Whether `text`, compared as a whole with what it should be, has just this part right.
-
-        For changes too large to follow a region through, such as all of it taken and put back.
+        A change may be too large to follow a place through, such as all of a text taken and put
+        back. An insertion leaves nothing in its old place to look at, and told together with the
+        user's keys it may seem to lie next to it; it must not be sent again.
         """
-        at = sum(edit.end <= part.first.start for edit in self._edits)
-        above = apply_edits(self._before[: part.first.start], self._edits[:at])
-        start = to_lf(above).count("\n")
-        end = start + len(split_lines(to_lf(part.text)))
-        expected = split_lines(to_lf(apply_edits(self._before, self._edits)))
+        shown: set[tuple[str, ...]] = set()
+        swallowed = {part.ids for part in self._parts if part.swallowed}
+        if swallowed:
+            shown |= swallowed & self._right_by_lines(text)
+        if not self._saw_others or refused:
+            return shown
+        known = Counter(hunk.old_text for hunk in self._inverses.values())
+        for part in self._parts:
+            if not part.old and part.start == part.end:
+                wanted = to_lf(part.new)
+                gained = to_lf(text).count(wanted) - to_lf(self._before).count(wanted)
+                if gained > known[part.new]:
+                    shown.add(part.ids)
+        return shown
+
+    def _right_by_lines(self, text: str) -> set[tuple[str, ...]]:
+        """Return the parts that `text`, compared as a whole with what it should be, has right."""
+        edits = sorted(self._by_id.values(), key=lambda edit: (edit.start, edit.end))
+        expected = split_lines(to_lf(apply_edits(self._before, edits)))
         runs = diff_lines(expected, split_lines(to_lf(text)))
-        return not any(a0 <= end and start <= a1 for a0, a1, _, _ in runs)
-
-    def _appeared(self, part: SentPart, text: str) -> bool:
-        """Whether an inserted text came up somewhere, so that it must not be sent again.
-
-        An insertion leaves nothing in its old place to look at; told together with the user's
-        keys it may seem to lie next to it.
-        """
-        wanted = to_lf(part.text)
-        gained = to_lf(text).count(wanted) - to_lf(self._before).count(wanted)
-        return gained > sum(done.text == part.text for done in self._done)
-
-    def _steps(self, before: str, change: Change) -> Sequence[Change]:
-        """Line by line where a change of several meets a region, so that neighbours stay apart."""
-        several = "\n" in change.text or "\n" in before[change.start : change.end]
-        lines = whole_lines(before, Edit(change.start, change.end, change.text))
-        if several and any(part.adjoins(lines) for part in self._parts):
-            return refine(before, change)[::-1]
-        return (change,)
-
-    def _settle(self, parts: Sequence[SentPart]) -> None:
-        for part in parts:
-            self.verified.update(part.ids)
-        self._done += parts
-        self._parts = [part for part in self._parts if part not in parts]
+        right: set[tuple[str, ...]] = set()
+        line = at = 0
+        for part in _parts(self._before, self._by_id):
+            line += to_lf(self._before[at : part.start]).count("\n")
+            at = part.end
+            end = line + len(split_lines(to_lf(part.new)))
+            following = bisect_left(runs, line, key=lambda run: run[1])
+            if following == len(runs) or runs[following][0] > end:
+                right.add(part.ids)
+            line += to_lf(part.new).count("\n")
+        return right
 
 
-def _does(before: str, change: Change, parts: Sequence[SentPart]) -> bool:
-    """Whether `change` leads to the same text as the edits of `parts`, all still undone."""
-    if any(part.held_in(before) != part.old for part in parts):
+def _parts(text: str, edits: Mapping[str, Edit]) -> list[_Part]:
+    """Return one part per edit, ascending; edits that adjoin are one part."""
+    parts: list[_Part] = []
+    for hunk_id, edit in sorted(edits.items(), key=lambda item: (item[1].start, item[1].end)):
+        old = text[edit.start : edit.end]
+        if parts and parts[-1].end == edit.start:
+            last = parts.pop()
+            ids, start = (*last.ids, hunk_id), last.start
+            parts.append(_Part(ids, start, edit.end, last.old + old, last.new + edit.text))
+        else:
+            parts.append(_Part((hunk_id,), edit.start, edit.end, old, edit.text))
+    return parts
+
+
+def _moved(part: _Part, shifts: Shifts) -> _Part:
+    """Return a part after changes; what came up in its place or beside it belongs to it."""
+    start, end = shifts.move(part.start, part.end)
+    touching = (shifts.changes[at] for at in shifts.touching(part.start, part.end))
+    swallowed = part.swallowed or any(
+        change.start <= part.start
+        and change.end >= part.end
+        and change.end - change.start > part.end - part.start
+        for change in touching
+    )
+    return replace(part, start=start, end=end, swallowed=swallowed)
+
+
+_Found = list[tuple[Change, _Part | None]]
+"""Changes in the order of the text, each with the part that it does."""
+
+
+def _recognised(before: str, parts: Sequence[_Part], changes: Sequence[Change]) -> _Found:
+    """Return `changes` with those that do parts told as the edits that were sent."""
+    if _same(before, parts, changes):
+        return [(part.edit, part) for part in parts]
+    found: _Found = []
+    for near_parts, near in _neighbours(before, parts, changes):
+        if not near_parts or not near:
+            found += ((change, None) for change in near)
+        elif _same(before, near_parts, near):
+            found += ((part.edit, part) for part in near_parts)
+        else:
+            found += _recognised_by_lines(before, near_parts, near)
+    return found
+
+
+def _recognised_by_lines(before: str, parts: Sequence[_Part], changes: Sequence[Change]) -> _Found:
+    """Return the same for neighbours that do not agree as a whole: one by one, line by line."""
+    found: list[tuple[int, Change, _Part | None]] = []
+    left = list(parts)
+    rest: list[tuple[int, Change]] = []
+    for at, change in enumerate(changes):
+        part = _same_alone(before, left, changes, at)
+        if part is not None:
+            left.remove(part)
+            found.append((at, part.edit, part))
+        elif "\n" in change.text or "\n" in before[change.start : change.end]:
+            rest += ((at, line) for line in refine(before, change))
+        else:
+            rest.append((at, change))
+    index = 0
+    for near_parts, near in _neighbours(before, left, [change for _, change in rest]):
+        if near and near_parts and _same(before, near_parts, near):
+            found += ((rest[index][0], part.edit, part) for part in near_parts)
+        else:
+            found += ((at, change, None) for at, change in rest[index : index + len(near)])
+        index += len(near)
+    found.sort(key=lambda one: (one[1].start, one[0]))
+    return [(change, part) for _, change, part in found]
+
+
+def _same_alone(
+    before: str, parts: Sequence[_Part], changes: Sequence[Change], at: int
+) -> _Part | None:
+    """Return the part that one change does all by itself, with no other change between them."""
+    change = changes[at]
+    nearest = bisect_right(parts, change.start, key=lambda part: part.start)
+    for part in parts[max(nearest - 1, 0) : nearest + 1]:
+        start, end = min(change.start, part.start), max(change.end, part.end)
+        free = (at == 0 or changes[at - 1].end <= start) and (
+            at + 1 == len(changes) or changes[at + 1].start >= end
+        )
+        if free and len(change.text) <= len(part.new) and _same(before, [part], [change]):
+            return part
+    return None
+
+
+def _same(before: str, parts: Sequence[_Part], changes: Sequence[Change]) -> bool:
+    """Return whether the changes lead to the same text as the edits of the parts, all undone."""
+    growth = sum(len(change.text) - (change.end - change.start) for change in changes)
+    if not parts or not changes or growth != sum(len(p.new) - len(p.old) for p in parts):
         return False
+    if any(before[part.start : part.end] != part.old for part in parts):
+        return False
+    start = min(changes[0].start, parts[0].start)
+    end = max(changes[-1].end, parts[-1].end)
     edits = [part.edit for part in parts]
-    growth = sum(len(edit.text) - (edit.end - edit.start) for edit in edits)
-    if growth != len(change.text) - (change.end - change.start):
-        return False
-    start, end = min(change.start, edits[0].start), max(change.end, edits[-1].end)
-    ours = [Edit(edit.start - start, edit.end - start, edit.text) for edit in edits]
-    theirs = Edit(change.start - start, change.end - start, change.text)
-    window = before[start:end]
-    return to_lf(apply_edits(window, ours)) == to_lf(apply_edits(window, (theirs,)))
+    return _part_of(before, start, end, edits) == _part_of(before, start, end, changes)
+
+
+def _part_of(text: str, start: int, end: int, changes: Sequence[Change]) -> str:
+    """Return `text[start:end]` with changes in it done."""
+    moved = (Edit(one.start - start, one.end - start, one.text) for one in changes)
+    return apply_edits(text[start:end], moved)
+
+
+def _neighbours(
+    text: str, parts: Sequence[_Part], changes: Sequence[Change]
+) -> Iterator[tuple[list[_Part], list[Change]]]:
+    """Group the parts and changes that share a line, or whose lines adjoin, in their order."""
+    lines = (whole_lines(text, Edit(change.start, change.end, "")) for change in changes)
+    items = [(line.start, line.end, 1, at) for at, line in enumerate(lines)]
+    items += ((part.start, part.end, 0, at) for at, part in enumerate(parts))
+    items.sort()
+    at = 0
+    while at < len(items):
+        reach = items[at][1]
+        first = at
+        while at < len(items) and items[at][0] <= reach:
+            reach = max(reach, items[at][1])
+            at += 1
+        group = items[first:at]
+        yield (
+            [parts[one[3]] for one in group if not one[2]],
+            [changes[one[3]] for one in group if one[2]],
+        )
+
+
+def _raw_length(raw: str, lf_length: int) -> int:
+    """Return how much of `raw` makes `lf_length` characters with LF line ends."""
+    if "\r" not in raw:
+        return min(lf_length, len(raw))
+    at = 0
+    for _ in range(lf_length):
+        at += 2 if raw.startswith("\r\n", at) else 1
+    return min(at, len(raw))

@@ -1,6 +1,6 @@
 """The numbered events of a session: what happened, told once and kept. See README.md."""
 
-from kode_sidecar.event_log.history import LOSS, EventHistory, OpenMessage, ToldChangeSet, ToldHunk
+from kode_sidecar.event_log.history import LOSS, EventHistory, OpenMessage
 from kode_sidecar.event_log.records import (
     NewSession,
     OpenedSession,
@@ -18,6 +18,4 @@ __all__ = [
     "SessionDefaults",
     "SessionRecords",
     "SessionStream",
-    "ToldChangeSet",
-    "ToldHunk",
 ]

@@ -1,12 +1,11 @@
-"""What the events of a session have told so far: everything that is not over yet, and how it ended.
+"""The state of a session as its events tell it: open turns, messages, blocks, questions, edits.
 
-Pure. The stream feeds it as it goes; when a session is opened again its journal does.
+It does no IO. `SessionStream` feeds it every event; when a session is opened again, the events of
+its journal are fed to it.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-
-import msgspec
 
 from kode_sidecar.domain.agent_event import (
     BlockCompleted,
@@ -26,11 +25,11 @@ from kode_sidecar.domain.agent_event import (
     TurnStarted,
     TurnSteered,
 )
-from kode_sidecar.domain.change_set import FileView, HunkView
+from kode_sidecar.domain.change_set import ChangeSet
 from kode_sidecar.domain.message import Block, Message
 
 LOSS = "MessagesLost"
-"""The code of the notice that says so."""
+"""The code of the notice about messages that cannot be read any more."""
 
 
 @dataclass
@@ -43,7 +42,7 @@ class OpenBlock:
 
     @property
     def text(self) -> str:
-        """What has grown so far."""
+        """Return the text so far."""
         return "".join(self.parts)
 
 
@@ -55,7 +54,7 @@ class OpenMessage:
     blocks: dict[str, Block] = field(default_factory=dict[str, Block])
 
     def message(self, session_id: str) -> Message:
-        """As far as it is known."""
+        """Return the message with the blocks known so far."""
         added = self.added
         return Message(
             id=added.message_id,
@@ -68,25 +67,6 @@ class OpenMessage:
             created_at=added.created_at,
             meta=added.meta,
         )
-
-
-@dataclass
-class ToldHunk:
-    """A hunk as it was announced, in its state of now; `announced` is the event's `seq`."""
-
-    file: FileView
-    view: HunkView
-    announced: int
-
-
-@dataclass
-class ToldChangeSet:
-    """The hunks of one change set by id, in the order of their announcements."""
-
-    id: str
-    turn_id: str
-    updated: ChangeSetUpdated
-    hunks: dict[str, ToldHunk] = field(default_factory=dict[str, ToldHunk])
 
 
 class EventHistory:
@@ -107,26 +87,28 @@ class EventHistory:
         self.blocks: dict[str, OpenBlock] = {}
         self.steered: list[TurnSteered] = []
         self.questions: dict[str, PermissionRequested] = {}
-        self.change_sets: dict[str, ToldChangeSet] = {}
+        self.change_sets: dict[str, ChangeSet] = {}
         self.decided_since_turn: set[str] = set()
         self.stop_reason: StopReason | None = None
         self.title = ""
         self.agent = ""
 
     def feed_all(self, events: Iterable[object]) -> None:
-        """Events from disk; those of newer versions mean nothing here."""
+        """Feed events from disk; those of newer versions are passed over."""
         for event in events:
-            if isinstance(event, Event):
+            if isinstance(event, ChangeSetUpdated):
+                self._change_set(event)
+            elif isinstance(event, Event):
                 self.feed(event)
 
     def grow(self, delta: BlockDelta) -> None:
-        """A block grew."""
+        """Add a delta to its block, if that is open."""
         block = self.blocks.get(delta.block_id)
         if block is not None:
             block.parts.append(delta.add)
 
     def feed(self, event: Event) -> None:
-        """One event, the next."""
+        """Take the next event into account."""
         match event:
             case MessageAdded() | MessageCompleted() | BlockStarted() | BlockCompleted():
                 self._feed_message(event)
@@ -136,8 +118,6 @@ class EventHistory:
                     self.messages[event.message_id].blocks.pop(event.block_id, None)
             case TurnStarted() | TurnSteered() | TurnCompleted():
                 self._feed_turn(event)
-            case ChangeSetUpdated():
-                self._change_set(event)
             case PermissionRequested():
                 self.questions[event.request_id] = event
             case PermissionResolved():
@@ -181,7 +161,7 @@ class EventHistory:
                 self.decided_since_turn.clear()
 
     def _hear(self, added: MessageAdded) -> None:
-        """What the user said to a running turn enters the tree in the order in which it came."""
+        """Forget a steering message that is in the tree now; they keep their order."""
         if added.meta.get("origin") == "steer" and self.steered:
             self.steered.pop(0)
 
@@ -190,27 +170,8 @@ class EventHistory:
             self.messages[message_id].blocks[block_id] = block
 
     def _change_set(self, event: ChangeSetUpdated) -> None:
-        told = self.change_sets.get(event.change_set_id)
-        if told is None:
-            told = ToldChangeSet(event.change_set_id, event.turn_id, event)
-            self.change_sets[event.change_set_id] = told
-        told.updated = event
-        for file in event.files:
-            for hunk in file.hunks:
-                known = told.hunks.get(hunk.hunk_id)
-                if known is None:
-                    bare = msgspec.structs.replace(file, hunks=())
-                    told.hunks[hunk.hunk_id] = ToldHunk(bare, hunk, event.seq)
-                else:
-                    known.view = _changed(known.view, hunk)
-                    self.decided_since_turn.add(hunk.hunk_id)
-
-
-def _changed(view: HunkView, news: HunkView) -> HunkView:
-    """The hunk after its state changed: what is told then replaces what was told."""
-    told = {
-        name: value
-        for name in HunkView.__struct_fields__
-        if (value := getattr(news, name)) not in (None, ())
-    }
-    return msgspec.structs.replace(view, **told)
+        change_set = self.change_sets.get(event.change_set_id)
+        if change_set is None:
+            change_set = ChangeSet(event.change_set_id, event.turn_id)
+            self.change_sets[event.change_set_id] = change_set
+        self.decided_since_turn |= change_set.hear(event.files, event.seq)

@@ -2,13 +2,11 @@
 
 from kode_sidecar.kernel.message_assembler import MessageAssembler
 from kode_sidecar.kernel.model_step import block_events, message_added, message_completed
-from kode_sidecar.kernel.time_limit import TimeLimit
 from kode_sidecar.kernel.tool_runner import bounded_output, tool_specs
 from kode_sidecar.kernel.turn_loop import run_turn
 
 __all__ = [
     "MessageAssembler",
-    "TimeLimit",
     "block_events",
     "bounded_output",
     "message_added",

@@ -27,26 +27,6 @@ IdKind = Literal[
     "memory",
 ]
 NewId = Callable[[IdKind], str]
-Alarm = Callable[[str, float, Callable[[], None]], Callable[[], None]]
-"""`alarm(name, seconds, ring)` calls `ring` on the loop in so many seconds, unless what it returns
-is called before. Alarms of one name have one length; a name holds no place of this machine."""
-
-
-class Work(Protocol):
-    """Waits for what is done beside the event loop, by a thread or the disk.
-
-    Names differ among all that is ever waited for.
-    """
-
-    async def __call__(self, name: str, done: Awaitable[T]) -> T:
-        """What `done` gives or raises, at the moment at which it came when it was recorded."""
-        ...
-
-
-async def unrecorded(name: str, done: Awaitable[T]) -> T:
-    """`Work` as it is."""
-    del name
-    return await done
 
 
 class Clock(Protocol):
@@ -273,11 +253,11 @@ class CutOff:
 
 @dataclass(frozen=True)
 class TurnScope:
-    """Who this turn is, and the small services it needs.
+    """Identity and services of one turn.
 
     `report_bug(where, error)` gets exceptions that should not exist; they reach the log only.
-    A model that is silent for `silence_told` seconds is told of, each time again. Tools are waited
-    for with `work`. `cut_off` is for who cancels the task of the turn, just before.
+    A model that is silent for `silence_told` seconds is told of, each time again. `cut_off` is for
+    who cancels the task of the turn, just before.
     """
 
     session_id: str
@@ -287,7 +267,6 @@ class TurnScope:
     save_artifact: ArtifactSink
     report_bug: Callable[[str, BaseException], None]
     silence_told: float = 10.0
-    work: Work = unrecorded
     cut_off: CutOff = field(default_factory=CutOff)
 
 

@@ -125,8 +125,7 @@ class ToolRun:
             text = f"Invalid arguments for {tool.name}: {error}. Mend them and call again."
             return tool_failure(failure("InvalidArguments", text))
         try:
-            name = f"call {position} of {self._message_id}"
-            outcome = await self._scope.work(name, tool.run(params, self._call(call)))
+            outcome = await tool.run(params, self._call(call))
             self.ends_turn = self.ends_turn or (tool.ends_turn and outcome.ok)
             return outcome
         except KodeError as error:

@@ -9,8 +9,7 @@ from msgspec import Meta, Struct
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log.editor_port import ChoiceQuestion, EditorPort, PermissionQuestion
-from kode_sidecar.kernel import TimeLimit
-from kode_sidecar.kernel.contracts import Alarm, NewId, Tool, ToolCall, ToolOutcome
+from kode_sidecar.kernel.contracts import NewId, Tool, ToolCall, ToolOutcome
 from kode_sidecar.text.shown_text import cut_line, without_controls
 
 T = TypeVar("T")
@@ -19,9 +18,8 @@ T = TypeVar("T")
 class UserQuestions:
     """The open questions of all sessions. One stays open for `timeout` seconds."""
 
-    def __init__(self, alarm: Alarm, timeout: float) -> None:
+    def __init__(self, timeout: float) -> None:
         self.timeout = timeout
-        self._alarm = alarm
         self._again: dict[str, tuple[str, asyncio.Future[None]]] = {}
 
     async def put(
@@ -33,9 +31,8 @@ class UserQuestions:
 
         The time counts from the first asking. Raises what `ask` raises.
         """
-        name = f"answer to {question.request_id}"
         try:
-            async with TimeLimit(self._alarm, name, self.timeout):
+            async with asyncio.timeout(self.timeout):
                 return await self._answer(question, ask)
         except TimeoutError:
             return None
@@ -43,7 +40,7 @@ class UserQuestions:
             self._again.pop(question.request_id, None)
 
     def repeater(self, session_id: str) -> Callable[[], None]:
-        """What takes those of a session that are open now back, and asks them again."""
+        """Return what withdraws the questions of a session open now, and asks them again."""
         of_session = [again for of, again in self._again.values() if of == session_id]
 
         def repeat() -> None:
@@ -94,7 +91,7 @@ class AskUserParams(Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Questions:
-    """How the user is asked."""
+    """Puts the questions of `ask_user` to the user."""
 
     editor: EditorPort
     new_id: NewId

@@ -27,8 +27,8 @@ class HunkDecision(Struct, frozen=True, kw_only=True, rename="camel", omit_defau
 class DecideParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """`rest` covers the hunks announced at or before `seen_seq` that `decisions` leaves out.
 
-    `rest` needs `seen_seq` unless it is `keep`. `rest: accept` never covers sensitive hunks, nor
-    repairs that are offered. `dry_run` answers without acting.
+    `rest` needs `seen_seq` unless it is `keep`. `rest: accept` never covers sensitive hunks.
+    `dry_run` answers without acting.
     """
 
     change_set_id: str

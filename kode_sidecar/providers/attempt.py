@@ -18,13 +18,12 @@ from kode_sidecar.domain.model_event import (
     UsageReported,
 )
 from kode_sidecar.errors import KodeError
-from kode_sidecar.providers.answer_decoder import AnswerDecoder
+from kode_sidecar.providers.dialect import AnswerDecoder
 from kode_sidecar.providers.dialects import DIALECTS
-from kode_sidecar.providers.endpoint import Endpoint
-from kode_sidecar.providers.host import HostResponse
+from kode_sidecar.providers.endpoint import Endpoint, HostResponse
+from kode_sidecar.providers.error_words import seconds_until_reset
 from kode_sidecar.providers.profiles import ModelProfile
-from kode_sidecar.providers.rate_words import seconds_until_reset
-from kode_sidecar.providers.retry import MAX_RETRY_AFTER
+from kode_sidecar.providers.rate_limiter import MAX_RETRY_AFTER
 
 _MAX_ERROR_BODY = 64 * 1024
 # W16: many times what any model may say.
@@ -86,7 +85,7 @@ class Attempt:
     async def batches(
         self, raw: RawAnswer | None = None
     ) -> AsyncGenerator[Sequence[ModelEvent], None]:
-        """The answer, one batch per read. A failure is in `error`, not among the events."""
+        """Return the answer, one batch per read. A failure is in `error`, not among the events."""
         endpoint, decoder = self._endpoint, self._decoder
         try:
             async with endpoint.limiter.turn(), self._ask() as response:
@@ -158,7 +157,7 @@ class Attempt:
             self._endpoint.limiter.pause(min(seconds, MAX_RETRY_AFTER))
 
     def _passed_on(self, events: list[ModelEvent]) -> list[ModelEvent]:
-        """`events` as they go out: with the notices, without what tells of a failure."""
+        """Return `events` as they go out: with the notices, without what tells of a failure."""
         if not self.started and events and isinstance(events[0], ResponseStarted):
             self.started = True
             events[1:1] = self._notices

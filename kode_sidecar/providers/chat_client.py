@@ -15,23 +15,61 @@ from kode_sidecar.domain.model_event import (
     RetryPlanned,
 )
 from kode_sidecar.errors import KodeError
-from kode_sidecar.kernel.contracts import ModelRequest
+from kode_sidecar.kernel.contracts import ModelClient, ModelRequest
 from kode_sidecar.providers.attempt import Attempt, RawAnswer
 from kode_sidecar.providers.dialects import DIALECTS
-from kode_sidecar.providers.endpoint import Endpoint
-from kode_sidecar.providers.host import OpenHost
-from kode_sidecar.providers.model_choice import ModelChoice
-from kode_sidecar.providers.model_list import OfferedModel
+from kode_sidecar.providers.endpoint import Endpoint, OpenHost
 from kode_sidecar.providers.profiles import ModelProfile
 from kode_sidecar.providers.provider_config import ProviderConfig
-from kode_sidecar.providers.rate_limiter import RateLimiter
-from kode_sidecar.providers.registry import Registry, RetiredModels, SessionRetiredModels, Target
-from kode_sidecar.providers.retry import MAX_RETRY_AFTER, RetryPolicy
+from kode_sidecar.providers.rate_limiter import MAX_RETRY_AFTER, RateLimiter, RetryPolicy
+from kode_sidecar.providers.registry import (
+    ModelChoice,
+    Registry,
+    RetiredModels,
+    SessionRetiredModels,
+    Target,
+)
 
 Sleep = Callable[[float], Awaitable[None]]
-
 # The list of models only adorns a notice; an answer does not wait longer for it.
 _LIST_SECONDS = 5.0
+
+
+class DeferredClient:
+    """`ModelClient` that can be asked before the HTTP library is loaded: questions wait.
+
+    `missing` answers at once, from the settings: a prompt without a key fails before anything
+    is loaded.
+    """
+
+    def __init__(self, missing: Callable[[str], ErrorInfo | None]) -> None:
+        self._missing = missing
+        self._client: ModelClient | None = None
+        self._ready = asyncio.Event()
+
+    def attach(self, client: ModelClient) -> None:
+        """Give it the client; waiting questions go on."""
+        self._client = client
+        self._ready.set()
+
+    def missing(self, model: str) -> ErrorInfo | None:
+        """Return what keeps this model from being asked at all; None if ready."""
+        return self._missing(model)
+
+    async def loaded(self) -> None:
+        """Wait until the client is there."""
+        await self._ready.wait()
+
+    def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[ModelEvent], None]:
+        """Yield batches of events, the first one once the client is there."""
+        return self._client.stream(request) if self._client else self._later(request)
+
+    async def _later(self, request: ModelRequest) -> AsyncGenerator[Sequence[ModelEvent], None]:
+        await self._ready.wait()
+        assert self._client is not None
+        async with aclosing(self._client.stream(request)) as batches:
+            async for batch in batches:
+                yield batch
 
 
 class ChatClient:
@@ -63,7 +101,7 @@ class ChatClient:
         self._told: set[ModelNotice] = set()
 
     def missing(self, model: str) -> ErrorInfo | None:
-        """What keeps this model from being asked at all; None if ready."""
+        """Return what keeps this model from being asked at all; None if ready."""
         return self.registry.targets(model)[0].config.missing()
 
     def warm(self, model: str) -> None:
@@ -74,7 +112,7 @@ class ChatClient:
         self.endpoint(self.registry.targets(model)[0].config).http()
 
     def endpoint(self, config: ProviderConfig) -> Endpoint:
-        """The one endpoint of a provider. Raises KodeError `ConfigInvalid`."""
+        """Return the one endpoint of a provider. Raises KodeError `ConfigInvalid`."""
         found = self._endpoints.get(config.name)
         if found is None:
             key = (config.host(), config.api_key)
@@ -84,7 +122,7 @@ class ChatClient:
         return found
 
     def masked(self, data: bytes) -> bytes:
-        """`data` without any key in use: hosts repeat them."""
+        """Return `data` without any key in use: hosts repeat them."""
         for config in self.registry.providers.values():
             if config.api_key:
                 data = data.replace(config.api_key.encode(), b"***")
@@ -96,7 +134,7 @@ class ChatClient:
             await endpoint.aclose()
 
     def encode(self, request: ModelRequest) -> tuple[str, bytes]:
-        """The model that a request would go to now, and the body it would go with.
+        """Return the model that a request would go to now, and the body it would go with.
 
         Raises KodeError `ConfigInvalid`.
         """
@@ -105,14 +143,18 @@ class ChatClient:
         return model.id, DIALECTS[model.dialect].encode_request(request, model).body
 
     def models(self, name: str) -> list[ModelProfile]:
-        """The models that a name stands for now, the first one asked first, as hosts say."""
+        """Return the models that a name stands for now, the first one asked first, as hosts say."""
         targets = ModelChoice(name, self.registry, self._retired).targets
         return [self._described(target) for target in targets]
 
     async def stream(
         self, request: ModelRequest, raw: RawAnswer | None = None
     ) -> AsyncGenerator[Sequence[ModelEvent], None]:
-        """See `ModelClient.stream`. `raw` collects the bytes of the last answer."""
+        """Yield the events of an answer in batches, those of repeated attempts included.
+
+        The last event tells how it ended; nothing is raised but cancellation. `raw` collects the
+        bytes of the last attempt.
+        """
         choice = ModelChoice(request.model, self.registry, self._retired)
         started = self._now()
         failed = shown = 0
@@ -150,7 +192,7 @@ class ChatClient:
         return endpoint.described(target.model) if endpoint else target.model
 
     def _ready(self, target: Target) -> Endpoint:
-        """What can be asked now. Raises KodeError."""
+        """Return what can be asked now. Raises KodeError."""
         if missing := target.config.missing():
             raise KodeError(missing.code, missing.message, details=missing.details)
         endpoint = self.endpoint(target.config)
@@ -183,9 +225,10 @@ def _slow_all(limiter: RateLimiter, error: ErrorInfo, delay: float | None) -> No
         limiter.pause(asked)
 
 
-async def _offered(endpoint: Endpoint) -> list[OfferedModel]:
+async def _offered(endpoint: Endpoint) -> list[str]:
+    """Return the ids that the host offers; none where it does not say."""
     try:
         async with asyncio.timeout(_LIST_SECONDS):
-            return await endpoint.list_models()
+            return [model.id for model in await endpoint.list_models()]
     except (KodeError, TimeoutError):
         return []

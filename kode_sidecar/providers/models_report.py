@@ -7,7 +7,7 @@ from kode_sidecar.domain.error_info import error_info
 from kode_sidecar.errors import KodeError
 from kode_sidecar.protocol import process as wire
 from kode_sidecar.providers.chat_client import ChatClient
-from kode_sidecar.providers.model_list import OfferedModel
+from kode_sidecar.providers.endpoint import OfferedModel
 from kode_sidecar.providers.profiles import ModelProfile
 from kode_sidecar.providers.provider_config import ProviderConfig
 from kode_sidecar.providers.registry import RetiredModels

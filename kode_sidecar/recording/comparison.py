@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, cast
 
-from kode_sidecar.recording.strands import as_object
+from kode_sidecar.recording.lanes import as_object
 
 Json = dict[str, Any]
 

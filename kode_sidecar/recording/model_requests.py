@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from kode_sidecar.recording.comparison import Difference, Ids, first_difference, shown, shown_texts
+from kode_sidecar.recording.lanes import as_object
 from kode_sidecar.recording.places import Places
-from kode_sidecar.recording.strands import as_object
 
 ModelRequests = Mapping[str, Sequence[Any]]
 """The bodies of each agent's requests, in order."""

@@ -16,8 +16,8 @@ from kode_sidecar.boot.front_door import guard_stdio
 from kode_sidecar.errors import INVALID_REQUEST
 from kode_sidecar.protocol.base_protocol import FrameDecoder, encode_frame
 from kode_sidecar.recording.comparison import Ids, first_difference, shown
+from kode_sidecar.recording.lanes import as_object, read_frame
 from kode_sidecar.recording.places import Places, folder_uris
-from kode_sidecar.recording.strands import as_object, read_frame
 from kode_sidecar.recording.transcript import FrameIn, FrameOut, Transcript
 
 Json = dict[str, Any]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import quote
 
-from kode_sidecar.recording.strands import as_object
+from kode_sidecar.recording.lanes import as_object
 from kode_sidecar.recording.transcript import Head
 
 

@@ -3,68 +3,65 @@
 import asyncio
 import json
 import os
-import sys
+import threading
 from collections import Counter, defaultdict, deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.kernel.contracts import Alarm, Clock, IdKind, NewId, Work
-from kode_sidecar.recording.conductor import Conductor, ModelInput
-from kode_sidecar.recording.http_tape import TapeHost
-from kode_sidecar.recording.one_by_one import OneByOne
+from kode_sidecar.kernel.contracts import Clock, IdKind, NewId
+from kode_sidecar.recording.lanes import Lanes
+from kode_sidecar.recording.model_hosts import PlaybackHost
+from kode_sidecar.recording.playback_loop import PlaybackLoop
 from kode_sidecar.recording.recorded_settings import recorded_settings
-from kode_sidecar.recording.strands import Strands
 from kode_sidecar.recording.transcript import (
     Arrived,
-    Chance,
     DrawnId,
     Failed,
     FrameIn,
     FrameOut,
+    ModelInput,
     Opened,
+    RandomNumber,
     Transcript,
 )
 from kode_sidecar.server import Pop
 from kode_sidecar.settings import LoadedSettings
 
-T = TypeVar("T")
-
 
 class Playback:
-    """An `Outside`, a `StreamTap` and a `ModelTape`, all of them the recording.
+    """The recording in the place of everything outside of the process.
 
-    Time stands at the newest input that came in. What the process asks the model for goes to the
-    file `requests`, a line each; asking for more than was recorded is an error of the provider.
+    It is the process's `Environment` and its `FrameListener`, and says what model hosts said. Time
+    stands at the newest input that came in. What the process asks the model for goes to the file
+    `requests`, a line each; asking for more than was recorded is an error of the provider.
     """
 
     def __init__(self, transcript: Transcript, requests: Path | None) -> None:
         self._transcript = transcript
-        self._strands = Strands()
-        first = self._hear_handshake()
-        self._conductor = Conductor(transcript.lines, OneByOne(), first)
+        self._lanes = Lanes()
         self._requests = None if requests is None else requests.open("ab")
         self._asks: Counter[str] = Counter()
         self._ids: defaultdict[str, deque[str]] = defaultdict(deque)
-        self._chances: deque[float] = deque()
+        self._randoms: deque[float] = deque()
         for line in transcript.lines:
             if isinstance(line, DrawnId):
                 self._ids[line.kind].append(line.id)
-            elif isinstance(line, Chance):
-                self._chances.append(line.value)
+            elif isinstance(line, RandomNumber):
+                self._randoms.append(line.value)
         self._extra_ids = 0
-        self._sleeps = 0
-        self._slept = 0.0
+        self._thread = threading.get_ident()
+        self._loop = PlaybackLoop(transcript.lines, self._hear_handshake())
         self.platform: str = transcript.head.platform
-        self.clock: Clock = _TapeClock(transcript.head.started, lambda: self._conductor.now)
+        self.clock: Clock = _RecordedClock(transcript.head.started, self._loop.time)
         self.new_id: NewId = self._new_id
-        self.chance: Callable[[], float] = self._chance
-        self.now: Callable[[], float] = lambda: self._conductor.now + self._slept
-        self.sleep: Callable[[float], Awaitable[None]] = self._sleep
-        self.alarm: Alarm = self._alarm
-        self.work: Work = self._work
+        self.random: Callable[[], float] = self._random
+
+    def new_loop(self) -> PlaybackLoop:
+        """Return the loop to serve on."""
+        return self._loop
 
     def begin(
         self,
@@ -73,52 +70,61 @@ class Playback:
         handshake: tuple[bytes, bytes],
         log: Callable[[str], None],
     ) -> LoadedSettings:
-        """See `Outside`."""
+        """Return the recorded settings."""
         del roots, log
-        self._loop = asyncio.get_running_loop()
-        self._strands.heard(handshake[0])
+        self._lanes.heard(handshake[0])
         return recorded_settings(self._transcript.head, loaded)
 
     def hosts(self, make: Callable[[], Any]) -> Any:
-        """See `Outside`: nothing that could open a connection is even imported."""
+        """Return the recorded ones: nothing that could open a connection is even imported."""
         del make
-        return lambda _config: TapeHost(self)  # type: ignore[reportUnknownLambdaType]
+        return lambda _config: PlaybackHost(self)  # type: ignore[reportUnknownLambdaType]
 
     def transcript(self) -> str | None:
-        """See `Outside`: what a recording holds of itself is nothing."""
+        """Return nothing, which is what a recording holds of itself."""
         return ""
 
     def end(self) -> None:
-        """See `Outside`."""
+        """Close the file of requests."""
         if self._requests is not None:
             self._requests.close()
 
     def incoming(self, pop: Pop, pump: Callable[[], None]) -> Pop:
-        """See `StreamTap`: a frame that comes too early waits."""
-        held: list[bytes] = []
+        """Hold each frame until it is its turn."""
+        held: deque[Any] = deque()
+
+        def is_there() -> bool:
+            while (item := pop()) is not None:
+                held.append(item)
+                if not isinstance(item, bytes):
+                    self._loop.end()  # nobody will say what is missing
+            return bool(held)
 
         def popped() -> Any:
-            item = held.pop() if held else pop()
-            if not isinstance(item, bytes):
-                return item
-            if not self._conductor.frame_may_come():
-                held.append(item)
+            if not is_there():
                 return None
-            self._strands.heard(item)
-            return item
+            if not isinstance(held[0], bytes):
+                return held.popleft()
+            if not self._loop.frame_may_come():
+                return None
+            self._lanes.heard(held[0])
+            return held.popleft()
 
-        self._conductor.on_frame = pump
+        self._loop.frame_is_there, self._loop.take_frame = is_there, pump
         return popped
 
     def said(self, body: bytes) -> None:
-        """See `StreamTap`."""
-        self._loop.call_soon_threadsafe(self._said, body)
+        """Count what the process says: the next input may wait for it."""
+        if threading.get_ident() == self._thread:
+            self._count(body)
+        else:
+            self._loop.call_soon_threadsafe(self._count, body)
 
-    def _said(self, body: bytes) -> None:
-        self._conductor.said([*self._strands.said(body)])
+    def _count(self, body: bytes) -> None:
+        self._loop.said([*self._lanes.said(body)])
 
     def asked(self, agent: str, method: str, path: str, body: bytes | None) -> int:
-        """See `ModelTape`."""
+        """Write the request down and return its number among those of the agent."""
         self._asks[agent] += 1
         ask = self._asks[agent]
         if self._requests is not None:
@@ -129,23 +135,27 @@ class Playback:
         return ask
 
     async def head(self, agent: str, ask: int) -> tuple[int, Mapping[str, str]]:
-        """See `ModelTape`."""
+        """Return status and headers. Raises KodeError as recorded, or because nothing was."""
         line = await self._next(agent, ask)
         if not isinstance(line, Opened):
             raise _not_recorded(agent, ask)
         return line.status, line.headers
 
     async def data(self, agent: str, ask: int) -> bytes:
-        """See `ModelTape`."""
+        """Return the next bytes, nothing at the end. Raises as `head` does."""
         line = await self._next(agent, ask)
         return line.data if isinstance(line, Arrived) else b""
 
+    async def rest(self, agent: str, ask: int) -> None:
+        """Wait until the end of the answer had come."""
+        await self._loop.next_of(agent, ask)
+
     def left(self, agent: str, ask: int) -> None:
-        """See `ModelTape`."""
-        self._conductor.skip(agent, ask)
+        """Leave out the rest of the answer."""
+        self._loop.give_up(agent, ask)
 
     async def _next(self, agent: str, ask: int) -> ModelInput:
-        line = await self._conductor.next_of(agent, ask)
+        line = await self._loop.next_of(agent, ask)
         if line is None:
             if self._transcript.was_asked(agent, ask):
                 await asyncio.Event().wait()  # nothing more came until it was given up
@@ -170,25 +180,8 @@ class Playback:
         self._extra_ids += 1
         return f"{kind[0]}-beyond-{self._extra_ids}"
 
-    def _chance(self) -> float:
-        return self._chances.popleft() if self._chances else 0.5
-
-    async def _sleep(self, seconds: float) -> None:
-        """Whoever waits for the clock waits for the recording; an old one does not tell."""
-        self._sleeps += 1
-        if not await self._conductor.work_done(f"sleep {self._sleeps}"):
-            self._slept += seconds
-
-    async def _work(self, name: str, done: Awaitable[T]) -> T:
-        try:
-            return await done
-        finally:
-            if not isinstance(sys.exception(), asyncio.CancelledError):
-                await self._conductor.work_done(name)
-
-    def _alarm(self, name: str, seconds: float, ring: Callable[[], None]) -> Callable[[], None]:
-        del seconds
-        return self._conductor.set_alarm(name, ring)
+    def _random(self) -> float:
+        return self._randoms.popleft() if self._randoms else 0.5
 
 
 def _not_recorded(agent: str, ask: int) -> KodeError:
@@ -196,18 +189,18 @@ def _not_recorded(agent: str, ask: int) -> KodeError:
     return KodeError("Provider", text, retryable=False)
 
 
-class _TapeClock:
-    """`kernel.contracts.Clock` by the recording."""
+class _RecordedClock:
+    """The `Clock` of a recording."""
 
     def __init__(self, started: str, passed: Callable[[], float]) -> None:
         self._started = datetime.fromisoformat(started)
         self._passed = passed
 
     def timestamp(self) -> str:
-        """See `Clock`."""
+        """Return the recorded time of day."""
         now = self._started + timedelta(seconds=self._passed())
         return f"{now:%Y-%m-%dT%H:%M:%S}.{now.microsecond // 1000:03d}Z"
 
     def monotonic(self) -> float:
-        """See `Clock`."""
+        """Return the seconds since the recording began."""
         return self._passed()

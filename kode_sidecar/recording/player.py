@@ -15,10 +15,10 @@ from kode_sidecar.client.sidecar_process import SidecarProcess
 from kode_sidecar.errors import KodeError
 from kode_sidecar.protocol.base_protocol import FrameDecoder, encode_frame
 from kode_sidecar.recording.comparison import Difference
+from kode_sidecar.recording.lanes import as_object, read_frame
 from kode_sidecar.recording.model_requests import ModelRequests, read_requests
 from kode_sidecar.recording.places import Places, in_texts
 from kode_sidecar.recording.score import Score
-from kode_sidecar.recording.strands import as_object, read_frame
 from kode_sidecar.recording.transcript import FileState, FrameIn, InputEnded, Transcript
 from kode_sidecar.recording.workspace_copy import WorkspaceCopy
 
@@ -100,7 +100,9 @@ class _Play:
             if isinstance(line, FileState):
                 files.append(line)
             elif isinstance(line, FrameIn | InputEnded):
-                if missing := await self._await_due(frame, process):
+                # What met a busy process was sent before: the process itself holds it until then.
+                was_waiting = isinstance(line, FrameIn) and line.rounds is not None and not files
+                if not was_waiting and (missing := await self._await_due(frame, process)):
                     return missing
                 while files:  # not before all is heard that saw them as they were
                     self._copy.put(files.pop(0))

@@ -1,13 +1,10 @@
 """Writes a transcript of this process while it serves."""
 
-import asyncio
 import random
-import sys
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from itertools import count
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 from msgspec import Raw
@@ -16,19 +13,20 @@ from kode_sidecar import __version__
 from kode_sidecar.boot.system import System
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import IdKind
-from kode_sidecar.providers.host import OpenHost
-from kode_sidecar.recording.http_tape import RecordingHost
-from kode_sidecar.recording.one_by_one import OneByOne
+from kode_sidecar.providers.endpoint import OpenHost
+from kode_sidecar.recording.lanes import read_frame
+from kode_sidecar.recording.model_hosts import RecordingHost
 from kode_sidecar.recording.recorded_settings import keys_in, settings_to_record
+from kode_sidecar.recording.recording_loop import RecordingLoop
 from kode_sidecar.recording.secret_mask import SecretMask
 from kode_sidecar.recording.snapshot import Snapshot
-from kode_sidecar.recording.strands import read_frame
 from kode_sidecar.recording.transcript import (
     FORMAT,
-    AlarmRang,
+    AnyInput,
+    AnyLine,
     Arrived,
     Asked,
-    Chance,
+    CallDone,
     DrawnId,
     End,
     Ended,
@@ -39,9 +37,9 @@ from kode_sidecar.recording.transcript import (
     InputEnded,
     Left,
     Opened,
-    TapeLine,
+    RandomNumber,
+    TimerRang,
     TranscriptFile,
-    WorkDone,
     encode_line,
 )
 from kode_sidecar.records.disk import not_read
@@ -58,14 +56,13 @@ _FILES_MAY_DIFFER = (
 _EXPORT = b'.tape.jsonl","text":"'
 _SECRET_HEADERS = ("set-cookie", "authorization")
 
-T = TypeVar("T")
-
 
 class Recorder(System):
-    """The system as it is, and a record of it: an `Outside`, a `StreamTap`, a `ModelRecord`.
+    """The system as it is, and a record of it.
 
-    Nothing is written before `begin`. What cannot be written ends the recording and is told once
-    by `log`; the process goes on.
+    It is the process's `Environment` and its `FrameListener`, and notes what hosts say and what
+    comes in through the event loop. Nothing is written before `begin`. What cannot be written ends
+    the recording and is told once by `log`; the process goes on.
     """
 
     def __init__(self, wanted: Path) -> None:
@@ -75,14 +72,13 @@ class Recorder(System):
         self._path = wanted
         self._asks: Counter[str] = Counter()
         self._held: dict[tuple[str, int], bytes] = {}
-        self._draw_id, self._draw_number = self.new_id, random.random
-        self._call_later = self.alarm
-        self.new_id, self.chance, self.alarm = self._new_id, self._chance, self._alarm
-        self.work = self._work
-        self._sleeps = count(1)
-        self.sleep = self._sleep
-        self._inputs = OneByOne()
-        self.turn = self._inputs.turn
+        self._draw_id = self.new_id
+        self.new_id, self.random = self._new_id, self._random
+
+    def new_loop(self) -> RecordingLoop:
+        """Return the loop to serve on."""
+        self._loop = RecordingLoop(self)
+        return self._loop
 
     def begin(
         self,
@@ -91,14 +87,14 @@ class Recorder(System):
         handshake: tuple[bytes, bytes],
         log: Callable[[str], None],
     ) -> LoadedSettings:
-        """See `Outside`. Raises KodeError `Storage`."""
+        """Begin the recording, of a process with these settings. Raises KodeError `Storage`."""
         self._log = log
         keys = keys_in(loaded)
         self._mask = SecretMask([*keys.values()])
         self._snapshot = Snapshot(roots, [*keys.values()])
         self._file = TranscriptFile(self._wanted)
         self._path = self._file.path
-        self._started = self.now()
+        self._started = self.clock.monotonic()
         self._write(
             Head(
                 format=FORMAT,
@@ -119,44 +115,32 @@ class Recorder(System):
         return loaded
 
     def transcript(self) -> str | None:
-        """All of it so far. Raises KodeError `Storage`."""
+        """Return all of it so far. Raises KodeError `Storage`."""
         try:
             return self._path.read_text(encoding="utf-8")
         except OSError as error:
             raise not_read(str(self._path), error) from None
 
     def end(self) -> None:
-        """Nothing more is written."""
+        """Close the recording."""
         self._write(End(t=self._passed()))
         file, self._file = self._file, None
         if file is not None:
             file.close()
 
     def hosts(self, make: Callable[[], Any]) -> Any:
-        """See `Outside`."""
+        """Return the real ones, and note what they say."""
         open_host: OpenHost = make()
         return lambda config: RecordingHost(open_host(config), self)  # type: ignore[reportUnknownLambdaType]
 
     def incoming(self, pop: Pop, pump: Callable[[], None]) -> Pop:
-        """See `StreamTap`."""
-        came: list[Any] = []
-        may_enter = False
-
-        def let_in() -> None:
-            nonlocal may_enter
-            may_enter = True
-            pump()
+        """Note each frame when it is taken."""
+        del pump
 
         def popped() -> Any:
-            nonlocal may_enter
-            if not came and (item := pop()) is not None:
-                came.append(item)
-                self._inputs.enter(let_in)
-            if not may_enter:
-                return None
-            may_enter = False
-            item = came.pop()
-            self._write_input(item)
+            item = pop()
+            if item is not None:
+                self._write_input(item)
             return item
 
         return popped
@@ -167,10 +151,10 @@ class Recorder(System):
             return
         if any(mark in item for mark in _FILES_MAY_DIFFER):
             self._write_files()
-        self._write(_frame_in(self._passed(), item))
+        self._write_step(_frame_in(self._passed(), item))
 
     def said(self, body: bytes) -> None:
-        """See `StreamTap`. A recording that is said does not hold itself again."""
+        """Note a message to the client. A recording that is said does not hold itself again."""
         if _EXPORT in body[:300]:
             frame = read_frame(body)
             frame["result"]["text"] = ""
@@ -178,7 +162,7 @@ class Recorder(System):
         self._write(FrameOut(t=self._passed(), frame=Raw(body)))
 
     def asked(self, agent: str, method: str, path: str, body: bytes | None) -> int:
-        """See `ModelRecord`."""
+        """Note a request and return its number among those of the agent."""
         del body
         self._asks[agent] += 1
         ask = self._asks[agent]
@@ -186,15 +170,17 @@ class Recorder(System):
         return ask
 
     def opened(self, agent: str, ask: int, status: int, headers: Mapping[str, str]) -> None:
-        """See `ModelRecord`."""
+        """Note the head of an answer."""
         told = {k: v for k, v in headers.items() if k.lower() not in _SECRET_HEADERS}
-        self._write(Opened(t=self._passed(), agent=agent, ask=ask, status=status, headers=told))
+        self._write_step(
+            Opened(t=self._passed(), agent=agent, ask=ask, status=status, headers=told)
+        )
 
     def arrived(self, agent: str, ask: int, data: bytes) -> None:
-        """See `ModelRecord`. What may be half a key waits for its other half."""
+        """Note bytes of an answer. What may be half a key waits for its other half."""
         if not data:
             self._release(agent, ask)
-            self._write(Ended(t=self._passed(), agent=agent, ask=ask))
+            self._write_step(Ended(t=self._passed(), agent=agent, ask=ask))
             return
         data = self._held.pop((agent, ask), b"") + data
         whole = self._mask.split(data)
@@ -203,9 +189,9 @@ class Recorder(System):
         self._write_bytes(agent, ask, data[:whole])
 
     def failed(self, agent: str, ask: int, error: KodeError) -> None:
-        """See `ModelRecord`."""
+        """Note that a request or an answer broke."""
         self._release(agent, ask)
-        self._write(
+        self._write_step(
             Failed(
                 t=self._passed(),
                 agent=agent,
@@ -217,7 +203,7 @@ class Recorder(System):
         )
 
     def left(self, agent: str, ask: int) -> None:
-        """See `ModelRecord`."""
+        """Note that the rest of an answer is not wanted."""
         self._release(agent, ask)
         self._write(Left(t=self._passed(), agent=agent, ask=ask))
 
@@ -226,54 +212,39 @@ class Recorder(System):
 
     def _write_bytes(self, agent: str, ask: int, data: bytes) -> None:
         if data:
-            self._write(_arrived(self._passed(), agent, ask, data))
+            self._write_step(_arrived(self._passed(), agent, ask, data))
 
     def _new_id(self, kind: IdKind) -> str:
         drawn = self._draw_id(kind)
         self._write(DrawnId(t=self._passed(), kind=kind, id=drawn))
         return drawn
 
-    def _chance(self) -> float:
-        number = self._draw_number()
-        self._write(Chance(t=self._passed(), value=number))
+    def _random(self) -> float:
+        number = random.random()
+        self._write(RandomNumber(t=self._passed(), value=number))
         return number
 
-    def _alarm(self, name: str, seconds: float, ring: Callable[[], None]) -> Callable[[], None]:
-        unset = False
+    def timer_rang(self, seconds: float) -> None:
+        """Note that a timer rings that was set for so many seconds ahead."""
+        self._write_step(TimerRang(t=self._passed(), seconds=seconds))
 
-        def rung() -> None:
-            if not unset:
-                self._write(AlarmRang(t=self._passed(), name=name))
-                ring()
-
-        cancel = self._call_later(name, seconds, lambda: self._inputs.enter(rung))
-
-        def take_back() -> None:
-            nonlocal unset
-            unset = True
-            cancel()
-
-        return take_back
-
-    async def _sleep(self, seconds: float) -> None:
-        await self._work(f"sleep {next(self._sleeps)}", asyncio.sleep(seconds))
-
-    async def _work(self, name: str, done: Awaitable[T]) -> T:
-        try:
-            return await done
-        finally:
-            if not isinstance(sys.exception(), asyncio.CancelledError):
-                await self.turn()
-                self._write(WorkDone(t=self._passed(), name=name))
+    def call_done(self, name: str, number: int) -> None:
+        """Note that the `number`th call of that name is over."""
+        self._write_step(CallDone(t=self._passed(), name=name, number=number))
 
     def _write_files(self) -> None:
         for line in self._snapshot.changes():
             self._write(msgspec.structs.replace(line, t=self._passed()))
 
     def _passed(self) -> float:
-        return round(self.now() - self._started, 3) if self._file is not None else 0.0
+        return round(self.clock.monotonic() - self._started, 3) if self._file is not None else 0.0
 
-    def _write(self, line: TapeLine) -> None:
+    def _write_step(self, line: AnyInput) -> None:
+        """Write an input, and how soon after the one before it came."""
+        rounds = self._loop.rounds_since_input()
+        self._write(msgspec.structs.replace(line, rounds=rounds))
+
+    def _write(self, line: AnyLine) -> None:
         if self._file is None:
             return
         try:

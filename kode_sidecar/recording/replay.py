@@ -16,11 +16,21 @@ from kode_sidecar.recording.comparison import Difference
 from kode_sidecar.recording.model_requests import different_requests, without_prompts
 from kode_sidecar.recording.offline_server import serve_offline
 from kode_sidecar.recording.player import Replayed, play
-from kode_sidecar.recording.transcript import FrameIn, FrameOut, Transcript, read_transcript
+from kode_sidecar.recording.transcript import (
+    FORMAT,
+    FrameIn,
+    FrameOut,
+    Transcript,
+    read_transcript,
+)
 
 TAPE_FILE = "tape.jsonl"
 REQUESTS_FILE = "requests.json"
 SAME, DIFFERENT, UNKNOWN = 0, 1, 2
+_OLD_FORMAT = (
+    "note  An older kode-sidecar made this recording. What ran side by side, such as calls of a "
+    "scout, ran in another order under it; record anew if that is the difference.\n"
+)
 
 
 @dataclass(frozen=True)
@@ -73,7 +83,8 @@ def _asked_differently(tape: Path, replayed: Replayed) -> Difference | None:
 
 def _report(tape: Path, transcript: Transcript, difference: Difference | None) -> str:
     if difference is not None:
-        return f"{tape}: not as recorded. The first difference:\n{difference}\n"
+        old = _OLD_FORMAT if transcript.head.format < FORMAT else ""
+        return f"{tape}: not as recorded. The first difference:\n{difference}\n{old}"
     frames_in = sum(isinstance(line, FrameIn) for line in transcript.lines)
     frames_out = sum(isinstance(line, FrameOut) for line in transcript.lines)
     cut = "" if transcript.whole else ", up to where it was cut off"

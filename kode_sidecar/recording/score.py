@@ -11,13 +11,13 @@ from kode_sidecar.recording.comparison import (
     shown_texts,
     without_number,
 )
+from kode_sidecar.recording.lanes import Lanes, Part, as_object, read_frame
 from kode_sidecar.recording.places import Places
-from kode_sidecar.recording.strands import Part, Strands, as_object, read_frame
 from kode_sidecar.recording.transcript import DrawnId, FrameIn, FrameOut, InputEnded, Transcript
 
 
 class Score:
-    """Strand by strand: everything that was said is to be said again, in order, and nothing else.
+    """Strand by lane: everything that was said is to be said again, in order, and nothing else.
 
     `difference` is the first thing that was not. What comes after the end of a recording that was
     cut off is not looked at.
@@ -26,8 +26,8 @@ class Score:
     def __init__(self, transcript: Transcript, places: Places) -> None:
         self._places = places
         self._whole = transcript.whole
-        self._was = Strands()
-        self._now = Strands()
+        self._was = Lanes()
+        self._now = Lanes()
         self.ids = Ids(line.id for line in transcript.lines if isinstance(line, DrawnId))
         self._expected: defaultdict[str, list[tuple[int, Part]]] = defaultdict(list)
         self._texts: defaultdict[str, str] = defaultdict(str)
@@ -50,12 +50,12 @@ class Score:
                 self._dues.append(due.copy())
             elif isinstance(line, FrameOut):
                 for part in self._was.said(bytes(line.frame)):
-                    due[part.strand] += part.grown or 1
-                    if part.strand.startswith("block "):
-                        self._texts[part.strand] += part.message["add"]
-                        self._text_lines.setdefault(part.strand, number)
+                    due[part.lane] += part.grown or 1
+                    if part.lane.startswith("block "):
+                        self._texts[part.lane] += part.message["add"]
+                        self._text_lines.setdefault(part.lane, number)
                     else:
-                        self._expected[part.strand].append((number, part))
+                        self._expected[part.lane].append((number, part))
         self._dues.append(due)
 
     def sent(self, body: bytes) -> None:
@@ -71,37 +71,37 @@ class Score:
         self._check_numbers(body)
         for part in self._now.said(body):
             if self.difference is None:
-                self._hear(part._replace(strand=self.ids.recorded(part.strand)))
+                self._hear(part._replace(lane=self.ids.recorded(part.lane)))
 
     def missing(self, frame: int) -> Difference | None:
         """What should have been said before a message to the process; the earliest of it."""
         found: list[Difference] = []
-        for strand in self._missing(frame):
-            if strand in self._texts:
-                was, now = shown_texts(self._texts[strand], self._grown[strand])
-                found.append(Difference(strand, self._text_lines[strand], "$.add", was, now))
+        for lane in self._missing(frame):
+            if lane in self._texts:
+                was, now = shown_texts(self._texts[lane], self._grown[lane])
+                found.append(Difference(lane, self._text_lines[lane], "$.add", was, now))
             else:
-                number, part = self._expected[strand][self._heard[strand]]
-                found.append(Difference(strand, number, "$", shown(part.message), "nothing"))
+                number, part = self._expected[lane][self._heard[lane]]
+                found.append(Difference(lane, number, "$", shown(part.message), "nothing"))
         return min(found, key=lambda difference: difference.line, default=None)
 
     def _missing(self, frame: int) -> list[str]:
         due = self._dues[min(frame, len(self._dues) - 1)]
-        return [strand for strand, count in due.items() if self._heard[strand] < count]
+        return [lane for lane, count in due.items() if self._heard[lane] < count]
 
     def _hear(self, part: Part) -> None:
-        strand = part.strand
-        self._heard[strand] += part.grown or 1
-        if strand.startswith("block "):
+        lane = part.lane
+        self._heard[lane] += part.grown or 1
+        if lane.startswith("block "):
             self._hear_text(part)
             return
-        place = self._heard[strand] - 1
-        if place >= len(self._expected[strand]):
+        place = self._heard[lane] - 1
+        if place >= len(self._expected[lane]):
             if self._whole:
                 now = shown(part.message)
-                self.difference = Difference(strand, 0, "$", "nothing more", now)
+                self.difference = Difference(lane, 0, "$", "nothing more", now)
             return
-        number, expected = self._expected[strand][place]
+        number, expected = self._expected[lane][place]
         was = self._places.name_recorded(without_number(expected.message))
         now = self._places.name_live(without_number(part.message))
         self._bind_request(was, now)
@@ -110,22 +110,22 @@ class Score:
             at, one, other = found
             was_text, now_text = _both(one, other)
             message = shown(part.message)
-            self.difference = Difference(strand, number, at, was_text, now_text, message)
+            self.difference = Difference(lane, number, at, was_text, now_text, message)
 
     def _hear_text(self, part: Part) -> None:
-        strand = part.strand
-        grown = self._grown[strand]
+        lane = part.lane
+        grown = self._grown[lane]
         if part.message["at"] != len(grown):
-            self._text_differs(strand, f"text at {len(grown)}", f"text at {part.message['at']}")
+            self._text_differs(lane, f"text at {len(grown)}", f"text at {part.message['at']}")
             return
-        self._grown[strand] = grown = grown + part.message["add"]
-        was = self._texts[strand]
+        self._grown[lane] = grown = grown + part.message["add"]
+        was = self._texts[lane]
         if not was.startswith(grown) and (self._whole or not grown.startswith(was)):
-            self._text_differs(strand, *shown_texts(was, grown))
+            self._text_differs(lane, *shown_texts(was, grown))
 
-    def _text_differs(self, strand: str, was: str, now: str) -> None:
-        line = self._text_lines.get(strand, 0)
-        self.difference = Difference(strand, line, "$.add", was, now)
+    def _text_differs(self, lane: str, was: str, now: str) -> None:
+        line = self._text_lines.get(lane, 0)
+        self.difference = Difference(lane, line, "$.add", was, now)
 
     def _bind_request(self, was: dict[str, Any], now: dict[str, Any]) -> None:
         """A request to the client has an id that the client's answer repeats."""

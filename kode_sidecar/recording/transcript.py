@@ -15,10 +15,11 @@ import msgspec
 from msgspec import Raw, Struct
 
 from kode_sidecar.errors import KodeError
+from kode_sidecar.recording.format_1 import upgraded
 from kode_sidecar.records.disk import not_read, not_saved
 from kode_sidecar.records.json_record import DECODE_ERRORS
 
-FORMAT = 1
+FORMAT = 2
 _MOST_NAMES = 1_000
 _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
@@ -44,7 +45,17 @@ class Head(Line, frozen=True, kw_only=True, tag="head"):
     problems: tuple[str, ...] = ()
 
 
-class FrameIn(Line, frozen=True, kw_only=True, tag="in"):
+class Input(Line, frozen=True, kw_only=True):
+    """Something that came from outside of the process, when it took effect.
+
+    `rounds` counts the rounds of the event loop since the input before it; None when the loop had
+    nothing left to do in between.
+    """
+
+    rounds: int | None = None
+
+
+class FrameIn(Input, frozen=True, kw_only=True, tag="in"):
     """The client's message when the process took it up; `text` is what was no JSON."""
 
     frame: Raw = Raw(b"null")
@@ -61,28 +72,30 @@ class FrameOut(Line, frozen=True, kw_only=True, tag="out"):
     frame: Raw
 
 
-class ModelLine(Line, frozen=True, kw_only=True):
-    """Of the `ask`th request of one `agent`, counted from 1: answers are raced, lanes are not."""
+class ModelInput(Input, frozen=True, kw_only=True):
+    """Part of the answer to the `ask`th request of one `agent`, counted from 1."""
 
     agent: str
     ask: int
 
 
-class Asked(ModelLine, frozen=True, kw_only=True, tag="model.asked"):
+class Asked(Line, frozen=True, kw_only=True, tag="model.asked"):
     """The request goes out. What it says is not here: it follows from the rest."""
 
+    agent: str
+    ask: int
     method: str
     path: str
 
 
-class Opened(ModelLine, frozen=True, kw_only=True, tag="model.opened"):
+class Opened(ModelInput, frozen=True, kw_only=True, tag="model.opened"):
     """The head of the answer."""
 
     status: int
     headers: dict[str, str] = {}
 
 
-class Arrived(ModelLine, frozen=True, kw_only=True, tag="model.bytes"):
+class Arrived(ModelInput, frozen=True, kw_only=True, tag="model.bytes"):
     """What one read brought; `base64` where it is no text by itself."""
 
     text: str | None = None
@@ -93,11 +106,11 @@ class Arrived(ModelLine, frozen=True, kw_only=True, tag="model.bytes"):
         return self.base64 if self.base64 is not None else (self.text or "").encode()
 
 
-class Ended(ModelLine, frozen=True, kw_only=True, tag="model.ended"):
+class Ended(ModelInput, frozen=True, kw_only=True, tag="model.ended"):
     """The answer's last byte was read."""
 
 
-class Failed(ModelLine, frozen=True, kw_only=True, tag="model.failed"):
+class Failed(ModelInput, frozen=True, kw_only=True, tag="model.failed"):
     """The request or the answer broke; `code` and the rest are those of the error raised."""
 
     code: str
@@ -105,8 +118,11 @@ class Failed(ModelLine, frozen=True, kw_only=True, tag="model.failed"):
     retryable: bool = False
 
 
-class Left(ModelLine, frozen=True, kw_only=True, tag="model.left"):
+class Left(Line, frozen=True, kw_only=True, tag="model.left"):
     """The process wanted no more of it."""
+
+    agent: str
+    ask: int
 
 
 class DrawnId(Line, frozen=True, kw_only=True, tag="id"):
@@ -116,22 +132,27 @@ class DrawnId(Line, frozen=True, kw_only=True, tag="id"):
     id: str
 
 
-class Chance(Line, frozen=True, kw_only=True, tag="chance"):
-    """A random number."""
+class RandomNumber(Line, frozen=True, kw_only=True, tag="random"):
+    """A random number in [0, 1)."""
 
     value: float
 
 
-class AlarmRang(Line, frozen=True, kw_only=True, tag="alarm"):
-    """A deadline passed."""
+class TimerRang(Input, frozen=True, kw_only=True, tag="timer"):
+    """A timer that was set for so many seconds ahead rang; None: whichever is the next to ring."""
+
+    seconds: float | None = None
+
+
+class CallDone(Input, frozen=True, kw_only=True, tag="call"):
+    """A call in a thread was over, or a program had ended.
+
+    It is the `number`th of that `name`, counted from 1 as they began; None: the oldest that is not
+    over. A call that was given up before has no line.
+    """
 
     name: str
-
-
-class WorkDone(Line, frozen=True, kw_only=True, tag="work"):
-    """What is done beside the event loop was done: a save, a tool. Given up, it has no line."""
-
-    name: str
+    number: int | None = None
 
 
 class FileState(Line, frozen=True, kw_only=True, tag="file"):
@@ -157,26 +178,21 @@ class End(Line, frozen=True, kw_only=True, tag="end"):
     """The process ended as it should."""
 
 
-TapeLine = (
-    Head
-    | FrameIn
+AnyInput = FrameIn | Opened | Arrived | Ended | Failed | TimerRang | CallDone
+AnyLine = (
+    AnyInput
+    | Head
     | InputEnded
     | FrameOut
     | Asked
-    | Opened
-    | Arrived
-    | Ended
-    | Failed
     | Left
     | DrawnId
-    | Chance
-    | AlarmRang
-    | WorkDone
+    | RandomNumber
     | FileState
     | FilesLeftOut
     | End
 )
-_decoder: msgspec.json.Decoder[TapeLine] = msgspec.json.Decoder(TapeLine)
+_decoder: msgspec.json.Decoder[AnyLine] = msgspec.json.Decoder(AnyLine)
 
 
 @dataclass(frozen=True)
@@ -184,7 +200,7 @@ class Transcript:
     """A recording as read. `whole`: it has its end, and nothing was cut off."""
 
     head: Head
-    lines: Sequence[TapeLine]
+    lines: Sequence[AnyLine]
     whole: bool
 
     def was_asked(self, agent: str, ask: int) -> bool:
@@ -196,7 +212,7 @@ class Transcript:
 
 
 def read_transcript(path: Path) -> Transcript:
-    """The recording, up to the last whole line.
+    """Return the recording, up to the last whole line.
 
     Raises KodeError `Storage` for a file that cannot be read, is damaged, or is no recording.
     """
@@ -205,23 +221,31 @@ def read_transcript(path: Path) -> Transcript:
     except OSError as error:
         raise not_read(str(path), error) from None
     raw_lines = data.split(b"\n")[:-1]
-    lines = [_decoded(path, number, raw) for number, raw in enumerate(raw_lines, 1)]
-    if not lines:
+    if not raw_lines:
         raise _foreign(path, "it has no whole line")
-    head = lines[0]
+    head = _head(path, raw_lines[0])
+    if head.format == 1:
+        raw_lines = upgraded(raw_lines)
+    lines = [head, *(_decoded(path, number, raw) for number, raw in enumerate(raw_lines[1:], 2))]
+    return Transcript(head, lines, isinstance(lines[-1], End))
+
+
+def _head(path: Path, raw: bytes) -> Head:
+    try:
+        head = _decoder.decode(raw)
+    except DECODE_ERRORS:
+        head = None
     if not isinstance(head, Head):
         raise _foreign(path, "its first line is no `head`")
     if head.format > FORMAT:
         raise _foreign(path, f"it has format {head.format}, this program reads up to {FORMAT}")
-    return Transcript(head, lines, isinstance(lines[-1], End))
+    return head
 
 
-def _decoded(path: Path, number: int, raw: bytes) -> TapeLine:
+def _decoded(path: Path, number: int, raw: bytes) -> AnyLine:
     try:
         return _decoder.decode(raw)
     except DECODE_ERRORS as error:
-        if number == 1:
-            raise _foreign(path, "its first line is no `head`") from None
         text = f"{path} is damaged: line {number} cannot be read ({error}); the lines before it can"
         raise KodeError("Storage", text) from None
 
@@ -231,7 +255,7 @@ def _foreign(path: Path, why: str) -> KodeError:
     return KodeError("Storage", text)
 
 
-def encode_line(line: TapeLine) -> bytes:
+def encode_line(line: AnyLine) -> bytes:
     """One line, without its end."""
     return msgspec.json.encode(line)
 

@@ -14,11 +14,10 @@ from typing import Any, Literal, cast
 
 from kode_sidecar.domain.message import Usage
 from kode_sidecar.records.json_record import clean_text, encode_json
+from kode_sidecar.text.shown_text import without_controls
 
 MASK = "***"
 
-# Everything of categories Cc except newline and tab (W13).
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _SECRET_NAME = re.compile(
     r"(?i)^(?:.*[_-])?(?:authorization|api[_-]?key|cookie|password|secret|token)$"
 )
@@ -45,7 +44,7 @@ class Redaction:
 
     def text(self, text: str) -> str:
         """The text without keys and control characters."""
-        text = _CONTROL.sub("", clean_text(text))
+        text = without_controls(clean_text(text))
         if self._secrets is not None:
             text = self._secrets.sub(MASK, text)
         return _TOKEN.sub(MASK, _HEADER.sub(rf"\1{MASK}", text))

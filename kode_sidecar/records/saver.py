@@ -6,9 +6,10 @@
 import asyncio
 import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from concurrent.futures import Executor, Future
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from kode_sidecar.errors import KodeError
 
@@ -25,7 +26,7 @@ class Syncable(Protocol):
         ...
 
 
-class Saver:
+class Saver(Executor):
     """Saves files on its own threads; requests that wait together share their fsyncs.
 
     The files of a request are synced side by side, the first on one thread and the others on a
@@ -36,17 +37,32 @@ class Saver:
     def __init__(self) -> None:
         self._jobs: dict[Hashable, Job] = {}
         self._changed = threading.Lock()
+        self._doing_jobs = threading.Lock()
         self._closing = False
-        self._first = _SyncThread("saver", self._take_jobs)
-        self._beside = _SyncThread("saver-beside", list)
+        self._first = _SyncThread("saver", self._do_jobs)
+        self._beside = _SyncThread("saver-beside", lambda: None)
 
     def save(self, *files: Syncable) -> asyncio.Future[None]:
         """Sync `files`; done when all that was written to them before is saved.
 
         Call it on the event loop. The future fails with KodeError `Storage`.
         """
+        return asyncio.get_running_loop().run_in_executor(self, self.sync, files)
+
+    def sync(self, files: Sequence[Syncable]) -> None:
+        """Sync `files` one after the other, and do what waits for a save. Blocks."""
+        failures = [_failure_of(file.sync) for file in files]
+        self._do_jobs()
+        if error := next(filter(None, failures), None):
+            raise error
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Do what `sync` does on the threads, together with what else waits there."""
+        assert fn == self.sync
+        assert not kwargs
+        files: Sequence[Syncable] = args[0]
         first, beside = files[:1], files[1:]
-        request = _Request(asyncio.get_running_loop(), 2 if beside else 1)
+        request = _Request(2 if beside else 1)
         with self._changed:
             if not self._closing:
                 self._first.queue.put(_Part(first, request))
@@ -75,18 +91,29 @@ class Saver:
         for thread in (self._beside, self._first):
             thread.join(timeout_s)
 
-    def _take_jobs(self) -> Sequence[Job]:
-        with self._changed:
-            jobs, self._jobs = list(self._jobs.values()), {}
-        return jobs
+    def finish(self, key: Hashable) -> None:
+        """Do the job that waits under this key now; afterwards none of it is under way."""
+        with self._doing_jobs:
+            with self._changed:
+                job = self._jobs.pop(key, None)
+            if job is not None:
+                _failure_of(job)
+
+    def _do_jobs(self) -> None:
+        """On the saver's thread."""
+        with self._doing_jobs:
+            with self._changed:
+                jobs, self._jobs = list(self._jobs.values()), {}
+            for job in jobs:
+                _failure_of(job)
 
 
 class _Request:
     """A save under way. Whichever part is done last answers: no thread waits for the other."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, parts: int) -> None:
-        self.future: asyncio.Future[None] = loop.create_future()
-        self._loop = loop
+    def __init__(self, parts: int) -> None:
+        self.future: Future[None] = Future()
+        self.future.set_running_or_notify_cancel()  # who gives it up does not stop the save
         self._missing = parts
         self._error: Exception | None = None
         self._lock = threading.Lock()
@@ -98,13 +125,6 @@ class _Request:
             self._missing -= 1
             if self._missing:
                 return
-        # A loop that is closed has nobody left to tell.
-        with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._resolve)
-
-    def _resolve(self) -> None:
-        if self.future.done():
-            return
         if self._error is None:
             self.future.set_result(None)
         else:
@@ -119,13 +139,13 @@ class _Part(NamedTuple):
 class _SyncThread(threading.Thread):
     """Syncs the parts that are put into `queue`; None ends it, once all before it is done.
 
-    `jobs` gives what is to be done when nothing came for a moment after that.
+    `do_jobs` is called when nothing came for a moment after that.
     """
 
-    def __init__(self, name: str, jobs: Callable[[], Sequence[Job]]) -> None:
+    def __init__(self, name: str, do_jobs: Job) -> None:
         super().__init__(name=name, daemon=True)
         self.queue: SimpleQueue[_Part | None] = SimpleQueue()
-        self._take_jobs = jobs
+        self._do_jobs = do_jobs
         self.start()
 
     def run(self) -> None:
@@ -157,10 +177,6 @@ class _SyncThread(threading.Thread):
         with suppress(Empty):
             while True:
                 yield self.queue.get_nowait()
-
-    def _do_jobs(self) -> None:
-        for job in self._take_jobs():
-            _failure_of(job)
 
 
 def _failure_of(action: Job) -> Exception | None:

@@ -9,14 +9,12 @@ from msgspec import Meta, Struct
 from kode_sidecar.domain.agent_event import ScoutState
 from kode_sidecar.domain.message import Blob, Message
 from kode_sidecar.kernel.contracts import (
-    Alarm,
     Clock,
     Emit,
     ModelClient,
     NewId,
     Tool,
     ToolCall,
-    Work,
 )
 from kode_sidecar.scouts.scout_rules import MAX_TASKS, ScoutLimits
 
@@ -104,8 +102,6 @@ class ScoutServices:
 
     model: ModelClient
     clock: Clock
-    alarm: Alarm
-    work: Work
     new_id: NewId
     system_prompt: Callable[[], str]
     report_bug: Callable[[str, BaseException], None]

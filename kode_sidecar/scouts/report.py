@@ -12,7 +12,7 @@ from kode_sidecar.kernel.contracts import Tool, ToolCall, ToolOutcome
 from kode_sidecar.scouts.contracts import CheckedFinding, Evidence, ExploreReport, Finding
 from kode_sidecar.scouts.scout_rules import REPORT
 from kode_sidecar.text.line_diff import split_lines
-from kode_sidecar.text.line_numbers import strip_line_numbers
+from kode_sidecar.text.shown_text import strip_line_numbers
 
 
 class ReportFindingsParams(Struct, forbid_unknown_fields=True):

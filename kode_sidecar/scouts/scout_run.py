@@ -18,7 +18,7 @@ from kode_sidecar.domain.agent_event import BlockDelta, Event, ScoutUpdated
 from kode_sidecar.domain.error_info import failure
 from kode_sidecar.domain.message import Message, TextBlock
 from kode_sidecar.errors import KodeError
-from kode_sidecar.kernel import TimeLimit, run_turn
+from kode_sidecar.kernel import run_turn
 from kode_sidecar.kernel.contracts import (
     Emit,
     Tool,
@@ -95,7 +95,7 @@ class ScoutRun:
     async def _outcome(self) -> tuple[Outcome, str]:
         """Return how it ended and, if not well, what the report says of it."""
         seconds = self._limits.seconds
-        deadline = TimeLimit(self._services.alarm, f"deadline of scout {self._id}", seconds)
+        deadline = asyncio.timeout(seconds)
         note = "The scout ended without a report."
         try:
             async with deadline:
@@ -143,7 +143,6 @@ class ScoutRun:
                         clock=services.clock,
                         save_artifact=self._request.save_artifact,
                         report_bug=services.report_bug,
-                        work=services.work,
                     ),
                     services.model,
                     self._tools(),

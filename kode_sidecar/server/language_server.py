@@ -22,7 +22,7 @@ from kode_sidecar.errors import ERRORS, KodeError
 from kode_sidecar.protocol.base_protocol import JSONRPC, read_json
 from kode_sidecar.protocol.handshake import SERVER_NAME
 from kode_sidecar.server.codec import Incoming, MessageId
-from kode_sidecar.server.incoming_requests import IncomingRequests, Log
+from kode_sidecar.server.requests import IncomingRequests, Log
 from kode_sidecar.server.standard_lane import Features
 
 _INITIALIZE_ID = "kode-initialize"

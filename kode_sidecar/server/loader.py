@@ -6,8 +6,8 @@ With `__main__` the only place that imports inside functions.
 import asyncio
 import gc
 import sys
-import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +28,7 @@ class Loader:
 
     While it works, threads are switched often so that requests wait little, and the garbage
     collector is off; what was loaded is then kept out of later collections. `on_failure(name,
-    error)` is called on the loader's thread; nothing more is loaded after it.
+    error)` is called on the loop; nothing more is loaded after it.
     """
 
     def __init__(self, steps: Sequence[Step], on_failure: Callable[[str, Exception], None]) -> None:
@@ -37,22 +37,24 @@ class Loader:
 
     def start(self) -> None:
         """Begin. On the loop."""
-        loop = asyncio.get_running_loop()
-        threading.Thread(target=self._run, args=(loop,), name="kode-loader", daemon=True).start()
+        self._loading = asyncio.create_task(self._load())
 
-    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+    async def _load(self) -> None:
+        loop = asyncio.get_running_loop()
+        thread = ThreadPoolExecutor(1, "kode-loader")
         interval = sys.getswitchinterval()
         sys.setswitchinterval(_SWITCH_SECONDS)
         gc.disable()
         try:
             for step in self._steps:
                 try:
-                    loaded = step.load()
+                    loaded = await loop.run_in_executor(thread, step.load)
                 except Exception as error:
                     self._on_failure(step.name, error)
                     return
-                loop.call_soon_threadsafe(step.ready, loaded)
+                loop.call_soon(step.ready, loaded)
         finally:
+            thread.shutdown(wait=False)
             gc.freeze()
             gc.enable()
             sys.setswitchinterval(interval)

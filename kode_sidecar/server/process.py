@@ -8,19 +8,19 @@ import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from kode_sidecar.commands.windows_job import tie_children
 from kode_sidecar.errors import KodeError
 from kode_sidecar.protocol.handshake import Handover
 from kode_sidecar.server import stderr_sink
 from kode_sidecar.server.connection import Connection
-from kode_sidecar.server.incoming_requests import IncomingRequests, Log
+from kode_sidecar.server.frame_listener import FrameListener, HeardOutbox
 from kode_sidecar.server.loader import Loader, Step, import_language_server
 from kode_sidecar.server.outbox import Outbox
 from kode_sidecar.server.reader import Reader
+from kode_sidecar.server.requests import IncomingRequests, Log
 from kode_sidecar.server.standard_lane import Features, StandardLane
-from kode_sidecar.server.stream_tap import StreamTap, TappedOutbox
 from kode_sidecar.server.watchdog import Watchdog
 
 _GRACE_SECONDS = 0.5
@@ -61,13 +61,13 @@ def run(
     build: Build,
     *,
     log: Log = log_to_stderr,
-    tap: StreamTap | None = None,
+    listener: FrameListener | None = None,
     orphaned: Callable[[], None] = lambda: None,
 ) -> NoReturn:
     """Serve the client until it goes; ends the process itself.
 
     `build(connection, handover)` registers handlers and runs on the loop, before any message
-    is handled. `tap` is told of everything said, from then on. `orphaned()` is called
+    is handled. `listener` hears everything said, from then on. `orphaned()` is called
     last where the process that unpacked this one is gone. The exit code is 0 after
     `shutdown`, else 1.
     """
@@ -79,7 +79,9 @@ def run(
         except Exception:
             log_to_stderr(f"the log failed while it was told: {line}", error)
 
-    asyncio.run(_Process(handover, build, guarded_log, stderr, tap, orphaned).serve())
+    process = _Process(handover, build, guarded_log, stderr, listener, orphaned)
+    with asyncio.Runner(loop_factory=None if listener is None else listener.new_loop) as runner:
+        runner.run(process.serve())
     os._exit(1)
 
 
@@ -92,7 +94,7 @@ class _Process:
         build: Build,
         log: Log,
         stderr: stderr_sink.StderrSink,
-        tap: StreamTap | None,
+        listener: FrameListener | None,
         orphaned: Callable[[], None],
     ) -> None:
         self._handover = handover
@@ -108,8 +110,8 @@ class _Process:
             exit_code=self._exit_code,
             orphaned=orphaned,
         )
-        self._tap = tap
-        self._outbox = _outbox(handover, self._fail, tap)
+        self._listener = listener
+        self._outbox = _outbox(handover, self._fail, listener)
         self._incoming = IncomingRequests(self._outbox.put, log)
         self._lane = StandardLane(self._incoming.refuse)
         self._connection = Connection(
@@ -153,7 +155,7 @@ class _Process:
             on_end=lambda: self._watchdog.end("end of input"),
         )
         pump = self._connection.pump
-        pop = reader.pop if self._tap is None else self._tap.incoming(reader.pop, pump)
+        pop = reader.pop if self._listener is None else self._listener.incoming(reader.pop, pump)
         self._connection.read_from(pop)
         reader.start()
 
@@ -168,11 +170,14 @@ class _Process:
                 log=self._log,
             )
 
+        def attach(server: Any) -> None:
+            self._lane.attach(server.handle, server.cancel)
+
         def failed(name: str, error: Exception) -> None:
             self._log(f"{name} could not be loaded; is the installation complete?", error)
             self._fail(f"{name} could not be loaded")
 
-        pygls = Step("pygls", load, self._lane.attach)
+        pygls = Step("pygls", load, attach)
         steps = (*self._app.load_first, pygls, *self._app.load_last)
         Loader(steps, failed).start()
 
@@ -212,11 +217,13 @@ class _Process:
         self._log(str(context.get("message")), error if isinstance(error, Exception) else None)
 
 
-def _outbox(handover: Handover, on_fatal: Callable[[str], None], tap: StreamTap | None) -> Outbox:
+def _outbox(
+    handover: Handover, on_fatal: Callable[[str], None], listener: FrameListener | None
+) -> Outbox:
     wait_first = handover.wait_drained
-    if tap is None:
+    if listener is None:
         return Outbox(handover.fd_out, on_fatal=on_fatal, wait_first=wait_first)
-    return TappedOutbox(tap, handover.fd_out, on_fatal=on_fatal, wait_first=wait_first)
+    return HeardOutbox(listener, handover.fd_out, on_fatal=on_fatal, wait_first=wait_first)
 
 
 def _process_id(params: dict[str, object]) -> int | None:

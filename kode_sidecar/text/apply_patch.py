@@ -12,7 +12,10 @@ A patch that does not end is refused: the rest of it may be lost.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+from kode_sidecar.text.edit_match import Match, MatchError, locate
+from kode_sidecar.text.text_edit import Edit
 
 _BEGIN, _END, _END_OF_FILE = "*** Begin Patch", "*** End Patch", "*** End of File"
 _HEADER = re.compile(r"\*\*\* (Add|Delete|Update) File: (.+)")
@@ -65,7 +68,7 @@ class PatchError(Exception):
 
 
 def parse_patch(patch: str) -> tuple[FilePatch, ...]:
-    """The files of a patch, each once. Raises PatchError."""
+    """Return the files of a patch, each once. Raises PatchError."""
     lines = _body(patch.replace("\r\n", "\n").split("\n"))
     files: list[FilePatch] = []
     at = 0
@@ -87,8 +90,34 @@ def parse_patch(patch: str) -> tuple[FilePatch, ...]:
     return tuple(files)
 
 
+def locate_chunk(text: str, chunk: Chunk) -> Match | MatchError:
+    """Return what the chunk does to `text`.
+
+    Its old lines must occur once; if they occur more often, once below the lines of its context,
+    each of which must occur once below the one before. Lines that are only added go below the
+    context, or to the end of the file where the chunk says so.
+    """
+    if not chunk.old:
+        return _addition(text, chunk)
+    old, new = _joined(chunk.old), _joined(chunk.new)
+    found = locate(text, old, new, whole_lines=True)
+    narrowed = isinstance(found, MatchError) and found.code == "ambiguous"
+    if narrowed and chunk.at_end and text.endswith(old):
+        return Match((Edit(len(text) - len(old), len(text), new),))
+    if not narrowed or not chunk.context:
+        return found
+    start = _below(text, chunk.context)
+    if isinstance(start, MatchError):
+        return start
+    below = locate(text[start:], old, new, whole_lines=True)
+    if isinstance(below, MatchError):
+        return found
+    moved = (Edit(one.start + start, one.end + start, one.text) for one in below.edits)
+    return replace(below, edits=tuple(moved))
+
+
 def _body(lines: Sequence[str]) -> Sequence[str]:
-    """What stands between the markers."""
+    """Return what stands between the markers."""
     stripped = [line.strip() for line in lines]
     if _BEGIN not in stripped:
         raise PatchError(f"It does not begin with `{_BEGIN}`.")
@@ -157,3 +186,44 @@ def _chunks(path: str, lines: Sequence[str]) -> tuple[Chunk, ...]:
     return tuple(
         Chunk(tuple(d.context), tuple(d.old), tuple(d.new), d.at_end) for d in drafts if d.has_lines
     )
+
+
+def _addition(text: str, chunk: Chunk) -> Match | MatchError:
+    new = _joined(chunk.new)
+    if chunk.context:
+        start = _below(text, chunk.context)
+        if isinstance(start, MatchError):
+            return start
+        gap = "" if text[:start].endswith("\n") else "\n"
+        return Match((Edit(start, start, gap + new),))
+    if chunk.at_end or not text:
+        gap = "\n" if text and not text.endswith("\n") else ""
+        return Match((Edit(len(text), len(text), gap + new),))
+    return MatchError(
+        "empty_old",
+        "A chunk only adds lines and does not say where. Quote the lines around the place in it.",
+    )
+
+
+def _below(text: str, context: tuple[str, ...]) -> int | MatchError:
+    """Return where the line below the last context line begins."""
+    at = 0
+    for wanted in context:
+        starts: list[int] = []
+        offset = at
+        for line in text[at:].split("\n"):
+            offset += len(line) + 1
+            if line.strip() == wanted:
+                starts.append(offset)
+        if len(starts) != 1:
+            times = f"{len(starts)} times" if starts else "nowhere"
+            code = "ambiguous" if starts else "not_found"
+            return MatchError(
+                code, f"The line `@@ {wanted}` is to be found {times} in the file, not once."
+            )
+        at = min(starts[0], len(text))
+    return at
+
+
+def _joined(lines: tuple[str, ...]) -> str:
+    return "".join(f"{line}\n" for line in lines)

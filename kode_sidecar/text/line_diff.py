@@ -7,7 +7,8 @@ all equal lines below it → Myers' O(ND) on the lines both sides know → beyon
 import io
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from operator import lt
 
 MAX_DISTANCE = 1000
@@ -22,6 +23,20 @@ Block = tuple[int, int, int]
 Lines = list[str]
 
 
+@dataclass(frozen=True)
+class DiffGroup:
+    """Runs that are shown together, with the lines around them.
+
+    These are `first..end` of the old text and `new_first..new_end` of the new one.
+    """
+
+    runs: Sequence[Run]
+    first: int
+    end: int
+    new_first: int
+    new_end: int
+
+
 def split_lines(text: str) -> list[str]:
     """The lines of `text` with their ends: only `\\n`, `\\r\\n` and `\\r` end one (LSP 3.17).
 
@@ -31,7 +46,7 @@ def split_lines(text: str) -> list[str]:
 
 
 def diff_lines(old: Sequence[str], new: Sequence[str]) -> list[Run]:
-    """The runs of changed lines, ascending, with at least one equal line between two runs.
+    """Return the runs of changed lines, ascending, with at least one equal line between two runs.
 
     Replacing each run's old lines by its new ones turns `old` into `new`.
     """
@@ -39,12 +54,20 @@ def diff_lines(old: Sequence[str], new: Sequence[str]) -> list[Run]:
     return _gaps(_matches(a, b), len(a), len(b))
 
 
-def unified_diff(old: Sequence[str], new: Sequence[str], path: str, *, context: int = 3) -> str:
-    """A unified diff for people and models; the empty string when nothing changed.
+def unified_diff(
+    old: Sequence[str],
+    new: Sequence[str],
+    path: str,
+    *,
+    context: int = 3,
+    runs: Sequence[Run] | None = None,
+) -> str:
+    """Return a unified diff for people and models; the empty string when nothing changed.
 
-    Lines come with their ends; a missing last line end is told as `diff` does it.
+    Lines come with their ends; a missing last line end is told as `diff` does it. Where `runs` of
+    changed lines are known the texts need not be compared.
     """
-    body = unified_hunks(old, new, _shown, context=context)
+    body = unified_hunks(old, new, _shown, context=context, runs=runs)
     return f"--- a/{path}\n+++ b/{path}\n{body}" if body else ""
 
 
@@ -54,25 +77,38 @@ def unified_hunks(
     shown: Callable[[str, str], str],
     *,
     context: int = 3,
+    runs: Sequence[Run] | None = None,
 ) -> str:
-    """The hunks of a unified diff; `shown(mark, line)` writes a line with its end."""
-    runs = diff_lines(old, new)
+    """Return the hunks of a unified diff; `shown(mark, line)` writes a line with its end."""
     out: list[str] = []
-    for group in _groups(runs, 2 * context) if runs else ():
-        a0, b0 = group[0][0], group[0][2]
-        before = min(context, a0, b0)
-        after = min(context, len(old) - group[-1][1], len(new) - group[-1][3])
-        first, first_new = a0 - before, b0 - before
-        end, end_new = group[-1][1] + after, group[-1][3] + after
-        out.append(f"@@ -{_extent(first, end)} +{_extent(first_new, end_new)} @@\n")
-        at = first
-        for r0, r1, n0, n1 in group:
+    for group in diff_groups(old, new, context, runs):
+        places = _extent(group.first, group.end), _extent(group.new_first, group.new_end)
+        out.append(f"@@ -{places[0]} +{places[1]} @@\n")
+        at = group.first
+        for r0, r1, n0, n1 in group.runs:
             out += (shown(" ", line) for line in old[at:r0])
             out += (shown("-", line) for line in old[r0:r1])
             out += (shown("+", line) for line in new[n0:n1])
             at = r1
-        out += (shown(" ", line) for line in old[at:end])
+        out += (shown(" ", line) for line in old[at : group.end])
     return "".join(out)
+
+
+def diff_groups(
+    old: Sequence[str], new: Sequence[str], context: int, known: Sequence[Run] | None = None
+) -> Iterator[DiffGroup]:
+    """Yield the runs of `diff_lines`, or those `known`, together where their surroundings meet."""
+    groups: list[list[Run]] = []
+    for run in diff_lines(old, new) if known is None else known:
+        if groups and run[0] - groups[-1][-1][1] <= 2 * context:
+            groups[-1].append(run)
+        else:
+            groups.append([run])
+    for runs in groups:
+        (a0, _, b0, _), (_, a1, _, b1) = runs[0], runs[-1]
+        before = min(context, a0, b0)
+        after = min(context, len(old) - a1, len(new) - b1)
+        yield DiffGroup(tuple(runs), a0 - before, a1 + after, b0 - before, b1 + after)
 
 
 def _matches(a: Lines, b: Lines) -> list[Block]:
@@ -100,7 +136,7 @@ def _matches(a: Lines, b: Lines) -> list[Block]:
 
 
 def _gaps(blocks: Sequence[Block], a_len: int, b_len: int) -> list[Run]:
-    """What an alignment leaves out, as runs."""
+    """Return what an alignment leaves out, as runs."""
     runs: list[Run] = []
     i = j = 0
     for x, y, size in [*blocks, (a_len, b_len, 0)]:
@@ -111,14 +147,14 @@ def _gaps(blocks: Sequence[Block], a_len: int, b_len: int) -> list[Run]:
 
 
 def _common_prefix(a: Lines, i: int, a_end: int, b: Lines, j: int, b_end: int) -> int:
-    """How many lines from `i` and `j` on are equal."""
+    """Return how many lines from `i` and `j` on are equal."""
     return _longest(
         lambda low, high: a[i + low : i + high] == b[j + low : j + high], min(a_end - i, b_end - j)
     )
 
 
 def _common_suffix(a: Lines, b: Lines, head: int) -> int:
-    """How many lines at the end are equal, the first `head` left out."""
+    """Return how many lines at the end are equal, the first `head` left out."""
     a_len, b_len = len(a), len(b)
     return _longest(
         lambda low, high: a[a_len - high : a_len - low] == b[b_len - high : b_len - low],
@@ -143,7 +179,7 @@ def _longest(equal: Callable[[int, int], bool], room: int) -> int:
 
 
 def _anchors(a: Lines, b: Lines) -> tuple[Sequence[int], Sequence[int]]:
-    """Where lines stand that occur once on both sides, in an order both sides agree on."""
+    """Return where lines stand that occur once on both sides, in an order both sides agree on."""
     shared = _singles(a) & _singles(b)
     at_b = dict(zip(b, range(len(b)), strict=True))
     in_a = [i for i, line in enumerate(a) if line in shared]
@@ -159,7 +195,7 @@ def _singles(lines: Lines) -> set[str]:
 
 
 def _longest_rising(places: Sequence[int]) -> list[int]:
-    """The indexes of a longest subsequence that rises (patience sorting)."""
+    """Return the indexes of a longest subsequence that rises (patience sorting)."""
     tops: list[int] = []
     piles: list[int] = []
     back: list[int] = []
@@ -193,7 +229,7 @@ def _between(a: Lines, b: Lines, a_span: Pair, b_span: Pair) -> list[Block]:
 
 
 def _myers(a: Sequence[int], b: Sequence[int]) -> list[Pair]:
-    """A shortest edit script (Myers 1986), as the pairs it keeps; none beyond the cap."""
+    """Return a shortest edit script (Myers 1986), as the pairs it keeps; none beyond the cap."""
     a_len, b_len = len(a), len(b)
     furthest = {1: 0}
     trace: list[dict[int, int]] = []
@@ -219,7 +255,7 @@ def _myers(a: Sequence[int], b: Sequence[int]) -> list[Pair]:
 
 
 def _walk_back(trace: Sequence[dict[int, int]], x: int, y: int) -> list[Pair]:
-    """The pairs on the path that `trace` found, ascending."""
+    """Return the pairs on the path that `trace` found, ascending."""
     pairs: list[Pair] = []
     for distance in range(len(trace) - 1, 0, -1):
         before = trace[distance - 1]
@@ -240,19 +276,8 @@ def _walk_back(trace: Sequence[dict[int, int]], x: int, y: int) -> list[Pair]:
     return pairs
 
 
-def _groups(runs: Sequence[Run], distance: int) -> list[list[Run]]:
-    """Runs that share a hunk: no more than `distance` equal lines apart."""
-    groups = [[runs[0]]]
-    for run in runs[1:]:
-        if run[0] - groups[-1][-1][1] <= distance:
-            groups[-1].append(run)
-        else:
-            groups.append([run])
-    return groups
-
-
 def _extent(start: int, end: int) -> str:
-    """A hunk's place as `diff -u` writes it: 1-based; an empty one names the line before."""
+    """Return a hunk's place as `diff -u` writes it: 1-based; an empty one names the line before."""
     count = end - start
     if count == 1:
         return f"{start + 1}"

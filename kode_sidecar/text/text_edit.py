@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Protocol
 
-from kode_sidecar.text.line_diff import diff_lines, split_lines
+from kode_sidecar.text.line_diff import Run, diff_lines, split_lines
+
+LineRange = tuple[int, int]
+"""First and last line, from 1."""
 
 
 class Change(Protocol):
@@ -32,18 +35,18 @@ class Edit:
 
 
 def to_lf(text: str) -> str:
-    """`text` with LF line ends."""
+    """Return `text` with LF line ends."""
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def with_eol(text: str, eol: str) -> str:
-    """`text` with every line end turned into `eol`."""
+    """Return `text` with every line end turned into `eol`."""
     lf = to_lf(text)
     return lf if eol == "\n" else lf.replace("\n", eol)
 
 
 def apply_edits(text: str, edits: Iterable[Change]) -> str:
-    """`text` with ascending, disjoint edits done; all offsets are those of `text`."""
+    """Return `text` with ascending, disjoint edits done; all offsets are those of `text`."""
     parts: list[str] = []
     at = 0
     for edit in edits:
@@ -54,7 +57,7 @@ def apply_edits(text: str, edits: Iterable[Change]) -> str:
 
 
 def shift(start: int, end: int, change: Change) -> tuple[int, int, bool]:
-    """A span after `change`, and whether the change touched it.
+    """Return a span after `change`, and whether the change touched it.
 
     A change before it moves it, one after leaves it. An overlap, or an insertion exactly at a
     border, touches it; the span then covers what came in.
@@ -72,7 +75,7 @@ def shift(start: int, end: int, change: Change) -> tuple[int, int, bool]:
 
 
 def refine(text: str, change: Change) -> tuple[Edit, ...]:
-    """A change of `text` as changes of whole lines, ascending, in offsets of `text`.
+    """Return a change of `text` as changes of whole lines, ascending, in offsets of `text`.
 
     For editors that report the whole text, or all from the first to the last change, as one.
     """
@@ -90,21 +93,41 @@ def refine(text: str, change: Change) -> tuple[Edit, ...]:
 
 
 def whole_lines(text: str, edit: Change) -> Edit:
-    """The same edit of `text`, told as one of whole lines."""
+    """Return the same edit of `text`, told as one of whole lines."""
     start = _line_start(text, edit.start)
     end = edit.end if between_lines(text, edit.end) else _line_end(text, edit.end)
     return Edit(start, end, text[start : edit.start] + edit.text + text[edit.end : end])
 
 
+def line_runs(text: str, edits: Sequence[Change]) -> list[Run]:
+    """Return edits of whole lines of `text`, ascending, as runs of lines."""
+    runs: list[Run] = []
+    line = new_line = at = 0
+    for edit in edits:
+        same = _lines_in(text[at : edit.start])
+        line, new_line = line + same, new_line + same
+        old = _lines_in(text[edit.start : edit.end])
+        new = _lines_in(edit.text)
+        runs.append((line, line + old, new_line, new_line + new))
+        line, new_line, at = line + old, new_line + new, edit.end
+    return runs
+
+
+def _lines_in(text: str) -> int:
+    """Return how many lines a text of whole lines has; the last may lack its end."""
+    lf = to_lf(text)
+    return lf.count("\n") + (not lf.endswith("\n") and bool(lf))
+
+
 def between_lines(text: str, at: int) -> bool:
-    """Whether `at` is the start of a line, or the end of the text."""
+    """Return whether `at` is the start of a line, or the end of the text."""
     if at in (0, len(text)):
         return True
     return text[at - 1] == "\n" or (text[at - 1] == "\r" and text[at] != "\n")
 
 
 def common_prefix(one: str, other: str) -> int:
-    """How many characters at the beginning are equal, by bisection over fast comparisons."""
+    """Return how many characters at the beginning are equal, by bisection over fast comparisons."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -122,7 +145,7 @@ def common_suffix(one: str, other: str, head: int = 0) -> int:
 
 
 def minimal_edits(text: str, edits: Sequence[Edit]) -> list[Edit]:
-    """The same edits, as small as every editor understands them: ascending, none touching.
+    """Return the same edits, as small as every editor understands them: ascending, none touching.
 
     Common lines and characters at both ends are left out. No edit starts or ends between
     `\\r` and `\\n`, and none lies past the last line as Neovim counts lines (it knows no empty
@@ -133,7 +156,7 @@ def minimal_edits(text: str, edits: Sequence[Edit]) -> list[Edit]:
 
 
 def joined_edits(edits: Iterable[Edit]) -> list[Edit]:
-    """`edits` with those that touch made one."""
+    """Return `edits` with those that touch made one."""
     result: list[Edit] = []
     for edit in edits:
         if result and result[-1].end == edit.start:
@@ -144,8 +167,42 @@ def joined_edits(edits: Iterable[Edit]) -> list[Edit]:
     return result
 
 
+def replace_lines(text: str, lines: LineRange, new: str | None) -> str:
+    """`text` with these lines replaced by those of `new`, whose one final line end is optional.
+
+    None deletes the lines, "" leaves one empty line. The text keeps its final line end, or its
+    lack of one. Raises ValueError for lines that the text does not have.
+    """
+    old = split_lines(text)
+    first, last = lines
+    if not 1 <= first <= last <= len(old):
+        raise ValueError(f"there are no lines {first}-{last} in a text of {len(old)} lines")
+    put = "" if new is None else new.removesuffix("\n") + "\n"
+    result = "".join((*old[: first - 1], put, *old[last:]))
+    ended = text.endswith("\n")
+    return result if ended or last < len(old) else result.removesuffix("\n")
+
+
+def follow_lines(before: str, after: str, lines: LineRange) -> LineRange | None:
+    """Return where these lines of `before` are in `after`; None if they, or a border, were touched.
+
+    A change that could as well have happened elsewhere, as in a run of equal lines, counts as
+    done at each of those places.
+    """
+    old, new = split_lines(before), split_lines(after)
+    first, last = lines[0] - 1, lines[1]
+    moved = 0
+    for run in diff_lines(old, new):
+        start, end = _reach(old, new, run)
+        if run[1] <= first and (end < first or (end == first and run[0] < run[1])):
+            moved = run[3] - run[1]
+        elif not (start > last or (start == last and run[0] < run[1])):
+            return None
+    return lines[0] + moved, lines[1] + moved
+
+
 def _trim(text: str, edit: Edit) -> Edit:
-    """`edit` without what both sides share at their ends."""
+    """Return `edit` without what both sides share at their ends."""
     old, new = text[edit.start : edit.end], edit.text
     head = common_prefix(old, new)
     while head and (_splits_crlf(text, edit.start + head) or _splits_crlf(new, head)):
@@ -182,13 +239,28 @@ def _splits_crlf(text: str, at: int) -> bool:
 def _line_start(text: str, at: int) -> int:
     if between_lines(text, at):
         return at
-    return max(text.rfind("\n", 0, at - 1), text.rfind("\r", 0, at - 1)) + 1
+    feed = text.rfind("\n", 0, at)
+    return max(feed, text.rfind("\r", feed + 1, at - 1)) + 1
 
 
 def _line_end(text: str, at: int) -> int:
-    """The start of the line after the one that holds `at`."""
-    ends = [end for end in (text.find("\n", at), text.find("\r", at)) if end >= 0]
-    if not ends:
-        return len(text)
-    end = min(ends) + 1
+    """Return the start of the line after the one that holds `at`."""
+    feed = text.find("\n", at)
+    last = len(text) if feed < 0 else feed
+    carriage = text.find("\r", at, last)
+    end = min((carriage if carriage >= 0 else last) + 1, len(text))
     return end + 1 if _splits_crlf(text, end) else end
+
+
+def _reach(old: Sequence[str], new: Sequence[str], run: Run) -> tuple[int, int]:
+    """Return the lines of `old` that an insertion or a deletion may slide over, `[start, end)`."""
+    a0, a1, b0, b1 = run
+    if a0 < a1 and b0 < b1:
+        return a0, a1
+    lines, first, last = (old, a0, a1) if a0 < a1 else (new, b0, b1)
+    up = down = 0
+    while first - up > 0 and lines[first - up - 1] == lines[last - up - 1]:
+        up += 1
+    while last + down < len(lines) and lines[last + down] == lines[first + down]:
+        down += 1
+    return a0 - up, a1 + down

@@ -9,16 +9,14 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.text.apply_patch import Chunk
+from kode_sidecar.text.apply_patch import Chunk, locate_chunk
 from kode_sidecar.text.edit_hints import line_span
 from kode_sidecar.text.edit_match import Match, MatchError, locate
 from kode_sidecar.text.edit_tiers import Tier
 from kode_sidecar.text.line_diff import split_lines, unified_diff
-from kode_sidecar.text.line_range import follow_lines, replace_lines
 from kode_sidecar.text.omission import omission
-from kode_sidecar.text.patch_match import locate_chunk
 from kode_sidecar.text.shown_text import without_controls
-from kode_sidecar.text.text_edit import Edit, apply_edits, to_lf
+from kode_sidecar.text.text_edit import Edit, apply_edits, follow_lines, replace_lines, to_lf
 from kode_sidecar.workspace.disk import MAX_FILE_BYTES
 from kode_sidecar.workspace.document import Document, text_rev
 from kode_sidecar.workspace.freshness import Freshness
@@ -206,7 +204,7 @@ class LineEdit:
         return check_finished(text, replace_lines(text, (first, last), self._new), self._path)
 
     def _find(self, document: Document, text: str) -> tuple[int, int]:
-        """The lines in `text`. Raises KodeError `StaleBase`, `ToolFailed`."""
+        """Return the lines in `text`. Raises KodeError `StaleBase`, `ToolFailed`."""
         first, last = self._lines
         read = self._shown.text_of(document.key, self._base_rev)
         if read is None:
@@ -309,7 +307,7 @@ def _notes(found: Match, what: str) -> list[str]:
 
 
 def _growth(text: str, edit: Edit) -> tuple[int, int]:
-    """The last line an edit touches, and by how many lines those below it move."""
+    """Return the last line an edit touches, and by how many lines those below it move."""
     last = line_span(text, edit.start, edit.end)[1]
     return last, edit.text.count("\n") - text.count("\n", edit.start, edit.end)
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from kode_sidecar.context.agents import AgentProfile
 from kode_sidecar.context.compaction import CompactionTexts
-from kode_sidecar.context.editor_context import EditorNote
+from kode_sidecar.context.fitting import is_prompt
 from kode_sidecar.context.memory import MemoryNote
-from kode_sidecar.context.trimming import is_prompt
+from kode_sidecar.context.reminders import EditorNote
 from kode_sidecar.domain.agent_event import Notice
 from kode_sidecar.domain.message import Block, Message, TextBlock
 from kode_sidecar.edits import ChangeSets, EditLocks
@@ -15,7 +15,6 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log import SessionRecords
 from kode_sidecar.event_log.editor_port import EditorPort
 from kode_sidecar.kernel.contracts import (
-    Alarm,
     Clock,
     Emit,
     Incoming,
@@ -23,7 +22,6 @@ from kode_sidecar.kernel.contracts import (
     ModelRequest,
     NewId,
     Tool,
-    Work,
 )
 from kode_sidecar.permissions import UserQuestions
 from kode_sidecar.protocol.session import Mode
@@ -35,7 +33,7 @@ from kode_sidecar.workspace.workspace import Workspace
 
 @dataclass(frozen=True)
 class ToolScope:
-    """A turn, and the session it is in."""
+    """What the tools of one turn act on: the turn and its session."""
 
     context: TurnContext
     change_sets: ChangeSets
@@ -116,8 +114,6 @@ class SessionServices:
     temperature: float | None
     top_p: float | None
     max_tokens: int | None
-    alarm: Alarm
-    work: Work
     questions: UserQuestions
     silence_told: float
     editor_note: Callable[[], EditorNote | None]

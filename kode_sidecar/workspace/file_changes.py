@@ -64,12 +64,13 @@ class FileChange:
 class FileChanges:
     """Pending changes of files, each in a turn; a branch of the conversation sees its own.
 
-    It also knows the text of files that were created in an editor which neither syncs nor has
-    saved them yet.
+    Of what is done it keeps the inverse, under the same id. It also knows the text of files that
+    were created in an editor which neither syncs nor has saved them yet.
     """
 
     def __init__(self) -> None:
         self._changes: dict[str, FileChange] = {}
+        self._inverses: dict[str, FileChange] = {}
         self._turns: dict[str, str] = {}
         self._branch: frozenset[str] = frozenset()
         self._unsaved: dict[Path, FileChange] = {}
@@ -88,6 +89,15 @@ class FileChanges:
         for change_id in ids:
             self._changes.pop(change_id, None)
             self._turns.pop(change_id, None)
+
+    def find(self, change_id: str) -> FileChange | None:
+        """Return the change to do, or once it is done the one that takes it back."""
+        return self._changes.get(change_id) or self._inverses.get(change_id)
+
+    def finish(self, change: FileChange) -> None:
+        """The change, or its inverse, is done."""
+        self.remove([change.id])
+        self._inverses[change.id] = change.inverse()
 
     def visible(self) -> list[FileChange]:
         """The branch's changes, oldest first."""

@@ -6,14 +6,14 @@ change: which of its lines the model knows is carried along with every change.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from kode_sidecar.domain.seen_lines import Gap, SeenLines, Span, covers
 from kode_sidecar.text.line_diff import Run, diff_lines, split_lines
-from kode_sidecar.text.text_edit import to_lf
+from kode_sidecar.text.text_edit import Change, line_runs, to_lf
 from kode_sidecar.text.uris import canonical_key
 from kode_sidecar.workspace.disk import FileStatus
 from kode_sidecar.workspace.document import Document, text_rev
@@ -185,16 +185,27 @@ class Freshness:
         lines = len(split_lines(record.text))
         return record.lines.gaps(0, lines) if lines else ()
 
-    def applied(self, key: str, before: str, after: str) -> None:
-        """The session's own edits turned the editor's text `before` into `after` (raw)."""
+    def differs(self, document: Document) -> bool:
+        """Return whether a file's text is another one than was last met, which is not followed."""
+        record = self._files.get(document.key)
+        return record is not None and record.text != self._current(document).lf_text
+
+    def applied(
+        self, key: str, before: str, after: str, edits: Sequence[Change] | None = None
+    ) -> None:
+        """The session's own edits turned the editor's text `before` into `after` (raw).
+
+        Where these `edits` of whole lines are known the texts need not be compared.
+        """
         record = self._files.get(key)
         if record is None:
             return
+        runs = None if edits is None else line_runs(before, edits)
         before, after = to_lf(before), to_lf(after)
         self._change(record, before)
         if record.told != record.text:
             record.earlier.append((record.told, record.text))
-        record.lines = record.lines.write(_runs(before, after))
+        record.lines = record.lines.write(_runs(before, after) if runs is None else runs)
         record.text = record.told = after
         record.changed = record.announced = record.lost_untold = False
         record.lost = ""

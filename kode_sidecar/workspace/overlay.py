@@ -4,25 +4,46 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from kode_sidecar.domain.hunk import Hunk, follow_all, overlay_text
+from kode_sidecar.text.change_log import ChangeLog
 from kode_sidecar.text.text_edit import Change, Edit, apply_edits, to_lf
 from kode_sidecar.workspace.documents import Document
 from kode_sidecar.workspace.workspace import TextView, default_view
 
+MAX_LOGGED = 256
+"""Changes of a document that are kept before its hunks are moved past them."""
+
 
 @dataclass
 class _File:
-    """`text` is the one that the hunks' offsets refer to."""
+    """`text` is the one that the hunks' offsets refer to; `log` is what happened to it since.
+
+    `adrift`: the text is another one, of unknown origin, so that the log cannot go on.
+    """
 
     text: str
     hunks: dict[str, Hunk] = field(default_factory=dict[str, Hunk])
+    log: ChangeLog = field(default_factory=ChangeLog)
+    adrift: bool = False
+
+    def follow(self, changes: Sequence[Change], after: str) -> None:
+        """Move the hunks past changes of `text`, ascending and disjoint, that led to `after`."""
+        moved = follow_all(list(self.hunks.values()), changes, self.text, after)
+        self.hunks = {hunk.id: hunk for hunk in moved}
+        self.text = after
+
+    def settle(self) -> None:
+        """Move the hunks past all that is in the log."""
+        if len(self.log):
+            self.follow(self.log.edits, apply_edits(self.text, self.log.edits))
+            self.log.clear()
 
 
 @dataclass(frozen=True)
 class _SentText:
-    """What an editor should hold of a file it does not sync: `text`, while the disk has `disk`."""
+    """What an editor should hold of a file it does not sync, while the disk has `disk`."""
 
     disk: str
-    text: str
+    document: Document
 
 
 class Overlay:
@@ -31,8 +52,9 @@ class Overlay:
     Beside them it tracks hunks that no branch sees: what would take an applied one back, under the
     same id, and repairs that are offered to the user alone.
 
-    Feed it every change of the open documents (`follow`, `reread`) so that spans stay exact.
-    What it missed, such as a file changed on disk, it finds by comparing lines.
+    Feed it every change of the open documents (`changed`, `replaced`) so that spans stay exact.
+    That costs next to nothing: the hunks are moved when somebody asks for them. What it missed,
+    such as a file changed on disk, it finds by comparing lines.
     """
 
     def __init__(self) -> None:
@@ -73,13 +95,7 @@ class Overlay:
         if document.is_open or document.text != sent.disk:
             del self._sent[document.key]
             return document
-        return Document(
-            document.uri,
-            sent.text,
-            path=document.path,
-            encoding=document.encoding,
-            bom=document.bom,
-        )
+        return sent.document
 
     def pending(self, document: Document) -> list[Hunk]:
         """The branch's hunks that can be applied, in the order of the text."""
@@ -152,33 +168,42 @@ class Overlay:
                 keys[key] = None
         return list(keys)
 
-    def text_before(self, key: str) -> str | None:
-        """The text that the spans of a document refer to; None where nobody has any."""
+    def changed(self, key: str, changes: Iterable[Change]) -> None:
+        """The document's text changed: `changes` one after the other."""
         file = self._files.get(key)
-        return None if file is None else file.text
-
-    def follow(self, key: str, changes: Sequence[Change]) -> None:
-        """The document's text changed: `changes` in turn, each in the text before it."""
-        file = self._files.get(key)
-        if file is None:
+        if file is None or file.adrift:
             return
         for change in changes:
-            after = apply_edits(file.text, (change,))
-            moved = follow_all(list(file.hunks.values()), change, file.text, after)
-            file.hunks = {hunk.id: hunk for hunk in moved}
-            file.text = after
+            file.log.add(change)
+        if len(file.log) > MAX_LOGGED:
+            file.settle()
 
-    def reread(self, document: Document) -> None:
-        """The document has a text of unknown origin: find the hunks' places in it by lines."""
-        if document.key in self._files:
-            self._synced(document)
+    def follow(self, key: str, steps: Sequence[Change]) -> None:
+        """The document's text changed: `steps` at once, ascending and disjoint."""
+        file = self._files.get(key)
+        if file is not None and not file.adrift:
+            file.settle()
+            file.follow(steps, apply_edits(file.text, steps))
+
+    def replaced(self, key: str) -> None:
+        """The document has a text of unknown origin, or none at all for now."""
+        file = self._files.get(key)
+        if file is not None:
+            file.settle()
+            file.adrift = True
 
     def assume_applied(self, document: Document, edits: Sequence[Edit]) -> None:
         """`edits` were sent for a file that is not open: from now on count them as done."""
         current = self.current(document)
-        text = apply_edits(current.text, edits)
-        self._sent[document.key] = _SentText(document.text, text)
-        self.follow(document.key, edits[::-1])
+        sent = Document(
+            document.uri,
+            apply_edits(current.text, edits),
+            path=document.path,
+            encoding=document.encoding,
+            bom=document.bom,
+        )
+        self._sent[document.key] = _SentText(document.text, sent)
+        self.follow(document.key, edits)
 
     def _is_mine(self, hunk_id: str) -> bool:
         return self._turns.get(hunk_id) in self._branch
@@ -189,6 +214,9 @@ class Overlay:
         file = self._files.get(document.key)
         if file is None:
             return _File(text)
+        file.settle()
+        file.adrift = False
         if file.text != text:
-            self.follow(document.key, [Edit(0, len(file.text), text)])
+            file.follow([Edit(0, len(file.text), text)], text)
+        file.text = text  # the same string, so that the next comparison costs nothing
         return file

@@ -31,7 +31,13 @@ from kode_sidecar.workspace.search_query import (
     pattern_arguments,
     selector,
 )
-from kode_sidecar.workspace.workspace import OnShown, TextView, Workspace, is_secret_place
+from kode_sidecar.workspace.workspace import (
+    OnShown,
+    OpenFiles,
+    TextView,
+    Workspace,
+    is_secret_place,
+)
 
 MAX_LINE_CHARS = 400
 _FALLBACK_ENCODING = "gb18030"
@@ -212,13 +218,14 @@ class Search:
         Returns the files that had hits.
         """
         files: dict[str, _File] = {}
+        opened = self._workspace.files_open_now()
         seen = 0
 
         async def accept(hit: RipgrepHit) -> bool:
             nonlocal seen
             file = files.get(hit.path)
             if file is None:
-                file = files[hit.path] = await self._inspect(target, hit.path, replaced)
+                file = files[hit.path] = await self._inspect(target, hit.path, replaced, opened)
             if file.secret:
                 result.hidden.add(file.name)
             elif file.name and not (encoding and file.utf8):
@@ -236,11 +243,13 @@ class Search:
         result.cut = result.cut or cut
         return files.values()
 
-    async def _inspect(self, target: Location, path: str, replaced: set[Path | None]) -> "_File":
+    async def _inspect(
+        self, target: Location, path: str, replaced: set[Path | None], opened: OpenFiles
+    ) -> "_File":
         """Pass a file that ripgrep found through the guard; nameless if it must not be shown."""
         try:
             location = self._workspace.locate(str(target.root.path / path))
-            if location.real in replaced or self._workspace.open_document(location):
+            if location.real in replaced or self._workspace.open_document(location, opened):
                 return _File()
             if is_secret_place(location):
                 return _File(location.display, secret=True)

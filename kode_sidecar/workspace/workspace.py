@@ -1,7 +1,7 @@
 """The user's files as the editor sees them: open text first, disk second."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -21,6 +21,8 @@ from kode_sidecar.workspace.sensitive import is_refused, sensitive_pattern
 __all__ = ["OnShown", "Root", "TextView", "Workspace", "default_view"]
 
 Purpose = Literal["read", "edit"]
+OpenFiles = Mapping[tuple[int, int], Sequence[Document]]
+"""Open documents by device and inode."""
 MAX_EDIT_LINES = 200_000
 MAX_EDIT_LINE_CHARS = 1_000_000
 
@@ -142,18 +144,30 @@ class Workspace:
             self._learn_encoding(document, location)
         return self._usable(document, location.display, purpose)
 
-    def open_document(self, location: Location) -> Document | None:
-        """The open document at a place, however the editor spelled it; it may be unsynced."""
+    def open_document(self, location: Location, opened: OpenFiles | None = None) -> Document | None:
+        """Return the open document at a place, however the editor spelled it; it may be unsynced.
+
+        Whoever asks for many places gives `opened`, so that the open files are looked at once.
+        """
         for path in (location.path, location.real):
             document = self.documents.get(path_to_uri(path))
             if document is not None:
                 return document
         status = _status(location.real)
-        for document in self.documents.all_open() if status else ():
-            other = _status(document.path) if document.path else None
-            if status and other and os.path.samestat(status, other) and self._is_inside(document):
-                return document
-        return None
+        if status is None:
+            return None
+        opened = self.files_open_now() if opened is None else opened
+        documents = opened.get((status.st_dev, status.st_ino), ())
+        return next(filter(self._is_inside, documents), None)
+
+    def files_open_now(self) -> OpenFiles:
+        """Return the open documents by the files that they are on disk at this moment."""
+        files: dict[tuple[int, int], list[Document]] = {}
+        for document in self.documents.all_open():
+            status = _status(document.path) if document.path else None
+            if status is not None:
+                files.setdefault((status.st_dev, status.st_ino), []).append(document)
+        return files
 
     def open_files(self) -> list[tuple[Document, Location]]:
         """The open documents that are files inside the roots, in the order they were opened."""

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kode_sidecar.chat.files import Files
-from kode_sidecar.chat.saving import save_file
+from kode_sidecar.chat.files import Files, save_file
 from kode_sidecar.chat.words import ENGLISH
 from kode_sidecar.client.buffer import Buffer
 from kode_sidecar.client.labels import labels_for
@@ -93,16 +92,16 @@ RESPONSES = [answer(EDIT), answer(text("ok"))]
 async def test_a_file_that_is_written_while_the_edit_is_on_its_way(file: Path) -> None:
     async with sidecar(RESPONSES, roots=[file.parent]) as world:
         files, _ = files_of(world)
-        assert files.editor.manners.before_edit is not None
-        refresh, times = files.editor.manners.before_edit, []
+        assert files.editor.before_edit is not None
+        refresh, times = files.editor.before_edit, []
 
-        def write_first(editor: object) -> None:
+        def write_first() -> None:
             if not times:
                 file.write_bytes(b"zero\r\n" + BEFORE)
-            times.append(editor)
-            refresh(world.editor)
+            times.append(1)
+            refresh()
 
-        files.editor.manners.before_edit = write_first
+        files.editor.before_edit = write_first
         assert await decided(world, files, file) == ["applied"]
         assert file.read_bytes() == b"zero\r\n" + AFTER
         assert len(times) == 2

@@ -8,10 +8,10 @@ from kode_sidecar.text.apply_patch import (
     FileDelete,
     FileUpdate,
     PatchError,
+    locate_chunk,
     parse_patch,
 )
 from kode_sidecar.text.edit_match import Match, MatchError
-from kode_sidecar.text.patch_match import locate_chunk
 from kode_sidecar.text.text_edit import apply_edits
 
 PATCH = """*** Begin Patch

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from kode_sidecar.client.buffer import Buffer, ChangeStyle
 from kode_sidecar.domain.agent_event import ChangeSetUpdated
-from kode_sidecar.edits.edit_locks import EditLocks
+from kode_sidecar.edits.services import EditLocks
 from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log.editor_port import ApplyAnswer, DocumentEdit
 from kode_sidecar.protocol.change_set import DecideParams, HunkDecision
 from kode_sidecar.text.text_lines import PositionEncoding
-from tests.support.edit_editor import HANG, Desk, wire_edits
+from tests.support.edit_buffer import Buffer, ChangeStyle
+from tests.support.edit_editor import HANG, Desk
 
 TEXT = "one\ntwo\nthree\nfour\nfive\nsix\nseven\n"
 
@@ -308,66 +308,6 @@ async def test_another_text_in_the_place_is_diverged_and_told(desk: Desk) -> Non
     assert "is not what the edit makes" in desk.editor.warnings[0]
 
 
-async def test_a_repair_is_offered_to_the_user_and_not_shown_to_the_model(desk: Desk) -> None:
-    buffer = open_text(desk)
-
-    async def do_otherwise(edit: DocumentEdit) -> ApplyAnswer:
-        desk.editor.type(buffer, 4, "Two", delete=3)
-        return ApplyAnswer(True)
-
-    desk.editor.on_apply = do_otherwise
-    await desk.edit("a.txt", ("two", "TWO"))
-    broken = desk.hunks[0].hunk_id
-    await desk.accept(broken)
-    repair = desk.hunks[-1]
-    assert (repair.repairs, repair.old_text, repair.new_text) == (broken, "Two\n", "TWO\n")
-    told = [h.diff for e in desk.updates for f in e.files for h in f.hunks if h.diff]
-    assert len(told) == 1
-    assert "-TWO\n+Two" in told[0]
-    assert desk.text("a.txt") == buffer.text
-    assert (await desk.decide(rest="accept", seen_seq=99)).applied == ()
-    desk.editor.on_apply = desk.editor.obey
-    assert (await desk.accept(repair.hunk_id)).verified is True
-    assert buffer.text == TEXT.replace("two", "TWO")
-
-
-@pytest.mark.parametrize("style", ["minimal", "descending", "whole", "one_span"])
-async def test_an_edit_done_in_the_wrong_place_is_diverged_and_mended_in_both(
-    tmp_path: Path, style: ChangeStyle
-) -> None:
-    desk = Desk(tmp_path, style=style)
-    buffer = open_text(desk)
-
-    async def one_line_down(edit: DocumentEdit) -> ApplyAnswer:
-        buffer.type(buffer.text.index("three"), "zwei und mehr", delete=3)
-        desk.editor.report(buffer)
-        return ApplyAnswer(True)
-
-    desk.editor.on_apply = one_line_down
-    await desk.edit("a.txt", ("two", "zwei und mehr"))
-    await desk.accept(desk.hunks[0].hunk_id)
-    assert desk.states[desk.hunks[0].hunk_id] == "diverged"
-    assert len(desk.editor.edits) == 1
-    desk.editor.on_apply = desk.editor.obey
-    await desk.accept(*(hunk.hunk_id for hunk in desk.hunks if hunk.repairs))
-    assert buffer.text == TEXT.replace("two", "zwei und mehr")
-
-
-async def test_an_edit_done_twice_is_diverged(desk: Desk) -> None:
-    buffer = open_text(desk)
-
-    async def twice(edit: DocumentEdit) -> ApplyAnswer:
-        desk.editor.do(edit)
-        buffer.apply_edits(wire_edits(edit), None)
-        desk.editor.report(buffer)
-        return ApplyAnswer(True)
-
-    desk.editor.on_apply = twice
-    await desk.edit("a.txt", ("two\n", "two\nzwei und mehr\n"))
-    await desk.accept(desk.hunks[0].hunk_id)
-    assert desk.states[desk.hunks[0].hunk_id] == "diverged"
-
-
 async def test_an_inserted_line_told_from_inside_its_neighbour_is_recognised(desk: Desk) -> None:
     buffer = open_text(desk, "a\n\nfoo(1)\n\nfoo(3)\n")
 
@@ -574,6 +514,52 @@ async def test_wrong_decisions_name_their_place(desk: Desk) -> None:
     with pytest.raises(KodeError) as closed:
         await desk.accept(hunk)
     assert closed.value.code == "ChangeSetClosed"
+
+
+async def test_a_decision_that_could_not_be_saved_is_saved_when_it_is_repeated(
+    tmp_path: Path,
+) -> None:
+    failures = [KodeError("Storage", "The disk is full.")]
+
+    async def save() -> None:
+        if failures:
+            raise failures.pop()
+
+    desk = Desk(tmp_path, save=save)
+    buffer = open_text(desk)
+    await desk.edit("a.txt", ("two", "TWO"))
+    params = DecideParams(change_set_id=desk.change_set_id, rest="accept", seen_seq=99)
+    with pytest.raises(KodeError) as wrong:
+        await desk.sets.decide(params)
+    assert wrong.value.code == "Storage"
+    result = await desk.sets.decide(params)
+    assert (result.applied, result.state) == ((desk.hunks[0].hunk_id,), "decided")
+    assert (buffer.text, len(desk.editor.edits)) == (TEXT.replace("two", "TWO"), 1)
+    with pytest.raises(KodeError) as closed:
+        await desk.sets.decide(params)
+    assert closed.value.code == "ChangeSetClosed"
+
+
+async def test_a_failure_after_a_cancelled_decision_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    begun, release = asyncio.Event(), asyncio.Event()
+
+    async def save() -> None:
+        begun.set()
+        await release.wait()
+        raise KodeError("Storage", "The disk is full.")
+
+    desk = Desk(tmp_path, save=save)
+    open_text(desk)
+    await desk.edit("a.txt", ("two", "TWO"))
+    deciding = asyncio.create_task(desk.accept(desk.hunks[0].hunk_id))
+    await begun.wait()
+    deciding.cancel()
+    await asyncio.wait([deciding])
+    release.set()
+    await desk.until(lambda: "after its caller was cancelled" in caplog.text)
+    assert "The disk is full." in caplog.text
 
 
 async def test_two_decisions_about_one_hunk_send_one_edit(desk: Desk) -> None:

@@ -60,7 +60,7 @@ def test_an_untouched_hunk_still_stands_on_its_old_text(data: st.DataObject, tex
     for _ in range(3):
         change = data.draw(typing(text))
         after = apply_edits(text, [change])
-        hunks = follow_all(hunks, change, text, after)
+        hunks = follow_all(hunks, [change], text, after)
         text = after
     for hunk in hunks:
         if not hunk.touched:
@@ -132,5 +132,5 @@ def test_a_hunk_that_loses_its_line_start_is_touched() -> None:
 def test_a_whole_text_moves_hunks_by_lines() -> None:
     before, after = "a\nb\nc\n", "top\na\nb\nC\n"
     hunks = [Hunk("h", 2, 4, "b\n", "B\n")]
-    moved = follow_all(hunks, Edit(0, len(before), after), before, after)
+    moved = follow_all(hunks, [Edit(0, len(before), after)], before, after)
     assert moved == [replace(hunks[0], start=6, end=8)]

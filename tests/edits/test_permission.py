@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from kode_sidecar.boot.system import call_later
 from kode_sidecar.domain.agent_event import Event, PermissionRequested, PermissionResolved
 from kode_sidecar.domain.permission import Rule, deciding_rule, is_pattern
 from kode_sidecar.errors import KodeError
@@ -41,7 +40,7 @@ class Asked:
         return f"{kind}-{next(self._numbers)}"
 
     def gate(self, timeout: float = HANG) -> PermissionGate:
-        questions = UserQuestions(call_later, timeout)
+        questions = UserQuestions(timeout)
         return PermissionGate("s-1", self, self.emit, self.new_id, questions, lambda: "now")  # type: ignore[arg-type]
 
     @property

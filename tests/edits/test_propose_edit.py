@@ -10,7 +10,7 @@ import pytest
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import ToolOutcome
 from kode_sidecar.kernel.tool_runner import tool_specs
-from kode_sidecar.providers.mfjs import normalize_schema
+from kode_sidecar.providers.tool_schema import normalize_schema
 from kode_sidecar.text.uris import canonical_key, path_to_uri
 from kode_sidecar.workspace.document import text_rev
 from tests.support.edit_editor import Desk

@@ -1,11 +1,13 @@
 """What only the folder build shows: the files in it are its own."""
 
 import sys
+import zlib
 from pathlib import Path
 
 import pytest
 
 from freeze.contents import DATA, WIRE
+from kode_sidecar.boot.wire_files import COMPRESSED
 from tests.exe.test_built import copied
 from tests.support.model_script import answer, text, tool_call
 from tests.support.program import BUILT, ONE_FILE
@@ -13,6 +15,7 @@ from tests.support.sidecar import sidecar
 
 pytestmark = pytest.mark.skipif(BUILT is None or ONE_FILE, reason="no folder is tested")
 INNER = Path(BUILT or "no program").with_name("_internal")
+WIRE_FOLDER = INNER / "protocol"
 
 
 def test_files_that_are_opened_by_name_are_those_of_the_project() -> None:
@@ -22,11 +25,8 @@ def test_files_that_are_opened_by_name_are_those_of_the_project() -> None:
         assert {path.relative_to(built) for path in built.rglob("*") if path.is_file()} == files
         for path in files:
             assert (built / path).read_bytes() == (source / path).read_bytes()
-    assert sorted(path.name for path in (INNER / "protocol").iterdir()) == sorted(
-        path.name for path in WIRE
-    )
-    for path in WIRE:
-        assert (INNER / "protocol" / path.name).read_bytes() == path.read_bytes()
+    packed = {path.name: zlib.decompress(path.read_bytes()) for path in WIRE_FOLDER.iterdir()}
+    assert packed == {path.name + COMPRESSED: path.read_bytes() for path in WIRE}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell script takes the place of rg")

@@ -33,7 +33,7 @@ ROWS = (
 )
 # These see even less than their row allows.
 SEES_ONLY = {
-    "chat": {"client", "protocol", "errors", "boot"},
+    "chat": {"client", "protocol", "text", "errors", "boot"},
     # No provider, no editor, no wire: a new one of either touches no file there (D7).
     "scouts": {"context", "kernel", "domain", "text", "errors"},
     "client": {"protocol", "text", "errors"},
@@ -90,7 +90,7 @@ FIRST_LOADED = {
 SANS_IO = {
     "providers.sse",
     "providers.openai_chat",
-    "providers.kimi",
+    "providers.dialects",
     "providers.anthropic_messages",
     "providers.anthropic_request",
     "kernel.message_assembler",
@@ -120,7 +120,7 @@ LATE_IMPORTS = {
     ("__main__", "kode_sidecar.recording"): "only for who records or plays",
     ("cli.command_line", "kode_sidecar.recording.replay"): "serving with options needs none of it",
     ("boot.agent", "kode_sidecar.headless_run"): "PyYAML and a room that only runs pay for",
-    ("cli.command_line", "kode_sidecar.cli.run_arguments"): "the agent, which others do without",
+    ("cli.command_line", "kode_sidecar.cli.run"): "the agent, which others do without",
     (
         "headless_run.engines",
         "kode_sidecar.headless_run.pydantic_ai_engine",
@@ -130,7 +130,7 @@ LATE_IMPORTS = {
     ("server.loader", "kode_sidecar.server.language_server"): "the loader thread: pygls second",
     ("context.skill_front_matter", "kode_sidecar.text.yaml_text"): "PyYAML, for users of skills",
     ("settings.load", "platformdirs"): "4 ms that nobody with KODE_HOME pays",
-    ("settings.load", "kode_sidecar.settings.config_file"): "PyYAML: 10 ms, for users of the file",
+    ("settings.files", "kode_sidecar.text.yaml_text"): "PyYAML: 10 ms, for users of config.yaml",
 }
 
 

@@ -13,12 +13,12 @@ from kode_sidecar.client.connection import RpcError
 from kode_sidecar.demo.model_server import RecordedResponse
 from kode_sidecar.recording.player import play
 from kode_sidecar.recording.transcript import (
-    AlarmRang,
     Arrived,
     FilesLeftOut,
     FileState,
     FrameOut,
     InputEnded,
+    TimerRang,
     read_transcript,
 )
 from tests.support.model_script import answer, hold, text, thinking, tool_call
@@ -168,6 +168,8 @@ def with_long_patience(tape: Path, folder: Path) -> Path:
     changed = whole.replace('"permission_timeout":0.3', '"permission_timeout":86400.0', 1)
     assert changed != whole
     changed = changed.replace("within 0.3 seconds", "within 86400 seconds")  # the model is told
+    assert changed.count('"lane":"timer"') == changed.count('"seconds":0.3}') == 1
+    changed = changed.replace('"seconds":0.3}', '"seconds":86400.0}')
     long = folder / "long.jsonl"
     long.write_text(changed, encoding="utf-8", newline="\n")
     return long
@@ -199,8 +201,8 @@ async def test_a_question_nobody_answered_is_played_by_the_clock_of_the_recordin
         world.editor.answer_permission = world.editor.answer_choice = never
         await talk(world, "go")
     long = with_long_patience(tape, tmp_path)
-    (rung,) = [line for line in read_transcript(long).lines if isinstance(line, AlarmRang)]
-    assert rung.name.startswith("answer to ")
+    (rung,) = [line for line in read_transcript(long).lines if isinstance(line, TimerRang)]
+    assert rung.seconds == 86400.0
     replayed = await play(long, read_transcript(long), PROGRAM, HANG_SECONDS)
     assert replayed.difference is None, f"\n{replayed.difference}"
 
@@ -221,7 +223,7 @@ async def test_an_edit_that_leaves_no_trace_is_played(tmp_path: Path) -> None:  
         result = await world.decide(only_change_set(session))
         assert len(result["conflicts"]) == 1
         assert buffer.text == "a = 1\n"
-    rung = [line.name for line in read_transcript(tape).lines if isinstance(line, AlarmRang)]
-    assert rung == ["edit, 0.25 s"] * 2  # sent once more, in vain
+    rung = [line.seconds for line in read_transcript(tape).lines if isinstance(line, TimerRang)]
+    assert rung == [0.25] * 2  # sent once more, in vain
     replayed = await play(tape, read_transcript(tape), PROGRAM, HANG_SECONDS)
     assert replayed.difference is None, f"\n{replayed.difference}"

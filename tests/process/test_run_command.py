@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kode_sidecar.cli.run_template import TEMPLATE
+from kode_sidecar.cli.run import TEMPLATE
 from kode_sidecar.demo.model_server import ModelServer, RecordedResponse, Recording
 from kode_sidecar.headless_run.run_config import parse_run_config
 from kode_sidecar.text.yaml_text import read_yaml

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from kode_sidecar.client.connection import RpcError
-from kode_sidecar.client.normal_form import normal_form, notifications
 from kode_sidecar.demo.model_server import Recording
 from tests.support.model_script import answer, failure, hold, text, thinking, tool_call
+from tests.support.normal_form import normal_form, notifications
 from tests.support.sidecar import HANG_SECONDS, World, only_change_set, sidecar
 
 
@@ -215,6 +215,24 @@ async def test_one_turn_at_a_time_and_the_same_key_is_the_same_turn(project: Pat
             await world.start(session, "another")
         assert caught.value.code == -33003
         world.model.release("gate")
+        await world.watch.turn_end(session.session_id, started["turnId"], HANG_SECONDS)
+        assert len(world.model.chats) == 1
+
+
+async def test_a_repeated_key_waits_for_a_start_that_reads_the_history(project: Path) -> None:
+    kept = {"KODE_STORAGE": "sqlite"}  # of what an earlier process left, blocks are read when due
+    async with sidecar([answer(text("one"))], roots=[project], environment=kept) as world:
+        session = await world.session()
+        await world.turn(session, "first")
+        seq = world.journal(session)[-1]["seq"]
+    async with sidecar([answer(text("two"))], roots=[project], environment=kept) as world:
+        where = {"sessionId": session.session_id}
+        await world.client.request("kode/session/attach", {**where, "afterSeq": seq}, HANG_SECONDS)
+        prompt = {**where, "input": [{"type": "text", "text": "x"}], "clientTurnKey": "k"}
+        starts = [world.client.start("kode/turn/start", prompt) for _ in range(3)]
+        async with asyncio.timeout(HANG_SECONDS):
+            started, *repeated = [await one.answer for one in starts]
+        assert repeated == [{**started, "deduplicated": True}] * 2
         await world.watch.turn_end(session.session_id, started["turnId"], HANG_SECONDS)
         assert len(world.model.chats) == 1
 

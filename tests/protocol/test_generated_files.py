@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from kode_sidecar.boot.installation import WIRE_FILES, wire_file
+from kode_sidecar.boot.wire_files import WIRE_FILES, wire_file
 from kode_sidecar.protocol.generated import REQUESTS, SCHEMA_SHA256
 from kode_sidecar.protocol.methods import METHODS
 from protocol.export import SCHEMA_FILE, generate, generated_module

@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kode_sidecar.boot.system import call_later
 from kode_sidecar.domain.agent_event import ScoutUpdated
 from kode_sidecar.domain.error_info import ErrorInfo
 from kode_sidecar.domain.message import Blob, Message, TextBlock
 from kode_sidecar.domain.model_event import ModelEvent
 from kode_sidecar.errors import KodeError
-from kode_sidecar.kernel.contracts import ModelRequest, ToolCall, unrecorded
+from kode_sidecar.kernel.contracts import ModelRequest, ToolCall
 from kode_sidecar.scouts import Dispatch
 from kode_sidecar.scouts.contracts import (
     ExploreReport,
@@ -104,8 +103,6 @@ class Field:
         services = ScoutServices(
             model=OtherProvider(),
             clock=TickClock(),
-            alarm=call_later,
-            work=unrecorded,
             new_id=self._new_id,
             system_prompt=lambda: "You are a scout.",
             report_bug=lambda where, _: self.bugs.append(where),

@@ -17,8 +17,8 @@ from kode_sidecar.protocol.handshake import (
     initialize_result,
 )
 from kode_sidecar.protocol.methods import PROTOCOL_VERSION
-from kode_sidecar.server.incoming_requests import IncomingRequests
 from kode_sidecar.server.language_server import build_language_server
+from kode_sidecar.server.requests import IncomingRequests
 from kode_sidecar.server.standard_lane import Features
 from kode_sidecar.settings.values import EDITOR_NAMES, NAMES
 

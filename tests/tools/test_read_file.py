@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.text.line_numbers import strip_line_numbers
+from kode_sidecar.text.shown_text import strip_line_numbers
 from kode_sidecar.text.uris import path_to_uri
 from kode_sidecar.tools.read_file import MAX_LINES, ReadFileParams, read_file_tool
 from kode_sidecar.workspace.document import Document, text_rev

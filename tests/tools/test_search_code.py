@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -384,3 +385,25 @@ async def test_lines_that_are_shown_whole_are_noted(tmp_path: Path) -> None:  # 
         ("gbk.txt", "配置 needle", 1, 1),
         ("open.txt", "new needle", 3, 3),
     ]
+
+
+async def test_open_documents_are_looked_at_once_a_search_and_not_for_every_hit(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    space = workspace(project)
+    opened = [project / f"open/{at}.txt" for at in range(10)]
+    write(project, {f"open/{at}.txt": "nothing\n" for at in range(10)})
+    write(project, {f"hits/{at}.txt": "needle\n" for at in range(20)})
+    for path in opened:
+        space.documents.open(path_to_uri(path), "plaintext", 1, "nothing\n")
+    looks: list[str] = []
+    stat = os.stat
+
+    def counted(path: Any, **more: Any) -> os.stat_result:
+        looks.append(os.fspath(path) if isinstance(path, str | Path) else "")
+        return stat(path, **more)
+
+    monkeypatch.setattr(os, "stat", counted)
+    assert len(await found(space, "needle", path="hits")) == 20
+    asked = Counter(looks)
+    assert max(asked[str(path)] for path in opened) <= 3

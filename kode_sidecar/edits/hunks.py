@@ -1,0 +1,321 @@
+"""The hunks of a session with their states; every change of state is told once."""
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from kode_sidecar.domain.agent_event import ChangeSetUpdated, Event
+from kode_sidecar.domain.change_set import (
+    ChangeSet,
+    FileName,
+    FileView,
+    HunkState,
+    ProposedHunk,
+    by_file,
+)
+from kode_sidecar.errors import KodeError
+from kode_sidecar.kernel.contracts import NewId
+from kode_sidecar.protocol.change_set import HunkDecision
+from kode_sidecar.text.line_diff import split_lines, unified_diff
+from kode_sidecar.text.text_edit import to_lf
+
+MAX_COMMENT_CHARS = 2_000
+MAX_QUOTED_CHARS = 2_000
+MAX_NAME_CHARS = 60
+
+
+@dataclass(frozen=True)
+class EditResult:
+    """What became of one hunk that was sent. `found` is what stands there instead, if it diverged.
+
+    `unconfirmed`: sent for a file that the editor does not sync, so nobody can tell.
+    """
+
+    state: Literal["applied", "unconfirmed", "conflict", "diverged", "stale"]
+    found: str = ""
+
+    @property
+    def is_applied(self) -> bool:
+        """Whether it counts as done."""
+        return self.state in ("applied", "unconfirmed")
+
+
+class HunkLedger:
+    """Change sets, one per turn, and what the model has not been told about them."""
+
+    def __init__(self, emit: Callable[[Event], int], new_id: NewId) -> None:
+        self._emit = emit
+        self._new_id = new_id
+        self._sets: dict[str, ChangeSet] = {}
+        self._by_turn: dict[str, ChangeSet] = {}
+        self._hunks: dict[str, ProposedHunk] = {}
+        self._untold: dict[str, ProposedHunk] = {}
+        self._waiters: dict[str, asyncio.Future[None]] = {}
+
+    def __getitem__(self, hunk_id: str) -> ProposedHunk:
+        return self._hunks[hunk_id]
+
+    def change_set(self, change_set_id: str) -> ChangeSet:
+        """Raises KodeError `ChangeSetNotFound`."""
+        change_set = self._sets.get(change_set_id)
+        if change_set is None:
+            raise KodeError(
+                "ChangeSetNotFound",
+                f"There is no change set {change_set_id!r} in this session; "
+                "use an id from changeSet.updated.",
+            )
+        return change_set
+
+    def of_turn(self, turn_id: str) -> ChangeSet:
+        """The turn's change set, a new one at its first proposal."""
+        change_set = self._by_turn.get(turn_id)
+        if change_set is None:
+            change_set = ChangeSet(self._new_id("change_set"), turn_id)
+            self._by_turn[turn_id] = self._sets[change_set.id] = change_set
+        return change_set
+
+    def holding(self, some_id: str) -> ChangeSet | None:
+        """The change set of that id, of that turn, or with that hunk."""
+        hunk = self._hunks.get(some_id)
+        turn_id = hunk.turn_id if hunk else some_id
+        return self._sets.get(some_id) or self._by_turn.get(turn_id)
+
+    @property
+    def change_sets(self) -> Sequence[ChangeSet]:
+        """All of them, oldest first."""
+        return tuple(self._sets.values())
+
+    def restore(self, change_set: ChangeSet, untold: Collection[str]) -> None:
+        """Take over a change set of an earlier process; the model knows nothing of `untold`."""
+        self._sets[change_set.id] = self._by_turn[change_set.turn_id] = change_set
+        self._hunks |= change_set.hunks
+        self._untold |= {
+            hunk.id: hunk
+            for hunk in change_set.hunks.values()
+            if hunk.id in untold and hunk.state not in ("proposed", "superseded")
+        }
+
+    def go_stale(self, reasons: Mapping[str, str]) -> None:
+        """These hunks, by id with the reason, can not be applied any more."""
+        hunks = [self._hunks[hunk_id] for hunk_id in reasons]
+        for hunk in hunks:
+            hunk.reason = reasons[hunk.id]
+        self._settle(hunks, dict.fromkeys(reasons, "stale"))
+
+    def announce(self, hunks: Sequence[ProposedHunk]) -> None:
+        """Tell new hunks of one file and one turn, whole, in the order of the text."""
+        if not hunks:
+            return
+        change_set = self.of_turn(hunks[0].turn_id)
+        for hunk in hunks:
+            self._hunks[hunk.id] = change_set.hunks[hunk.id] = hunk
+        name, base = hunks[0].file, hunks[0].base
+        file = FileView(
+            uri=name.uri,
+            path=name.path,
+            hunks=tuple(hunk.whole_view(hunk.range) for hunk in hunks),
+            version=base.version if base else None,
+            base=base,
+        )
+        seq = self._emit(
+            ChangeSetUpdated(
+                turn_id=change_set.turn_id,
+                change_set_id=change_set.id,
+                state=change_set.state,
+                files=(file,),
+            )
+        )
+        for hunk in hunks:
+            hunk.announced = seq
+
+    def supersede(self, heirs: Mapping[str, str | None]) -> None:
+        """These hunks were taken over by others, or by nothing."""
+        hunks = [self._hunks[hunk_id] for hunk_id in heirs]
+        for hunk in hunks:
+            hunk.superseded_by = heirs[hunk.id]
+        self._settle(hunks, dict.fromkeys(heirs, "superseded"), tell_model=False)
+
+    def reject(self, hunks: Sequence[ProposedHunk], choices: Mapping[str, HunkDecision]) -> None:
+        """The user said no."""
+        for hunk in hunks:
+            hunk.comment = choices[hunk.id].comment
+        self._settle(hunks, {hunk.id: "rejected" for hunk in hunks})
+
+    def finish(
+        self,
+        hunks: Sequence[ProposedHunk],
+        choices: Mapping[str, HunkDecision],
+        results: Mapping[str, EditResult],
+    ) -> None:
+        """Accepted hunks were sent, or could not be."""
+        states: dict[str, HunkState] = {}
+        for hunk in hunks:
+            choice, result = choices[hunk.id], results[hunk.id]
+            hunk.comment, hunk.replaced_by = choice.comment, choice.put
+            hunk.unconfirmed = result.state == "unconfirmed"
+            states[hunk.id] = "applied" if choice.put is None else "replaced"
+            if result.state not in ("applied", "unconfirmed"):
+                states[hunk.id] = result.state
+            if result.state == "diverged":
+                hunk.found = result.found
+                hunk.diff = _diverged(hunk, hunk.new_text if choice.put is None else choice.put)
+        self._settle(hunks, states)
+
+    def land_late(self, hunk_ids: Collection[str]) -> None:
+        """Hunks whose edit was given up turned out to be applied: that is the last word."""
+        hunks = [self._hunks[key] for key in hunk_ids if self._hunks[key].state == "conflict"]
+        states: dict[str, HunkState] = {}
+        for hunk in hunks:
+            states[hunk.id] = "applied" if hunk.replaced_by is None else "replaced"
+        self._settle(hunks, states)
+
+    def take_back(self, hunks: Sequence[ProposedHunk], number: int) -> None:
+        """Applied hunks were undone by the undo of that number."""
+        for hunk in hunks:
+            hunk.undone_from, hunk.undone_by = hunk.state, number
+        self._settle(hunks, {hunk.id: "undone" for hunk in hunks})
+
+    def put_back(self, hunks: Sequence[ProposedHunk]) -> None:
+        """Undone hunks are applied again."""
+        self._settle(hunks, {hunk.id: hunk.undone_from or "applied" for hunk in hunks})
+
+    def lose(self, hunks: Sequence[ProposedHunk], results: Mapping[str, EditResult]) -> None:
+        """An undo left another text than it should have."""
+        for hunk in hunks:
+            hunk.found = results[hunk.id].found
+            hunk.diff = _diverged(hunk, hunk.old_text)
+        self._settle(hunks, {hunk.id: "diverged" for hunk in hunks})
+
+    def rename(self, file: FileName, new_file: FileName) -> None:
+        """The file has another name now; what still waits there goes with it."""
+        for hunk in self._hunks.values():
+            if hunk.file == file and hunk.kind == "modify":
+                hunk.file, hunk.was_open = new_file, False
+
+    def expect(self, hunks: Sequence[ProposedHunk]) -> Sequence[asyncio.Future[None]]:
+        """Return what is done once each hunk is decided; until `expected` nobody else tells it."""
+        for hunk in hunks:
+            self._waiters[hunk.id] = asyncio.get_running_loop().create_future()
+        return [self._waiters[hunk.id] for hunk in hunks]
+
+    def expected(self, hunks: Sequence[ProposedHunk]) -> None:
+        """Whoever waited for these hunks has told the model, or gave up."""
+        for hunk in hunks:
+            del self._waiters[hunk.id]
+
+    def take_reminders(self, turn_ids: Collection[str]) -> str | None:
+        """What the model was not told yet about hunks of these turns; each one once."""
+        text = self.untold(turn_ids)
+        told = [key for key, hunk in self._untold.items() if hunk.turn_id in turn_ids]
+        for key in told:
+            del self._untold[key]
+        return text
+
+    def untold(self, turn_ids: Collection[str]) -> str | None:
+        """The same, and they stay untold."""
+        told = [hunk for hunk in self._untold.values() if hunk.turn_id in turn_ids]
+        if not told:
+            return None
+        return "What became of edits you proposed:\n" + "\n".join(map(verdict_line, told))
+
+    def _settle(
+        self,
+        hunks: Sequence[ProposedHunk],
+        states: Mapping[str, HunkState],
+        *,
+        tell_model: bool = True,
+    ) -> None:
+        for hunk in hunks:
+            hunk.state = states[hunk.id]
+            waiter = self._waiters.get(hunk.id)
+            if waiter is not None:
+                if not waiter.done():
+                    waiter.set_result(None)
+            elif tell_model:
+                self._untold.setdefault(hunk.id, hunk)
+        # Without a turnId: a decision may come when its turn is long over (O2).
+        touched = {hunk.turn_id: self.of_turn(hunk.turn_id) for hunk in hunks}
+        for turn_id, change_set in touched.items():
+            mine = by_file(hunk for hunk in hunks if hunk.turn_id == turn_id)
+            files = (
+                FileView(
+                    uri=file.uri, path=file.path, hunks=tuple(hunk.state_view() for hunk in group)
+                )
+                for file, group in mine.items()
+            )
+            self._emit(
+                ChangeSetUpdated(
+                    change_set_id=change_set.id, state=change_set.state, files=tuple(files)
+                )
+            )
+
+
+def verdict_line(hunk: ProposedHunk) -> str:
+    """What became of a decided hunk, for the model."""
+    return f"- {hunk.file.path}, {_name(hunk)}: {_verdict(hunk)}"
+
+
+def _verdict(hunk: ProposedHunk) -> str:
+    match hunk.state:
+        case "undone":
+            return "undone by the user: what was there before is there again."
+        case "applied" if hunk.unconfirmed:
+            return "accepted and sent to the editor, unconfirmed: the file is not open there."
+        case "applied":
+            again = "put back by the user: it is applied again."
+            return again if hunk.undone_from else "accepted and applied."
+        case "replaced":
+            sent = " (sent, unconfirmed: the file is not open)" if hunk.unconfirmed else ""
+            text = hunk.replaced_by or ""
+            return f"the user replaced it{sent}. The text is now:{_quoted(text)}"
+        case "rejected":
+            comment = (hunk.comment or "").strip()[:MAX_COMMENT_CHARS]
+            return f"rejected by the user: {comment}" if comment else "rejected by the user."
+        case "stale" if hunk.reason is not None:
+            return f"not applied: {hunk.reason}"
+        case "stale":
+            return "not applied: the file was closed, deleted or is out of step with the editor."
+        case "diverged":
+            return f"sent, but the text there is another one now:{_quoted(hunk.found)}"
+        case "conflict" if hunk.kind != "modify":
+            return "not done: there is another file, or another text, by now. Look again first."
+        case "superseded":
+            return "replaced by a later edit of yours."
+        case _:
+            return "not applied: the text there changed meanwhile. Read it again before you go on."
+
+
+def _name(hunk: ProposedHunk) -> str:
+    """A hunk by the first line that it changes, as a model remembers it."""
+    match hunk.kind:
+        case "create":
+            return "the new file"
+        case "delete":
+            return "the deletion of the file"
+        case "rename":
+            return f"the move to {hunk.new_file.path if hunk.new_file else ''}"
+        case "modify":
+            pass
+    old, new = _first_line(hunk.old_text), _first_line(hunk.new_text)
+    if not hunk.old_text:
+        return f"the added lines from `{new}`"
+    return f"the change at `{old}`" if hunk.new_text else f"the deletion of `{old}`"
+
+
+def _first_line(text: str) -> str:
+    line = next((line.strip() for line in text.split("\n") if line.strip()), "")
+    return line if len(line) <= MAX_NAME_CHARS else line[:MAX_NAME_CHARS] + "…"
+
+
+def _quoted(text: str) -> str:
+    if not text:
+        return " (nothing)"
+    cut = text if len(text) <= MAX_QUOTED_CHARS else text[:MAX_QUOTED_CHARS] + "…\n"
+    fence = "```" if "```" not in cut else "~~~~"
+    return f"\n{fence}\n{cut}{'' if cut.endswith(chr(10)) else chr(10)}{fence}"
+
+
+def _diverged(hunk: ProposedHunk, wanted: str) -> str:
+    """Return the diff from what should stand in a hunk's place to what was found there."""
+    return unified_diff(split_lines(to_lf(wanted)), split_lines(hunk.found), hunk.file.path)

@@ -1,0 +1,123 @@
+"""The event loop of a process that is recorded. It runs as any other, and notes what comes in."""
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import Context, ContextVar
+from typing import Any, Protocol
+
+from kode_sidecar.recording.virtual_time import (
+    PlatformLoop,
+    call_name,
+    program_name,
+    ready_callbacks,
+    with_end,
+)
+
+_not_recorded: ContextVar[bool] = ContextVar("not_recorded", default=False)
+
+
+@contextmanager
+def not_recorded() -> Generator[None]:
+    """Leave out timers and calls that begin in here: what they bring is recorded otherwise."""
+    token = _not_recorded.set(True)
+    try:
+        yield
+    finally:
+        _not_recorded.reset(token)
+
+
+class LoopNotes(Protocol):
+    """Writes down what comes in through the event loop."""
+
+    def timer_rang(self, seconds: float) -> None:
+        """Note that a timer rings that was set for so many seconds ahead."""
+        ...
+
+    def call_done(self, name: str, number: int) -> None:
+        """Note that the `number`th call of that name is over."""
+        ...
+
+
+class RecordingLoop(PlatformLoop):
+    """Notes timers, calls in threads and programs just before they have their effect."""
+
+    def __init__(self, notes: LoopNotes) -> None:
+        super().__init__()
+        self._notes = notes
+        self._calls: Counter[str] = Counter()
+        self._round = self._entered = 0
+        self._was_idle = True
+        self._from_threads: deque[asyncio.Handle] = deque()
+
+    def rounds_since_input(self) -> int | None:
+        """Return the rounds since the last input; None if the loop was idle in between.
+
+        What calls this is an input itself.
+        """
+        rounds = None if self._was_idle else self._round - self._entered
+        self._entered, self._was_idle = self._round, False
+        return rounds
+
+    def call_soon_threadsafe(
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        """Call `callback` in the round that comes next, after what is left to do by then.
+
+        So it has a place in its round that can be played.
+        """
+        loop: Any = self
+        loop._check_closed()
+        handle = asyncio.Handle(callback, args, self, context)
+        self._from_threads.append(handle)
+        loop._write_to_self()
+        return handle
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[..., object],
+        *args: Any,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """Set a timer that is noted when it rings."""
+        if _not_recorded.get():
+            return super().call_at(when, callback, *args, context=context)
+        seconds = round(when - self.time(), 3)
+
+        def ring() -> None:
+            self._notes.timer_rang(seconds)
+            callback(*args)
+
+        return super().call_at(when, ring, context=context)
+
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Any, func: Callable[..., Any], *args: Any
+    ) -> asyncio.Future[Any]:
+        """Call `func` in a thread, and note when its result is there."""
+        future: asyncio.Future[Any] = super().run_in_executor(executor, func, *args)
+        if not _not_recorded.get():
+            over = self._numbered(call_name(func))
+            future.add_done_callback(lambda done: None if done.cancelled() else over())
+        return future
+
+    async def subprocess_exec(  # type: ignore[override]
+        self, protocol_factory: Callable[[], Any], program: Any, *args: Any, **options: Any
+    ) -> Any:
+        """Start a program, and note when it has ended."""
+        factory = with_end(protocol_factory, self._numbered(program_name(program)))
+        return await super().subprocess_exec(factory, program, *args, **options)
+
+    def _numbered(self, name: str) -> Callable[[], None]:
+        self._calls[name] += 1
+        number = self._calls[name]
+        return lambda: self._notes.call_done(name, number)
+
+    def _run_once(self) -> None:
+        ready = ready_callbacks(self)
+        self._round += 1
+        self._was_idle = self._was_idle or not ready
+        while self._from_threads:
+            ready.append(self._from_threads.popleft())
+        super()._run_once()  # type: ignore[misc]

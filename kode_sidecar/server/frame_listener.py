@@ -1,0 +1,54 @@
+"""Somebody who hears all frames of a connection, and may hold back what comes in."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from kode_sidecar.domain.agent_event import BlockDelta
+from kode_sidecar.protocol.events import DeltaParams
+from kode_sidecar.server.codec import Notification, encode
+from kode_sidecar.server.outbox import Outbox
+from kode_sidecar.server.reader import EndOfInput
+
+Pop = Callable[[], bytes | EndOfInput | None]
+
+
+class FrameListener(Protocol):
+    """Hears everything that is said after `initialize`, and sits between reader and connection."""
+
+    def new_loop(self) -> asyncio.AbstractEventLoop:
+        """Return the event loop on which the process serves."""
+        ...
+
+    def incoming(self, pop: Pop, pump: Callable[[], None]) -> Pop:
+        """Return what the connection pops instead; `pump` has it try again. On the loop."""
+        ...
+
+    def said(self, body: bytes) -> None:
+        """Hear a message to the client, each delta by itself. From any thread, must not wait."""
+        ...
+
+
+class HeardOutbox(Outbox):
+    """An outbox that tells a listener of everything that is put into it."""
+
+    def __init__(
+        self,
+        listener: FrameListener,
+        fd: int,
+        *,
+        on_fatal: Callable[[str], None],
+        wait_first: Callable[[], None],
+    ) -> None:
+        super().__init__(fd, on_fatal=on_fatal, wait_first=wait_first)
+        self._listener = listener
+
+    def put(self, body: bytes) -> None:
+        """See `Outbox`."""
+        self._listener.said(body)
+        super().put(body)
+
+    def put_delta(self, delta: BlockDelta) -> None:
+        """See `Outbox`."""
+        self._listener.said(encode(Notification("kode/delta", DeltaParams((delta,)))))
+        super().put_delta(delta)
