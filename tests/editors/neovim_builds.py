@@ -35,7 +35,7 @@ class NeovimBuild:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What else it needs to find its own parts; the folder of its parsers is `KODE_NVIM_LIB`."""
+        """What else it needs to find its parts; the folder of its parsers is `KODE_NVIM_LIB`."""
         libraries = next((self.root / "usr" / "lib").glob("*-linux-gnu"))
         return {
             "VIMRUNTIME": str(self.root / "usr/share/nvim/runtime"),
@@ -89,4 +89,4 @@ if __name__ == "__main__":
             build = neovim(name)
         except PackagesMissing as error:
             sys.exit(str(error))
-        print(f"{name}: {build.version()} in {build.root}")
+        sys.stdout.write(f"{name}: {build.version()} in {build.root}\n")

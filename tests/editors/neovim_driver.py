@@ -102,11 +102,9 @@ class Neovim:
 async def running(
     build: NeovimBuild,
     folder: Path,
-    *,
     root: Path,
-    base_url: str,
-    options: Mapping[str, Any] | None = None,
-    files: tuple[str, ...] = (),
+    environment: Mapping[str, str],
+    options: Mapping[str, Any],
 ) -> AsyncIterator[Neovim]:
     """Neovim in `root` with nothing of the user's, and the sidecar under test as its program."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -115,19 +113,17 @@ async def running(
     runtime.mkdir(mode=0o700)
     socket, log = runtime / "s", folder / "neovim.log"
     own = {f"XDG_{n}_HOME": str(folder / n.lower()) for n in ("CONFIG", "DATA", "STATE", "CACHE")}
-    told = {"cmd": SERVE, **(options or {})}
     environment = {
         **os.environ,
         **build.environment,
         **own,
         "XDG_RUNTIME_DIR": str(runtime),
         "PYTHONPATH": str(ROOT),
-        "KIMI_BASE_URL": base_url,
-        "KIMI_API_KEY": "sk-test-key-000",
+        **environment,
         "KODE_NVIM_PLUGIN": str(PLUGIN),
-        "KODE_NVIM_OPTIONS": json.dumps(told),
+        "KODE_NVIM_OPTIONS": json.dumps({"cmd": SERVE, **options}),
     }
-    arguments = ["--headless", "--listen", str(socket), "-u", str(INIT), "-i", "NONE", "-n", *files]
+    arguments = ["--headless", "--listen", str(socket), "-u", str(INIT), "-i", "NONE", "-n"]
     with log.open("wb") as said:
         process = await asyncio.create_subprocess_exec(
             *build.command,

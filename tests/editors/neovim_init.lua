@@ -7,7 +7,7 @@ vim.g.kode = vim.json.decode(vim.env.KODE_NVIM_OPTIONS)
 
 Kode = { notes = {}, chosen = {}, offered = {} }
 
-local HANG_MS = 60000
+local HANG_MS = 20000
 
 -- What the user chooses next: a text that the label contains; the questions are kept.
 vim.ui.select = function(items, options, done)
@@ -35,8 +35,9 @@ end
 function Kode.until_(condition, ...)
   local arguments, value = { ... }, nil
   local done = vim.wait(HANG_MS, function()
-    value = condition(unpack(arguments))
-    return value and true or false
+    local ok, found = pcall(condition, unpack(arguments))
+    value = found
+    return ok and value and true or false
   end, 5)
   local seen = done and '' or table.concat(Kode.chat(), '\n') .. '\n' .. vim.inspect(Kode.notes)
   return { done, value ~= nil and value or vim.NIL, seen }
@@ -57,7 +58,9 @@ function Kode.chat()
   if not chat then
     return {}
   end
-  chat:paint()
+  repeat
+    chat:paint()
+  until not next(chat.more)
   return vim.api.nvim_buf_get_lines(chat.buffer, 0, chat:input_row(), false)
 end
 

@@ -9,7 +9,8 @@ local Fold = require('kode.fold')
 ---@field row integer from 0, within the card
 ---@field from? integer
 ---@field to? integer to the end of the line without it
----@field group string
+---@field group? string
+---@field conceal? string what is shown instead
 ---@field right? string a text at the right edge instead
 
 local MOST_LINES = 200
@@ -78,7 +79,7 @@ function M.thinking(block, open)
   if block.redacted then
     head = 'thought (hidden by the host)'
   elseif not open then
-    head = head .. '  ' .. last_words(block, 48)
+    head = head .. '  ' .. last_words(block, 36)
   end
   return card(open, head, {}, function()
     return M.lines(text)
@@ -158,17 +159,18 @@ function M.tool(block, result, open, fold)
   local progress = fold.progress[block.call]
   local head = icons[state] .. ' ' .. (block.name or '?')
   local name_end = #head
-  if block.done then
-    head = head .. ' ' .. cut(title(block.input or {}), 40)
-  end
   local note = result and result.summary or ''
+  local about = block.done and title(block.input or {}) or ''
+  if about ~= '' and not note:find(about, 1, true) then
+    head = head .. ' ' .. cut(about, 32)
+  end
   if not result and progress then
     note = progress.total and ('%d of %d'):format(progress.completed or 0, progress.total)
       or progress.message
       or ''
   end
   if note ~= '' then
-    head = head .. ' · ' .. cut(note, 60)
+    head = head .. ' · ' .. cut(note, 48)
   end
   local shift = #'▸ '
   local marks = {
@@ -251,7 +253,7 @@ local stops = {
   max_tool_rounds = 'The rounds of this turn are used up. `:Kode continue` goes on.',
   max_tokens = 'The answer was cut: it reached the most that the model may say.',
   refusal = 'The model has declined to answer.',
-  interrupted = 'The sidecar ended in the middle of this turn. `:Kode continue` goes on.',
+  interrupted = 'The sidecar ended in the middle of this turn. `:Kode retry` asks again.',
 }
 
 --- Why a turn ended, if not because it was done.

@@ -21,6 +21,12 @@ local links = {
   KodeChanges = 'Function',
   KodeDim = 'NonText',
   KodeRule = 'WinSeparator',
+  KodeHeading = '@markup.heading',
+  KodeCode = '@markup.raw',
+  KodeCodeBlock = 'ColorColumn',
+  KodeFence = 'NonText',
+  KodeStrong = '@markup.strong',
+  KodeList = '@markup.list',
 }
 
 local function highlights()
@@ -55,6 +61,13 @@ local function make(session)
     buffer = chat.buffer,
     callback = function()
       chat:guard()
+    end,
+  })
+  vim.api.nvim_create_autocmd({ 'TextChanged', 'TextChangedI' }, {
+    group = group,
+    buffer = chat.buffer,
+    callback = function()
+      chat:draw_rule()
     end,
   })
   vim.api.nvim_create_autocmd({ 'InsertLeave', 'BufLeave' }, {

@@ -4,7 +4,12 @@
 --- these lines is put right again.
 local M = {}
 
+local Fold = require('kode.fold')
+local markdown = require('kode.markdown')
 local transcript = require('kode.transcript')
+
+-- How much of a growing text is drawn in one frame, so that no frame is long.
+local MOST_BYTES = 4096
 
 local marks = vim.api.nvim_create_namespace('kode_chat')
 local rules = vim.api.nvim_create_namespace('kode_chat_rule')
@@ -13,6 +18,7 @@ local rules = vim.api.nvim_create_namespace('kode_chat_rule')
 ---@field buffer integer
 ---@field session kode.Session
 ---@field items kode.Item[] as they stand in the buffer
+---@field more table<string, true> texts of which not all is drawn yet
 local ChatBuffer = {}
 ChatBuffer.__index = ChatBuffer
 
@@ -20,14 +26,10 @@ ChatBuffer.__index = ChatBuffer
 ---@return kode.ChatBuffer
 function M.new(session)
   local buffer = vim.api.nvim_create_buf(false, true)
-  local self = setmetatable({ buffer = buffer, session = session, items = {} }, ChatBuffer)
-  vim.api.nvim_buf_set_name(buffer, 'kode://chat/' .. session.id)
+  local self = setmetatable({ buffer = buffer, session = session, items = {}, more = {} }, ChatBuffer)
+  vim.api.nvim_buf_set_name(buffer, 'kode://chat/' .. session.id:sub(1, 8))
   vim.bo[buffer].buftype, vim.bo[buffer].bufhidden, vim.bo[buffer].swapfile = 'nofile', 'hide', false
   vim.bo[buffer].filetype = 'kode'
-  vim.treesitter.language.register('markdown', 'kode')
-  if not pcall(vim.treesitter.start, buffer, 'markdown') then
-    vim.bo[buffer].syntax = 'markdown'
-  end
   -- Right gravity: lines that are put in above it push it down.
   self.rule = vim.api.nvim_buf_set_extmark(buffer, rules, 0, 0, {})
   session.fold.moved = true
@@ -167,7 +169,7 @@ function ChatBuffer:paint()
       self:rearrange(transcript.layout(fold))
     end
     for _, item in ipairs(self.items) do
-      if item.id and touched[item.id] and not item.fresh then
+      if item.id and (touched[item.id] or self.more[item.id]) and not item.fresh then
         self:redraw(item)
       end
       item.fresh = nil
@@ -178,6 +180,9 @@ function ChatBuffer:paint()
   for _, window in ipairs(windows) do
     -- Setting it makes a window that is not the current one scroll.
     vim.api.nvim_win_set_cursor(window, vim.api.nvim_win_get_cursor(window))
+  end
+  if next(self.more) then
+    require('kode.chat').paint_soon(self.session)
   end
 end
 
@@ -198,7 +203,7 @@ function ChatBuffer:rearrange(wanted)
       break
     end
     other.start, other.count, other.told = item.start, item.count, item.told
-    other.seen, other.last = item.seen, item.last
+    other.bytes, other.last, other.fence = item.bytes, item.last, item.fence
     kept = index
   end
   local from = kept > 0 and wanted[kept].start + wanted[kept].count or 0
@@ -218,21 +223,39 @@ function ChatBuffer:rearrange(wanted)
   end
 end
 
--- The lines of an item with the empty one above it, and its marks.
+-- The lines of an item with the empty one above it, and its marks. A text that is still said begins
+-- empty, and grows from frame to frame.
 function ChatBuffer:render(item)
-  local lines, own_marks = transcript.render(item, self.session)
-  local block = item.block
-  item.seen = item.kind == 'text' and block.parts and #block.parts or nil
-  item.last = lines[#lines]
+  local lines, own_marks, block = nil, {}, item.block
+  if item.kind == 'text' and not block.done then
+    lines, item.bytes, item.last, item.fence = { '' }, 0, '', nil
+    self.more[item.id] = true
+  else
+    lines, own_marks = transcript.render(item, self.session)
+    item.bytes = nil
+  end
+  if item.kind == 'text' and block.done then
+    local closed
+    own_marks, item.fence, closed = markdown.marks(lines, 0, nil, true)
+    self:code(closed, lines, 0, own_marks)
+  end
   if item.space then
     lines = vim.list_extend({ '' }, lines)
   end
   return lines, own_marks
 end
 
+-- Marks for code that is complete now; `row` is that of the first line.
+function ChatBuffer:code(closed, lines, row, own_marks)
+  for _, code in ipairs(closed) do
+    local inside = vim.list_slice(lines, code.first - row + 1, code.last - row)
+    vim.list_extend(own_marks, markdown.code(inside, code.first, code.language))
+  end
+end
+
 function ChatBuffer:redraw(item)
   local block = item.block
-  if item.seen and block.parts then
+  if item.bytes and (block.parts or block.as_grown) then
     return self:grow(item, block)
   end
   local lines, own_marks = self:render(item)
@@ -241,15 +264,29 @@ function ChatBuffer:redraw(item)
   self:mark(item, own_marks)
 end
 
--- A text that is still said: add what is new to its last line, leave the rest alone.
+-- Add what is new to the last line of a text, as much as a frame has time for, and leave the rest
+-- of it alone.
 function ChatBuffer:grow(item, block)
-  local new = table.concat(block.parts, '', item.seen + 1)
-  item.seen = #block.parts
-  local lines = vim.split(item.last .. new:gsub('\r', ''), '\n', { plain = true })
-  local last_row = item.start + item.count - 1
-  self:replace(last_row, last_row + 1, lines)
-  item.last = lines[#lines]
+  local text = Fold.text(block)
+  local upto = math.min(item.bytes + MOST_BYTES, #text)
+  while upto < #text and text:byte(upto + 1) >= 128 and text:byte(upto + 1) < 192 do
+    upto = upto - 1
+  end
+  local lines = vim.split(item.last .. text:sub(item.bytes + 1, upto):gsub('\r', ''), '\n', { plain = true })
+  local complete = block.done and upto == #text
+  item.bytes, self.more[item.id] = not complete and upto or nil, upto < #text or nil
+  local first = item.start + (item.space and 1 or 0)
+  local row = item.start + item.count - 1 - first
+  self:replace(first + row, first + row + 1, lines)
   self:resize(item, item.count + #lines - 1)
+  local own_marks, fence, closed = markdown.marks(lines, row, item.fence, complete)
+  local fence_row = item.fence and item.fence.row or row
+  if #closed > 0 then
+    local known = vim.api.nvim_buf_get_lines(self.buffer, first + fence_row, first + row + #lines, false)
+    self:code(closed, known, fence_row, own_marks)
+  end
+  self:mark(item, own_marks)
+  item.last, item.fence = lines[#lines], fence
 end
 
 function ChatBuffer:resize(item, count)
@@ -266,17 +303,27 @@ function ChatBuffer:resize(item, count)
   end
 end
 
+-- Lines that are as they were stay untouched: what is not changed needs no drawing.
 function ChatBuffer:replace(first, last, lines)
   if first ~= last then
     vim.api.nvim_buf_clear_namespace(self.buffer, marks, first, last)
   end
-  vim.api.nvim_buf_set_lines(self.buffer, first, last, false, lines)
+  local old = vim.api.nvim_buf_get_lines(self.buffer, first, last, false)
+  local same, most = 0, math.min(#old, #lines)
+  while same < most and old[same + 1] == lines[same + 1] do
+    same = same + 1
+  end
+  if same < #old or same < #lines then
+    lines = same > 0 and vim.list_slice(lines, same + 1) or lines
+    vim.api.nvim_buf_set_lines(self.buffer, first + same, last, false, lines)
+  end
 end
 
 function ChatBuffer:mark(item, own_marks)
   local first = item.start + (item.space and 1 or 0)
   for _, mark in ipairs(own_marks) do
     local options = { hl_group = mark.group, end_row = first + mark.row, end_col = mark.to }
+    options.conceal = mark.conceal
     if mark.right then
       options = { virt_text = { { mark.right, mark.group } }, virt_text_pos = 'right_align' }
     elseif not mark.to then
@@ -300,6 +347,12 @@ function ChatBuffer:place_rule(row, lines)
     virt_lines_above = true,
   })
   self.rule_lines = lines or self.rule_lines
+  local empty = self:input() == ''
+  self.hint = vim.api.nvim_buf_set_extmark(self.buffer, rules, row, 0, {
+    id = self.hint,
+    virt_text = empty and { { 'Write here. <C-s> sends, g? shows the keys', 'KodeDim' } } or nil,
+    virt_text_pos = 'overlay',
+  })
 end
 
 return M

@@ -201,6 +201,16 @@ local verbs = {
   ['continue'] = with_session(function(current)
     sessions.send(current, {})
   end),
+  retry = with_session(function(current)
+    local message = prompt_here(current)
+    if not message then
+      return tell('there is no prompt to send again')
+    end
+    current.editing = { message = message.id, parent = message.parent }
+    if not sessions.send(current, current.fold:content(message)) then
+      current.editing = nil
+    end
+  end),
   queue = with_session(function(current)
     picker('queue')(current)
   end),

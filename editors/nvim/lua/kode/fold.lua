@@ -53,7 +53,10 @@ end
 
 --- The text of a block, open or not.
 function Fold.text(block)
-  return block.parts and table.concat(block.parts) or block.text or ''
+  if block.parts and #block.parts > 1 then
+    block.parts = { table.concat(block.parts) }
+  end
+  return block.parts and block.parts[1] or block.text or ''
 end
 
 local on = {}
@@ -96,6 +99,7 @@ end
 
 on['block.completed'] = function(self, event)
   local block = self.blocks[event.blockId]
+  block.as_grown = block.parts and Fold.text(block) == event.block.text
   for name, value in pairs(event.block) do
     block[name] = value
   end
@@ -111,7 +115,14 @@ on['block.completed'] = function(self, event)
 end
 
 on['block.dropped'] = function(self, event)
-  local ids = self.messages[self.blocks[event.blockId].message].blocks
+  local block = self.blocks[event.blockId]
+  if event.reason == 'interrupted' and block.type == 'text' then
+    -- The process died and keeps nothing of it; what was read stays where it was read.
+    block.text, block.parts, block.done = Fold.text(block), nil, true
+    self.touched[block.id] = true
+    return
+  end
+  local ids = self.messages[block.message].blocks
   for index, id in ipairs(ids) do
     if id == event.blockId then
       table.remove(ids, index)
@@ -244,6 +255,19 @@ function Fold:path()
     path[low], path[high] = path[high], path[low]
   end
   return path
+end
+
+--- The blocks of a message as a prompt takes them: without what the server gave them.
+function Fold:content(message)
+  local input = {}
+  for _, id in ipairs(message.blocks) do
+    local block = self.blocks[id]
+    local wanted = { type = block.type, text = block.text, uri = block.uri, data = block.data }
+    wanted.mediaType, wanted.languageId = block.mediaType, block.languageId
+    wanted.startLine, wanted.endLine = block.startLine, block.endLine
+    table.insert(input, wanted)
+  end
+  return input
 end
 
 --- Hunks of the session in the order of their change sets, those that `wanted` says yes to.

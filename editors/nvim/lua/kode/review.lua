@@ -178,11 +178,14 @@ local function draw(buffer, hunk, range, index, total)
     end_row = math.min(math.max(last, first), count),
     end_col = 0,
     hl_group = 'KodeOld',
-    line_hl_group = not empty and 'KodeOldLine' or nil,
     virt_text = label(hunk, index, total),
     virt_text_pos = 'right_align',
     strict = false,
   })
+  if not empty then
+    local rows = { end_row = math.min(last, count) - 1, line_hl_group = 'KodeOldLine' }
+    vim.api.nvim_buf_set_extmark(buffer, space, first, 0, rows)
+  end
   vim.api.nvim_buf_set_extmark(buffer, space, anchor, 0, {
     virt_lines = virtual,
     virt_lines_above = empty and first == 0,

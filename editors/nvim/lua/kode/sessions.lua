@@ -24,6 +24,7 @@ M.all = {}
 M.current = nil
 
 local owners = {} ---@type table<string, kode.Session> of open blocks, for a delta names no session
+local making ---@type fun()[]? those who wait for the first session
 local keys = 0
 
 local function ensure(id)
@@ -43,7 +44,12 @@ function M.new()
   local answer = client.ask('kode/session/new')
   if answer then
     M.current = ensure(answer.sessionId)
-    M.current.fold.seq = math.max(M.current.fold.seq, answer.seq)
+    local fold = M.current.fold
+    fold.seq = math.max(fold.seq, answer.seq)
+    local head = client.ask('kode/session/get', { sessionId = answer.sessionId })
+    if head then
+      fold.mode, fold.model = head.session.mode, head.session.model
+    end
     return M.current
   end
 end
@@ -51,7 +57,22 @@ end
 --- The current session, a new one if there is none.
 ---@return kode.Session?
 function M.get()
-  return M.current or M.new()
+  if M.current then
+    return M.current
+  elseif making then -- two commands at once are about one session
+    task.await(function(resume)
+      table.insert(making, resume)
+    end)
+    return M.current
+  end
+  making = {}
+  local session = M.new()
+  local waiting = making
+  making = nil
+  for _, resume in ipairs(waiting) do
+    resume()
+  end
+  return session
 end
 
 -- Everything said, however many pages it has.

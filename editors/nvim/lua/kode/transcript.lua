@@ -81,23 +81,6 @@ function M.layout(fold)
   return layout.items
 end
 
--- Of a text that ends in the middle of a code fence the rest of the conversation would become code.
-local function closed(lines)
-  local fence
-  for _, line in ipairs(lines) do
-    local mark = line:match('^%s*(```+)') or line:match('^%s*(~~~+)')
-    if mark and not fence then
-      fence = mark
-    elseif mark and mark:sub(1, 1) == fence:sub(1, 1) and #mark >= #fence then
-      fence = nil
-    end
-  end
-  if fence then
-    table.insert(lines, fence)
-  end
-  return lines
-end
-
 --- The lines of an item, and its marks.
 ---@param item kode.Item
 ---@param session kode.Session
@@ -128,8 +111,7 @@ function M.render(item, session)
     local result = fold.blocks[fold.results[block.message .. '\0' .. (block.call or '')]]
     return cards.tool(block, result, open, fold)
   end
-  local lines = cards.lines(Fold.text(block))
-  return block.done and closed(lines) or lines, {}
+  return cards.lines(Fold.text(block)), {}
 end
 
 return M
