@@ -1,10 +1,11 @@
-"""Everything that is generated from the wire types: schema, TypeScript, reference, hash.
+"""Everything that is generated from the wire types: schema, TypeScript, Lua, reference, hash.
 
 Needs the docstrings of the structs, so a build must not strip them (`python -OO`).
 """
 
 import hashlib
 
+from kode_sidecar.protocol.export_luacats import luacats_file
 from kode_sidecar.protocol.export_reference import reference_file
 from kode_sidecar.protocol.export_schema import schema_file
 from kode_sidecar.protocol.export_types import wire_types
@@ -19,6 +20,7 @@ def generate() -> dict[str, bytes]:
     return {
         SCHEMA_FILE: schema_file(types),
         "kode.d.ts": typescript_file(types),
+        "kode.lua": luacats_file(types),
         "methods.md": reference_file(types),
     }
 

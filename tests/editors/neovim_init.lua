@@ -40,7 +40,7 @@ function Kode.until_(condition, ...)
     return ok and value and true or false
   end, 5)
   local seen = done and '' or table.concat(Kode.chat(), '\n') .. '\n' .. vim.inspect(Kode.notes)
-  return { done, value ~= nil and value or vim.NIL, seen }
+  return { done, value ~= nil and value or vim.NIL, seen .. vim.inspect(Kode.offered) }
 end
 
 function Kode.session()

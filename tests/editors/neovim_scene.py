@@ -11,7 +11,7 @@ from tests.editors.neovim_driver import Neovim
 from tests.support.model_script import ToolCall, tool_call
 
 MENU = "// 菜单 🍵\r\nexport const 价 = { 龙井: 38 };\r\n\r\nexport const tax = 0;\r\n"
-RECEIPT = "// 小票\r\nlet 合计 = 1;\r\nkeep();\r\nlet end = 1;\r\n"
+RECEIPT = "// 小票\r\nlet 合计 = 1;\r\nkeep();\r\nmore();\r\nlet end = 1;\r\n"
 
 
 @dataclass

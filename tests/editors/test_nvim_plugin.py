@@ -89,13 +89,13 @@ async def test_two_files_are_reviewed_hunk_by_hunk_while_the_user_types(play: Pl
         await nvim.keys("<C-s>")
         await nvim.until("Kode.states()[3] == 'replaced'")
         await nvim.until(f"{here} and {here}.newText:find('end = 3')")
-        await nvim.lua("vim.api.nvim_buf_set_lines(0, 3, 3, true, {'// 中间 🎹'})")
+        await nvim.lua("vim.api.nvim_buf_set_lines(0, 4, 4, true, {'// 中间 🎹'})")
         await nvim.kode("accept")
         await nvim.until("Kode.states()[4] == 'applied'")
 
         menu = f"// 你在打字 🎹\r\n{UNSAVED}\r\n{MENU.replace('龙井: 38', '龙井: 42, 普洱: 58')}"
         mended = RECEIPT.replace("合计 = 1;", "合计 = 9; // 我的 🙂").replace("end = 1", "end = 3")
-        receipt = f"{UNSAVED}\r\n{mended}".replace("keep", "// 中间 🎹\r\nkeep")
+        receipt = f"{UNSAVED}\r\n{mended}".replace("more", "// 中间 🎹\r\nmore")
         assert await nvim.lua("return Kode.text('菜单.js')") == menu
         assert await nvim.lua("return Kode.text('receipt.js')") == receipt
 
@@ -109,7 +109,7 @@ async def test_two_files_are_reviewed_hunk_by_hunk_while_the_user_types(play: Pl
         )
         assert await nvim.lua(
             "return Kode.text('receipt.js')"
-        ) == f"{UNSAVED}\r\n{RECEIPT}".replace("keep", "// 中间 🎹\r\nkeep")
+        ) == f"{UNSAVED}\r\n{RECEIPT}".replace("more", "// 中间 🎹\r\nmore")
         await nvim.kode("redo")
         await nvim.until(
             "vim.deep_equal(Kode.states(), {'applied', 'rejected', 'replaced', 'applied'})"

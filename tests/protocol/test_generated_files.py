@@ -23,7 +23,7 @@ REFRESH = "out of date: run `python3 dev.py protocol` and look at what changed"
 
 
 # E1
-@pytest.mark.parametrize("name", ["schema.json", "kode.d.ts", "methods.md"])
+@pytest.mark.parametrize("name", ["schema.json", "kode.d.ts", "kode.lua", "methods.md"])
 def test_the_files_are_up_to_date(name: str) -> None:
     assert (FOLDER / name).read_bytes() == generate()[name], f"protocol/{name} is {REFRESH}"
 
@@ -36,7 +36,7 @@ def test_the_hash_in_the_handshake_is_up_to_date() -> None:
 
 
 def test_nothing_else_is_generated() -> None:
-    assert set(generate()) == {"schema.json", "kode.d.ts", "methods.md"}
+    assert set(generate()) == {"schema.json", "kode.d.ts", "kode.lua", "methods.md"}
 
 
 def test_the_bytes_do_not_depend_on_the_process() -> None:

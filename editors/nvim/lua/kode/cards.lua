@@ -185,7 +185,8 @@ function M.tool(block, result, open, fold)
   return lines, marks
 end
 
-local order = { 'proposed', 'applied', 'replaced', 'rejected', 'undone', 'stale', 'conflict', 'diverged' }
+local order =
+  { 'proposed', 'applied', 'replaced', 'rejected', 'undone', 'stale', 'conflict', 'diverged' }
 local words = { proposed = 'waiting' }
 
 -- "1 waiting · 2 applied"
@@ -227,7 +228,8 @@ end
 
 --- What the model was told by the sidecar itself.
 function M.note(message, blocks, open)
-  local said = message.meta.origin == 'compaction' and 'a summary of what was said before' or 'reminder'
+  local said = message.meta.origin == 'compaction' and 'a summary of what was said before'
+    or 'reminder'
   return card(open, said, {}, function()
     local lines = {}
     for _, block in ipairs(blocks) do

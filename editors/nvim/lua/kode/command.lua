@@ -110,8 +110,19 @@ local function ask(current, words, call)
   end
 end
 
-local function decision(action)
+-- Decisions are made one after the other: each is about what the one before has left.
+local in_order = task.queue()
+
+local function ordered(body)
   return function(words)
+    in_order(function()
+      body(words)
+    end)
+  end
+end
+
+local function decision(action)
+  return ordered(function(words)
     if words[1] == 'all' then
       decide('all')(action)
     elseif words[1] == 'file' then
@@ -120,18 +131,18 @@ local function decision(action)
       local comment = #words > 0 and table.concat(words, ' ') or nil
       decide('one')({ action = action, comment = comment })
     end
-  end
+  end)
 end
 
 local function step(direction)
-  return function()
+  return ordered(function()
     local hunk = review('neighbour')(direction)
     if hunk then
       review('go')(hunk)
     else
       tell('no hunk waits')
     end
-  end
+  end)
 end
 
 local function show(name, lines, filetype)
@@ -250,24 +261,24 @@ local verbs = {
   prev = step(-1),
   accept = decision('accept'),
   reject = decision('reject'),
-  comment = function(words)
+  comment = ordered(function(words)
     local comment = #words > 0 and table.concat(words, ' ') or task.input({ prompt = 'Why not: ' })
     if comment then
       decide('one')({ action = 'reject', comment = comment })
     end
-  end,
+  end),
   change = function()
     decide('change')()
   end,
   hunks = function()
     decide('list')()
   end,
-  undo = function(words)
+  undo = ordered(function(words)
     decide('undo')(words[1] or 'hunk')
-  end,
-  redo = function()
+  end),
+  redo = ordered(function()
     decide('redo')()
-  end,
+  end),
   restart = function()
     require('kode.process').stop(true)
   end,

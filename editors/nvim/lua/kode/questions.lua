@@ -4,24 +4,7 @@ local M = {}
 local task = require('kode.task')
 
 -- Shown one after the other: two at once would hide each other.
-local busy, waiting = false, {}
-
-local function in_turn(ask)
-  if busy then
-    task.await(function(resume)
-      table.insert(waiting, resume)
-    end)
-  end
-  busy = true
-  local answer = ask()
-  busy = false
-  local next_one = table.remove(waiting, 1)
-  if next_one then
-    busy = true
-    vim.schedule(next_one)
-  end
-  return answer
-end
+local in_turn = task.queue()
 
 -- What a yes is for, beside the question; the function takes it away.
 local function show_diff(diff)

@@ -29,6 +29,30 @@ function M.await(start)
   return coroutine.yield(start)
 end
 
+--- A function that runs what it is given in tasks, one after the other, in the order of the calls.
+---@return fun(body: fun(): any): any
+function M.queue()
+  local busy, waiting = false, {}
+  return function(body)
+    if busy then
+      M.await(function(resume)
+        table.insert(waiting, resume)
+      end)
+    end
+    busy = true
+    local ok, answer = pcall(body)
+    local following = table.remove(waiting, 1)
+    busy = following ~= nil
+    if following then
+      vim.schedule(following)
+    end
+    if not ok then
+      error(answer, 0)
+    end
+    return answer
+  end
+end
+
 --- The user's choice, nil for none.
 function M.select(items, options)
   return M.await(function(resume)
