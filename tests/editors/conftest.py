@@ -1,6 +1,6 @@
 """Neovim with the plugin, for the tests of this folder."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
@@ -22,7 +22,7 @@ def play(request: pytest.FixtureRequest, tmp_path: Path) -> Play:
     lay_out(root)
 
     @asynccontextmanager
-    async def scene(*answers: RecordedResponse, **options: Any) -> AsyncIterator[Scene]:
+    async def scene(*answers: RecordedResponse, **options: Any) -> AsyncGenerator[Scene]:
         async with ModelServer(Recording(answers), paced=False) as model:
             folder = tmp_path / f"nvim-{next(numbers)}"
             environment = {"KIMI_BASE_URL": model.base_url, "KIMI_API_KEY": "sk-test-key-000"}

@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import shutil
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,7 +105,7 @@ async def running(
     root: Path,
     environment: Mapping[str, str],
     options: Mapping[str, Any],
-) -> AsyncIterator[Neovim]:
+) -> AsyncGenerator[Neovim]:
     """Neovim in `root` with nothing of the user's, and the sidecar under test as its program."""
     folder.mkdir(parents=True, exist_ok=True)
     # A path of a socket has room for about a hundred bytes.

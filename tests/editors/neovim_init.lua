@@ -76,7 +76,11 @@ end
 -- The states of all hunks, in the order in which they were proposed.
 function Kode.states()
   local states = {}
-  for _, hunk in ipairs(Kode.fold():select(function(hunk) return hunk.state ~= 'superseded' end)) do
+  for _, hunk in
+    ipairs(Kode.fold():select(function(hunk)
+      return hunk.state ~= 'superseded'
+    end))
+  do
     table.insert(states, hunk.state)
   end
   return states

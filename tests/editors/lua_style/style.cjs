@@ -11,15 +11,19 @@ const said = Object.fromEntries(
     .filter((line) => line.includes("="))
     .map((line) => line.split("=").map((part) => part.trim().replaceAll('"', ""))),
 );
-const config = stylua.Config.new();
-config.column_width = Number(said.column_width);
-config.indent_type = stylua.IndentType[said.indent_type];
-config.indent_width = Number(said.indent_width);
-config.quote_style = stylua.QuoteStyle[said.quote_style];
+// A call uses its configuration up.
+function configuration() {
+  const config = stylua.Config.new();
+  config.column_width = Number(said.column_width);
+  config.indent_type = stylua.IndentType[said.indent_type];
+  config.indent_width = Number(said.indent_width);
+  config.quote_style = stylua.QuoteStyle[said.quote_style];
+  return config;
+}
 
 for (const file of files) {
   const text = fs.readFileSync(file, "utf8");
-  const formatted = stylua.formatCode(text, config, undefined, stylua.OutputVerification.None);
+  const formatted = stylua.formatCode(text, configuration(), undefined, stylua.OutputVerification.None);
   if (formatted !== text) {
     if (write) fs.writeFileSync(file, formatted);
     console.log(file);

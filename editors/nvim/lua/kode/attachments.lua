@@ -1,7 +1,13 @@
 --- What goes along with a prompt: files, selections, diagnostics, images.
 local M = {}
 
-local images = { png = 'image/png', jpg = 'image/jpeg', jpeg = 'image/jpeg', gif = 'image/gif', webp = 'image/webp' }
+local images = {
+  png = 'image/png',
+  jpg = 'image/jpeg',
+  jpeg = 'image/jpeg',
+  gif = 'image/gif',
+  webp = 'image/webp',
+}
 local severities = { 'error', 'warning', 'information', 'hint' }
 
 local function resource(path, extra)
@@ -49,7 +55,10 @@ function M.diagnostics(buffer)
   local lines = {}
   for _, found in ipairs(vim.diagnostic.get(buffer)) do
     local severity = severities[found.severity] or 'note'
-    table.insert(lines, ('%s:%d:%d: %s: %s'):format(name, found.lnum + 1, found.col + 1, severity, found.message))
+    table.insert(
+      lines,
+      ('%s:%d:%d: %s: %s'):format(name, found.lnum + 1, found.col + 1, severity, found.message)
+    )
   end
   if #lines > 0 then
     return { type = 'text', text = 'Diagnostics:\n' .. table.concat(lines, '\n') }

@@ -103,7 +103,8 @@ function M.keep_draft(session)
     return
   end
   session.kept_draft = draft
-  local meta = vim.tbl_extend('force', session.fold.meta or {}, { draft = draft ~= '' and draft or nil })
+  local meta =
+    vim.tbl_extend('force', session.fold.meta or {}, { draft = draft ~= '' and draft or nil })
   if draft == '' then
     meta.draft = nil
   end

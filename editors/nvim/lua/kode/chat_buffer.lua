@@ -26,9 +26,11 @@ ChatBuffer.__index = ChatBuffer
 ---@return kode.ChatBuffer
 function M.new(session)
   local buffer = vim.api.nvim_create_buf(false, true)
-  local self = setmetatable({ buffer = buffer, session = session, items = {}, more = {} }, ChatBuffer)
+  local self =
+    setmetatable({ buffer = buffer, session = session, items = {}, more = {} }, ChatBuffer)
   vim.api.nvim_buf_set_name(buffer, 'kode://chat/' .. session.id:sub(1, 8))
-  vim.bo[buffer].buftype, vim.bo[buffer].bufhidden, vim.bo[buffer].swapfile = 'nofile', 'hide', false
+  vim.bo[buffer].buftype, vim.bo[buffer].bufhidden, vim.bo[buffer].swapfile =
+    'nofile', 'hide', false
   vim.bo[buffer].filetype = 'kode'
   -- Right gravity: lines that are put in above it push it down.
   self.rule = vim.api.nvim_buf_set_extmark(buffer, rules, 0, 0, {})
@@ -272,7 +274,8 @@ function ChatBuffer:grow(item, block)
   while upto < #text and text:byte(upto + 1) >= 128 and text:byte(upto + 1) < 192 do
     upto = upto - 1
   end
-  local lines = vim.split(item.last .. text:sub(item.bytes + 1, upto):gsub('\r', ''), '\n', { plain = true })
+  local lines =
+    vim.split(item.last .. text:sub(item.bytes + 1, upto):gsub('\r', ''), '\n', { plain = true })
   local complete = block.done and upto == #text
   item.bytes, self.more[item.id] = not complete and upto or nil, upto < #text or nil
   local first = item.start + (item.space and 1 or 0)
@@ -282,7 +285,8 @@ function ChatBuffer:grow(item, block)
   local own_marks, fence, closed = markdown.marks(lines, row, item.fence, complete)
   local fence_row = item.fence and item.fence.row or row
   if #closed > 0 then
-    local known = vim.api.nvim_buf_get_lines(self.buffer, first + fence_row, first + row + #lines, false)
+    local known =
+      vim.api.nvim_buf_get_lines(self.buffer, first + fence_row, first + row + #lines, false)
     self:code(closed, known, fence_row, own_marks)
   end
   self:mark(item, own_marks)

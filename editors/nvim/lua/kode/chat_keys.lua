@@ -54,7 +54,12 @@ end
 
 function M.set(buffer)
   local function map(modes, keys, action, description)
-    vim.keymap.set(modes, keys, action, { buffer = buffer, desc = 'kode: ' .. description, nowait = true })
+    vim.keymap.set(
+      modes,
+      keys,
+      action,
+      { buffer = buffer, desc = 'kode: ' .. description, nowait = true }
+    )
   end
   map('n', '<CR>', enter, 'send, or open what is here')
   map({ 'n', 'i' }, '<C-s>', run('send'), 'send, after the turn that runs')

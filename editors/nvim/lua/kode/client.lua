@@ -16,7 +16,11 @@ local methods = vim.fn.has('nvim-0.11') == 1
 
 local function failure(error)
   local info = type(error.data) == 'table' and error.data or {}
-  return { name = info.code or 'Unknown', message = info.message or error.message or '?', info = info }
+  return {
+    name = info.code or 'Unknown',
+    message = info.message or error.message or '?',
+    info = info,
+  }
 end
 
 --- The answer to a request; starts the process if need be. Only in a task.

@@ -158,7 +158,8 @@ local function context(current)
   if not answer then
     return
   end
-  local lines = { ('%s: %d of %s tokens'):format(answer.model, answer.tokens, answer.window or '?'), '' }
+  local lines =
+    { ('%s: %d of %s tokens'):format(answer.model, answer.tokens, answer.window or '?'), '' }
   for _, part in ipairs(answer.segments) do
     local head = part.head:gsub('%s+', ' ')
     table.insert(lines, ('%8d  %-10s  %s'):format(part.tokens, part.origin, head))
@@ -177,7 +178,9 @@ local verbs = {
   chat = function(words)
     if #words > 0 then
       return ask(session(), words, { range = 0 })
-    elseif not (package.loaded['kode.chat'] and chat('session_of')(vim.api.nvim_get_current_buf())) then
+    elseif
+      not (package.loaded['kode.chat'] and chat('session_of')(vim.api.nvim_get_current_buf()))
+    then
       local current = session()
       return current and chat('open')(current)
     end
@@ -240,7 +243,10 @@ local verbs = {
     end
   end),
   delete = with_session(function(current)
-    local choice = task.select({ 'Delete it', 'Keep it' }, { prompt = 'Delete this session for good?' })
+    local choice = task.select(
+      { 'Delete it', 'Keep it' },
+      { prompt = 'Delete this session for good?' }
+    )
     if choice == 'Delete it' then
       if require('kode.client').ask('kode/session/delete', { sessionId = current.id }) then
         sessions.forget(current.id)

@@ -32,10 +32,16 @@ end
 
 local function report(answer)
   if #answer.conflicts > 0 then
-    tell(('%d not applied: the text there has changed'):format(#answer.conflicts), vim.log.levels.WARN)
+    tell(
+      ('%d not applied: the text there has changed'):format(#answer.conflicts),
+      vim.log.levels.WARN
+    )
   end
   if #answer.stale > 0 then
-    tell(('%d not applied: their file was closed or is out of step'):format(#answer.stale), vim.log.levels.WARN)
+    tell(
+      ('%d not applied: their file was closed or is out of step'):format(#answer.stale),
+      vim.log.levels.WARN
+    )
   end
 end
 
@@ -46,9 +52,12 @@ end
 ---@param rest? 'accept'|'reject'
 ---@return kode.DecideResult?
 function M.decide(session, change_set_id, decisions, rest)
-  if rest == 'accept' or vim.iter(decisions):any(function(one)
-    return one.action ~= 'reject'
-  end) then
+  if
+    rest == 'accept'
+    or vim.iter(decisions):any(function(one)
+      return one.action ~= 'reject'
+    end)
+  then
     open_files(files_of(session.fold, change_set_id))
   end
   local answer = client.ask('kode/changeSet/decide', {
@@ -59,7 +68,8 @@ function M.decide(session, change_set_id, decisions, rest)
   })
   if answer then
     report(answer)
-    M.last = #answer.applied > 0 and { changeSetId = change_set_id, hunkId = answer.applied[1] } or M.last
+    M.last = #answer.applied > 0 and { changeSetId = change_set_id, hunkId = answer.applied[1] }
+      or M.last
   end
   return answer
 end
@@ -106,7 +116,9 @@ function M.all(action, uri)
     M.decide(set.session, id, set.decisions)
   end
   if left > 0 then
-    tell(('%d must be accepted one by one: they can run code later, or repair another'):format(left))
+    tell(
+      ('%d must be accepted one by one: they can run code later, or repair another'):format(left)
+    )
   end
 end
 
@@ -168,7 +180,10 @@ local function resolve(params, answer)
   if choice ~= 'Take back the others' then
     return nil
   end
-  return client.ask('kode/changeSet/undo', vim.tbl_extend('force', params, { skipConflicts = true }))
+  return client.ask(
+    'kode/changeSet/undo',
+    vim.tbl_extend('force', params, { skipConflicts = true })
+  )
 end
 
 --- Take back what was applied: the hunk at the cursor, the newest turn, or its change set.
@@ -208,7 +223,8 @@ function M.redo()
     return tell('nothing was taken back')
   end
   -- The request that undoes is the one that undoes the undo: look before which one it would be.
-  local trial = client.ask('kode/changeSet/undo', vim.tbl_extend('force', params, { dryRun = true }))
+  local trial =
+    client.ask('kode/changeSet/undo', vim.tbl_extend('force', params, { dryRun = true }))
   if not trial or #trial.restored == 0 then
     return tell('it cannot be put back: something of it is there already')
   end
@@ -225,7 +241,8 @@ function M.list()
   local entries = {}
   local hunks = review.waiting()
   for index, hunk in ipairs(hunks) do
-    local first = (hunk.newText or hunk.path):match('[^\r\n]*%S[^\r\n]*') or '(lines are taken away)'
+    local first = (hunk.newText or hunk.path):match('[^\r\n]*%S[^\r\n]*')
+      or '(lines are taken away)'
     table.insert(entries, {
       filename = vim.uri_to_fname(hunk.uri),
       lnum = (review.row(hunk.hunkId) or hunk.range and hunk.range.start.line or 0) + 1,

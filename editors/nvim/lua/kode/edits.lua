@@ -26,7 +26,8 @@ end
 -- The buffer as one text with line feeds, as far as ranges are about it.
 local function text_of(buffer)
   local lines = vim.api.nvim_buf_get_lines(buffer, 0, -1, true)
-  local ends = vim.bo[buffer].endofline or (vim.bo[buffer].fixendofline and not vim.bo[buffer].binary)
+  local ends = vim.bo[buffer].endofline
+    or (vim.bo[buffer].fixendofline and not vim.bo[buffer].binary)
   return table.concat(lines, '\n') .. (ends and '\n' or ''), lines
 end
 
@@ -45,7 +46,8 @@ function M.expected(text, lines, edits, encoding)
   starts[#lines + 1] = #text + 1
   local function offset(position)
     local start = starts[position.line + 1]
-    local column = start and byte_column(lines[position.line + 1] or '', position.character, encoding)
+    local column = start
+      and byte_column(lines[position.line + 1] or '', position.character, encoding)
     return column and start + column
   end
   local parts, done = {}, 1
@@ -81,7 +83,9 @@ local function edit_text(change, client)
   elseif not vim.bo[buffer].modifiable then
     return refused('the buffer cannot be changed')
   elseif version ~= nil and version ~= vim.NIL and version ~= documents.version(buffer) then
-    return refused(('the buffer has version %s, the edit is for %d'):format(documents.version(buffer), version))
+    return refused(
+      ('the buffer has version %s, the edit is for %d'):format(documents.version(buffer), version)
+    )
   end
   local text, lines = text_of(buffer)
   local wanted = M.expected(text, lines, change.edits, client.offset_encoding)

@@ -64,7 +64,12 @@ local function check_running()
     return health.info('it is not running; :Kode chat starts it')
   end
   local kode = vim.tbl_get(client.server_capabilities, 'experimental', 'kode')
-  health.ok(('it runs, protocol %s, in %s'):format(kode and kode.protocolVersion or '?', client.config.root_dir))
+  health.ok(
+    ('it runs, protocol %s, in %s'):format(
+      kode and kode.protocolVersion or '?',
+      client.config.root_dir
+    )
+  )
   local request = client.request_sync
   local answer
   if vim.fn.has('nvim-0.11') == 1 then

@@ -92,7 +92,10 @@ local function colour(code, language, row, marks)
     local first, from, last, to = node:range()
     local name = query.captures[id]
     if first == last and name:sub(1, 1) ~= '_' and name ~= 'spell' then
-      table.insert(marks, { row = row + first, from = from, to = to, group = '@' .. name .. '.' .. language })
+      table.insert(
+        marks,
+        { row = row + first, from = from, to = to, group = '@' .. name .. '.' .. language }
+      )
     end
   end
 end

@@ -53,7 +53,12 @@ function M.sessions(query)
   local items = vim.tbl_map(function(session)
     local open = sessions.all[session.sessionId] and '● ' or '  '
     local title = session.title ~= '' and session.title or '(no title)'
-    local told = ('%s%s  · %s · %s'):format(open, clip(title, 60), age(session.updatedAt), session.model)
+    local told = ('%s%s  · %s · %s'):format(
+      open,
+      clip(title, 60),
+      age(session.updatedAt),
+      session.model
+    )
     return { id = session.sessionId, label = told }
   end, found)
   local choice = task.select(items, {
@@ -175,11 +180,15 @@ function M.model(session)
     for _, model in ipairs(provider.models) do
       if not model.retired then
         local window = model.contextWindow and ('  %d k'):format(model.contextWindow / 1000) or ''
-        table.insert(items, { name = model.name, label = model.name .. window .. '  · ' .. provider.name })
+        table.insert(
+          items,
+          { name = model.name, label = model.name .. window .. '  · ' .. provider.name }
+        )
       end
     end
   end
-  local choice = task.select(items, { prompt = 'Model', kind = 'kode_model', format_item = labelled })
+  local choice =
+    task.select(items, { prompt = 'Model', kind = 'kode_model', format_item = labelled })
   if choice then
     client.ask('kode/session/update', { sessionId = session.id, model = choice.name })
   end
@@ -211,7 +220,8 @@ function M.queue(session)
       return item.text
     end,
   })
-  local verb = prompt and task.select({ 'Say it now', 'Take it away' }, { prompt = clip(prompt.text, 60) })
+  local verb = prompt
+    and task.select({ 'Say it now', 'Take it away' }, { prompt = clip(prompt.text, 60) })
   if not verb then
     return
   end

@@ -97,7 +97,11 @@ function M.lsp_config()
   return {
     name = 'kode',
     cmd = command or config.get().cmd or { 'kode-sidecar', 'serve' },
-    cmd_env = vim.tbl_extend('force', config.get().env, state.override and state.override.env or {}),
+    cmd_env = vim.tbl_extend(
+      'force',
+      config.get().env,
+      state.override and state.override.env or {}
+    ),
     root_dir = root,
     workspace_folders = { { uri = vim.uri_from_fname(root), name = vim.fs.basename(root) } },
     capabilities = capabilities(),
@@ -184,7 +188,10 @@ function M.on_exit(code, signal, client_id)
     end
     local how = signal ~= 0 and ('by signal %d'):format(signal) or ('with code %d'):format(code)
     if not was_ready then
-      return M.give(nil, ('the sidecar ended %s before it answered; see :checkhealth kode'):format(how))
+      return M.give(
+        nil,
+        ('the sidecar ended %s before it answered; see :checkhealth kode'):format(how)
+      )
     end
     M.restart_later(how)
   end)
@@ -198,7 +205,10 @@ function M.restart_later(how)
   end, state.deaths)
   table.insert(state.deaths, now)
   if #state.deaths > config.get().restarts then
-    local text = ('kode: the sidecar ended %s, %d times; :Kode restart tries again'):format(how, #state.deaths)
+    local text = ('kode: the sidecar ended %s, %d times; :Kode restart tries again'):format(
+      how,
+      #state.deaths
+    )
     return vim.notify(text, vim.log.levels.ERROR)
   end
   local pause = math.min(FIRST_PAUSE_MS * 2 ^ (#state.deaths - 1), LONGEST_PAUSE_MS)

@@ -40,9 +40,11 @@ local flags = {
 function M.waiting()
   local found, rank = {}, {}
   for _, session in pairs(sessions.all) do
-    for index, hunk in ipairs(session.fold:select(function(hunk)
-      return hunk.state == 'proposed'
-    end)) do
+    for index, hunk in
+      ipairs(session.fold:select(function(hunk)
+        return hunk.state == 'proposed'
+      end))
+    do
       hunk.session = session
       rank[hunk.path] = math.min(rank[hunk.path] or index, index)
       table.insert(found, hunk)
@@ -308,7 +310,8 @@ end
 -- A window for code: not that of the chat.
 local function code_window()
   local chat = require('kode.chat')
-  local windows = vim.list_extend({ 0, vim.fn.win_getid(vim.fn.winnr('#')) }, vim.api.nvim_tabpage_list_wins(0))
+  local windows =
+    vim.list_extend({ 0, vim.fn.win_getid(vim.fn.winnr('#')) }, vim.api.nvim_tabpage_list_wins(0))
   for _, window in ipairs(windows) do
     if window == 0 or vim.api.nvim_win_is_valid(window) then
       local buffer = vim.api.nvim_win_get_buf(window)

@@ -10,7 +10,8 @@ local function add_message(fold, message, open)
   added.version, added.createdAt = message.version, message.createdAt
   fold:event(added)
   for _, block in ipairs(message.content or {}) do
-    local event = { type = 'block.started', messageId = message.id, blockId = block.id, block = block }
+    local event =
+      { type = 'block.started', messageId = message.id, blockId = block.id, block = block }
     fold:event(event)
     if not open[block.id] then
       event.type = 'block.completed'

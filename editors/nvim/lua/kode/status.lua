@@ -33,7 +33,8 @@ function M.state(session)
     return session.fold.waiting and 'waiting' or 'running'
   end
   local count = waiting(session)
-  return count > 0 and ('%d %s'):format(count, count == 1 and 'hunk waits' or 'hunks wait') or 'ready'
+  return count > 0 and ('%d %s'):format(count, count == 1 and 'hunk waits' or 'hunks wait')
+    or 'ready'
 end
 
 ---@return string
@@ -53,7 +54,10 @@ function M.rule(session)
     table.insert(lines, { { fold.waiting, 'KodeDim' } })
   end
   for _, input in ipairs(fold.steered) do
-    table.insert(lines, { { 'said, not heard yet: ' .. (input[1] and input[1].text or ''), 'KodeRunning' } })
+    table.insert(
+      lines,
+      { { 'said, not heard yet: ' .. (input[1] and input[1].text or ''), 'KodeRunning' } }
+    )
   end
   for index, prompt in ipairs(session.queue) do
     local text = prompt.text:gsub('%s+', ' ')
@@ -68,7 +72,10 @@ function M.rule(session)
     { ('─'):rep(200), 'KodeRule' },
   })
   if session.editing then
-    table.insert(lines, { { 'takes the place of an earlier prompt; :Kode edit! leaves it', 'KodeWaiting' } })
+    table.insert(
+      lines,
+      { { 'takes the place of an earlier prompt; :Kode edit! leaves it', 'KodeWaiting' } }
+    )
   end
   for _, block in ipairs(session.attachments) do
     local shown = require('kode.cards').attachment(block)[1]

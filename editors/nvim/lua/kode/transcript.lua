@@ -33,7 +33,12 @@ function Layout:block(block)
   end
   local kinds = { text = 'text', thinking = 'card', tool_use = 'card' }
   if block.type ~= 'tool_result' then
-    self:add({ key = block.id, id = block.id, kind = kinds[block.type] or 'attachment', block = block })
+    self:add({
+      key = block.id,
+      id = block.id,
+      kind = kinds[block.type] or 'attachment',
+      block = block,
+    })
   end
 end
 
