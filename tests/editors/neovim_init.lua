@@ -7,7 +7,7 @@ vim.g.kode = vim.json.decode(vim.env.KODE_NVIM_OPTIONS)
 
 Kode = { notes = {}, chosen = {}, offered = {} }
 
-local HANG_MS = 20000
+local HANG_MS = 60000
 
 -- What the user chooses next: a text that the label contains; the questions are kept.
 vim.ui.select = function(items, options, done)

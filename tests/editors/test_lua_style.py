@@ -19,7 +19,13 @@ def stylua(*options: str) -> str:
     """The names of the files that are not as StyLua writes them."""
     files = [*PLUGIN.rglob("*.lua"), HERE / "neovim_init.lua"]
     done = subprocess.run(
-        [*node(), str(PINS / "style.cjs"), *options, str(PLUGIN / ".stylua.toml"), *map(str, files)],
+        [
+            *node(),
+            str(PINS / "style.cjs"),
+            *options,
+            str(PLUGIN / ".stylua.toml"),
+            *map(str, files),
+        ],
         env={**os.environ, "NODE_PATH": str(node_modules(PINS))},
         capture_output=True,
         encoding="utf-8",
