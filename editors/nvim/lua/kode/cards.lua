@@ -10,6 +10,7 @@ local Fold = require('kode.fold')
 ---@field from? integer
 ---@field to? integer to the end of the line without it
 ---@field group? string
+---@field line? boolean the whole line of the window
 ---@field conceal? string what is shown instead
 ---@field right? string a text at the right edge instead
 
@@ -25,7 +26,8 @@ function M.lines(text)
   return vim.split((text:gsub('\r\n?', '\n')), '\n', { plain = true })
 end
 
-local function cut(text, width)
+--- The text in one line and no wider than this.
+function M.cut(text, width)
   text = text:gsub('%s+', ' ')
   if vim.fn.strdisplaywidth(text) <= width then
     return text
@@ -53,7 +55,7 @@ local function card(open, head, marks, body)
         break
       end
       table.insert(lines, '  ┆ ' .. line)
-      table.insert(marks, { row = #lines - 1, group = 'KodeDim' })
+      table.insert(marks, { row = #lines - 1, group = 'KodeCard' })
     end
   end
   return lines, marks
@@ -143,7 +145,7 @@ local function scout_lines(scouts, lines, marks)
     local seconds = math.floor((scout.elapsedMs or 0) / 1000)
     local told = ('    %s %s · %s · %d calls · %d s'):format(
       icon,
-      cut(scout.title, 48),
+      M.cut(scout.title, 48),
       scout.state,
       scout.toolCalls or 0,
       seconds
@@ -162,7 +164,7 @@ function M.tool(block, result, open, fold)
   local note = result and result.summary or ''
   local about = block.done and title(block.input or {}) or ''
   if about ~= '' and not note:find(about, 1, true) then
-    head = head .. ' ' .. cut(about, 32)
+    head = head .. ' ' .. M.cut(about, 32)
   end
   if not result and progress then
     note = progress.total and ('%d of %d'):format(progress.completed or 0, progress.total)
@@ -170,7 +172,7 @@ function M.tool(block, result, open, fold)
       or ''
   end
   if note ~= '' then
-    head = head .. ' · ' .. cut(note, 48)
+    head = head .. ' · ' .. M.cut(note, 48)
   end
   local shift = #'▸ '
   local marks = {

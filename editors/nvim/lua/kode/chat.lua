@@ -19,12 +19,12 @@ local links = {
   KodeRunning = 'DiagnosticInfo',
   KodeWaiting = 'DiagnosticWarn',
   KodeChanges = 'Function',
-  KodeDim = 'NonText',
+  KodeDim = 'Comment',
   KodeRule = 'WinSeparator',
   KodeHeading = '@markup.heading',
   KodeCode = '@markup.raw',
   KodeCodeBlock = 'ColorColumn',
-  KodeFence = 'NonText',
+  KodeFence = 'ColorColumn',
   KodeStrong = '@markup.strong',
   KodeList = '@markup.list',
 }
@@ -151,6 +151,7 @@ function M.open(session)
   for name, value in pairs({
     wrap = true,
     linebreak = true,
+    breakindent = true,
     number = false,
     relativenumber = false,
     signcolumn = 'no',

@@ -326,14 +326,17 @@ end
 function ChatBuffer:mark(item, own_marks)
   local first = item.start + (item.space and 1 or 0)
   for _, mark in ipairs(own_marks) do
-    local options = { hl_group = mark.group, end_row = first + mark.row, end_col = mark.to }
-    options.conceal = mark.conceal
+    local options = { hl_group = mark.group, conceal = mark.conceal }
+    options.end_row, options.end_col = first + mark.row, mark.to
     if mark.right then
       options = { virt_text = { { mark.right, mark.group } }, virt_text_pos = 'right_align' }
     elseif not mark.to then
-      options.end_row, options.end_col, options.hl_eol = first + mark.row + 1, 0, true
+      local row = first + mark.row
+      options.end_col = #vim.api.nvim_buf_get_lines(self.buffer, row, row + 1, false)[1]
     end
-    options.priority = mark.from and 130 or 120
+    if mark.line then
+      options = { line_hl_group = mark.group }
+    end
     vim.api.nvim_buf_set_extmark(self.buffer, marks, first + mark.row, mark.from or 0, options)
   end
 end

@@ -140,6 +140,7 @@ function M.change()
   vim.api.nvim_win_set_buf(0, buffer)
   vim.api.nvim_buf_set_lines(buffer, 0, -1, false, lines)
   vim.bo[buffer].filetype, vim.bo[buffer].bufhidden = filetype, 'wipe'
+  pcall(vim.api.nvim_buf_set_name, buffer, 'kode://change/' .. hunk.path)
   vim.wo.winbar = ' accept this instead: <C-s>   leave it: q '
   local function accept()
     local said = vim.api.nvim_buf_get_lines(buffer, 0, -1, false)

@@ -66,15 +66,15 @@ function M.marks(lines, row, fence, complete)
     if sign and not fence then
       local language = line:match('^%s*[`~]+%s*([%w_+-]*)')
       fence = { sign = sign, language = language, row = here + 1 }
-      table.insert(marks, { row = here, group = 'KodeFence' })
+      table.insert(marks, { row = here, group = 'KodeFence', line = true })
     elseif fence and sign and sign:sub(1, 1) == fence.sign:sub(1, 1) and #sign >= #fence.sign then
       if index < #lines or complete then
         table.insert(closed, { first = fence.row, last = here, language = fence.language })
       end
       fence = nil
-      table.insert(marks, { row = here, group = 'KodeFence' })
+      table.insert(marks, { row = here, group = 'KodeFence', line = true })
     elseif fence then
-      table.insert(marks, { row = here, group = 'KodeCodeBlock' })
+      table.insert(marks, { row = here, group = 'KodeCodeBlock', line = true })
     elseif line ~= '' then
       mark_line(line, here, marks)
     end

@@ -96,7 +96,7 @@ function M.render(item, session)
   local block = item.block
   if item.kind == 'title' then
     local title = fold.title ~= '' and fold.title or 'New session'
-    return { '# ' .. cards.lines(title)[1] }, { { row = 0, group = 'KodeTitle' } }
+    return { '# ' .. cards.cut(title, 48) }, { { row = 0, group = 'KodeTitle' } }
   elseif item.kind == 'header' then
     return cards.header(item.message)
   elseif item.kind == 'note' then
