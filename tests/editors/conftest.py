@@ -28,5 +28,7 @@ def play(request: pytest.FixtureRequest, tmp_path: Path) -> Play:
             environment = {"KIMI_BASE_URL": model.base_url, "KIMI_API_KEY": "sk-test-key-000"}
             async with running(build, folder, root, environment, options) as nvim:
                 yield Scene(root, model, nvim)
+                if nvim.process.returncode is None:
+                    assert await nvim.lua("return #Kode.globals == 0 or Kode.globals") is True
 
     return scene

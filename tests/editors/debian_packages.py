@@ -18,6 +18,8 @@ class PackagesMissing(Exception):
 
 def unpack(package: str, suite: str, root: Path) -> None:
     """Download the package and what it depends on, and unpack all of it into `root`."""
+    if not KEYS.exists():
+        raise PackagesMissing(f"{KEYS} is missing; the package debian-archive-keyring has it")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         options = _private_state(Path(folder), suite)
         _run(["apt-get", *options, "-qq", "update"])

@@ -7,6 +7,24 @@ vim.g.kode = vim.json.decode(vim.env.KODE_NVIM_OPTIONS)
 
 Kode = { notes = {}, chosen = {}, offered = {} }
 
+-- A global that the plugin reads or makes is a slip of the pen.
+Kode.globals = {}
+local function slip(name)
+  local at = debug.getinfo(3, 'S')
+  if at and at.source:find('editors/nvim/lua/kode', 1, true) then
+    table.insert(Kode.globals, name)
+  end
+end
+setmetatable(_G, {
+  __index = function(_, name)
+    slip(name)
+  end,
+  __newindex = function(all, name, value)
+    slip(name)
+    rawset(all, name, value)
+  end,
+})
+
 local HANG_MS = 60000
 
 -- What the user chooses next: a text that the label contains; the questions are kept.

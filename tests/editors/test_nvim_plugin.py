@@ -1,5 +1,6 @@
 """The plugin in real Neovim, over the real sidecar and a scripted model: what its users do."""
 
+import base64
 import os
 import signal
 
@@ -297,6 +298,8 @@ async def test_what_is_attached_goes_along(play: Play) -> None:  # F1
     async with play(answer(text("Seen."))) as scene:
         nvim = scene.nvim
         (scene.root / "a.png").write_bytes(b"\x89PNG not really")
+        await nvim.kode("add", "a.png")
+        await nvim.until("#Kode.session().attachments == 1")
         await nvim.lua(
             "vim.cmd.edit('receipt.js') vim.api.nvim_buf_set_lines(0, 0, 1, true, {'// 改过'})"
         )
@@ -308,11 +311,17 @@ async def test_what_is_attached_goes_along(play: Play) -> None:  # F1
             "require('kode.command').run({fargs = {'add'}, range = 2, line1 = 1, line2 = 2})"
         )
         await nvim.kode("add", "diagnostics")
-        await nvim.until("#Kode.session().attachments == 2")
+        await nvim.until("#Kode.session().attachments == 3")
         await nvim.kode("ask", "look", "at", "@菜单.js,", "please")
         await nvim.until("Kode.idle()")
         asked = scene.asked(0)
-        for told in ("// 改过", "no such price", "龙井: 38", "look at @菜单.js, please"):
+        for told in (
+            base64.b64encode(b"\x89PNG not really").decode(),
+            "// 改过",
+            "no such price",
+            "龙井: 38",
+            "look at @菜单.js, please",
+        ):
             assert told in asked
         assert await nvim.lua("return #Kode.session().attachments") == 0
 
@@ -336,3 +345,50 @@ async def test_what_happens_to_the_transcript_is_put_right(play: Play) -> None: 
         assert await nvim.lua("return require('kode.chat').of(Kode.session()):input()") == "mine"
         await nvim.keys("uuu")
         assert await nvim.chat() == before
+
+
+async def test_one_hunk_is_taken_back_and_the_rest_decided_by_file(play: Play) -> None:  # F1
+    calls = [
+        proposal("receipt.js", ("合计 = 1", "合计 = 2"), ("end = 1", "end = 2")),
+        proposal("菜单.js", ("tax = 0", "tax = 1")),
+    ]
+    async with play(answer(*calls), answer(text("Three."))) as scene:
+        nvim = scene.nvim
+        await nvim.lua("vim.cmd.edit('receipt.js')")
+        await nvim.kode("ask", "Mend it")
+        await nvim.until("Kode.idle() and #require('kode.review').waiting() == 3")
+        await nvim.lua("vim.cmd('wincmd p')")
+        await nvim.kode("accept", "file")
+        await nvim.until("vim.deep_equal(Kode.states(), {'applied', 'applied', 'proposed'})")
+        await nvim.until("require('kode.review').applied_here() == nil")
+        await nvim.lua("vim.api.nvim_win_set_cursor(0, {5, 0})")
+        await nvim.until("require('kode.review').applied_here() ~= nil")
+        await nvim.kode("undo", "hunk")
+        await nvim.until("vim.deep_equal(Kode.states(), {'applied', 'undone', 'proposed'})")
+        mended = RECEIPT.replace("合计 = 1", "合计 = 2")
+        assert await nvim.lua("return Kode.text('receipt.js')") == mended
+        await nvim.kode("hunks")
+        await nvim.until("#vim.fn.getqflist() == 1")
+        assert "菜单.js" in await nvim.lua("return vim.fn.bufname(vim.fn.getqflist()[1].bufnr)")
+        await nvim.kode("reject", "all")
+        await nvim.until("Kode.states()[3] == 'rejected'")
+
+
+async def test_a_process_that_keeps_dying_is_left_alone(play: Play) -> None:  # F1
+    async with play(answer(text("Here.")), restarts=1) as scene:
+        nvim = scene.nvim
+        await nvim.kode("new")
+        await nvim.until("Kode.said('New session')")
+        for number in (1, 2):
+            (sidecar,) = children(nvim.process.pid)
+            os.kill(sidecar, signal.SIGKILL)
+            if number == 1:
+                await nvim.until("Kode.session().lost")
+                await nvim.until("not Kode.session().lost")
+        await nvim.until("table.concat(Kode.notes):find(':Kode restart tries again')")
+        assert children(nvim.process.pid) == []
+        await nvim.kode("restart")
+        await nvim.until("require('kode.process').state.ready")
+        await nvim.until("not Kode.session().lost")
+        await nvim.kode("ask", "Still there?")
+        await nvim.until("Kode.said('Here.')")

@@ -39,8 +39,8 @@ function M.file(path)
     file:close()
     return { type = 'image', mediaType = media, data = vim.base64.encode(data) }
   end
-  local buffer = vim.fn.bufnr('^' .. vim.fn.escape(path, '*?[]{},\\') .. '$')
-  if buffer ~= -1 and vim.api.nvim_buf_is_loaded(buffer) then
+  local buffer = require('kode.documents').loaded(path)
+  if buffer then
     local whole = M.selection(buffer, 1, vim.api.nvim_buf_line_count(buffer))
     whole.startLine, whole.endLine = nil, nil
     return whole

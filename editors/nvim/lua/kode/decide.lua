@@ -59,6 +59,7 @@ function M.decide(session, change_set_id, decisions, rest)
     end)
   then
     open_files(files_of(session.fold, change_set_id))
+    review.refresh() -- so that it is known later where they stood
   end
   local answer = client.ask('kode/changeSet/decide', {
     changeSetId = change_set_id,

@@ -75,13 +75,24 @@ function M.tell_context(buffer)
   end
 end
 
+--- The buffer of a file, if it is loaded.
+---@param path string
+---@return integer?
+function M.loaded(path)
+  for _, buffer in ipairs(vim.api.nvim_list_bufs()) do
+    if vim.api.nvim_buf_is_loaded(buffer) and vim.api.nvim_buf_get_name(buffer) == path then
+      return buffer
+    end
+  end
+end
+
 --- The loaded buffer of a file, which the sidecar sees; nil where there is no such file.
 ---@param uri string
 ---@return integer?
 function M.open(uri)
   local path = vim.uri_to_fname(uri)
-  local buffer = vim.fn.bufnr('^' .. vim.fn.escape(path, '*?[]{},\\') .. '$')
-  if buffer == -1 or not vim.api.nvim_buf_is_loaded(buffer) then
+  local buffer = M.loaded(path)
+  if not buffer then
     if not vim.uv.fs_stat(path) then
       return nil
     end

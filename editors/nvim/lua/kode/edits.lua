@@ -106,11 +106,10 @@ end
 
 local function create(uri, text)
   local path = vim.uri_to_fname(uri)
-  local buffer = vim.fn.bufnr('^' .. vim.fn.escape(path, '*?[]{},\\') .. '$')
-  if vim.uv.fs_stat(path) or (buffer ~= -1 and vim.api.nvim_buf_is_loaded(buffer)) then
+  if vim.uv.fs_stat(path) or documents.loaded(path) then
     return refused('there is such a file already')
   end
-  buffer = vim.fn.bufadd(path)
+  local buffer = vim.fn.bufadd(path)
   vim.fn.bufload(buffer)
   vim.bo[buffer].buflisted = true
   vim.bo[buffer].fileformat = text:find('\r\n') and 'dos' or 'unix'
@@ -139,16 +138,15 @@ local function rename(change, client)
   if vim.uv.fs_stat(new) then
     return refused('there is such a file already')
   end
-  local buffer = vim.fn.bufnr('^' .. vim.fn.escape(old, '*?[]{},\\') .. '$')
-  local open = buffer ~= -1 and vim.lsp.buf_is_attached(buffer, client.id)
-  if open then
+  local buffer = documents.loaded(old)
+  if buffer and vim.lsp.buf_is_attached(buffer, client.id) then
     vim.lsp.buf_detach_client(buffer, client.id)
   end
   local ok, problem = pcall(vim.lsp.util.rename, old, new, { overwrite = false })
   if not ok or not vim.uv.fs_stat(new) or vim.uv.fs_stat(old) then
     return refused('the file could not be renamed: ' .. tostring(problem))
   end
-  if open then
+  if buffer then
     documents.open(change.newUri)
   end
   return { applied = true }
@@ -156,14 +154,14 @@ end
 
 local function delete(change)
   local path = vim.uri_to_fname(change.uri)
-  local buffer = vim.fn.bufnr('^' .. vim.fn.escape(path, '*?[]{},\\') .. '$')
-  if buffer ~= -1 and vim.bo[buffer].modified then
+  local buffer = documents.loaded(path)
+  if buffer and vim.bo[buffer].modified then
     return refused('its buffer has changes that are not saved')
   end
   if vim.fn.delete(path) ~= 0 and vim.uv.fs_stat(path) then
     return refused('the file could not be deleted')
   end
-  if buffer ~= -1 then
+  if buffer then
     vim.api.nvim_buf_delete(buffer, { force = true })
   end
   return { applied = true }

@@ -204,6 +204,7 @@ function M.restart_later(how)
     return now - time < FORGET_DEATHS_S
   end, state.deaths)
   table.insert(state.deaths, now)
+  require('kode.sessions').lost()
   if #state.deaths > config.get().restarts then
     local text = ('kode: the sidecar ended %s, %d times; :Kode restart tries again'):format(
       how,
@@ -213,7 +214,6 @@ function M.restart_later(how)
   end
   local pause = math.min(FIRST_PAUSE_MS * 2 ^ (#state.deaths - 1), LONGEST_PAUSE_MS)
   vim.notify(('kode: the sidecar ended %s and is started again'):format(how), vim.log.levels.WARN)
-  require('kode.sessions').lost()
   vim.defer_fn(function()
     if not state.client_id and not state.stopping then
       M.launch()

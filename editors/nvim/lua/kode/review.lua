@@ -7,17 +7,17 @@ local sessions = require('kode.sessions')
 local task = require('kode.task')
 
 local space = vim.api.nvim_create_namespace('kode_review')
-local kept = vim.api.nvim_create_namespace('kode_applied')
+local decided_space = vim.api.nvim_create_namespace('kode_decided')
 
 ---@class kode.Shown a hunk in a buffer
 ---@field buffer integer
 ---@field mark integer of its range
----@field empty boolean nothing is taken away
+---@field marks? integer[] all that is drawn of it
 
 ---@type table<string, kode.Shown> by hunk id
 local shown = {}
----@type table<string, kode.Shown> hunks that were applied, where they stand now
-local applied = {}
+---@type table<string, kode.Shown> hunks that were decided, where they stand now
+local decided = {}
 
 local groups = {
   KodeOldLine = { link = 'DiffDelete' },
@@ -79,12 +79,12 @@ function M.row(hunk_id)
   return extent(shown[hunk_id], space)
 end
 
-local function at_cursor(table_of, namespace)
+local function at_cursor(places, namespace, wanted)
   local buffer, row = vim.api.nvim_get_current_buf(), vim.fn.line('.') - 1
-  for id, at in pairs(table_of) do
+  for id, at in pairs(places) do
     if at.buffer == buffer then
       local first, last = extent(at, namespace)
-      if first and row >= first and row < math.max(last, first + 1) then
+      if first and row >= first and row < math.max(last, first + 1) and wanted(id) then
         return id
       end
     end
@@ -94,19 +94,24 @@ end
 --- The hunk at the cursor that waits.
 ---@return kode.FoldedHunk?
 function M.here()
-  local preview = vim.b.kode_hunk
-  local id = preview or at_cursor(shown, space)
+  local waiting = {}
   for _, hunk in ipairs(M.waiting()) do
-    if hunk.hunkId == id then
-      return hunk
-    end
+    waiting[hunk.hunkId] = hunk
   end
+  local id = vim.b.kode_hunk
+    or at_cursor(shown, space, function(candidate)
+      return waiting[candidate] ~= nil
+    end)
+  return id and waiting[id]
 end
 
 --- The id of the applied hunk at the cursor.
 ---@return string?
 function M.applied_here()
-  return at_cursor(applied, kept)
+  return at_cursor(decided, decided_space, function(id)
+    local hunk = M.find(id)
+    return hunk ~= nil and (hunk.state == 'applied' or hunk.state == 'replaced')
+  end)
 end
 
 local function new_lines(hunk)
@@ -184,73 +189,73 @@ local function draw(buffer, hunk, range, index, total)
     virt_text_pos = 'right_align',
     strict = false,
   })
+  local marks = { mark }
   if not empty then
     local rows = { end_row = math.min(last, count) - 1, line_hl_group = 'KodeOldLine' }
-    vim.api.nvim_buf_set_extmark(buffer, space, first, 0, rows)
+    table.insert(marks, vim.api.nvim_buf_set_extmark(buffer, space, first, 0, rows))
   end
-  vim.api.nvim_buf_set_extmark(buffer, space, anchor, 0, {
-    virt_lines = virtual,
-    virt_lines_above = empty and first == 0,
-  })
-  shown[hunk.hunkId] = { buffer = buffer, mark = mark, empty = empty }
+  local added = { virt_lines = virtual, virt_lines_above = empty and first == 0 }
+  table.insert(marks, vim.api.nvim_buf_set_extmark(buffer, space, anchor, 0, added))
+  shown[hunk.hunkId] = { buffer = buffer, mark = mark, marks = marks }
 end
 
-local function keep(buffer, hunk)
-  local range = hunk.range
-  local mark = vim.api.nvim_buf_set_extmark(buffer, kept, range.start.line, 0, {
-    end_row = range['end'].line + (range['end'].character > 0 and 1 or 0),
-    end_col = 0,
-    strict = false,
-  })
-  applied[hunk.hunkId] = { buffer = buffer, mark = mark }
-end
-
-local function clear()
-  for _, at in pairs(shown) do
-    if vim.api.nvim_buf_is_valid(at.buffer) then
-      vim.api.nvim_buf_clear_namespace(at.buffer, space, 0, -1)
-    end
-  end
-  for _, at in pairs(applied) do
-    if vim.api.nvim_buf_is_valid(at.buffer) then
-      vim.api.nvim_buf_clear_namespace(at.buffer, kept, 0, -1)
-    end
-  end
-  shown, applied = {}, {}
-end
-
--- The loaded buffer of a file; it is not loaded for this.
-local function loaded(uri)
-  local path = vim.uri_to_fname(uri)
-  for _, buffer in ipairs(vim.api.nvim_list_bufs()) do
-    if vim.api.nvim_buf_is_loaded(buffer) and vim.api.nvim_buf_get_name(buffer) == path then
-      return buffer
+--- The hunk with this id, of whichever session.
+---@return kode.FoldedHunk?
+function M.find(id)
+  for _, session in pairs(sessions.all) do
+    if session.fold.hunks[id] then
+      return session.fold.hunks[id]
     end
   end
 end
 
--- Today's places of all hunks. False where a buffer has changed since they were asked for.
+-- Take away what is drawn of a hunk. Where one that is decided stood is kept: the place moves with
+-- the text, and only there can be found again what was applied.
+local function remove(id)
+  local at, hunk = shown[id], M.find(id)
+  local first, last = extent(at, space)
+  if first and hunk and hunk.state ~= 'proposed' then
+    local range = { end_row = last, end_col = 0, strict = false }
+    local mark = vim.api.nvim_buf_set_extmark(at.buffer, decided_space, first, 0, range)
+    decided[id] = { buffer = at.buffer, mark = mark }
+  end
+  for _, mark in ipairs(vim.api.nvim_buf_is_valid(at.buffer) and at.marks or {}) do
+    vim.api.nvim_buf_del_extmark(at.buffer, space, mark)
+  end
+  shown[id] = nil
+end
+
+-- Draw all hunks at the places of today. False where a buffer has changed since these were asked for:
+-- what is drawn there moves with the text meanwhile.
 local function place(views)
   for name, value in pairs(groups) do
     vim.api.nvim_set_hl(0, name, vim.tbl_extend('force', value, { default = true }))
   end
-  clear()
-  local order = {}
-  local waiting = M.waiting()
+  local waiting, order, fitting, current = M.waiting(), {}, {}, true
   for index, hunk in ipairs(waiting) do
     order[hunk.hunkId] = index
   end
-  local current = true
   for _, view in ipairs(views) do
     for _, file in ipairs(view.files) do
-      local buffer = loaded(file.uri)
-      local fits = buffer and file.version == documents.version(buffer)
-      current = current and (not buffer or file.version == nil or fits)
-      for _, hunk in ipairs(fits and file.hunks or {}) do
-        if hunk.range and hunk.state == 'proposed' and order[hunk.hunkId] then
+      local buffer = documents.loaded(vim.uri_to_fname(file.uri))
+      if buffer and file.version == documents.version(buffer) then
+        fitting[buffer] = true
+      elseif buffer and file.version ~= nil then
+        current = false
+      end
+    end
+  end
+  for id, at in pairs(shown) do
+    if not order[id] or fitting[at.buffer] or not vim.api.nvim_buf_is_loaded(at.buffer) then
+      remove(id)
+    end
+  end
+  for _, view in ipairs(views) do
+    for _, file in ipairs(view.files) do
+      local buffer = documents.loaded(vim.uri_to_fname(file.uri))
+      for _, hunk in ipairs(fitting[buffer] and file.hunks or {}) do
+        if hunk.range and order[hunk.hunkId] and not shown[hunk.hunkId] then
           draw(buffer, hunk, hunk.range, order[hunk.hunkId], #waiting)
-        elseif hunk.range and (hunk.state == 'applied' or hunk.state == 'replaced') then
-          keep(buffer, hunk)
         end
       end
     end
@@ -258,15 +263,13 @@ local function place(views)
   return current
 end
 
-local open_states = { proposed = true, applied = true, replaced = true }
-
 --- Ask where all hunks stand now, and draw them there.
 function M.refresh()
   local views = {}
   for _, session in pairs(sessions.all) do
     for _, id in ipairs(session.fold.change_set_order) do
       local wanted = vim.iter(session.fold.change_sets[id].hunks):any(function(hunk_id)
-        return open_states[session.fold.hunks[hunk_id].state]
+        return session.fold.hunks[hunk_id].state == 'proposed'
       end)
       local view = wanted and client.request('kode/changeSet/get', { changeSetId = id })
       if view then
