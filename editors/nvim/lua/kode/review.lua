@@ -263,6 +263,10 @@ local function place(views)
   return current
 end
 
+-- While the user types, places are out of date when they come: asked for again, but not for ever.
+local MOST_MISSES = 20
+local misses = 0
+
 --- Ask where all hunks stand now, and draw them there.
 function M.refresh()
   local views = {}
@@ -277,7 +281,8 @@ function M.refresh()
       end
     end
   end
-  if not place(views) then
+  misses = place(views) and 0 or misses + 1
+  if misses > 0 and misses < MOST_MISSES then
     M.refresh_soon()
   end
 end
