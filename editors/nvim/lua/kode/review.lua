@@ -270,7 +270,7 @@ local misses = 0
 --- Ask where all hunks stand now, and draw them there.
 function M.refresh()
   local views = {}
-  for _, session in pairs(sessions.all) do
+  for _, session in ipairs(vim.tbl_values(sessions.all)) do -- more may come while answers are waited for
     for _, id in ipairs(session.fold.change_set_order) do
       local wanted = vim.iter(session.fold.change_sets[id].hunks):any(function(hunk_id)
         return session.fold.hunks[hunk_id].state == 'proposed'
