@@ -11,7 +11,7 @@ from pathlib import Path
 from kode_sidecar.errors import KodeError
 
 SCHEMA_FILE = "schema.json"
-WIRE_FILES = (SCHEMA_FILE, "kode.d.ts", "methods.md")
+WIRE_FILES = (SCHEMA_FILE, "kode.d.ts", "kode.lua", "methods.md")
 COMPRESSED = ".z"
 """What a frozen program adds to their names."""
 

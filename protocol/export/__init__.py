@@ -1,4 +1,4 @@
-"""Writes what is generated from the wire types: schema, TypeScript, reference, and a module.
+"""Writes what is generated from the wire types: schema, types for TypeScript and Lua, reference.
 
 Each output is a file here that turns `WireTypes` into bytes, and a row of `OUTPUTS`. Nothing of
 this is in the program: it reads the files that were written. The docstrings of the structs are
@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable
 
 from kode_sidecar.protocol.methods import METHODS
+from protocol.export.luacats import luacats_file
 from protocol.export.reference import reference_file
 from protocol.export.schema import schema_file
 from protocol.export.typescript import typescript_file
@@ -19,6 +20,7 @@ SCHEMA_FILE = "schema.json"
 OUTPUTS: dict[str, Callable[[WireTypes], bytes]] = {
     SCHEMA_FILE: schema_file,
     "kode.d.ts": typescript_file,
+    "kode.lua": luacats_file,
     "methods.md": reference_file,
 }
 

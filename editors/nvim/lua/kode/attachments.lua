@@ -1,0 +1,89 @@
+--- What goes along with a prompt: files, selections, diagnostics, images.
+local M = {}
+
+local images = {
+  png = 'image/png',
+  jpg = 'image/jpeg',
+  jpeg = 'image/jpeg',
+  gif = 'image/gif',
+  webp = 'image/webp',
+}
+local severities = { 'error', 'warning', 'information', 'hint' }
+
+local function resource(path, extra)
+  return vim.tbl_extend('force', { type = 'resource', uri = vim.uri_from_fname(path) }, extra or {})
+end
+
+--- Lines of a buffer as the user sees them, saved or not.
+function M.selection(buffer, first, last)
+  local lines = vim.api.nvim_buf_get_lines(buffer, first - 1, last, false)
+  return resource(vim.fn.fnamemodify(vim.api.nvim_buf_get_name(buffer), ':p'), {
+    text = table.concat(lines, '\n'),
+    languageId = vim.bo[buffer].filetype ~= '' and vim.bo[buffer].filetype or nil,
+    startLine = first,
+    endLine = last,
+  })
+end
+
+--- A file or an image; nil where there is none.
+---@return kode.Block? block
+---@return string? problem
+function M.file(path)
+  path = vim.fn.fnamemodify(vim.fn.expand(path), ':p')
+  local media = images[(path:match('%.(%w+)$') or ''):lower()]
+  if vim.fn.filereadable(path) == 0 then
+    return nil, path .. ' cannot be read'
+  elseif media then
+    local file = assert(io.open(path, 'rb'))
+    local data = file:read('*a')
+    file:close()
+    return { type = 'image', mediaType = media, data = vim.base64.encode(data) }
+  end
+  local buffer = require('kode.documents').loaded(path)
+  if buffer then
+    local whole = M.selection(buffer, 1, vim.api.nvim_buf_line_count(buffer))
+    whole.startLine, whole.endLine = nil, nil
+    return whole
+  end
+  local text = table.concat(vim.fn.readfile(path), '\n') .. '\n'
+  return resource(path, { text = text })
+end
+
+--- What is wrong in a buffer, as its language servers and linters say; nil where nothing is.
+function M.diagnostics(buffer)
+  local name = vim.fn.fnamemodify(vim.api.nvim_buf_get_name(buffer), ':.')
+  local lines = {}
+  for _, found in ipairs(vim.diagnostic.get(buffer)) do
+    local severity = severities[found.severity] or 'note'
+    table.insert(
+      lines,
+      ('%s:%d:%d: %s: %s'):format(name, found.lnum + 1, found.col + 1, severity, found.message)
+    )
+  end
+  if #lines > 0 then
+    return { type = 'text', text = 'Diagnostics:\n' .. table.concat(lines, '\n') }
+  end
+end
+
+--- The blocks of a prompt: what is attached, what it names by `@path`, and its text.
+---@param session kode.Session
+---@param text string
+---@return kode.Block[]
+function M.input(session, text)
+  local blocks = vim.list_extend({}, session.attachments)
+  local root = require('kode.process').root()
+  for path in text:gmatch('%f[%S]@(%S+)') do
+    path = path:gsub('[,.;:!?]+$', '')
+    local full = vim.startswith(path, '/') and path or root .. '/' .. path
+    local block = M.file(full)
+    if block then
+      table.insert(blocks, block)
+    end
+  end
+  if text ~= '' then
+    table.insert(blocks, { type = 'text', text = text })
+  end
+  return blocks
+end
+
+return M

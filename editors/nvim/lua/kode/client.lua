@@ -1,0 +1,99 @@
+--- Requests and notifications to the sidecar, from tasks.
+local M = {}
+
+local process = require('kode.process')
+local task = require('kode.task')
+
+-- Neovim forgets the requests of a process that ends; these are told.
+local open = {} ---@type table<fun(...), true>
+
+-- Neovim 0.11 made functions of the client methods.
+local methods = vim.fn.has('nvim-0.11') == 1
+
+---@class kode.Failure
+---@field name string as in `ErrorInfo.code`
+---@field message string for the user
+
+local function failure(error)
+  local info = type(error.data) == 'table' and error.data or {}
+  return {
+    name = info.code or 'Unknown',
+    message = info.message or error.message or '?',
+    info = info,
+  }
+end
+
+--- The answer to a request; starts the process if need be. Only in a task.
+---@param method string
+---@param params? table
+---@return any result nil where it failed
+---@return kode.Failure? failure
+function M.request(method, params)
+  local client, problem = task.await(process.start)
+  if not client then
+    return nil, { name = 'NotRunning', message = problem }
+  end
+  params = (params == nil or next(params) == nil) and vim.empty_dict() or params
+  return task.await(function(resume)
+    open[resume] = true
+    local function answered(error, result)
+      open[resume] = nil
+      if error then
+        resume(nil, failure(error))
+      else
+        resume(result)
+      end
+    end
+    local sent
+    if methods then
+      sent = client:request(method, params, answered)
+    else
+      sent = client.request(method, params, answered)
+    end
+    if not sent then
+      open[resume] = nil
+      resume(nil, { name = 'NotRunning', message = 'the sidecar has just ended' })
+    end
+  end)
+end
+
+--- The same for a request whose failure the user is to see; nil then.
+function M.ask(method, params)
+  local result, failed = M.request(method, params)
+  if failed then
+    vim.notify('kode: ' .. failed.message, vim.log.levels.ERROR)
+  end
+  return result, failed
+end
+
+--- Tell the sidecar something, if it runs.
+function M.notify(method, params)
+  local client = process.client()
+  if not client or not process.state.ready then
+    return
+  end
+  if methods then
+    client:notify(method, params)
+  else
+    client.notify(method, params)
+  end
+end
+
+--- The process has ended: whoever waits for it waits no longer.
+function M.abandon()
+  local abandoned = open
+  open = {}
+  for resume in pairs(abandoned) do
+    resume(nil, { name = 'ProcessEnded', message = 'the sidecar ended before it answered' })
+  end
+end
+
+function M.stop(client)
+  if methods then
+    client:stop()
+  else
+    client.stop()
+  end
+end
+
+return M

@@ -1,0 +1,345 @@
+--- `:Kode`: every verb by its name.
+local M = {}
+
+local sessions = require('kode.sessions')
+local task = require('kode.task')
+
+-- The functions of a module that is loaded when one of them is called.
+local function lazy(module)
+  return function(name)
+    return require(module)[name]
+  end
+end
+
+local chat, decide, review, picker =
+  lazy('kode.chat'), lazy('kode.decide'), lazy('kode.review'), lazy('kode.picker')
+
+-- The session of the chat one is in, else the current one, else a new one.
+local function session()
+  local here = package.loaded['kode.chat'] and chat('session_of')(vim.api.nvim_get_current_buf())
+  return here or sessions.get()
+end
+
+local function with_session(body)
+  return function(words, call)
+    local current = session()
+    if current then
+      body(current, words, call)
+    end
+  end
+end
+
+local function tell(text)
+  vim.notify('kode: ' .. text)
+end
+
+local function attach(current, block, problem)
+  if block then
+    table.insert(current.attachments, block)
+    chat('paint_soon')(current)
+    tell('attached ' .. require('kode.cards').attachment(block)[1]:gsub('^▪ ', ''))
+  else
+    vim.notify('kode: ' .. (problem or 'there is nothing to attach'), vim.log.levels.WARN)
+  end
+end
+
+local function add(current, words, call)
+  local attachments, buffer = require('kode.attachments'), vim.api.nvim_get_current_buf()
+  if words[1] == 'diagnostics' then
+    attach(current, attachments.diagnostics(buffer), 'there are no diagnostics here')
+  elseif words[1] then
+    attach(current, attachments.file(table.concat(words, ' ')))
+  elseif call.range > 0 then
+    attach(current, attachments.selection(buffer, call.line1, call.line2))
+  else
+    attach(current, attachments.file(vim.api.nvim_buf_get_name(buffer)))
+  end
+end
+
+-- The user's prompt at the cursor of the chat, else the last one.
+local function prompt_here(current)
+  local buffer, found = chat('of')(current), nil
+  local row = buffer and vim.api.nvim_get_current_buf() == buffer.buffer and vim.fn.line('.') - 1
+  for _, item in ipairs(buffer and buffer.items or {}) do
+    if item.kind == 'header' and item.message.role == 'user' then
+      if not found or not row or item.start <= row then
+        found = item.message
+      end
+    end
+  end
+  return found
+end
+
+local function edit(current, _, call)
+  if call.bang then
+    current.editing = nil
+    return chat('paint_soon')(current)
+  end
+  local message = prompt_here(current)
+  if not message then
+    return tell('there is no prompt to edit')
+  end
+  picker('edit')(current, message.id)
+end
+
+-- The message at the cursor of the chat; nil for the end of the branch.
+local function message_here(current)
+  local buffer = chat('of')(current)
+  if not buffer or vim.api.nvim_get_current_buf() ~= buffer.buffer then
+    return nil
+  end
+  local item = buffer:item_at(vim.fn.line('.') - 1)
+  return item and (item.message and item.message.id or item.block and item.block.message)
+end
+
+local function fork(current)
+  local copy = sessions.fork(current.id, message_here(current))
+  if copy then
+    chat('open')(copy)
+  end
+end
+
+local function ask(current, words, call)
+  if call.range > 0 then
+    add(current, {}, call)
+  end
+  local text = #words > 0 and table.concat(words, ' ') or task.input({ prompt = 'Ask: ' })
+  if text and text ~= '' then
+    chat('open')(current)
+    chat('say')(current, text, 'next')
+  end
+end
+
+-- Decisions are made one after the other: each is about what the one before has left.
+local in_order = task.queue()
+
+local function ordered(body)
+  return function(words)
+    in_order(function()
+      body(words)
+    end)
+  end
+end
+
+local function decision(action)
+  return ordered(function(words)
+    if words[1] == 'all' then
+      decide('all')(action)
+    elseif words[1] == 'file' then
+      decide('all')(action, vim.uri_from_bufnr(0))
+    else
+      local comment = #words > 0 and table.concat(words, ' ') or nil
+      decide('one')({ action = action, comment = comment })
+    end
+  end)
+end
+
+local function step(direction)
+  return ordered(function()
+    local hunk = review('neighbour')(direction)
+    if hunk then
+      review('go')(hunk)
+    else
+      tell('no hunk waits')
+    end
+  end)
+end
+
+local function show(name, lines, filetype)
+  vim.cmd('botright new')
+  vim.api.nvim_buf_set_lines(0, 0, -1, false, lines)
+  vim.bo.buftype, vim.bo.bufhidden, vim.bo.modifiable = 'nofile', 'wipe', false
+  vim.bo.filetype = filetype or ''
+  pcall(vim.api.nvim_buf_set_name, 0, 'kode://' .. name)
+end
+
+local function context(current)
+  local answer = require('kode.client').ask('kode/context/inspect', { sessionId = current.id })
+  if not answer then
+    return
+  end
+  local lines =
+    { ('%s: %d of %s tokens'):format(answer.model, answer.tokens, answer.window or '?'), '' }
+  for _, part in ipairs(answer.segments) do
+    local head = part.head:gsub('%s+', ' ')
+    table.insert(lines, ('%8d  %-10s  %s'):format(part.tokens, part.origin, head))
+  end
+  show('context', lines)
+end
+
+local function doctor()
+  local answer = require('kode.client').ask('kode/doctor')
+  if answer then
+    show('doctor', vim.split(vim.inspect(answer), '\n'), 'lua')
+  end
+end
+
+local verbs = {
+  chat = function(words)
+    if #words > 0 then
+      return ask(session(), words, { range = 0 })
+    elseif
+      not (package.loaded['kode.chat'] and chat('session_of')(vim.api.nvim_get_current_buf()))
+    then
+      local current = session()
+      return current and chat('open')(current)
+    end
+    chat('hide')()
+  end,
+  new = function()
+    local current = sessions.new()
+    if current then
+      chat('open')(current)
+    end
+  end,
+  ask = with_session(ask),
+  add = with_session(add),
+  detach = with_session(function(current)
+    current.attachments = {}
+    chat('paint_soon')(current)
+  end),
+  send = with_session(function(current)
+    chat('submit')(current, 'next')
+  end),
+  steer = with_session(function(current, words)
+    if #words > 0 then
+      return chat('say')(current, table.concat(words, ' '), 'now')
+    end
+    chat('submit')(current, 'now')
+  end),
+  stop = with_session(function(current)
+    if not sessions.cancel(current) then
+      tell('nothing runs')
+    end
+  end),
+  ['continue'] = with_session(function(current)
+    sessions.send(current, {})
+  end),
+  retry = with_session(function(current)
+    local message = prompt_here(current)
+    if not message then
+      return tell('there is no prompt to send again')
+    end
+    current.editing = { message = message.id, parent = message.parent }
+    if not sessions.send(current, current.fold:content(message)) then
+      current.editing = nil
+    end
+  end),
+  queue = with_session(function(current)
+    picker('queue')(current)
+  end),
+  edit = with_session(edit),
+  fork = with_session(fork),
+  tree = with_session(function(current)
+    picker('tree')(current)
+  end),
+  sessions = function(words)
+    picker('sessions')(#words > 0 and table.concat(words, ' ') or nil)
+  end,
+  title = with_session(function(current, words)
+    local title = #words > 0 and table.concat(words, ' ') or task.input({ prompt = 'Title: ' })
+    if title then
+      require('kode.client').ask('kode/session/update', { sessionId = current.id, title = title })
+    end
+  end),
+  delete = with_session(function(current)
+    local choice = task.select(
+      { 'Delete it', 'Keep it' },
+      { prompt = 'Delete this session for good?' }
+    )
+    if choice == 'Delete it' then
+      if require('kode.client').ask('kode/session/delete', { sessionId = current.id }) then
+        sessions.forget(current.id)
+      end
+    end
+  end),
+  compact = with_session(function(current)
+    require('kode.client').ask('kode/context/compact', { sessionId = current.id })
+  end),
+  model = with_session(function(current)
+    picker('model')(current)
+  end),
+  mode = with_session(function(current)
+    picker('mode')(current)
+  end),
+  context = with_session(context),
+  next = step(1),
+  prev = step(-1),
+  accept = decision('accept'),
+  reject = decision('reject'),
+  comment = ordered(function(words)
+    local comment = #words > 0 and table.concat(words, ' ') or task.input({ prompt = 'Why not: ' })
+    if comment then
+      decide('one')({ action = 'reject', comment = comment })
+    end
+  end),
+  change = function()
+    decide('change')()
+  end,
+  hunks = function()
+    decide('list')()
+  end,
+  undo = ordered(function(words)
+    decide('undo')(words[1] or 'hunk')
+  end),
+  redo = ordered(function()
+    decide('redo')()
+  end),
+  restart = function()
+    require('kode.process').stop(true)
+  end,
+  quit = function()
+    require('kode.process').stop(false)
+  end,
+  log = function()
+    vim.cmd('tabedit ' .. vim.fn.fnameescape(vim.lsp.get_log_path()))
+  end,
+  doctor = doctor,
+  demo = function()
+    require('kode.demo').run()
+  end,
+  help = function()
+    vim.cmd('help kode-keys')
+  end,
+}
+
+local more = {
+  accept = { 'all', 'file' },
+  reject = { 'all', 'file' },
+  undo = { 'hunk', 'turn', 'changes' },
+}
+
+--- Run the command with what Neovim gives it.
+function M.run(call)
+  local words = vim.list_slice(call.fargs)
+  local name = table.remove(words, 1) or 'chat'
+  local verb = verbs[name]
+  if not verb then
+    return vim.notify(('kode: there is no :Kode %s'):format(name), vim.log.levels.ERROR)
+  end
+  task.run(function()
+    verb(words, call)
+  end)
+end
+
+--- What may follow, for the command line.
+function M.complete(lead, line)
+  local words = vim.split(line, '%s+')
+  local first = vim.iter(ipairs(words)):find(function(_, word)
+    return word:find('Kode')
+  end) or 1
+  local candidates
+  if #words - first <= 1 then
+    candidates = vim.tbl_keys(verbs)
+  elseif words[first + 1] == 'add' then
+    candidates = vim.list_extend({ 'diagnostics' }, vim.fn.getcompletion(lead, 'file'))
+  else
+    candidates = more[words[first + 1]] or {}
+  end
+  table.sort(candidates)
+  return vim.tbl_filter(function(candidate)
+    return vim.startswith(candidate, lead)
+  end, candidates)
+end
+
+return M

@@ -1,0 +1,119 @@
+--- Which buffers the sidecar sees, and what the user looks at.
+local M = {}
+
+local process = require('kode.process')
+
+local group
+
+--- Does this buffer hold a file below the open folder?
+local function belongs(buffer)
+  local name = vim.api.nvim_buf_get_name(buffer)
+  if not vim.api.nvim_buf_is_loaded(buffer) or vim.bo[buffer].buftype ~= '' or name == '' then
+    return false
+  end
+  if name:find('^%a[%w+.-]+://') then
+    return false
+  end
+  local client = process.client()
+  local root = client and client.config.root_dir or process.root()
+  local path = vim.fs.normalize(name)
+  return path:sub(1, #root + 1) == root .. '/'
+end
+
+--- Let the sidecar see a buffer.
+function M.attach(buffer)
+  local client = process.client()
+  if client and process.state.ready and belongs(buffer) then
+    return vim.lsp.buf_attach_client(buffer, client.id)
+  end
+  return false
+end
+
+--- Let it see all buffers of the open folder, these and those to come.
+function M.watch()
+  for _, buffer in ipairs(vim.api.nvim_list_bufs()) do
+    M.attach(buffer)
+  end
+  if group then
+    return
+  end
+  group = vim.api.nvim_create_augroup('kode_documents', {})
+  vim.api.nvim_create_autocmd({ 'BufReadPost', 'BufNewFile', 'BufFilePost', 'BufWritePost' }, {
+    group = group,
+    callback = function(event)
+      if M.attach(event.buf) then
+        require('kode.review').refresh_soon()
+      end
+    end,
+  })
+  vim.api.nvim_create_autocmd({ 'BufEnter', 'CursorHold', 'ModeChanged' }, {
+    group = group,
+    callback = function(event)
+      M.tell_context(event.buf)
+    end,
+  })
+end
+
+local told
+
+--- Tell what the user looks at, if it is something else than before.
+function M.tell_context(buffer)
+  if buffer ~= vim.api.nvim_get_current_buf() or not belongs(buffer) then
+    return
+  end
+  local params = { uri = vim.uri_from_bufnr(buffer) }
+  if vim.fn.mode():find('^[vV\22]') then
+    local first, last = vim.fn.line('v'), vim.fn.line('.')
+    params.selection = {
+      start = { line = math.min(first, last) - 1, character = 0 },
+      ['end'] = { line = math.max(first, last), character = 0 },
+    }
+  end
+  if not vim.deep_equal(params, told) then
+    told = params
+    require('kode.client').notify('kode/editor/didChangeContext', params)
+  end
+end
+
+--- The buffer of a file, if it is loaded.
+---@param path string
+---@return integer?
+function M.loaded(path)
+  for _, buffer in ipairs(vim.api.nvim_list_bufs()) do
+    if vim.api.nvim_buf_is_loaded(buffer) and vim.api.nvim_buf_get_name(buffer) == path then
+      return buffer
+    end
+  end
+end
+
+--- The loaded buffer of a file, which the sidecar sees; nil where there is no such file.
+---@param uri string
+---@return integer?
+function M.open(uri)
+  local path = vim.uri_to_fname(uri)
+  local buffer = M.loaded(path)
+  if not buffer then
+    if not vim.uv.fs_stat(path) then
+      return nil
+    end
+    buffer = vim.fn.bufadd(path)
+    local messages = vim.o.shortmess
+    vim.o.shortmess = messages .. 'A' -- a swap file must not ask in the middle of a decision
+    vim.fn.bufload(buffer)
+    vim.o.shortmess = messages
+    vim.bo[buffer].buflisted = true
+    if vim.bo[buffer].filetype == '' then
+      local filetype = vim.filetype.match({ buf = buffer })
+      vim.bo[buffer].filetype = filetype or ''
+    end
+  end
+  M.attach(buffer)
+  return buffer
+end
+
+--- The version of a buffer that the sidecar was told last.
+function M.version(buffer)
+  return vim.lsp.util.buf_versions[buffer]
+end
+
+return M

@@ -1,0 +1,42 @@
+--- What the sidecar sends, by method; part of the client's configuration.
+local task = require('kode.task')
+
+-- Answer a request of the sidecar when `body`, a task, returns. Neovim runs these handlers in a
+-- coroutine of its own and sends what they return.
+local function answer_later(body)
+  local thread = coroutine.running()
+  vim.schedule(function()
+    task.run(function()
+      local answer = body()
+      coroutine.resume(thread, answer)
+    end)
+  end)
+  return coroutine.yield()
+end
+
+return {
+  ['kode/event'] = function(_, params)
+    require('kode.sessions').take_events(params)
+  end,
+  ['kode/delta'] = function(_, params)
+    require('kode.sessions').take_deltas(params)
+  end,
+  ['workspace/applyEdit'] = function(_, params, context)
+    return require('kode.edits').apply(params, context.client_id)
+  end,
+  ['kode/openDocument'] = function(_, params)
+    return { opened = require('kode.documents').open(params.uri) ~= nil }
+  end,
+  ['kode/permission/request'] = function(_, params)
+    return answer_later(function()
+      return require('kode.questions').permission(params)
+    end)
+  end,
+  ['kode/ask'] = function(_, params)
+    return answer_later(function()
+      return require('kode.questions').ask(params)
+    end)
+  end,
+  -- Which question is taken back cannot be told here: Neovim does not say the ids of requests.
+  ['$/cancelRequest'] = function() end,
+}

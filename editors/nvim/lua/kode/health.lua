@@ -1,0 +1,96 @@
+--- `:checkhealth kode`: what is missing, and how to mend it.
+local M = {}
+
+local config = require('kode.config')
+local health = vim.health
+local process = require('kode.process')
+
+local function check_neovim()
+  health.start('Neovim')
+  if vim.fn.has('nvim-0.10') == 1 then
+    health.ok(tostring(vim.version()))
+  else
+    health.error('Neovim is too old', { 'Install Neovim 0.10 or newer.' })
+  end
+  if pcall(vim.treesitter.language.inspect, 'markdown') then
+    health.ok('the markdown parser is there')
+  else
+    health.info('there is no markdown parser: the chat is coloured by the syntax file')
+  end
+end
+
+local function check_options()
+  health.start('Options')
+  local problems = config.problems()
+  for _, problem in ipairs(problems) do
+    health.warn(problem, { 'See :help kode-options.' })
+  end
+  if #problems == 0 then
+    health.ok('vim.g.kode and config() name options that there are')
+  end
+end
+
+local function run(command)
+  local ok, job = pcall(vim.system, command, { text = true })
+  local done = ok and job:wait(20000)
+  return done and done.code == 0, done and vim.trim(done.stdout .. done.stderr) or tostring(job)
+end
+
+local function check_program()
+  health.start('The sidecar')
+  local command, problem = process.command()
+  if not command then
+    health.error(problem or '', {
+      'Install it: pipx install kode-sidecar',
+      'or unpack a release and set vim.g.kode = { cmd = { "/path/to/kode-sidecar", "serve" } }',
+    })
+    return nil
+  end
+  local program = vim.list_slice(command)
+  if program[#program] == 'serve' then
+    table.remove(program)
+  end
+  local ok, said = run(vim.list_extend(vim.list_slice(program), { '--version' }))
+  if ok then
+    health.ok(('%s (%s)'):format(said, table.concat(command, ' ')))
+  else
+    health.error('it cannot be run: ' .. said, { 'Run it by hand: ' .. table.concat(command, ' ') })
+  end
+end
+
+local function check_running()
+  local client = process.client()
+  if not client or not process.state.ready then
+    return health.info('it is not running; :Kode chat starts it')
+  end
+  local kode = vim.tbl_get(client.server_capabilities, 'experimental', 'kode')
+  health.ok(
+    ('it runs, protocol %s, in %s'):format(
+      kode and kode.protocolVersion or '?',
+      client.config.root_dir
+    )
+  )
+  local request = client.request_sync
+  local answer
+  if vim.fn.has('nvim-0.11') == 1 then
+    answer = client:request_sync('kode/doctor', vim.empty_dict(), 20000)
+  else
+    answer = request('kode/doctor', vim.empty_dict(), 20000)
+  end
+  for _, check in ipairs(answer and answer.result and answer.result.checks or {}) do
+    if check.ok then
+      health.ok(check.name .. ': ' .. check.message)
+    else
+      health.warn(check.name .. ': ' .. check.message, check.hint and { check.hint } or nil)
+    end
+  end
+end
+
+function M.check()
+  check_neovim()
+  check_options()
+  check_program()
+  check_running()
+end
+
+return M

@@ -1,0 +1,239 @@
+--- Lists to choose from, by `vim.ui.select`: sessions, the tree, models, modes, the queue.
+local M = {}
+
+local client = require('kode.client')
+local sessions = require('kode.sessions')
+local task = require('kode.task')
+
+local function labelled(item)
+  return item.label
+end
+
+local function clip(text, width)
+  return vim.fn.strcharpart(text:gsub('%s+', ' '), 0, width)
+end
+
+-- "3 min", "2 h", "5 d"
+local function age(stamp)
+  local year, month, day, hour, minute, second = stamp:match('(%d+)-(%d+)-(%d+)T(%d+):(%d+):(%d+)')
+  if not year then
+    return ''
+  end
+  local then_utc = os.time({
+    year = tonumber(year) or 0,
+    month = tonumber(month) or 0,
+    day = tonumber(day) or 0,
+    hour = tonumber(hour),
+    min = tonumber(minute),
+    sec = tonumber(second),
+    isdst = false,
+  })
+  local now_utc = os.time(os.date('!*t') --[[@as osdateparam]])
+  local minutes = math.max(0, math.floor((now_utc - then_utc) / 60))
+  if minutes < 60 then
+    return minutes .. ' min'
+  elseif minutes < 48 * 60 then
+    return math.floor(minutes / 60) .. ' h'
+  end
+  return math.floor(minutes / 1440) .. ' d'
+end
+
+--- A kept session, chosen by the user and opened; `query` is looked for in all that was said.
+---@param query? string
+function M.sessions(query)
+  local found, cursor = {}, nil
+  repeat
+    local page = client.ask('kode/session/list', { query = query, cursor = cursor, limit = 200 })
+    vim.list_extend(found, page and page.sessions or {})
+    cursor = page and page.nextCursor
+  until not cursor or #found >= 1000
+  if #found == 0 then
+    return vim.notify('kode: there is no session' .. (query and ' with ' .. query or ''))
+  end
+  local items = vim.tbl_map(function(session)
+    local open = sessions.all[session.sessionId] and '● ' or '  '
+    local title = session.title ~= '' and session.title or '(no title)'
+    local told = ('%s%s  · %s · %s'):format(
+      open,
+      clip(title, 60),
+      age(session.updatedAt),
+      session.model
+    )
+    return { id = session.sessionId, label = told }
+  end, found)
+  local choice = task.select(items, {
+    prompt = query and ('Sessions with "%s"'):format(query) or 'Sessions',
+    kind = 'kode_session',
+    format_item = labelled,
+  })
+  local session = choice and sessions.open(choice.id)
+  if session then
+    require('kode.chat').open(session)
+  end
+end
+
+local function all_nodes(session)
+  local nodes, cursor, head = {}, nil, nil
+  repeat
+    local page = client.ask('kode/tree/get', { sessionId = session.id, cursor = cursor })
+    vim.list_extend(nodes, page and page.nodes or {})
+    cursor, head = page and page.nextCursor, page and page.headId
+  until not cursor
+  return nodes, head
+end
+
+-- Prompts, indented by how many branchings lie above them; the end of each branch.
+local function tree_items(nodes, head)
+  local children, by_id = {}, {}
+  for _, node in ipairs(nodes) do
+    by_id[node.messageId] = node
+    local parent = node.parentId or ''
+    children[parent] = children[parent] or {}
+    table.insert(children[parent], node)
+  end
+  local on_path, id = {}, head
+  while id and by_id[id] do
+    on_path[id], id = true, by_id[id].parentId
+  end
+  local items = {}
+  local function walk(parent, depth)
+    local below = children[parent] or {}
+    for index, node in ipairs(below) do
+      local deeper = depth + (#below > 1 and 1 or 0)
+      local leaf = not children[node.messageId]
+      if (node.role == 'user' and not node.origin) or leaf then
+        local branch = #below > 1 and (index == #below and '└ ' or '├ ') or ''
+        local who = node.role == 'user' and 'you: ' or ''
+        local here = node.messageId == head and '  ← here' or ''
+        local mark = on_path[node.messageId] and '● ' or '○ '
+        local said = clip(node.text or table.concat(node.tools or {}, ', '), 60)
+        local label = mark .. ('  '):rep(math.max(deeper - 1, 0)) .. branch .. who .. said .. here
+        table.insert(items, { node = node, label = label })
+      end
+      walk(node.messageId, deeper)
+    end
+  end
+  walk('', 0)
+  return items
+end
+
+--- The tree of the conversation: go on elsewhere, edit a prompt, or fork.
+---@param session kode.Session
+function M.tree(session)
+  local items = tree_items(all_nodes(session))
+  local choice = task.select(items, { prompt = 'Tree', kind = 'kode_tree', format_item = labelled })
+  if not choice then
+    return
+  end
+  local node = choice.node
+  local verbs = { 'Go on below this', 'Fork a session from here' }
+  if node.role == 'user' then
+    table.insert(verbs, 'Edit this prompt')
+  end
+  local verb = task.select(verbs, { prompt = clip(choice.label, 60), kind = 'kode_tree_verb' })
+  if verb == verbs[1] then
+    client.ask('kode/tree/setHead', { sessionId = session.id, messageId = node.messageId })
+  elseif verb == verbs[2] then
+    local copy = sessions.fork(session.id, node.messageId)
+    if copy then
+      require('kode.chat').open(copy)
+    end
+  elseif verb == verbs[3] then
+    M.edit(session, node.messageId)
+  end
+end
+
+--- Put an earlier prompt into the input; sent, it takes that one's place in a branch of its own.
+---@param session kode.Session
+---@param message_id string
+function M.edit(session, message_id)
+  local message = session.fold.messages[message_id]
+  local texts = {}
+  for _, id in ipairs(message.blocks) do
+    local block = session.fold.blocks[id]
+    if block.type == 'text' then
+      table.insert(texts, block.text)
+    end
+  end
+  session.editing = { message = message_id, parent = message.parent }
+  local chat = require('kode.chat')
+  chat.open(session)
+  chat.of(session):set_input(table.concat(texts, '\n'))
+  chat.of(session):to_input(0)
+  chat.paint_soon(session)
+end
+
+--- Choose the model of a session.
+---@param session kode.Session
+function M.model(session)
+  local answer = client.ask('kode/models/list')
+  if not answer then
+    return
+  end
+  local items = {}
+  for _, model in ipairs(answer.logical) do
+    local first = model.candidates[1]
+    local label = model.name .. (first and '  → ' .. first.name or '')
+    table.insert(items, { name = model.name, label = label })
+  end
+  for _, provider in ipairs(answer.providers) do
+    for _, model in ipairs(provider.models) do
+      if not model.retired then
+        local window = model.contextWindow and ('  %d k'):format(model.contextWindow / 1000) or ''
+        table.insert(
+          items,
+          { name = model.name, label = model.name .. window .. '  · ' .. provider.name }
+        )
+      end
+    end
+  end
+  local choice =
+    task.select(items, { prompt = 'Model', kind = 'kode_model', format_item = labelled })
+  if choice then
+    client.ask('kode/session/update', { sessionId = session.id, model = choice.name })
+  end
+end
+
+local modes = {
+  { name = 'review', label = 'review: edits wait for you, the turn goes on' },
+  { name = 'ask', label = 'ask: the turn waits for your decision' },
+  { name = 'auto', label = 'auto: edits are applied at once, to be undone' },
+  { name = 'plan', label = 'plan: no edits' },
+}
+
+--- Choose what becomes of proposed edits.
+---@param session kode.Session
+function M.mode(session)
+  local choice = task.select(modes, { prompt = 'Mode', kind = 'kode_mode', format_item = labelled })
+  if choice then
+    client.ask('kode/session/update', { sessionId = session.id, mode = choice.name })
+  end
+end
+
+--- The prompts that wait: say one now, or take it away.
+---@param session kode.Session
+function M.queue(session)
+  local prompt = task.select(session.queue, {
+    prompt = 'Prompts that wait',
+    kind = 'kode_queue',
+    format_item = function(item)
+      return item.text
+    end,
+  })
+  local verb = prompt
+    and task.select({ 'Say it now', 'Take it away' }, { prompt = clip(prompt.text, 60) })
+  if not verb then
+    return
+  end
+  for index, other in ipairs(session.queue) do
+    if other == prompt then
+      table.remove(session.queue, index)
+    end
+  end
+  if verb == 'Say it now' and not sessions.steer(session, prompt.input) then
+    table.insert(session.queue, 1, prompt)
+  end
+  require('kode.chat').paint_soon(session)
+end
+
+return M

@@ -1,0 +1,316 @@
+--- The conversations that are open here: what is known of each, what is sent, what comes back.
+local M = {}
+
+local Fold = require('kode.fold')
+local client = require('kode.client')
+local task = require('kode.task')
+
+---@class kode.Session
+---@field id string
+---@field fold kode.Fold
+---@field queue kode.QueuedPrompt[] prompts for after this turn
+---@field attachments kode.Block[] go with the next prompt
+---@field editing? { parent?: string, message: string } the next prompt takes the place of this one
+---@field lost? boolean the process died; opened again when it is back
+---@field context? number how full the model's window is, 0 to 1
+
+---@class kode.QueuedPrompt
+---@field text string
+---@field input kode.Block[]
+
+---@type table<string, kode.Session>
+M.all = {}
+---@type kode.Session?
+M.current = nil
+
+local owners = {} ---@type table<string, kode.Session> of open blocks, for a delta names no session
+local making ---@type fun()[]? those who wait for the first session
+local keys = 0
+
+local function ensure(id)
+  if not M.all[id] then
+    M.all[id] = { id = id, fold = Fold.new(), queue = {}, attachments = {}, expanded = {} }
+  end
+  return M.all[id]
+end
+
+local function show(session)
+  require('kode.chat').paint_soon(session)
+end
+
+--- Make a session and let it be the current one; nil where that failed.
+---@return kode.Session?
+function M.new()
+  local answer = client.ask('kode/session/new')
+  if answer then
+    M.current = ensure(answer.sessionId)
+    local fold = M.current.fold
+    fold.seq = math.max(fold.seq, answer.seq)
+    local head = client.ask('kode/session/get', { sessionId = answer.sessionId })
+    if head then
+      fold.mode, fold.model = head.session.mode, head.session.model
+    end
+    return M.current
+  end
+end
+
+--- The current session, a new one if there is none.
+---@return kode.Session?
+function M.get()
+  if M.current then
+    return M.current
+  elseif making then -- two commands at once are about one session
+    task.await(function(resume)
+      table.insert(making, resume)
+    end)
+    return M.current
+  end
+  making = {}
+  local session = M.new()
+  local waiting = making
+  making = nil
+  for _, resume in ipairs(waiting) do
+    resume()
+  end
+  return session
+end
+
+-- Everything said, however many pages it has.
+local function all_messages(id, answer)
+  local messages, cursor = answer.messages or {}, answer.cursor
+  while cursor do
+    local page = client.ask('kode/message/list', { sessionId = id, all = true, cursor = cursor })
+    if not page then
+      break
+    end
+    vim.list_extend(messages, page.messages)
+    cursor = page.nextCursor
+  end
+  return messages
+end
+
+local function attach(id, after_seq)
+  local answer, failed =
+    client.request('kode/session/attach', { sessionId = id, afterSeq = after_seq })
+  if failed and failed.name == 'ReplayGap' then
+    answer, failed = client.request('kode/session/attach', { sessionId = id })
+  end
+  if not answer then
+    return nil, failed
+  end
+  local session = ensure(id)
+  local messages = answer.mode == 'snapshot' and all_messages(id, answer) or {}
+  require('kode.snapshot').take(session.fold, answer, messages)
+  for block_id, block in pairs(session.fold.blocks) do
+    if block.parts then
+      owners[block_id] = session
+    end
+  end
+  session.lost = nil
+  if session.draft == nil and session.fold.meta then
+    session.draft = session.fold.meta.draft
+  end
+  require('kode.review').refresh_soon()
+  M.measure(session)
+  show(session)
+  return session
+end
+
+--- Open a kept session and let it be the current one. One that another process holds can be copied.
+---@return kode.Session?
+function M.open(id)
+  local session = M.all[id]
+  if not session then
+    local failed
+    session, failed = attach(id)
+    if failed and failed.name == 'ReadOnly' then
+      local choice = task.select({ 'Go on in a copy', 'Leave it' }, { prompt = failed.message })
+      return choice == 'Go on in a copy' and M.fork(id) or nil
+    elseif failed then
+      vim.notify('kode: ' .. failed.message, vim.log.levels.ERROR)
+      return nil
+    end
+  end
+  M.current = session
+  return session
+end
+
+--- Open again what was open when the process ended.
+function M.reopen()
+  for id, session in pairs(M.all) do
+    if session.lost then
+      task.run(function()
+        local _, failed = attach(id, session.fold.seq)
+        if failed then
+          vim.notify('kode: ' .. failed.message, vim.log.levels.ERROR)
+        end
+      end)
+    end
+  end
+end
+
+--- The process is gone.
+function M.lost()
+  owners = {}
+  for _, session in pairs(M.all) do
+    session.lost = true
+    show(session)
+  end
+  client.abandon()
+end
+
+--- A copy of the path to a message, opened; by default of the branch in sight.
+---@return kode.Session?
+function M.fork(id, message_id)
+  local answer = client.ask('kode/session/fork', { sessionId = id, messageId = message_id })
+  return answer and M.open(answer.sessionId)
+end
+
+--- Leave a session to other processes.
+function M.forget(id)
+  M.all[id] = nil
+  if M.current and M.current.id == id then
+    M.current = nil
+  end
+  require('kode.chat').close(id)
+end
+
+-- The budget is the user's own promise: it is kept before the prompt, not after it.
+local function affordable(session)
+  local budget, cost = require('kode.config').get().budget, session.fold.cost
+  if not budget or not cost or cost.amount < budget then
+    return true
+  end
+  local prompt = ('This session has cost %.4f %s.'):format(cost.amount, cost.currency)
+  return task.select({ 'Send anyway', 'Do not send' }, { prompt = prompt }) == 'Send anyway'
+end
+
+--- Send a prompt. False where it was not taken; the user was told why.
+---@param session kode.Session
+---@param input kode.Block[]
+---@return boolean
+function M.send(session, input)
+  if not affordable(session) then
+    return false
+  end
+  keys = keys + 1
+  local params = { sessionId = session.id, input = input }
+  params.clientTurnKey = ('nvim-%d-%d-%d'):format(vim.fn.getpid(), vim.uv.hrtime(), keys)
+  if session.editing then
+    params.parentId = session.editing.parent or vim.NIL
+  end
+  local answer, failed = client.request('kode/turn/start', params)
+  if failed and failed.name == 'ProcessEnded' then -- with its key the prompt is never taken twice
+    answer, failed = client.request('kode/turn/start', params)
+  end
+  if failed then
+    vim.notify('kode: ' .. failed.message, vim.log.levels.ERROR)
+    return false
+  end
+  session.editing = nil
+  show(session)
+  return answer ~= nil
+end
+
+--- Tell the running turn something; false where it could not be said.
+function M.steer(session, input)
+  if not session.fold.turn then
+    return M.send(session, input)
+  end
+  local params = { sessionId = session.id, turnId = session.fold.turn, input = input }
+  local answer, failed = client.request('kode/turn/steer', params)
+  if failed and failed.name == 'NoActiveTurn' then
+    return M.send(session, input)
+  elseif failed then
+    vim.notify('kode: ' .. failed.message, vim.log.levels.ERROR)
+  end
+  show(session)
+  return answer ~= nil
+end
+
+--- Stop the turn that runs.
+function M.cancel(session)
+  local answer = client.ask('kode/turn/cancel', { sessionId = session.id })
+  return answer ~= nil and answer.cancelled
+end
+
+--- Send what waits, if nothing runs.
+function M.send_next(session)
+  local prompt = not session.fold.turn and table.remove(session.queue, 1)
+  if prompt then
+    task.run(function()
+      if not M.send(session, prompt.input) then
+        table.insert(session.queue, 1, prompt)
+      end
+      show(session)
+    end)
+  end
+end
+
+--- Ask how full the model's window is.
+function M.measure(session)
+  task.run(function()
+    local answer = client.request('kode/context/inspect', { sessionId = session.id })
+    if answer and answer.window then
+      session.context = answer.tokens / answer.window
+      show(session)
+    end
+  end)
+end
+
+local after = {}
+
+after['block.started'] = function(session, event)
+  owners[event.blockId] = session
+end
+
+after['block.completed'] = function(_, event)
+  owners[event.blockId] = nil
+end
+
+after['changeSet.updated'] = function()
+  require('kode.review').refresh_soon()
+end
+
+after['turn.completed'] = function(session, event)
+  if event.stopReason == 'end_turn' then
+    M.send_next(session)
+  end
+  M.measure(session)
+  vim.api.nvim_exec_autocmds('User', {
+    pattern = 'KodeTurnCompleted',
+    data = { sessionId = session.id, stopReason = event.stopReason },
+  })
+end
+
+after['notice'] = function(_, event)
+  local levels = { warning = vim.log.levels.WARN, error = vim.log.levels.ERROR }
+  if levels[event.level] then
+    vim.notify('kode: ' .. event.message, levels[event.level])
+  end
+end
+
+--- `kode/event`.
+function M.take_events(params)
+  local session = ensure(params.sessionId)
+  for _, event in ipairs(params.events) do
+    session.fold:event(event)
+    if after[event.type] then
+      after[event.type](session, event)
+    end
+  end
+  show(session)
+end
+
+--- `kode/delta`.
+function M.take_deltas(params)
+  for _, delta in ipairs(params.deltas) do
+    local session = owners[delta.blockId]
+    if session then
+      session.fold:delta(delta)
+      show(session)
+    end
+  end
+end
+
+return M

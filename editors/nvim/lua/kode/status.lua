@@ -1,0 +1,98 @@
+--- What goes on, in a line: for a status line and for the rule above the chat's input.
+local M = {}
+
+local sessions = require('kode.sessions')
+
+--- "kimi-k2.6 · review · 12 % · 0.0123 CNY"
+local function facts(session)
+  local fold, told = session.fold, {}
+  table.insert(told, fold.model)
+  table.insert(told, fold.mode)
+  if session.context then
+    table.insert(told, ('%d %%'):format(math.ceil(session.context * 100)))
+  end
+  if fold.cost and fold.cost.amount > 0 then
+    table.insert(told, ('%.4f %s'):format(fold.cost.amount, fold.cost.currency))
+  end
+  return table.concat(told, ' · ')
+end
+
+local function waiting(session)
+  return #session.fold:select(function(hunk)
+    return hunk.state == 'proposed'
+  end)
+end
+
+--- "running", "2 hunks wait", "ready"
+function M.state(session)
+  if session.lost then
+    return 'restarting'
+  elseif next(session.fold.pending) then
+    return 'asks you'
+  elseif session.fold.turn then
+    return session.fold.waiting and 'waiting' or 'running'
+  end
+  local count = waiting(session)
+  return count > 0 and ('%d %s'):format(count, count == 1 and 'hunk waits' or 'hunks wait')
+    or 'ready'
+end
+
+---@return string
+function M.line()
+  local session = sessions.current
+  if not session then
+    return ''
+  end
+  local told = facts(session)
+  return 'kode ' .. M.state(session) .. (told ~= '' and ' · ' .. told or '')
+end
+
+--- The virtual lines between what was said and what is written.
+function M.rule(session)
+  local fold, lines = session.fold, {}
+  if fold.waiting then
+    table.insert(lines, { { fold.waiting, 'KodeDim' } })
+  end
+  for _, input in ipairs(fold.steered) do
+    table.insert(
+      lines,
+      { { 'said, not heard yet: ' .. (input[1] and input[1].text or ''), 'KodeRunning' } }
+    )
+  end
+  for index, prompt in ipairs(session.queue) do
+    local text = prompt.text:gsub('%s+', ' ')
+    table.insert(lines, { { ('next %d: '):format(index), 'KodeTool' }, { text, 'KodeDim' } })
+  end
+  local state, told = M.state(session), facts(session)
+  local running = fold.turn and 'KodeRunning' or state == 'ready' and 'KodeOk' or 'KodeWaiting'
+  table.insert(lines, {
+    { '── ', 'KodeRule' },
+    { state, running },
+    { told ~= '' and ' · ' .. told .. ' ' or ' ', 'KodeDim' },
+    { ('─'):rep(200), 'KodeRule' },
+  })
+  if session.editing then
+    table.insert(
+      lines,
+      { { 'takes the place of an earlier prompt; :Kode edit! leaves it', 'KodeWaiting' } }
+    )
+  end
+  for _, block in ipairs(session.attachments) do
+    local shown = require('kode.cards').attachment(block)[1]
+    table.insert(lines, { { shown, 'KodeTool' } })
+  end
+  return lines
+end
+
+local last
+
+--- Something changed: let status lines know, if it shows.
+function M.changed()
+  local line = M.line()
+  if line ~= last then
+    last = line
+    vim.cmd.redrawstatus({ bang = true })
+  end
+end
+
+return M

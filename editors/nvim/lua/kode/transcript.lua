@@ -1,0 +1,122 @@
+--- The parts of a conversation in the order in which they are shown, each with the lines it has.
+local M = {}
+
+local Fold = require('kode.fold')
+local cards = require('kode.cards')
+
+---@class kode.Item
+---@field key string the same for the same part, whatever became of it
+---@field kind string
+---@field space boolean an empty line above it
+---@field id? string of a block, message or change set: when it is touched, the item is drawn anew
+---@field count? integer how many lines it has in the buffer
+
+local quiet = { reminder = true, compaction = true }
+
+local function speaker(message)
+  return message.role == 'user' and 'user' or 'agent'
+end
+
+local Layout = {}
+Layout.__index = Layout
+
+function Layout:add(item)
+  local before = self.items[#self.items]
+  local apart = before and (before.kind ~= item.kind or item.kind == 'text')
+  item.space = apart and not (before.kind == 'header' and item.kind ~= 'header') or false
+  table.insert(self.items, item)
+end
+
+function Layout:block(block)
+  if block.type == 'text' and block.done and Fold.text(block) == '' then
+    return
+  end
+  local kinds = { text = 'text', thinking = 'card', tool_use = 'card' }
+  if block.type ~= 'tool_result' then
+    self:add({
+      key = block.id,
+      id = block.id,
+      kind = kinds[block.type] or 'attachment',
+      block = block,
+    })
+  end
+end
+
+function Layout:message(message)
+  if quiet[message.meta.origin] then
+    return self:add({ key = 'n' .. message.id, id = message.id, kind = 'note', message = message })
+  end
+  if message.role ~= 'tool' and (self.speaker ~= speaker(message) or message.role == 'user') then
+    self:add({ key = 'h' .. message.id, id = message.id, kind = 'header', message = message })
+  end
+  self.speaker = speaker(message)
+  for _, id in ipairs(message.blocks) do
+    self:block(self.fold.blocks[id])
+  end
+end
+
+-- Change sets stand where their turn ends.
+function Layout:change_sets(turn)
+  for _, id in ipairs(self.fold.change_set_order) do
+    local set = self.fold.change_sets[id]
+    if set.turn == turn then
+      self:add({ key = id, id = id, kind = 'changes', set = set })
+    end
+  end
+end
+
+--- All items of the branch in sight.
+---@param fold kode.Fold
+---@return kode.Item[]
+function M.layout(fold)
+  local layout = setmetatable({ fold = fold, items = {} }, Layout)
+  layout:add({ key = 'title', kind = 'title' })
+  local path = fold:path()
+  for index, message in ipairs(path) do
+    layout:message(message)
+    local turn, following = message.meta.turnId, path[index + 1]
+    if turn and not (following and following.meta.turnId == turn) then
+      layout:change_sets(turn)
+    end
+  end
+  local stop, last = fold.stop, path[#path]
+  if stop and stop.stopReason ~= 'end_turn' and not (last and last.error) then
+    layout:add({ key = 'stop' .. (stop.turnId or ''), kind = 'stop', event = stop })
+  end
+  return layout.items
+end
+
+--- The lines of an item, and its marks.
+---@param item kode.Item
+---@param session kode.Session
+---@return string[]
+---@return kode.Mark[]
+function M.render(item, session)
+  local fold, open = session.fold, session.expanded[item.key]
+  local block = item.block
+  if item.kind == 'title' then
+    local title = fold.title ~= '' and fold.title or 'New session'
+    return { '# ' .. cards.cut(title, 48) }, { { row = 0, group = 'KodeTitle' } }
+  elseif item.kind == 'header' then
+    return cards.header(item.message)
+  elseif item.kind == 'note' then
+    local blocks = vim.tbl_map(function(id)
+      return fold.blocks[id]
+    end, item.message.blocks)
+    return cards.note(item.message, blocks, open)
+  elseif item.kind == 'changes' then
+    return cards.change_set(item.set, fold)
+  elseif item.kind == 'stop' then
+    return cards.stop(item.event)
+  elseif item.kind == 'attachment' then
+    return cards.attachment(block)
+  elseif block.type == 'thinking' then
+    return cards.thinking(block, open)
+  elseif block.type == 'tool_use' then
+    local result = fold.blocks[fold.results[block.message .. '\0' .. (block.call or '')]]
+    return cards.tool(block, result, open, fold)
+  end
+  return cards.lines(Fold.text(block)), {}
+end
+
+return M

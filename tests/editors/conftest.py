@@ -1,0 +1,34 @@
+"""Neovim with the plugin, for the tests of this folder."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kode_sidecar.demo.model_server import ModelServer, RecordedResponse, Recording
+from tests.editors.neovim_builds import SUITES
+from tests.editors.neovim_driver import require_neovim, running
+from tests.editors.neovim_scene import Play, Scene, lay_out
+
+
+@pytest.fixture(params=SUITES)
+def play(request: pytest.FixtureRequest, tmp_path: Path) -> Play:
+    """The plugin in the oldest Neovim that it serves, and in the newest that Debian has."""
+    build = require_neovim(request.param)
+    numbers, root = count(), tmp_path / "项目 one"
+    lay_out(root)
+
+    @asynccontextmanager
+    async def scene(*answers: RecordedResponse, **options: Any) -> AsyncGenerator[Scene]:
+        async with ModelServer(Recording(answers), paced=False) as model:
+            folder = tmp_path / f"nvim-{next(numbers)}"
+            environment = {"KIMI_BASE_URL": model.base_url, "KIMI_API_KEY": "sk-test-key-000"}
+            async with running(build, folder, root, environment, options) as nvim:
+                yield Scene(root, model, nvim)
+                if nvim.process.returncode is None:
+                    assert await nvim.lua("return #Kode.globals == 0 or Kode.globals") is True
+
+    return scene
