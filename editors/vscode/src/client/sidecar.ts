@@ -1,5 +1,5 @@
 // The sidecar process and the connection to it: started, restarted with growing pauses, stopped.
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { tmpdir } from "node:os";
 import * as vscode from "vscode";
 import { CloseAction, ErrorAction, type InitializeParams, LanguageClient, type LanguageClientOptions, State } from "vscode-languageclient/node";
@@ -36,6 +36,7 @@ export class Sidecar implements vscode.Disposable {
   server: KodeInitializeResult | undefined;
   stage: Stage | undefined;
   private client: LanguageClient | undefined;
+  private process: ChildProcess | undefined;
   private wanted = false;
   private startedAt = 0;
   private timer: NodeJS.Timeout | undefined;
@@ -56,7 +57,7 @@ export class Sidecar implements vscode.Disposable {
   ) {}
 
   get pid(): number | undefined {
-    return this.client?.serverProcess?.pid;
+    return this.process?.pid;
   }
 
   program(): Found | undefined {
@@ -155,10 +156,11 @@ export class Sidecar implements vscode.Disposable {
     this.timer = setTimeout(() => void this.start(), pause);
   }
 
-  private async spawn(program: Found): Promise<import("node:child_process").ChildProcess> {
+  private async spawn(program: Found): Promise<ChildProcess> {
     const environment = { ...process.env, ...(await this.keys.environment()), ...this.stage?.environment };
     // Not the project: nothing there may be taken for a part of the program.
-    return spawn(program.command, serveArguments(program.args), { env: environment, cwd: tmpdir(), shell: false, windowsHide: true });
+    this.process = spawn(program.command, serveArguments(program.args), { env: environment, cwd: tmpdir(), shell: false, windowsHide: true });
+    return this.process;
   }
 
   private async options(): Promise<LanguageClientOptions> {
@@ -190,7 +192,7 @@ export class Sidecar implements vscode.Disposable {
 class StagedClient extends LanguageClient {
   constructor(
     private readonly root: vscode.Uri | undefined,
-    server: () => Promise<import("node:child_process").ChildProcess>,
+    server: () => Promise<ChildProcess>,
     options: LanguageClientOptions,
   ) {
     super("kode", "kode", server, options);
