@@ -103,33 +103,28 @@ class Window:
 
     async def command(self, title: str) -> None:
         """Run a command by its title, by the palette."""
-        box = await self._quick_input("F1")
-        await box.fill(f">{title}")
-        row = self.page.locator(".quick-input-list .monaco-list-row", has_text=title).first
-        await row.wait_for(timeout=WAIT_MS)
-        await self.page.keyboard.press("Enter")
+        await self._choose("F1", f">{title}", title)
         await self.page.wait_for_function(PALETTE_CLOSED)
 
     async def open_file(self, name: str) -> None:
         """By the quick open box."""
-        box = await self._quick_input("Control+P")
-        await box.fill(name)
-        row = self.page.locator(".quick-input-list .monaco-list-row", has_text=name).first
-        await row.wait_for(timeout=WAIT_MS)
-        await self.page.keyboard.press("Enter")
-        await self.tab(name).wait_for(timeout=WAIT_MS)
+        await self._choose("Control+P", name, name)
+        await self.tab(name).wait_for()
 
-    async def _quick_input(self, key: str) -> Any:
-        """A key that is pressed while something else takes the focus is lost: press it again."""
+    async def _choose(self, key: str, typed: str, row: str) -> None:
+        """Whatever takes the focus meanwhile closes the box: open it again then."""
         box = self.page.locator(".quick-input-widget input.input")
-        for _ in range(20):
+        rows = self.page.locator(".quick-input-list .monaco-list-row", has_text=row)
+        for _ in range(10):
             await self.page.keyboard.press(key)
             try:
-                await box.wait_for(timeout=3000)
+                await box.fill(typed, timeout=3000)
+                await rows.first.wait_for(timeout=3000)
             except playwright().TimeoutError:
                 continue
-            return box
-        raise AssertionError(f"{key} does not open the quick input")
+            await self.page.keyboard.press("Enter")
+            return
+        raise AssertionError(f"{row} cannot be chosen")
 
     def tab(self, name: str) -> Any:
         return self.page.locator(".tabs-container .tab", has_text=name).first
@@ -219,7 +214,8 @@ async def vscode(
             page = await context.new_page()
             page.set_default_timeout(WAIT_MS)
             await page.goto(f"http://127.0.0.1:{port}/?folder={project}")
-            await page.locator(".monaco-workbench .activitybar").wait_for()
+            # With the icon the commands are there, too.
+            await page.locator(".activitybar [aria-label='kode']").first.wait_for()
             window = Window(page, project, home, user / "logs")
             try:
                 yield window

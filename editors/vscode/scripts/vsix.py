@@ -82,7 +82,8 @@ def pack(target: str | None) -> Path:
     arguments = ["package", "--no-dependencies", "--skip-license", "--out", str(vsix)]
     arguments += ["--target", target] if target else []
     vsce = packaging / "node_modules" / "@vscode" / "vsce" / "vsce"
-    node(vsce, *arguments, "--allow-missing-repository", cwd=EXTENSION)
+    arguments += ["--allow-missing-repository", "--no-rewrite-relative-links"]
+    node(vsce, *arguments, cwd=EXTENSION)
     return vsix
 
 

@@ -37,6 +37,7 @@ export function registerCommands(rooms: Rooms): vscode.Disposable[] {
   const commands = { ...chatCommands(rooms), ...reviewCommands(rooms), ...sessionCommands(rooms), ...programCommands(rooms) };
   return Object.entries(commands).map(([name, run]) =>
     vscode.commands.registerCommand(`kode.${name}`, async (...args: never[]) => {
+      rooms.log.debug(name);
       try {
         await run(...args);
       } catch (error) {
@@ -148,6 +149,8 @@ function reviewCommands({ review, texts, ownText }: Rooms): Commands {
       const hunk = hunkOf(argument);
       return hunk && ownText.edit(hunk);
     },
+    takeOwnText: () => ownText.take(),
+    dropOwnText: () => ownText.drop(),
     acceptAll: () => review.decideAll("accept"),
     rejectAll: () => review.decideAll("reject"),
     openDiff: (argument: string | vscode.Uri | Node | undefined) => {

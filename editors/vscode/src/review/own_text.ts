@@ -13,8 +13,6 @@ export class OwnText implements vscode.CodeLensProvider, vscode.Disposable {
   constructor(private readonly review: Review) {
     this.disposables = [
       vscode.languages.registerCodeLensProvider({ scheme: "untitled" }, this),
-      vscode.commands.registerCommand("kode.takeOwnText", () => this.take()),
-      vscode.commands.registerCommand("kode.dropOwnText", () => this.close()),
       vscode.workspace.onDidCloseTextDocument(({ uri }) => this.open.delete(uri.toString())),
     ];
   }
@@ -37,17 +35,18 @@ export class OwnText implements vscode.CodeLensProvider, vscode.Disposable {
     ];
   }
 
-  private async take(): Promise<void> {
+  /** The text in front is the user's. */
+  async take(): Promise<void> {
     const document = vscode.window.activeTextEditor?.document;
     const hunk = document && this.open.get(document.uri.toString());
     if (!document || !hunk) return;
     const newText = withEol(document.getText(), hunk.eol);
-    await this.close();
+    await this.drop();
     await vscode.window.showTextDocument(vscode.Uri.parse(hunk.uri, true));
     await this.review.decide(hunk, { action: "replace", newText });
   }
 
-  private async close(): Promise<void> {
+  async drop(): Promise<void> {
     await vscode.commands.executeCommand("workbench.action.revertAndCloseActiveEditor");
   }
 

@@ -29,8 +29,8 @@ export class Composer {
     private readonly kept: { get(): Kept | undefined; set(kept: Kept): void },
     private readonly post: Post,
   ) {
-    const box = h("div", { class: "box" }, this.chips, this.input, h("div", { class: "tools" }, this.attachButton, this.mode, this.model, this.meter, h("span", { class: "space" }), this.stop, this.tell, this.go));
-    this.element = h("footer", { class: "composer" }, this.banner, this.review, this.queue, box);
+    const box = h("div", { class: "box" }, this.chips, this.input, h("div", { class: "tools" }, this.attachButton, this.mode, this.model, h("span", { class: "space" }), this.stop, this.tell, this.go));
+    this.element = h("footer", { class: "composer" }, this.banner, this.review, this.queue, box, this.meter);
     this.input.addEventListener("input", () => this.changed());
     this.input.addEventListener("keydown", (event) => this.key(event));
     this.input.addEventListener("paste", (event) => this.take(event.clipboardData?.files, event));
@@ -46,6 +46,7 @@ export class Composer {
     setText(this.mode, modeName(state.mode));
     setText(this.model, state.model || t("Model"));
     setText(this.meter, state.meter);
+    this.meter.hidden = !state.meter;
     this.meter.title = state.meterTitle;
     this.stop.hidden = !state.running;
     this.showButtons();
