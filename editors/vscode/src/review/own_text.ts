@@ -40,10 +40,10 @@ export class OwnText implements vscode.CodeLensProvider, vscode.Disposable {
     const document = vscode.window.activeTextEditor?.document;
     const hunk = document && this.open.get(document.uri.toString());
     if (!document || !hunk) return;
-    const newText = withEol(document.getText(), hunk.eol);
+    // The text is given up only when it was taken.
+    await this.review.decide(hunk, { action: "replace", newText: withEol(document.getText(), hunk.eol) });
+    await vscode.window.showTextDocument(document);
     await this.drop();
-    await vscode.window.showTextDocument(vscode.Uri.parse(hunk.uri, true));
-    await this.review.decide(hunk, { action: "replace", newText });
   }
 
   async drop(): Promise<void> {
