@@ -56,7 +56,7 @@ def test_pure_logic(extension: Path) -> None:  # F2
 
 
 def test_bundle(extension: Path) -> None:  # F2
-    """One file for the extension, one script and one style for its view; nothing is loaded later."""
+    """One file for the extension, one script and one style for its view."""
     run(extension, "scripts/build.mjs")
     view = (extension / "dist" / "webview" / "main.js").read_text(encoding="utf-8")
     assert "eval(" not in view

@@ -33,7 +33,8 @@ WAIT_MS = 30_000.0
 
 PALETTE_CLOSED = """() => {
   const widget = document.querySelector('.quick-input-widget');
-  return widget.style.display === 'none' || !widget.querySelector('input.input').value.startsWith('>');
+  const typed = widget.querySelector('input.input').value;
+  return widget.style.display === 'none' || !typed.startsWith('>');
 }"""
 
 

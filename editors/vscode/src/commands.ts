@@ -8,6 +8,7 @@ import type { Keys } from "./client/keys";
 import { debugInformation } from "./debug_information";
 import type { Demo } from "./demo";
 import type { Node } from "./review/changes_view";
+import { isPending } from "./review/hunks";
 import type { HunkThread } from "./review/marks";
 import type { OwnText } from "./review/own_text";
 import type { Review } from "./review/review";
@@ -147,7 +148,7 @@ function reviewCommands({ review, texts, ownText }: Rooms): Commands {
     rejectHunkWithComment,
     editHunk: (argument: HunkArgument) => {
       const hunk = hunkOf(argument);
-      return hunk && ownText.edit(hunk);
+      return hunk && isPending(hunk) && ownText.edit(hunk);
     },
     takeOwnText: () => ownText.take(),
     dropOwnText: () => ownText.drop(),

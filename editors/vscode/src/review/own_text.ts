@@ -41,7 +41,8 @@ export class OwnText implements vscode.CodeLensProvider, vscode.Disposable {
     const hunk = document && this.open.get(document.uri.toString());
     if (!document || !hunk) return;
     // The text is given up only when it was taken.
-    await this.review.decide(hunk, { action: "replace", newText: withEol(document.getText(), hunk.eol) });
+    const newText = withEol(document.getText(), hunk.eol);
+    if (!(await this.review.decide(hunk, { action: "replace", newText }))) return;
     await vscode.window.showTextDocument(document);
     await this.drop();
   }

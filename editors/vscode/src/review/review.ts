@@ -73,8 +73,10 @@ export class Review implements vscode.Disposable {
     editor.revealRange(new vscode.Range(place, place), vscode.TextEditorRevealType.InCenterIfOutsideViewport);
   }
 
-  async decide(hunk: FoldedHunk, decision: Omit<HunkDecision, "hunkId">): Promise<void> {
-    await this.send(hunk.changeSetId, [hunk], { decisions: [{ hunkId: hunk.hunkId, ...decision }] });
+  /** True when the decision was carried out: an accepted hunk is applied. */
+  async decide(hunk: FoldedHunk, decision: Omit<HunkDecision, "hunkId">): Promise<boolean> {
+    const told = await this.send(hunk.changeSetId, [hunk], { decisions: [{ hunkId: hunk.hunkId, ...decision }] });
+    return (decision.action === "reject" ? told.rejected : told.applied).includes(hunk.hunkId);
   }
 
   /** Accept or reject all that waits now; what is sensitive must be named and is asked about. */
@@ -115,11 +117,13 @@ export class Review implements vscode.Disposable {
     return touched.filter(({ state }) => state === "applied" || state === "replaced" || state === "undone").at(-1)?.turnId;
   }
 
-  private async send(changeSetId: string, hunks: readonly FoldedHunk[], how: Omit<DecideParams, "changeSetId">): Promise<void> {
+  private async send(changeSetId: string, hunks: readonly FoldedHunk[], how: Omit<DecideParams, "changeSetId">): Promise<DecideResult> {
     // An open document is synced, so that the sidecar can see whether the edit has landed.
     const uris = new Set(hunks.filter((hunk) => hunk.kind !== "create").map((hunk) => hunk.uri));
     for (const uri of uris) await vscode.workspace.openTextDocument(vscode.Uri.parse(uri, true));
-    this.report(await this.sidecar.request("kode/changeSet/decide", { changeSetId, ...how }));
+    const told = await this.sidecar.request("kode/changeSet/decide", { changeSetId, ...how });
+    this.report(told);
+    return told;
   }
 
   private report({ conflicts, stale, verified }: DecideResult): void {
