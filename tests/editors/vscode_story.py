@@ -88,7 +88,7 @@ async def test_hunk_by_hunk_in_an_unsaved_buffer(tmp_path: Path) -> None:
             ".codelens-decoration a", has_text="Accept with this text"
         ).wait_for()
         await window.page.keyboard.press("Control+A")
-        await window.page.keyboard.insert_text('    return f"多谢 {name} 🙇"  # 我的\n')
+        await window.page.keyboard.insert_text('    return f"多谢 {name} 🙇"  # 我的')
         await window.page.locator(
             ".codelens-decoration a", has_text="Accept with this text"
         ).click()

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { asDiff, inOrder, neighbour, withHunks } from "../src/review/hunks";
+import { asDiff, inOrder, neighbour, ownText, withHunks } from "../src/review/hunks";
 import type { FoldedHunk } from "../src/session/fold";
 
 function hunk(hunkId: string, path: string, line: number, oldText: string, newText: string): FoldedHunk {
@@ -33,4 +33,10 @@ test("next and previous go round all files", () => {
 test("a hunk reads as a diff, whatever its line ends", () => {
   assert.equal(asDiff({ oldText: "a\r\nb\r\n", newText: "c" }), "-a\n-b\n+c");
   assert.equal(asDiff({ oldText: "", newText: "c\n\n" }), "+c\n+");
+});
+
+test("a user's own text is of whole lines, in the file's line ends", () => {
+  assert.equal(ownText("a\nb", { newText: "x\r\n", eol: "\r\n" }), "a\r\nb\r\n");
+  assert.equal(ownText("a", { newText: "x", eol: "\n" }), "a"); // the last line of a file without a line end
+  assert.equal(ownText("", { newText: "x\n", eol: "\n" }), "");
 });

@@ -44,6 +44,12 @@ export function withEol(text: string, eol: string): string {
   return text.replace(/\r\n|\r|\n/g, eol);
 }
 
+/** A user's own text for a hunk: in the line ends of its file, and of whole lines as the hunk is. */
+export function ownText(text: string, { newText = "", eol }: Pick<FoldedHunk, "newText" | "eol">): string {
+  const whole = newText === "" || /[\r\n]$/.test(newText);
+  return withEol(whole && text !== "" && !/[\r\n]$/.test(text) ? `${text}\n` : text, eol);
+}
+
 /** The hunk as lines with - and +, for reading. */
 export function asDiff({ oldText = "", newText = "" }: Pick<FoldedHunk, "oldText" | "newText">): string {
   return [...lines(oldText).map((line) => `-${line}`), ...lines(newText).map((line) => `+${line}`)].join("\n");

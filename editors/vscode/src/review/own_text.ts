@@ -1,7 +1,7 @@
 // Accept a hunk with a text of one's own: written in an untitled document, taken by its code lens.
 import * as vscode from "vscode";
 import type { FoldedHunk } from "../session/fold";
-import { withEol } from "./hunks";
+import { ownText } from "./hunks";
 import type { Review } from "./review";
 
 export class OwnText implements vscode.CodeLensProvider, vscode.Disposable {
@@ -41,7 +41,7 @@ export class OwnText implements vscode.CodeLensProvider, vscode.Disposable {
     const hunk = document && this.open.get(document.uri.toString());
     if (!document || !hunk) return;
     // The text is given up only when it was taken.
-    const newText = withEol(document.getText(), hunk.eol);
+    const newText = ownText(document.getText(), hunk);
     if (!(await this.review.decide(hunk, { action: "replace", newText }))) return;
     await vscode.window.showTextDocument(document);
     await this.drop();

@@ -68,72 +68,48 @@ export class Fold {
       if (event.seq <= this.seq) return; // told before
       this.seq = event.seq;
     }
-    if (event.type !== "model.waiting" && event.turnId) this.waiting = undefined;
-    const { messageId = "", blockId = "", turnId = "" } = event;
-    switch (event.type) {
-      case "turn.started":
-        this.turnId = turnId;
-        this.lastTurn = undefined;
-        break;
-      case "turn.completed":
-        this.turnId = undefined;
-        this.lastTurn = event;
-        this.progress.clear();
-        this.pending.clear();
-        break;
-      case "message.added":
-        if (!this.messages.has(messageId)) this.message({ ...event, id: messageId, sessionId: "" }, false);
-        this.headId = messageId;
-        break;
-      case "message.completed":
-        Object.assign(this.messages.get(messageId) ?? {}, { ...event, type: undefined, complete: true });
-        this.touched.add(messageId);
-        break;
-      case "block.started":
-        if (!this.blocks.has(blockId)) this.block(messageId, blockId, event.block, true);
-        break;
-      case "block.completed":
-        this.block(messageId, blockId, event.block, false);
-        break;
-      case "block.dropped": {
-        this.blocks.delete(blockId);
-        const message = this.messages.get(messageId);
-        if (message) message.blocks = message.blocks.filter((id) => id !== blockId);
-        this.touched.add(messageId);
-        break;
-      }
-      case "changeSet.updated":
-        this.files(event.changeSetId, turnId, event.state, event.files ?? []);
-        break;
-      case "scout.updated":
-        this.scouts.set(event.scoutId, { ...this.scouts.get(event.scoutId), ...event });
-        break;
-      case "tool.progress":
-        for (const id of [event.toolUseId, ...(event.siblingToolUseIds ?? [])]) this.progress.set(id, event);
-        break;
-      case "permission.requested":
-        this.pending.set(event.requestId, event);
-        break;
-      case "permission.resolved":
-        this.pending.delete(event.requestId);
-        break;
-      case "session.updated":
-        this.title = event.title ?? this.title;
-        this.mode = event.mode ?? this.mode;
-        this.model = event.model ?? this.model;
-        if (event.headId !== undefined) this.headId = event.headId || undefined;
-        break;
-      case "usage.updated":
-        this.usage = event.usage;
-        this.cost = event.cost;
-        break;
-      case "model.waiting":
-        this.waiting = event;
-        break;
-      case "notice":
-        this.notices.push(event);
-    }
+    if (event.turnId) this.waiting = undefined;
+    (this.on[event.type] as ((event: kode.Event) => void) | undefined)?.(event);
   }
+
+  /** What each kind of event does; kinds that came later do nothing. */
+  private readonly on: { [T in kode.Event["type"]]?: (event: Extract<kode.Event, { type: T }>) => void } = {
+    "turn.started": ({ turnId }) => Object.assign(this, { turnId, lastTurn: undefined }),
+    "turn.completed": (event) => {
+      Object.assign(this, { turnId: undefined, lastTurn: event });
+      this.progress.clear();
+      this.pending.clear();
+    },
+    "message.added": ({ type: _, ...event }) => {
+      const id = event.messageId ?? "";
+      if (!this.messages.has(id)) this.message({ ...event, id, sessionId: "" }, false);
+      this.headId = id;
+    },
+    "message.completed": ({ type: _, messageId = "", ...event }) => {
+      Object.assign(this.messages.get(messageId) ?? {}, event, { complete: true });
+      this.touched.add(messageId);
+    },
+    "block.started": ({ messageId = "", blockId = "", block }) => {
+      if (!this.blocks.has(blockId)) this.block(messageId, blockId, block, true);
+    },
+    "block.completed": ({ messageId = "", blockId = "", block }) => this.block(messageId, blockId, block, false),
+    "block.dropped": ({ messageId = "", blockId = "" }) => {
+      this.blocks.delete(blockId);
+      const message = this.messages.get(messageId);
+      if (message) message.blocks = message.blocks.filter((id) => id !== blockId);
+      this.touched.add(messageId);
+    },
+    "changeSet.updated": ({ changeSetId, turnId = "", state, files = [] }) => this.files(changeSetId, turnId, state, files),
+    "scout.updated": (event) => this.scouts.set(event.scoutId, { ...this.scouts.get(event.scoutId), ...event }),
+    "tool.progress": (event) => [event.toolUseId, ...(event.siblingToolUseIds ?? [])].forEach((id) => this.progress.set(id, event)),
+    "permission.requested": (event) => this.pending.set(event.requestId, event),
+    "permission.resolved": ({ requestId }) => this.pending.delete(requestId),
+    "session.updated": ({ title = this.title, mode = this.mode, model = this.model, headId = this.headId }) =>
+      Object.assign(this, { title, mode, model, headId: headId || undefined }),
+    "usage.updated": ({ usage, cost }) => Object.assign(this, { usage, cost }),
+    "model.waiting": (event) => Object.assign(this, { waiting: event }),
+    notice: (event) => this.notices.push(event),
+  };
 
   delta({ blockId, at, add }: kode.BlockDelta): void {
     this.grow(this.blocks.get(blockId), at, add);

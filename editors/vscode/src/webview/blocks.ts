@@ -3,7 +3,7 @@ import type { BlobReadResult, Block, ToolResultBlock, ToolUseBlock } from "../..
 import type { Fold, FoldedBlock } from "../session/fold";
 import type { FromView } from "../chat/messages";
 import { button, h, setText, t } from "./dom";
-import { render, stableEnd } from "./markdown";
+import { render, renderQuickly, stableEnd } from "./markdown";
 
 const SHOWN_RESULT = 20_000;
 
@@ -34,22 +34,25 @@ export function makeView(block: Block, fold: Fold, post: Post): BlockView | unde
 class TextView implements BlockView {
   private readonly tail = h("div", { class: "tail" });
   readonly element = h("div", { class: "text" }, this.tail);
-  private stable = 0;
+  /** What stands before the tail. */
+  private stable = "";
 
   update({ text, open }: FoldedBlock): void {
-    if (!open) {
-      this.element.innerHTML = render(text);
-      this.element.querySelectorAll("pre").forEach(addCopyButton);
-      return;
+    if (!text.startsWith(this.stable)) {
+      this.element.replaceChildren(this.tail); // something was missing in between
+      this.stable = "";
     }
-    const cut = stableEnd(text, this.stable);
-    if (cut > this.stable) {
-      const done = h("div");
-      done.innerHTML = render(text.slice(this.stable, cut));
-      this.tail.before(done);
-      this.stable = cut;
+    const cut = stableEnd(text, this.stable.length);
+    if (cut > this.stable.length) {
+      const piece = h("div", { class: "piece" });
+      piece.innerHTML = render(text.slice(this.stable.length, cut));
+      piece.querySelectorAll("pre").forEach(addCopyButton);
+      this.tail.before(piece);
+      this.stable = text.slice(0, cut);
     }
-    this.tail.innerHTML = render(text.slice(cut));
+    const end = text.slice(cut);
+    this.tail.innerHTML = open ? renderQuickly(end) : render(end);
+    if (!open) this.tail.querySelectorAll("pre").forEach(addCopyButton);
   }
 }
 

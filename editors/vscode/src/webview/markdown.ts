@@ -19,14 +19,20 @@ import yaml from "highlight.js/lib/languages/yaml";
 import MarkdownIt from "markdown-it";
 
 const MAX_HIGHLIGHTED = 30_000;
+const MAX_QUICK = 1500;
 const LANGUAGES = { bash, cpp, csharp, css, diff, go, java, javascript, json, lua, python, rust, sql, typescript, xml, yaml };
 for (const [name, language] of Object.entries(LANGUAGES)) hljs.registerLanguage(name, language);
 
-const markdown = new MarkdownIt({ html: false, linkify: true, highlight });
-markdown.disable("image");
+const coloured = new MarkdownIt({ html: false, linkify: true, highlight }).disable("image");
+const plain = new MarkdownIt({ html: false, linkify: true }).disable("image");
 
 export function render(text: string): string {
-  return markdown.render(text);
+  return coloured.render(text);
+}
+
+/** For what is rendered again with the next frame: colours come when it is whole. */
+export function renderQuickly(text: string): string {
+  return (text.length > MAX_QUICK ? plain : coloured).render(text);
 }
 
 export function highlight(code: string, language: string): string {
