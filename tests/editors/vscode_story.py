@@ -211,6 +211,41 @@ async def test_the_process_is_killed_and_the_session_goes_on(tmp_path: Path) -> 
         assert await window.page.locator(".notification-toast").count() == 0  # and no popup
 
 
+async def test_permissions_and_questions_are_asked_in_the_editor(tmp_path: Path) -> None:
+    """With their reason; closing a permission means no. What was attached goes along."""
+
+    def respond(body: dict[str, Any]) -> RecordedResponse:
+        rounds = sum(message["role"] == "tool" for message in body["messages"])
+        if rounds == 0:
+            tasks = {"action": "create", "path": ".vscode/tasks.json", "content": "{}\n"}
+            return answer(tool_call("propose_file", tasks))
+        if rounds == 1:
+            asked = {"question": "茶 or 🍵?", "choices": ["tea", "coffee"], "multi": False}
+            return answer(tool_call("ask_user", asked))
+        return answer(text("Thank you."))
+
+    async with (
+        AnsweringModel(respond) as model,
+        vscode(tmp_path, model, files={"a.txt": "第一行 🍵\n".encode()}) as window,
+    ):
+        await window.open_file("a.txt")
+        await window.command("kode: Add the File to the Prompt")
+        await window.chat.locator(".chip", has_text="a.txt").wait_for()
+        await window.prompt("Make a task.")
+        asked = window.page.locator(".quick-input-widget")
+        await asked.get_by_text("kode: ").first.wait_for()
+        await asked.get_by_text("Show what a yes is for").wait_for()
+        await window.page.screenshot(path=str(tmp_path / "permission.png"))
+        await window.page.keyboard.press("Escape")
+        await asked.get_by_text("茶 or 🍵?").first.wait_for()
+        await asked.locator(".monaco-list-row", has_text="coffee").click()
+        await window.chat.get_by_text("Thank you.").wait_for()
+        results = [m["content"] for m in model.chats[-1].body["messages"] if m["role"] == "tool"]
+        assert "coffee" in results[1]
+        assert not (window.project / ".vscode").exists()
+        assert "第一行 🍵" in user_texts(model.chats[0].body)[-1]
+
+
 async def test_the_demo_needs_no_key(tmp_path: Path) -> None:
     async with vscode(tmp_path, None, files={"a.txt": b"a\n"}) as window:
         await window.command("kode: Take the Tour")

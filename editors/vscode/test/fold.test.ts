@@ -98,6 +98,8 @@ test("a snapshot in the middle of a turn goes on growing", () => {
   const before = open.text;
   fold.delta({ blockId: open.id, at: open.points, add: " and on" });
   assert.equal(fold.blocks.get(open.id)?.text, `${before} and on`);
+  fold.event({ type: "turn.completed", seq: fold.seq + 1, turnId: fold.turnId, stopReason: "cancelled", usage: {} });
+  assert.deepEqual([fold.turnId, fold.lastTurn?.stopReason], [undefined, "cancelled"]);
 });
 
 test("an edited prompt is a version of the first, and its branch ends at its tip", () => {

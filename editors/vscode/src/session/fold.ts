@@ -33,9 +33,8 @@ export class Fold {
   /** `texts: false` follows a session without keeping what was said in it. */
   constructor(private readonly options: { texts: boolean } = { texts: true }) {}
 
-  /** Forget everything, and begin with what `kode/session/attach` told. */
+  /** Begin with what `kode/session/attach` told; for a new fold. */
   snapshot(told: kode.SessionAttachResult): void {
-    Object.assign(this, new Fold(this.options));
     this.seq = told.seq;
     Object.assign(this, { title: told.session?.title ?? "", mode: told.session?.mode ?? "", model: told.session?.model ?? "" });
     this.headId = told.headId;

@@ -8,7 +8,7 @@ import { Fold } from "./fold";
 export type Prompt = { key: string; input: Block[]; text: string; parentId?: string | null };
 
 export class OpenSession {
-  readonly fold = new Fold({ texts: false });
+  fold = new Fold({ texts: false });
   /** Prompts that wait for the end of the turn. */
   readonly queue: Prompt[] = [];
   context: ContextInspectResult | undefined;
@@ -240,6 +240,7 @@ export class Sessions implements vscode.Disposable {
         session.readOnly = true;
       }
       this.open.set(id, session);
+      session.fold = new Fold({ texts: false });
       session.fold.snapshot(told);
       session.failure = undefined;
       if (session === this.shown) this.snapshots.fire(told);
