@@ -19,6 +19,7 @@ from kode_sidecar.demo.model_server import RecordedResponse
 from tests.editors.vscode_world import WAIT_MS, Window, vscode, vsix_maker
 from tests.support.answering_model import AnsweringModel, user_texts
 from tests.support.model_script import answer, hold, text, thinking, tool_call
+from tests.support.node_tools import not_run
 
 SAVED = (
     "# 茶铺 🍵\r\n\r\n\r\ndef greet(name):\r\n    return 'hello ' + name\r\n\r\n\r\n"
@@ -246,8 +247,14 @@ async def test_permissions_and_questions_are_asked_in_the_editor(tmp_path: Path)
         assert "第一行 🍵" in user_texts(model.chats[0].body)[-1]
 
 
-async def test_the_demo_needs_no_key(tmp_path: Path) -> None:
-    async with vscode(tmp_path, None, files={"a.txt": b"a\n"}) as window:
+@pytest.mark.parametrize("own", [False, True], ids=["sidecar by a setting", "sidecar in the vsix"])
+async def test_the_demo_needs_no_key(tmp_path: Path, own: bool) -> None:
+    """A first turn, straight from the tour; with its own sidecar not even a setting is needed."""
+    maker = vsix_maker()
+    vsix = maker.OUT / f"kode-sidecar-{maker.this_platform()}.vsix" if own else None
+    if vsix is not None and not vsix.exists():
+        not_run(f"{vsix.name} is missing; `python3 dev.py vsix` makes it")
+    async with vscode(tmp_path, None, files={"a.txt": b"a\n"}, vsix=vsix) as window:
         await window.command("kode: Take the Tour")
         await window.page.get_by_text("See it work, without a key").first.click()
         await (
@@ -258,6 +265,7 @@ async def test_the_demo_needs_no_key(tmp_path: Path) -> None:
         await window.chat.locator(".review", has_text="2 edits").wait_for()
         await window.chat.get_by_role("button", name="Accept all").click()
         await window.chat.locator(".review").wait_for(state="hidden")
+        assert ("(bundled)" if own else "(setting)") in window.log()
 
 
 async def test_twenty_thousand_deltas(tmp_path: Path) -> None:

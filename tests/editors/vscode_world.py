@@ -27,7 +27,7 @@ EXTENSION = ROOT / "editors" / "vscode"
 CHROMIUM = next(
     (found for name in ("chromium", "google-chrome") if (found := shutil.which(name))), ""
 )
-WAIT_MS = 30_000.0
+WAIT_MS = 90_000.0
 """Nothing takes this long; what does has hung."""
 
 
