@@ -9,7 +9,6 @@ import { debugInformation } from "./debug_information";
 import type { Demo } from "./demo";
 import type { Node } from "./review/changes_view";
 import { isPending } from "./review/hunks";
-import type { HunkThread } from "./review/marks";
 import type { OwnText } from "./review/own_text";
 import type { Review } from "./review/review";
 import type { Texts } from "./review/texts";
@@ -32,7 +31,7 @@ export type Rooms = {
 };
 
 /** What a command on a hunk is called with: from a lens, a thread, the changes view, or nothing. */
-type HunkArgument = string | HunkThread | vscode.CommentReply | Node | undefined;
+type HunkArgument = string | vscode.CommentThread | vscode.CommentReply | Node | undefined;
 
 export function registerCommands(rooms: Rooms): vscode.Disposable[] {
   const commands = { ...chatCommands(rooms), ...reviewCommands(rooms), ...sessionCommands(rooms), ...programCommands(rooms) };
@@ -118,9 +117,9 @@ function chatCommands({ chat, sessions, sidecar }: Rooms): Commands {
 function reviewCommands({ review, texts, ownText }: Rooms): Commands {
   const hunkOf = (argument: HunkArgument): FoldedHunk | undefined => {
     if (typeof argument === "string") return review.find(argument);
-    if (argument && "thread" in argument) return review.find((argument.thread as HunkThread).hunkId ?? "");
     if (argument && "kind" in argument) return argument.kind === "hunk" ? argument.hunk : undefined;
-    return argument?.hunkId ? review.find(argument.hunkId) : review.atCursor();
+    const thread = argument && "thread" in argument ? argument.thread : argument;
+    return thread ? review.find(thread.contextValue ?? "") : review.atCursor();
   };
   const rejectHunkWithComment = async (argument: HunkArgument): Promise<void> => {
     const hunk = hunkOf(argument);

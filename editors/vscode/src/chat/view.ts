@@ -9,6 +9,7 @@ import * as attachments from "./attachments";
 import type { Attachment, ChatState, FromView, ToView } from "./messages";
 
 const BATCH_MS = 16;
+const LAST_SESSION = "session";
 
 export class ChatView implements vscode.WebviewViewProvider {
   private view: vscode.WebviewView | undefined;
@@ -30,7 +31,10 @@ export class ChatView implements vscode.WebviewViewProvider {
       sessions.onEvents((events) => this.stream(events)),
       sessions.onSnapshot((told) => this.post({ type: "snapshot", told })),
       sessions.onPage((messages) => this.post({ type: "page", messages: [...messages] })),
-      sessions.onDidChange(() => this.postState()),
+      sessions.onDidChange((what) => {
+        if (what === "shown" && !sidecar.stage) void extension.workspaceState.update(LAST_SESSION, sessions.shown?.id);
+        this.postState();
+      }),
     );
   }
 
@@ -122,7 +126,8 @@ export class ChatView implements vscode.WebviewViewProvider {
     this.post({ type: "start", strings: strings(), language: vscode.env.language });
     for (const message of this.early.splice(0)) this.post(message);
     this.postState();
-    if (this.sessions.shown) void this.sessions.show(this.sessions.shown.id);
+    const last = this.sessions.shown?.id ?? this.extension.workspaceState.get<string>(LAST_SESSION);
+    if (last) void this.sessions.show(last);
     this.sidecar.ready().catch(() => undefined); // the state tells what is wrong
   }
 

@@ -7,8 +7,6 @@ import type { Review } from "./review";
 /** More hunks than this in a file, and only the one at the cursor is unfolded. */
 const UNFOLDED = 12;
 
-export type HunkThread = vscode.CommentThread & { hunkId?: string };
-
 export class Marks implements vscode.CodeLensProvider, vscode.Disposable {
   private readonly changed = new vscode.EventEmitter<void>();
   readonly onDidChangeCodeLenses = this.changed.event;
@@ -27,7 +25,7 @@ export class Marks implements vscode.CodeLensProvider, vscode.Disposable {
     overviewRulerLane: vscode.OverviewRulerLane.Left,
   });
   private readonly controller = vscode.comments.createCommentController("kode.review", "kode");
-  private readonly threads = new Map<string, HunkThread>();
+  private readonly threads = new Map<string, vscode.CommentThread>();
   private readonly disposables: vscode.Disposable[];
 
   constructor(private readonly review: Review) {
@@ -90,15 +88,15 @@ export class Marks implements vscode.CodeLensProvider, vscode.Disposable {
     body.supportThemeIcons = true;
     body.appendCodeblock(asDiff(hunk), "diff");
     const comment: vscode.Comment = { author: { name: "kode" }, body, mode: vscode.CommentMode.Preview };
-    const thread: HunkThread = this.controller.createCommentThread(uri, range, [comment]);
-    thread.hunkId = hunk.hunkId;
+    const thread: vscode.CommentThread = this.controller.createCommentThread(uri, range, [comment]);
+    thread.contextValue = hunk.hunkId; // what its buttons are about
     thread.label = vscode.l10n.t("Proposed edit");
     thread.canReply = true;
     thread.collapsibleState = unfolded ? vscode.CommentThreadCollapsibleState.Expanded : vscode.CommentThreadCollapsibleState.Collapsed;
     this.threads.set(hunk.hunkId, thread);
   }
 
-  private drop(hunkId: string, thread: HunkThread): void {
+  private drop(hunkId: string, thread: vscode.CommentThread): void {
     thread.dispose();
     this.threads.delete(hunkId);
   }

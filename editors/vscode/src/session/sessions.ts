@@ -254,6 +254,7 @@ export class Sessions implements vscode.Disposable {
       await this.inspect(session);
     } catch (error) {
       session.failure = errorInfo(error);
+      if (session.failure.code === "SessionNotFound") this.forget(id);
       this.changed.fire("state");
     }
   }
