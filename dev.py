@@ -305,16 +305,8 @@ def build(kinds: Sequence[str]) -> Outcome:
 
 
 def protocol(arguments: list[str]) -> int:
-    """The hash module comes first: the files are the same with it, but nobody forgets it."""
-    code = (
-        "from pathlib import Path; from kode_sidecar.protocol.export import schema_hash_module; "
-        "Path('kode_sidecar/protocol/schema_hash.py').write_bytes(schema_hash_module())"
-    )
-    for command in (["-c", code], ["-m", "kode_sidecar", "protocol", "--out", "protocol"]):
-        done = subprocess.run([str(PYTHON), *command, *arguments], cwd=ROOT, check=False)
-        if done.returncode != 0:
-            return done.returncode
-    return 0
+    command = [str(PYTHON), "-m", "protocol.export", *arguments]
+    return subprocess.run(command, cwd=ROOT, check=False).returncode
 
 
 def bench(arguments: list[str]) -> int:

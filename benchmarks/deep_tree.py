@@ -11,10 +11,9 @@ from benchmarks.programs import SIDECAR, Arena, Sidecar
 from benchmarks.sessions import NAMES, write_messages
 from kode_sidecar.domain.agent_event import Event, MessageCompleted
 from kode_sidecar.domain.message import Message, TextBlock
-from kode_sidecar.records.checksum import seal
-from kode_sidecar.records.json_text import encode_json
+from kode_sidecar.records.json_record import encode_json, seal
 from kode_sidecar.records.message_record import encode_message
-from kode_sidecar.records.message_storage import StorageName
+from kode_sidecar.records.messages import StorageName
 
 _BRANCHES = 100
 _DEPTH = 1_000

@@ -8,9 +8,9 @@ import msgspec
 from benchmarks.figures import Figure, medians
 from benchmarks.programs import SIDECAR, Arena
 from kode_sidecar.domain.change_set import Range
-from kode_sidecar.domain.edit_match import Match, locate
 from kode_sidecar.domain.hunk import compose
-from kode_sidecar.domain.text_edit import Edit, apply_edits, minimal_edits
+from kode_sidecar.text.edit_match import Match, locate
+from kode_sidecar.text.text_edit import Edit, apply_edits, minimal_edits
 from kode_sidecar.workspace.document import Document
 
 _LINES, _EDITS = 20_000, 50

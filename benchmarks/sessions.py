@@ -21,11 +21,9 @@ from kode_sidecar.domain.agent_event import (
     TurnStarted,
 )
 from kode_sidecar.domain.message import Message, TextBlock
-from kode_sidecar.records.checksum import seal
-from kode_sidecar.records.json_text import encode_json
-from kode_sidecar.records.jsonl import DiskCounter
+from kode_sidecar.records.json_record import encode_json, seal
 from kode_sidecar.records.message_record import encode_message
-from kode_sidecar.records.message_storage import StorageName
+from kode_sidecar.records.messages import StorageName
 from kode_sidecar.records.sqlite_messages import put_database
 
 _MESSAGES = 10_000
@@ -116,7 +114,7 @@ def _write_large(conversations: Path, storage: StorageName) -> None:
 def write_messages(folder: Path, records: list[bytes], storage: StorageName) -> None:
     """As a sidecar left them."""
     if storage == "sqlite":
-        put_database(folder, records, DiskCounter())
+        put_database(folder, records)
     else:
         (folder / "messages.jsonl").write_bytes(b"".join(record + b"\n" for record in records))
 

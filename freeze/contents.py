@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from kode_sidecar.boot.installation import WIRE_FILES
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "kode_sidecar"
 
@@ -22,6 +24,9 @@ DATA = {
     },
 }
 """Folders whose files are opened by name: where they lie in the program, and here."""
+
+WIRE = tuple(ROOT / "protocol" / name for name in WIRE_FILES)
+"""The generated files, which lie in the folder `protocol` of the program."""
 
 
 def own_modules() -> list[str]:

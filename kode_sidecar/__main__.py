@@ -4,7 +4,7 @@ import os
 import sys
 import time
 
-from kode_sidecar.unpacked import hold_unpacked
+from kode_sidecar.boot.unpacked import hold_unpacked
 
 ORDERLY_SECONDS = 5.0
 
@@ -17,7 +17,7 @@ def main() -> int:
     if arguments in ([], ["serve"]):
         return serve()
     try:
-        from kode_sidecar.cli import run_command
+        from kode_sidecar.cli.command_line import run_command
 
         return run_command(arguments, serve)
     except KeyboardInterrupt:
@@ -40,7 +40,7 @@ def end_orphaned() -> None:
 
     What serves ends in order before that, by its watchdog.
     """
-    from kode_sidecar.leftovers import remove_unpacked
+    from kode_sidecar.boot.leftovers import remove_unpacked
 
     time.sleep(ORDERLY_SECONDS)
     remove_unpacked()
@@ -58,12 +58,12 @@ def serve(
     `record` names a file to record to, `tape` one to play instead of asking a model; what would
     have been asked then goes to the file `requests`.
     """
-    from kode_sidecar import front_door
+    from kode_sidecar.boot import front_door
 
     handover = front_door.open_door()
     if isinstance(handover, int):
         return handover
-    from kode_sidecar.app import run_server
+    from kode_sidecar.boot.app import run_server
 
     outside, tap = open_outside(record, tape, requests)
     return run_server(handover, load_agent, outside, tap, env_file)
@@ -72,10 +72,10 @@ def serve(
 def open_outside(record: str | None, tape: str | None, requests: str | None):
     """Where time, ids and the model's answers come from, and who listens to the stream."""
     if record is None and tape is None:
-        from kode_sidecar.system import System
+        from kode_sidecar.boot.system import System
 
         return System(), None
-    from kode_sidecar.tape import open_tape
+    from kode_sidecar.recording import open_tape
 
     opened = open_tape(record, tape, requests)
     return opened, opened
@@ -83,7 +83,7 @@ def open_outside(record: str | None, tape: str | None, requests: str | None):
 
 def load_agent():
     """Import the agent: on the loader's thread, while the process answers already."""
-    from kode_sidecar.agent import Agent
+    from kode_sidecar.boot.agent import Agent
 
     return Agent
 

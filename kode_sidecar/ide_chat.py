@@ -7,29 +7,29 @@ stay proposals, and what would need the user's yes is refused.
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kode_sidecar.agent import Agent
+from kode_sidecar.boot.agent import Agent
+from kode_sidecar.boot.system import System
 from kode_sidecar.domain.agent_event import BlockDelta, Event, TurnCompleted
 from kode_sidecar.domain.message import Message, TextBlock
 from kode_sidecar.errors import KodeError
-from kode_sidecar.main_session import SessionDefaults, SessionFolders, SessionRegistry
-from kode_sidecar.main_session.contracts import (
+from kode_sidecar.event_log import SessionDefaults
+from kode_sidecar.event_log.editor_port import (
     ApplyAnswer,
     ChoiceQuestion,
     DocumentEdit,
     FileEdit,
     PermissionQuestion,
 )
-from kode_sidecar.protocol.editor_context import EditorContextParams
+from kode_sidecar.protocol.documents import EditorContextParams
 from kode_sidecar.protocol.session import SessionNewParams
 from kode_sidecar.protocol.turn import TurnStartParams
-from kode_sidecar.records.conversation_store import FileConversationStore
+from kode_sidecar.records.conversation_store import ConversationStore
 from kode_sidecar.records.saver import Saver
+from kode_sidecar.sessions import SessionFolders, SessionRegistry
 from kode_sidecar.settings import LoadedSettings, load_settings
-from kode_sidecar.system import System
 from kode_sidecar.workspace.documents import Documents
 from kode_sidecar.workspace.file_changes import FileChangeKind
 
@@ -37,7 +37,7 @@ _AGENT = "ide-helper"
 
 
 class NoEditor:
-    """`main_session.contracts.EditorPort` where there is none; it only waits for ends of turns."""
+    """`event_log.editor_port.EditorPort` where there is none; it only waits for ends of turns."""
 
     def __init__(self) -> None:
         self._ended: dict[str, asyncio.Future[TurnCompleted]] = {}
@@ -97,16 +97,15 @@ class Conversations:
         outside = System()
         clock, new_id = outside.clock, outside.new_id
         self._saver = Saver()
-        store = FileConversationStore(settings.storage_root, self._saver, storage=settings.storage)
+        store = ConversationStore(settings.storage_root, self._saver, storage=settings.storage)
         uris = [root.as_uri() for root in roots]
-        folders = SessionFolders(store, self._saver, clock, new_id, outside.work, lambda: uris)
-        self.sessions = SessionRegistry(
-            SessionDefaults(_AGENT, settings.mode, settings.model, settings.window_messages),
-            partial(new_id, "session"),
-            folders.create,
-            folders.open,
-            store.exists,
+        defaults = SessionDefaults(
+            _AGENT, settings.mode, settings.model, settings.window_messages, settings.agents
         )
+        folders = SessionFolders(
+            store, self._saver, clock, new_id, outside.work, defaults, lambda: uris
+        )
+        self.sessions = SessionRegistry(folders)
         self._agent = Agent(
             loaded,
             editor=self.editor,

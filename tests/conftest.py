@@ -14,7 +14,7 @@ import hypothesis
 import pytest
 from hypothesis import core
 
-from kode_sidecar.records.message_storage import StorageName
+from kode_sidecar.records.messages import StorageName
 from tests.support.program import PROGRAM_FOLDERS
 
 SEED_VARIABLE = "KODE_TEST_SEED"

@@ -7,9 +7,9 @@ from typing import get_args
 from kode_sidecar.chat.keyboard import Interrupts
 from kode_sidecar.chat.words import Words
 from kode_sidecar.client.connection import Client, RpcError
-from kode_sidecar.client.plain_text import one_line
 from kode_sidecar.client.terminal import Terminal
 from kode_sidecar.protocol.session import Mode
+from kode_sidecar.text.shown_text import one_line
 
 MODES: tuple[str, ...] = get_args(Mode)
 

@@ -18,10 +18,10 @@ from kode_sidecar.client.connection import Client, RpcError
 from kode_sidecar.client.editor import Editor
 from kode_sidecar.client.fold import SessionFold
 from kode_sidecar.client.handshake import Handshake
-from kode_sidecar.client.plain_text import one_line
 from kode_sidecar.client.session_view import BlockView, Json
 from kode_sidecar.client.terminal import Terminal
 from kode_sidecar.client.watch import Watch
+from kode_sidecar.text.shown_text import one_line
 
 
 class Conversation:

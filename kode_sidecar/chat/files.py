@@ -10,8 +10,8 @@ from kode_sidecar.client.buffer import Buffer
 from kode_sidecar.client.editor import Editor
 from kode_sidecar.client.session_view import Json
 from kode_sidecar.client.terminal import Terminal
-from kode_sidecar.client.uris import path_of, uri_key, uri_of
 from kode_sidecar.client.workspace_edit import EditPlan
+from kode_sidecar.text.uris import canonical_key, file_path, path_to_uri
 
 _BOMS = {
     "utf-8": codecs.BOM_UTF8,
@@ -62,9 +62,9 @@ class Files:
     _data: dict[str, bytes] = field(default_factory=dict[str, bytes])
 
     def __post_init__(self) -> None:
-        self.editor.manners.open_touched = True
+        self.editor.open_touched = True
         self.editor.load = self._load
-        self.editor.manners.before_edit = lambda _editor: self.refresh()
+        self.editor.before_edit = self.refresh
         self.editor.write = self._write
         self.editor.applied = self._done
 
@@ -73,14 +73,14 @@ class Files:
         base = file.get("base")
         if base:
             file_format = FileFormat(base["encoding"], base.get("bom", False))
-            self._formats.setdefault(uri_key(file["uri"]), file_format)
+            self._formats.setdefault(canonical_key(file["uri"]), file_format)
 
     def open(self, uri: str) -> None:
         """Open a file, or refresh its buffer, so that edits of it are verified."""
         if self.editor.text(uri) is not None:
             self.refresh()
             return
-        path = path_of(uri)
+        path = file_path(uri)
         try:
             self.editor.open(path, self._load(path))
         except (OSError, ValueError) as error:
@@ -89,27 +89,27 @@ class Files:
     def refresh(self) -> None:
         """Take over what other programs wrote meanwhile; close what cannot be read any more."""
         for buffer in self.editor.buffers:
-            path, known = path_of(buffer.uri), self._data.get(uri_key(buffer.uri))
+            path, known = file_path(buffer.uri), self._data.get(canonical_key(buffer.uri))
             try:
                 text = self._load(path)
             except (OSError, ValueError) as error:
                 self._report(self.words.not_read, path, error)
                 self.editor.close(buffer)
                 continue
-            if self._data[uri_key(buffer.uri)] != known:
+            if self._data[canonical_key(buffer.uri)] != known:
                 buffer.set_text(text)
                 self.editor.tell(buffer)
 
     def close_all(self, *, but: set[str]) -> None:
         """Close the buffers; those of the URIs `but` have hunks that wait."""
-        kept = {uri_key(uri) for uri in but}
+        kept = {canonical_key(uri) for uri in but}
         for buffer in self.editor.buffers:
-            if uri_key(buffer.uri) not in kept:
+            if canonical_key(buffer.uri) not in kept:
                 self.editor.close(buffer)
-                self._forget(uri_key(buffer.uri))
+                self._forget(canonical_key(buffer.uri))
 
     def _load(self, path: Path) -> str:
-        key = uri_key(uri_of(path))
+        key = canonical_key(path_to_uri(path))
         data = path.read_bytes()
         text = self._formats.get(key, FileFormat()).decode(data)
         self._data[key] = data
@@ -117,7 +117,7 @@ class Files:
 
     def _write(self, buffer: Buffer, text: str) -> None:
         """Save what an edit makes of a buffer. Raises OSError and ValueError: then it has not."""
-        path, key = path_of(buffer.uri), uri_key(buffer.uri)
+        path, key = file_path(buffer.uri), canonical_key(buffer.uri)
         try:
             data = self._formats.get(key, FileFormat()).encode(text)
             is_ours = path.read_bytes() == self._data.get(key, b"")  # a new file has no text yet
@@ -133,21 +133,21 @@ class Files:
 
     def _done(self, plan: EditPlan) -> None:
         """Say what an edit has done to files. A file that is not there has no bytes known of it."""
-        written = [path_of(buffer.uri) for buffer, _ in plan.changes]
+        written = [file_path(buffer.uri) for buffer, _ in plan.changes]
         for file in plan.files:
-            key = uri_key(uri_of(file.path))
+            key = canonical_key(path_to_uri(file.path))
             if file.kind == "create" and file.path not in written:
                 self._data[key] = b""
                 self._tell(self.words.written.format(path=file.path))
             elif file.kind == "rename":
-                self._rename(key, uri_key(uri_of(file.target)))
+                self._rename(key, canonical_key(path_to_uri(file.target)))
                 self._tell(self.words.moved.format(path=file.path, target=file.target))
             elif file.kind == "delete":
                 self._forget(key)
                 self._tell(self.words.deleted.format(path=file.path))
         for path in written:
             self._tell(self.words.written.format(path=path))
-            document = {"textDocument": {"uri": uri_of(path)}}
+            document = {"textDocument": {"uri": path_to_uri(path)}}
             self.editor.client.notify("textDocument/didSave", document)
 
     def _rename(self, key: str, new_key: str) -> None:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 
-from kode_sidecar.unpacked import unpacked_folder
+from kode_sidecar.boot.unpacked import unpacked_folder
 
 
 @contextmanager

@@ -2,9 +2,9 @@
 
 from kode_sidecar.chat.words import Words
 from kode_sidecar.client.connection import Client
-from kode_sidecar.client.plain_text import one_line
 from kode_sidecar.client.session_view import Json
 from kode_sidecar.client.terminal import Terminal
+from kode_sidecar.text.shown_text import one_line
 
 _ACTIONS = ("accept", "reject")
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any, TextIO, TypeVar
 
-from kode_sidecar.client.plain_text import without_controls
+from kode_sidecar.text.shown_text import without_controls
 
 if sys.platform == "win32":
     import msvcrt

@@ -11,9 +11,9 @@ from kode_sidecar.chat.keyboard import Interrupted, Keyboard, Leaving
 from kode_sidecar.chat.words import Words
 from kode_sidecar.client.connection import Client, RpcError
 from kode_sidecar.client.fold import SessionFold
-from kode_sidecar.client.plain_text import one_line
 from kode_sidecar.client.session_view import ChangeSetView, Json
 from kode_sidecar.client.terminal import Terminal
+from kode_sidecar.text.shown_text import one_line
 
 Decisions = list[dict[str, Any]]
 

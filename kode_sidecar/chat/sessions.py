@@ -6,10 +6,10 @@ from pathlib import Path
 from kode_sidecar.chat.words import Words
 from kode_sidecar.client.connection import Client
 from kode_sidecar.client.fold import SessionFold
-from kode_sidecar.client.plain_text import clipped, one_line
 from kode_sidecar.client.session_view import Json
 from kode_sidecar.client.terminal import Terminal
 from kode_sidecar.client.watch import Watch
+from kode_sidecar.text.shown_text import clipped, one_line
 
 _LISTED = 20
 _PROMPT_COLUMNS = 72

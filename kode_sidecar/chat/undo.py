@@ -8,7 +8,7 @@ from kode_sidecar.client.connection import Client
 from kode_sidecar.client.fold import SessionFold
 from kode_sidecar.client.session_view import ChangeSetView, Json
 from kode_sidecar.client.terminal import Terminal
-from kode_sidecar.client.uris import path_of
+from kode_sidecar.text.uris import file_path
 
 
 @dataclass
@@ -83,6 +83,6 @@ class Undo:
         now = await self.client.request("kode/changeSet/get", {"changeSetId": change_set.id})
         for file in now["files"]:
             self.files.learn(file)
-            if path_of(file["uri"]).is_file():
+            if file_path(file["uri"]).is_file():
                 self.files.open(file["uri"])
         return await self.client.request("kode/changeSet/undo", scope)

@@ -2,7 +2,7 @@
 
 from kode_sidecar.client.buffer import Buffer
 from kode_sidecar.client.connection import Client, ConnectionLost, Frame, RpcError
-from kode_sidecar.client.editor import Editor, Manners
+from kode_sidecar.client.editor import Editor
 from kode_sidecar.client.fold import SessionFold
 from kode_sidecar.client.handshake import Handshake
 from kode_sidecar.client.terminal import Terminal
@@ -15,7 +15,6 @@ __all__ = [
     "Editor",
     "Frame",
     "Handshake",
-    "Manners",
     "RpcError",
     "SessionFold",
     "Terminal",

@@ -1,30 +1,21 @@
-"""One text buffer of an editor, and the ways editors tell a server what changed."""
+"""One text buffer of an editor: its text, its version, and what the server was not told yet."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from itertools import pairwise
+from typing import Any
 
-from kode_sidecar.client.positions import (
-    InvalidPosition,
-    Lines,
-    PositionEncoding,
-    Span,
-    replace_spans,
-)
-
-ChangeStyle = Literal["minimal", "descending", "whole", "one_span"]
-"""How `didChange` tells edits: one trimmed entry per edit from the top, the edits as they came
-from the bottom (VS Code), the whole text, or one entry around everything that changed."""
+from kode_sidecar.text.text_edit import Edit, apply_edits, minimal_edits
+from kode_sidecar.text.text_lines import LineIndex, PositionEncoding
 
 
-class StaleVersion(Exception):
-    """The edit was made for another version of the buffer."""
+class RefusedEdit(ValueError):
+    """The edit was made for another version of the buffer, or its ranges overlap."""
 
 
 class Buffer:
-    """Text, version and what the server has not been told yet.
+    """Text is kept as it is: line ends are never converted.
 
-    Text is kept as it is: line ends are never converted. `synced` is True between
-    `did_open` and `did_close`.
+    `synced` is True between `did_open` and `did_close`.
     """
 
     def __init__(
@@ -42,17 +33,12 @@ class Buffer:
         self.version = version
         self.encoding: PositionEncoding = encoding
         self.synced = False
-        self._untold: list[tuple[str, list[Span]]] = []
-
-    @property
-    def lines(self) -> Lines:
-        """The lines of the text as it is now."""
-        return Lines(self.text, self.encoding)
+        self._unsent: list[dict[str, Any]] = []
 
     def did_open(self) -> dict[str, Any]:
-        """Params of `textDocument/didOpen`; everything up to now is told with it."""
+        """Return the params of `textDocument/didOpen`, which tell everything up to now."""
         self.synced = True
-        self._untold.clear()
+        self._unsent.clear()
         item = {
             "uri": self.uri,
             "languageId": self.language_id,
@@ -62,115 +48,62 @@ class Buffer:
         return {"textDocument": item}
 
     def did_close(self) -> dict[str, Any]:
-        """Params of `textDocument/didClose`."""
+        """Return the params of `textDocument/didClose`."""
         self.synced = False
         return {"textDocument": {"uri": self.uri}}
 
-    def check(self, edits: Sequence[dict[str, Any]], version: int | None) -> list[Span]:
-        """The edits as spans of the text of now.
+    def check(self, edits: Sequence[dict[str, Any]], version: int | None) -> list[Edit]:
+        """Return LSP TextEdits as ascending edits of the text; inserts at one place keep order.
 
-        Raises StaleVersion when `version` is not None and not the buffer's, InvalidPosition
-        for edits that overlap or hit no real place.
+        Raises RefusedEdit for edits that overlap, and when `version` is neither None nor the
+        buffer's.
         """
         if version is not None and version != self.version:
-            raise StaleVersion(f"the edit is for version {version}, the buffer is {self.version}")
-        return self.lines.spans(edits)
+            raise RefusedEdit(f"the edit is for version {version}, the buffer is {self.version}")
+        index = LineIndex(self.text, self.encoding)
 
-    def replace(self, spans: Sequence[Span]) -> None:
-        """Apply ascending, disjoint spans as one change; the version goes up by one."""
-        if not spans:
+        def offset(position: dict[str, int]) -> int:
+            return index.offset(position["line"], position["character"])
+
+        found = [
+            Edit(offset(e["range"]["start"]), offset(e["range"]["end"]), str(e["newText"]))
+            for e in edits
+        ]
+        found.sort(key=lambda edit: (edit.start, edit.end))
+        if any(edit.end < edit.start for edit in found):
+            raise RefusedEdit("an edit ends before it starts")
+        if any(after.start < before.end for before, after in pairwise(found)):
+            raise RefusedEdit("two edits overlap")
+        return found
+
+    def replace(self, edits: Sequence[Edit]) -> None:
+        """Apply ascending, disjoint edits as one change; the version goes up by one.
+
+        They are told from the bottom up: none of them then moves the place of another. What
+        changes nothing leaves the version alone.
+        """
+        small = minimal_edits(self.text, edits)
+        if not small:
             return
-        self._untold.append((self.text, list(spans)))
-        self.text = replace_spans(self.text, spans)
+        index = LineIndex(self.text, self.encoding)
+        for edit in reversed(small):
+            start, end = index.position(edit.start), index.position(edit.end)
+            self._unsent.append({"range": {"start": start, "end": end}, "text": edit.text})
+        self.text = apply_edits(self.text, small)
         self.version += 1
 
-    def apply_edits(self, edits: Sequence[dict[str, Any]], version: int | None = None) -> None:
-        """Apply LSP TextEdits. Raises what `check` raises; then nothing was changed."""
-        self.replace(self.check(edits, version))
-
     def type(self, offset: int, text: str, *, delete: int = 0) -> None:
-        """A key of the user: replace `delete` code points at `offset` by `text`."""
-        self.replace([Span(offset, offset + delete, text)])
+        """Replace `delete` code points at `offset` by `text`, as keys of the user do."""
+        self.replace([Edit(offset, offset + delete, text)])
 
     def set_text(self, text: str) -> None:
         """Replace everything."""
-        self.replace([Span(0, len(self.text), text)])
+        self.replace([Edit(0, len(self.text), text)])
 
-    def take_did_change(self, style: ChangeStyle = "minimal") -> dict[str, Any] | None:
-        """Params of one `textDocument/didChange` with all that is untold; None if nothing is.
-
-        A batch whose places cannot be told one after the other (an edit that makes a CR LF
-        out of neighbours) is told as the whole text.
-        """
-        if not self._untold:
+    def take_did_change(self) -> dict[str, Any] | None:
+        """Return the params of one `textDocument/didChange` with all that was not told yet."""
+        if not self._unsent:
             return None
-        entries: list[dict[str, Any]] = []
-        for before, spans in self._untold:
-            entries += content_changes(before, spans, style, self.encoding)
-        self._untold.clear()
+        changes, self._unsent = self._unsent, []
         document = {"uri": self.uri, "version": self.version}
-        return {"textDocument": document, "contentChanges": entries}
-
-
-def content_changes(
-    before: str, spans: Sequence[Span], style: ChangeStyle, encoding: PositionEncoding
-) -> list[dict[str, Any]]:
-    """`contentChanges` for spans of `before`; each entry is measured after the one above it."""
-    after = replace_spans(before, spans)
-    whole = [{"text": after}]
-    try:
-        match style:
-            case "whole":
-                return whole
-            case "descending":
-                return _told_in_turn(before, list(reversed(spans)), encoding)
-            case "one_span":
-                everything = Span(0, len(before), after)
-                return _told_in_turn(before, [_trimmed(before, everything)], encoding)
-            case "minimal":
-                trimmed = [_trimmed(before, span) for span in spans]
-                return _told_in_turn(before, _moved(trimmed), encoding)
-    except InvalidPosition:
-        return whole
-
-
-def _moved(spans: Sequence[Span]) -> list[Span]:
-    """Ascending spans, each moved by what those above it added."""
-    moved: list[Span] = []
-    shift = 0
-    for span in spans:
-        moved.append(Span(span.start + shift, span.end + shift, span.new_text))
-        shift += len(span.new_text) - (span.end - span.start)
-    return moved
-
-
-def _told_in_turn(
-    text: str, spans: Sequence[Span], encoding: PositionEncoding
-) -> list[dict[str, Any]]:
-    entries: list[dict[str, Any]] = []
-    for span in spans:
-        place = Lines(text, encoding).range(span.start, span.end)
-        entries.append({"range": place, "text": span.new_text})
-        text = replace_spans(text, [span])
-    return entries
-
-
-def _trimmed(text: str, span: Span) -> Span:
-    """The same change without the common beginning and end; a CR LF is never cut in two."""
-    old, new = text[span.start : span.end], span.new_text
-    limit = min(len(old), len(new))
-    head = 0
-    while head < limit and old[head] == new[head]:
-        head += 1
-    if head and old[head - 1] == "\r" and "\n" in (old[head : head + 1], new[head : head + 1]):
-        head -= 1
-    tail = 0
-    while tail < limit - head and old[-1 - tail] == new[-1 - tail]:
-        tail += 1
-    if tail and old[-tail] == "\n" and _ends_in_cr(old[:-tail], new[:-tail]):
-        tail -= 1
-    return Span(span.start + head, span.end - tail, new[head : len(new) - tail])
-
-
-def _ends_in_cr(*texts: str) -> bool:
-    return any(text.endswith("\r") for text in texts)
+        return {"textDocument": document, "contentChanges": changes}

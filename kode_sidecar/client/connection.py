@@ -12,7 +12,7 @@ from typing import Any, Literal, cast
 from kode_sidecar.client.handshake import Handshake
 from kode_sidecar.client.sidecar_process import SidecarProcess
 from kode_sidecar.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, REQUEST_CANCELLED
-from kode_sidecar.framing import FrameDecoder, encode_frame
+from kode_sidecar.protocol.base_protocol import FrameDecoder, encode_frame
 
 Handler = Callable[[Any], Awaitable[Any]]
 Subscriber = Callable[[str, Any], None]

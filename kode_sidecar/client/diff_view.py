@@ -1,18 +1,17 @@
 """Line diffs for reading: what changed, with line numbers and a little around it."""
 
-import difflib
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from kode_sidecar.client.positions import Lines, PositionEncoding, replace_spans
-
-_LINE_END = re.compile(r"\r\n|\n|\r")
+from kode_sidecar.client.buffer import Buffer
+from kode_sidecar.text.line_diff import DiffGroup, diff_groups
+from kode_sidecar.text.text_edit import apply_edits, to_lf
+from kode_sidecar.text.text_lines import PositionEncoding
 
 
 @dataclass(frozen=True)
-class DiffLine:
+class ShownLine:
     """One line of a unified diff; numbers start at 1 and are None where the line is not."""
 
     kind: Literal[" ", "-", "+"]
@@ -22,37 +21,32 @@ class DiffLine:
 
 
 @dataclass(frozen=True)
-class DiffGroup:
+class ShownGroup:
     """Lines that stand together; `header` is that of a unified diff."""
 
     header: str
-    lines: Sequence[DiffLine]
+    lines: Sequence[ShownLine]
 
 
-def line_diff(before: str, after: str, context: int = 2) -> list[DiffGroup]:
-    """The changed lines of a text in groups, each with `context` lines around it.
+def line_diff(before: str, after: str, context: int = 2) -> list[ShownGroup]:
+    """Return the changed lines of a text in groups, each with `context` lines around it.
 
     Line ends do not count: a change of nothing but line ends is no group.
     """
-    old, new = _LINE_END.split(before), _LINE_END.split(after)
-    # The common head and tail are left out: difflib needs quadratic time.
-    head = _common(old, new)
-    tail = _common(old[head:][::-1], new[head:][::-1])
-    start = max(0, head - context)
-    keep = max(0, tail - context)
-    old_part, new_part = old[start : len(old) - keep], new[start : len(new) - keep]
-    matcher = difflib.SequenceMatcher(None, old_part, new_part, autojunk=False)
+    old, new = to_lf(before).split("\n"), to_lf(after).split("\n")
     return [
-        _group(list(_lines(opcodes, old_part, new_part, start)))
-        for opcodes in matcher.get_grouped_opcodes(context)
-        if any(tag != "equal" for tag, *_ in opcodes)
+        ShownGroup(
+            f"@@ -{_extent(group.first, group.end)} +{_extent(group.new_first, group.new_end)} @@",
+            tuple(_lines(group, old, new)),
+        )
+        for group in diff_groups(old, new, context)
     ]
 
 
 def hunk_diff(
     hunk: dict[str, Any], text: str | None, encoding: PositionEncoding = "utf-16"
-) -> list[DiffGroup]:
-    """One proposed hunk as a diff.
+) -> list[ShownGroup]:
+    """Return one proposed hunk as a diff.
 
     `text` is the buffer's text the hunk's range belongs to; without it the hunk's own old and
     new text stand alone.
@@ -61,41 +55,22 @@ def hunk_diff(
     if text is None or place is None:
         return line_diff(hunk.get("oldText", ""), hunk.get("newText", ""))
     edit = {"range": place, "newText": hunk.get("newText", "")}
-    return line_diff(text, replace_spans(text, Lines(text, encoding).spans([edit])))
+    edits = Buffer("", text, encoding=encoding).check([edit], None)
+    return line_diff(text, apply_edits(text, edits))
 
 
-def _common(old: Sequence[str], new: Sequence[str]) -> int:
-    count = 0
-    for one, other in zip(old, new, strict=False):
-        if one != other:
-            break
-        count += 1
-    return count
+def _lines(group: DiffGroup, old: Sequence[str], new: Sequence[str]) -> Iterator[ShownLine]:
+    at, to = group.first, group.new_first
+    for a0, a1, b0, b1 in (*group.runs, (group.end, group.end, group.new_end, group.new_end)):
+        while at < a0:
+            yield ShownLine(" ", at + 1, to + 1, old[at])
+            at, to = at + 1, to + 1
+        for at in range(a0, a1):
+            yield ShownLine("-", at + 1, None, old[at])
+        for to in range(b0, b1):
+            yield ShownLine("+", None, to + 1, new[to])
+        at, to = a1, b1
 
 
-def _lines(
-    opcodes: Sequence[tuple[str, int, int, int, int]],
-    old: Sequence[str],
-    new: Sequence[str],
-    start: int,
-) -> Iterator[DiffLine]:
-    for tag, old_from, old_to, new_from, new_to in opcodes:
-        if tag == "equal":
-            for offset in range(old_to - old_from):
-                at, to = old_from + offset, new_from + offset
-                yield DiffLine(" ", start + at + 1, start + to + 1, old[at])
-            continue
-        for at in range(old_from, old_to):
-            yield DiffLine("-", start + at + 1, None, old[at])
-        for to in range(new_from, new_to):
-            yield DiffLine("+", None, start + to + 1, new[to])
-
-
-def _group(lines: Sequence[DiffLine]) -> DiffGroup:
-    old = [line.old_number for line in lines if line.old_number is not None]
-    new = [line.new_number for line in lines if line.new_number is not None]
-    return DiffGroup(f"@@ -{_span(old)} +{_span(new)} @@", lines)
-
-
-def _span(numbers: Sequence[int]) -> str:
-    return f"{numbers[0] if numbers else 0},{len(numbers)}"
+def _extent(first: int, end: int) -> str:
+    return f"{first + 1 if end > first else 0},{end - first}"

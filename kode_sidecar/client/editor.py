@@ -1,41 +1,20 @@
-"""An editor without a screen: buffers, and honest or unhelpful answers to the server."""
+"""An editor without a screen: buffers, and what it answers when the server asks."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kode_sidecar.client.buffer import Buffer, ChangeStyle, StaleVersion
+from kode_sidecar.client.buffer import Buffer
 from kode_sidecar.client.connection import Client
 from kode_sidecar.client.handshake import Handshake
-from kode_sidecar.client.positions import InvalidPosition, replace_spans
-from kode_sidecar.client.uris import path_of, uri_key, uri_of
 from kode_sidecar.client.workspace_edit import EditPlan, plan_edit
+from kode_sidecar.text.text_edit import apply_edits
+from kode_sidecar.text.uris import canonical_key, file_path, path_to_uri
 
 AnswerPermission = Callable[[dict[str, Any]], Awaitable[str | None]]
 AnswerChoice = Callable[[dict[str, Any]], Awaitable[Sequence[str]]]
 AnswerMessage = Callable[[dict[str, Any]], Awaitable[dict[str, Any] | None]]
-
-
-@dataclass
-class Manners:
-    """How the editor behaves when the server wants an edit; the default is a good editor.
-
-    `before_edit` and `after_edit` are keys the user types between the server's sending and the
-    edit, and between the edit and its `didChange`. `hold_changes`: no `didChange` leaves
-    before it is set. `answer_first` answers before the `didChange` (editors that debounce).
-    `open_touched` sends `didOpen` for a file that was loaded for the edit.
-    """
-
-    style: ChangeStyle = "minimal"
-    drop_edits: bool = False
-    refuse: str | None = None
-    before_edit: Callable[["Editor"], None] | None = None
-    after_edit: Callable[["Editor"], None] | None = None
-    hold_changes: asyncio.Event | None = None
-    answer_first: bool = False
-    open_touched: bool = False
 
 
 async def reject(params: dict[str, Any]) -> str | None:
@@ -67,19 +46,22 @@ class Editor:
     Files are created (empty), renamed and deleted on disk at once when the server asks for it: so
     editors do, which keep the text of a new file in an unsaved buffer.
 
-    `load` gives the text of a file that is edited without being open; it raises OSError or
-    ValueError. `write` gets a buffer and the text that an edit is about to give it; where it raises
-    OSError or ValueError the edit is refused; what it did to files before that stays done.
+    `open_touched` sends `didOpen` for a file that was loaded for an edit. `before_edit` is called
+    when the server asks for one, `load` gives the text of a file that is edited without being open;
+    it raises OSError or ValueError. `write` gets a buffer and the text that an edit is about to
+    give it; where it raises OSError or ValueError the edit is refused; what it did to files before
+    that stays done.
     `applied` is called with what an edit has done, after the server was told.
     `edits` logs every `workspace/applyEdit` with the answer it got; `asked` every question of
     either kind.
     """
 
     client: Client
-    manners: Manners = field(default_factory=Manners)
     answer_permission: AnswerPermission = reject
     answer_choice: AnswerChoice = choose_nothing
     answer_message: AnswerMessage = dismiss
+    open_touched: bool = False
+    before_edit: Callable[[], None] | None = None
     load: Callable[[Path], str] = read_text
     write: Callable[[Buffer, str], None] | None = None
     applied: Callable[[EditPlan], None] | None = None
@@ -91,9 +73,8 @@ class Editor:
 
     def __post_init__(self) -> None:
         self._buffers: dict[str, Buffer] = {}
-        self._telling: set[asyncio.Task[None]] = set()
         for method, handler in (
-            ("workspace/applyEdit", self._apply_edit),
+            ("workspace/applyEdit", self.apply_edit),
             ("workspace/configuration", self._configuration),
             ("window/showMessageRequest", self._message_request),
             ("window/workDoneProgress/create", _nothing),
@@ -122,11 +103,11 @@ class Editor:
 
     def buffer(self, uri: str) -> Buffer:
         """The buffer of a document in any spelling of its URI. Raises KeyError."""
-        return self._buffers[uri_key(uri)]
+        return self._buffers[canonical_key(uri)]
 
     def text(self, uri: str) -> str | None:
         """The text of a document's buffer, None without one."""
-        buffer = self._buffers.get(uri_key(uri))
+        buffer = self._buffers.get(canonical_key(uri))
         return buffer.text if buffer is not None else None
 
     def open(
@@ -138,23 +119,23 @@ class Editor:
         version: int = 1,
     ) -> Buffer:
         """Open a file and tell the server; `text` given = a buffer with unsaved changes."""
-        uri = uri_of(file)
+        uri = path_to_uri(Path(file).absolute())
         content = text if text is not None else read_text(Path(file))
         buffer = Buffer(
             uri, content, language_id=language_id, version=version, encoding=self.encoding
         )
-        self._buffers[uri_key(uri)] = buffer
+        self._buffers[canonical_key(uri)] = buffer
         self.client.notify("textDocument/didOpen", buffer.did_open())
         return buffer
 
     def close(self, buffer: Buffer) -> None:
         """Close a buffer without saving it."""
-        del self._buffers[uri_key(buffer.uri)]
+        del self._buffers[canonical_key(buffer.uri)]
         self.client.notify("textDocument/didClose", buffer.did_close())
 
     def tell(self, buffer: Buffer) -> None:
         """Send what the server has not been told of a synced buffer, as one `didChange`."""
-        if buffer.synced and (params := buffer.take_did_change(self.manners.style)):
+        if buffer.synced and (params := buffer.take_did_change()):
             self.client.notify("textDocument/didChange", params)
 
     def type(self, buffer: Buffer, offset: int, text: str, *, delete: int = 0) -> None:
@@ -162,37 +143,36 @@ class Editor:
         buffer.type(offset, text, delete=delete)
         self.tell(buffer)
 
-    async def _apply_edit(self, params: dict[str, Any]) -> dict[str, Any]:
-        manners = self.manners
-        if manners.before_edit:
-            manners.before_edit(self)
-        answer: dict[str, Any] = {"applied": True}
-        plan = EditPlan()
-        if manners.refuse is not None:
-            answer = {"applied": False, "failureReason": manners.refuse}
-        elif not manners.drop_edits:
-            try:
-                plan = plan_edit(params["edit"], self, self.encoding)
-                self._write(plan)
-            except (StaleVersion, InvalidPosition, ValueError, OSError) as error:
-                plan = EditPlan()
-                answer = {"applied": False, "failureReason": str(error)}
-        self._carry_out(plan)
-        if manners.after_edit:
-            manners.after_edit(self)
+    async def apply_edit(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Answer `workspace/applyEdit`: all of it or nothing; the changes are told before that."""
+        if self.before_edit is not None:
+            self.before_edit()
+        plan, refusal = self.carry_out(params["edit"])
+        answer = {"applied": True} if refusal is None else refused(refusal)
         self.edits.append((params, answer))
-        await self._tell_all(answer_first=manners.answer_first)
+        for buffer in self.buffers:
+            self.tell(buffer)
         if self.applied and (plan.files or plan.changes):
             self.applied(plan)
         return answer
 
+    def carry_out(self, edit: dict[str, Any]) -> tuple[EditPlan, str | None]:
+        """Do a WorkspaceEdit without telling it; what was done, or why nothing was."""
+        try:
+            plan = plan_edit(edit, self.opened, self.loaded, self.encoding)
+            self._write(plan)
+        except (ValueError, OSError) as error:
+            return EditPlan(), str(error)
+        self._carry_out(plan)
+        return plan, None
+
     def opened(self, uri: str) -> Buffer | None:
         """The buffer of a document, None without one."""
-        return self._buffers.get(uri_key(uri))
+        return self._buffers.get(canonical_key(uri))
 
     def loaded(self, uri: str) -> Buffer | None:
         """The buffer, else one loaded from disk, else None. Raises OSError and ValueError."""
-        path = path_of(uri)
+        path = file_path(uri)
         known = self.opened(uri)
         if known is not None or not path.is_file():
             return known
@@ -202,36 +182,22 @@ class Editor:
         for operation in plan.files:
             operation.carry_out()
         if self.write is not None:
-            for buffer, spans in plan.changes:
-                self.write(buffer, replace_spans(buffer.text, spans))
+            for buffer, edits in plan.changes:
+                self.write(buffer, apply_edits(buffer.text, edits))
 
     def _carry_out(self, plan: EditPlan) -> None:
         for old in plan.removed:
-            buffer = self._buffers.pop(uri_key(old), None)
+            buffer = self._buffers.pop(canonical_key(old), None)
             if buffer is not None and buffer.synced:
                 self.client.notify("textDocument/didClose", buffer.did_close())
         for buffer in plan.touched:
-            if self._buffers.setdefault(uri_key(buffer.uri), buffer) is not buffer:
+            if self._buffers.setdefault(canonical_key(buffer.uri), buffer) is not buffer:
                 raise AssertionError(f"two buffers for {buffer.uri}")
-            wanted = self.manners.open_touched or buffer in plan.reopened
+            wanted = self.open_touched or buffer in plan.reopened
             if wanted and not buffer.synced:
                 self.client.notify("textDocument/didOpen", buffer.did_open())
-        for buffer, spans in plan.changes:
-            buffer.replace(spans)
-
-    async def _tell_all(self, *, answer_first: bool) -> None:
-        async def tell() -> None:
-            if self.manners.hold_changes:
-                await self.manners.hold_changes.wait()
-            for buffer in list(self._buffers.values()):
-                self.tell(buffer)
-
-        if not answer_first:
-            await tell()
-            return
-        task = asyncio.create_task(tell())
-        self._telling.add(task)
-        task.add_done_callback(self._telling.discard)
+        for buffer, edits in plan.changes:
+            buffer.replace(edits)
 
     async def _configuration(self, params: dict[str, Any]) -> list[Any]:
         return [self.configuration.get(item.get("section") or "") for item in params["items"]]
@@ -245,7 +211,7 @@ class Editor:
 
     async def _open_document(self, params: dict[str, Any]) -> dict[str, Any]:
         """Open what the server cannot decode, as `load` reads it."""
-        path = path_of(params["uri"])
+        path = file_path(params["uri"])
         try:
             self.open(path, self.load(path))
         except (OSError, ValueError):
@@ -259,3 +225,8 @@ class Editor:
 
 async def _nothing(params: Any) -> None:
     del params
+
+
+def refused(reason: str) -> dict[str, Any]:
+    """Return the answer that an edit was not made."""
+    return {"applied": False, "failureReason": reason}

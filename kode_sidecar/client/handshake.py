@@ -3,11 +3,12 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from kode_sidecar.client.positions import PositionEncoding
-from kode_sidecar.client.uris import uri_of
 from kode_sidecar.protocol.handshake import PROTOCOL_VERSIONS
+from kode_sidecar.text.text_lines import PositionEncoding
+from kode_sidecar.text.uris import path_to_uri
 
 KODE_CAPABILITIES: Mapping[str, Any] = {
     "permission": {},
@@ -39,7 +40,7 @@ class Handshake:
 
     def params(self) -> dict[str, Any]:
         """The params as plain data."""
-        uris = [uri_of(root) for root in self.roots]
+        uris = [path_to_uri(Path(root).absolute()) for root in self.roots]
         folders = [{"uri": uri, "name": uri.rstrip("/").rsplit("/", 1)[-1]} for uri in uris]
         capabilities = self.capabilities
         if capabilities is None:

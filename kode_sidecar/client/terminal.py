@@ -7,17 +7,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, TextIO
 
-from kode_sidecar.client.diff_view import DiffGroup, hunk_diff, line_diff
+from kode_sidecar.client.diff_view import ShownGroup, hunk_diff, line_diff
 from kode_sidecar.client.fold import SessionFold
 from kode_sidecar.client.labels import Labels
-from kode_sidecar.client.plain_text import (
-    clipped,
-    one_line,
-    with_code_points,
-    without_controls,
-)
-from kode_sidecar.client.positions import PositionEncoding
 from kode_sidecar.client.session_view import BlockView, ChangeSetView, Json
+from kode_sidecar.text.shown_text import clipped, one_line, with_code_points, without_controls
+from kode_sidecar.text.text_lines import PositionEncoding
 
 _CODES: Mapping[str, str] = {
     "bold": "1",
@@ -147,7 +142,7 @@ class Terminal:
         """A text before and after as a diff."""
         self._diff(line_diff(before, after))
 
-    def _diff(self, groups: list[DiffGroup], *, code_points: bool = False) -> None:
+    def _diff(self, groups: list[ShownGroup], *, code_points: bool = False) -> None:
         styles = {"-": "red", "+": "green", " ": ""}
         for group in groups:
             self.line(group.header, "cyan")
@@ -235,7 +230,7 @@ class Terminal:
         if state == "running":
             return
         text = labels.scout.format(
-            title=one_line(event["title"]),
+            title=one_line(without_controls(event["title"])),
             state=labels.scout_states.get(state, state),
             calls=event.get("toolCalls", 0),
             seconds=f"{event.get('elapsedMs', 0) / 1000:.1f}",

@@ -4,9 +4,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from kode_sidecar.client.attach import attached
 from kode_sidecar.client.connection import Client
-from kode_sidecar.client.fold import SessionFold
+from kode_sidecar.client.fold import SessionFold, attached
 from kode_sidecar.client.session_view import BlockView, Json, TurnView
 
 T = TypeVar("T")

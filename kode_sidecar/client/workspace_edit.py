@@ -1,25 +1,41 @@
 """LSP WorkspaceEdits (3.17 "WorkspaceEdit") checked whole before anything is changed."""
 
+import errno
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, Literal
 
 from kode_sidecar.client.buffer import Buffer
-from kode_sidecar.client.file_operation import FileOperation
-from kode_sidecar.client.positions import PositionEncoding, Span
-from kode_sidecar.client.uris import path_of, uri_key
+from kode_sidecar.text.text_edit import Edit
+from kode_sidecar.text.text_lines import PositionEncoding
+from kode_sidecar.text.uris import canonical_key, file_path
+
+FindBuffer = Callable[[str], Buffer | None]
 
 
-class Buffers(Protocol):
-    """What an editor has before the edit."""
+@dataclass(frozen=True)
+class FileOperation:
+    """One change of one file; `target` is where a renamed one goes. Nothing is overwritten."""
 
-    def opened(self, uri: str) -> Buffer | None:
-        """The buffer of a document."""
-        ...
+    kind: Literal["create", "rename", "delete"]
+    path: Path
+    target: Path = Path()
 
-    def loaded(self, uri: str) -> Buffer | None:
-        """The same, read from the disk if need be; None where there is no file."""
-        ...
+    def carry_out(self) -> None:
+        """Do it; missing folders are made. Raises OSError."""
+        match self.kind:
+            case "create":
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                self.path.open("xb").close()
+            case "rename":
+                if os.path.lexists(self.target):
+                    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), self.target)
+                self.target.parent.mkdir(parents=True, exist_ok=True)
+                self.path.rename(self.target)
+            case "delete":
+                self.path.unlink()
 
 
 @dataclass
@@ -33,19 +49,23 @@ class EditPlan:
     removed: list[str] = field(default_factory=list[str])
     touched: list[Buffer] = field(default_factory=list[Buffer])
     reopened: list[Buffer] = field(default_factory=list[Buffer])
-    changes: list[tuple[Buffer, list[Span]]] = field(
-        default_factory=list[tuple[Buffer, list[Span]]]
+    changes: list[tuple[Buffer, list[Edit]]] = field(
+        default_factory=list[tuple[Buffer, list[Edit]]]
     )
 
 
 def plan_edit(
-    edit: dict[str, Any], buffers: Buffers, encoding: PositionEncoding = "utf-16"
+    edit: dict[str, Any],
+    opened: FindBuffer,
+    loaded: FindBuffer,
+    encoding: PositionEncoding = "utf-16",
 ) -> EditPlan:
     """Plan a WorkspaceEdit: one edit of text per document, operations on files and not folders.
 
-    Raises StaleVersion, InvalidPosition, ValueError or OSError; then nothing may be changed.
+    `opened` gives the buffer of a document, `loaded` the same, read from the disk if need be.
+    Raises ValueError or OSError; then nothing may be changed.
     """
-    planner = _Planner(buffers, encoding)
+    planner = _Planner(opened, loaded, encoding)
     entries = edit.get("documentChanges")
     if entries is None:
         changes: dict[str, Any] = edit.get("changes") or {}
@@ -59,10 +79,11 @@ def plan_edit(
 
 
 class _Planner:
-    """`_there` and `_buffers` are what the entries up to now have made of the files."""
+    """Follows the entries one by one: `_there` and `_buffers` are the files as they leave them."""
 
-    def __init__(self, buffers: Buffers, encoding: PositionEncoding) -> None:
-        self._before = buffers
+    def __init__(self, opened: FindBuffer, loaded: FindBuffer, encoding: PositionEncoding) -> None:
+        self._opened_before = opened
+        self._loaded_before = loaded
         self._encoding: PositionEncoding = encoding
         self._there: dict[str, bool] = {}
         self._buffers: dict[str, Buffer | None] = {}
@@ -84,21 +105,21 @@ class _Planner:
                 raise ValueError(f"unknown file operation {kind!r}")
 
     def _exists(self, uri: str) -> bool:
-        there = self._there.get(uri_key(uri))
-        return os.path.lexists(path_of(uri)) if there is None else there
+        there = self._there.get(canonical_key(uri))
+        return os.path.lexists(file_path(uri)) if there is None else there
 
     def _opened(self, uri: str) -> Buffer | None:
-        key = uri_key(uri)
-        return self._buffers[key] if key in self._buffers else self._before.opened(uri)
+        key = canonical_key(uri)
+        return self._buffers[key] if key in self._buffers else self._opened_before(uri)
 
     def _keep(self, buffer: Buffer) -> None:
-        self._buffers[uri_key(buffer.uri)] = buffer
+        self._buffers[canonical_key(buffer.uri)] = buffer
         if buffer not in self.plan.touched:
             self.plan.touched.append(buffer)
 
     def _change(self, uri: str, version: int | None, edits: list[dict[str, Any]]) -> None:
-        key = uri_key(uri)
-        buffer = self._buffers[key] if key in self._buffers else self._before.loaded(uri)
+        key = canonical_key(uri)
+        buffer = self._buffers[key] if key in self._buffers else self._loaded_before(uri)
         if buffer is None:
             raise ValueError(f"{uri} does not exist")
         if any(changed is buffer for changed, _ in self.plan.changes):
@@ -108,18 +129,18 @@ class _Planner:
 
     def _create(self, uri: str, options: dict[str, Any]) -> None:
         if self._makes_way(uri, options):
-            self.plan.files.append(FileOperation("create", path_of(uri)))
-            self._there[uri_key(uri)] = True
+            self.plan.files.append(FileOperation("create", file_path(uri)))
+            self._there[canonical_key(uri)] = True
             self._keep(Buffer(uri, "", encoding=self._encoding))
 
     def _rename(self, old_uri: str, new_uri: str, options: dict[str, Any]) -> None:
         self._require(old_uri)
         if not self._makes_way(new_uri, options):
             return
-        self.plan.files.append(FileOperation("rename", path_of(old_uri), path_of(new_uri)))
+        self.plan.files.append(FileOperation("rename", file_path(old_uri), file_path(new_uri)))
         buffer = self._opened(old_uri)
         self._forget(old_uri)
-        self._there[uri_key(new_uri)] = True
+        self._there[canonical_key(new_uri)] = True
         if buffer is not None:
             moved = Buffer(
                 new_uri, buffer.text, language_id=buffer.language_id, encoding=buffer.encoding
@@ -131,7 +152,7 @@ class _Planner:
     def _delete(self, uri: str, options: dict[str, Any]) -> None:
         if self._exists(uri) or not options.get("ignoreIfNotExists"):
             self._require(uri)
-            self.plan.files.append(FileOperation("delete", path_of(uri)))
+            self.plan.files.append(FileOperation("delete", file_path(uri)))
             self._forget(uri)
 
     def _require(self, uri: str) -> None:
@@ -150,6 +171,6 @@ class _Planner:
         raise ValueError(f"{uri} exists")
 
     def _forget(self, uri: str) -> None:
-        self._there[uri_key(uri)] = False
-        self._buffers[uri_key(uri)] = None
+        self._there[canonical_key(uri)] = False
+        self._buffers[canonical_key(uri)] = None
         self.plan.removed.append(uri)

@@ -1,18 +1,31 @@
-"""Running one program to its end, or to its limits: nothing of it outlives the call."""
+"""Run one program to its end or to its limits, and end everything that it started.
+
+POSIX: the program gets a session of its own, which is killed as a group; on Linux a variable in
+their environment also tells those processes that left the group. Windows: a job object, from which
+nothing can break away.
+"""
 
 import asyncio
+import os
 import subprocess
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 from uuid import uuid4
 
-from kode_sidecar.commands.process_tree import CREATION_FLAGS, MARK, NEW_SESSION, ProcessTree
+from kode_sidecar.commands.windows_job import WindowsJob
 from kode_sidecar.errors import KodeError
 
 Ended = Literal["exited", "timed_out", "too_much_output"]
 _DRAIN_SECONDS = 2.0
+_MARK = "KODE_COMMAND_ID"  # the variable that tells a command's processes from all others
+_SWEEPS = 20
+_CREATE_SUSPENDED = 0x00000004
+_CREATE_NO_WINDOW = getattr(subprocess, "CREATE_NO_WINDOW", 0)
+_CREATION_FLAGS = _CREATE_SUSPENDED | _CREATE_NO_WINDOW if sys.platform == "win32" else 0
 
 
 @dataclass(frozen=True)
@@ -56,12 +69,12 @@ async def run_program(
             str(program),
             *arguments,
             cwd=folder,
-            env={**environment, MARK: mark},
+            env={**environment, _MARK: mark},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            start_new_session=NEW_SESSION,
-            creationflags=CREATION_FLAGS,
+            start_new_session=sys.platform != "win32",
+            creationflags=_CREATION_FLAGS,
         )
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
@@ -77,7 +90,7 @@ async def _to_the_end(
     transport: asyncio.SubprocessTransport, watched: "_Watched", mark: str, limits: CommandLimits
 ) -> CommandEnd:
     ended: Ended = "timed_out"
-    tree = ProcessTree(transport.get_pid(), mark)
+    tree = _ProcessTree(transport.get_pid(), mark)
     try:
         events = (watched.exited, watched.overflowed)
         done, _ = await asyncio.wait(
@@ -89,12 +102,25 @@ async def _to_the_end(
             ended = "exited"
     finally:
         tree.kill()
+        await _until_done(asyncio.to_thread(tree.kill_escaped))
         # Its last words may still be in the pipe; one that escaped keeps the pipe open.
         await asyncio.wait((watched.exited, watched.closed), timeout=_DRAIN_SECONDS)
     code = transport.get_returncode() if ended == "exited" else None
     if ended == "exited" and watched.overflowed.done():
         ended = "too_much_output"
     return CommandEnd(ended, code, bytes(watched.output))
+
+
+async def _until_done(work: Awaitable[None]) -> None:
+    """Wait for the end of `work`; a cancellation that comes before is raised only then."""
+    task, cancelled = asyncio.ensure_future(work), None
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
 
 
 class _Watched(asyncio.SubprocessProtocol):
@@ -126,3 +152,55 @@ class _Watched(asyncio.SubprocessProtocol):
 def _set(future: "asyncio.Future[None]") -> None:
     if not future.done():
         future.set_result(None)
+
+
+class _ProcessTree:
+    """A process that `run_program` started, with all its descendants; they carry `mark`.
+
+    On Windows the process starts to run only now. Raises KodeError `ToolFailed` where the system
+    gives no job for it; it is killed then.
+    """
+
+    def __init__(self, process_id: int, mark: str) -> None:
+        self._process_id = process_id
+        self._mark = f"{_MARK}={mark}".encode()
+        if sys.platform == "win32":
+            self._job = WindowsJob(process_id)
+
+    def kill(self) -> None:
+        """End the group or the job, at once."""
+        if sys.platform == "win32":
+            self._job.kill()
+        else:
+            _kill(os.killpg, self._process_id)
+
+    def kill_escaped(self) -> None:
+        """On Linux, end those that left the group; blocks, because it reads all of `/proc`.
+
+        Again and again, because a process may start another one while it is looked for.
+        """
+        for _ in range(_SWEEPS):
+            escaped = [pid for pid in _running() if self._mark in _environment(pid)]
+            if not escaped:
+                return
+            for process_id in escaped:
+                _kill(os.kill, process_id)
+
+
+def _kill(send: Callable[[int, int], None], number: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        send(number, 9)  # SIGKILL, which Windows does not know
+
+
+def _running() -> list[int]:
+    """All process ids of the system, on Linux; elsewhere none."""
+    with suppress(OSError):
+        return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    return []
+
+
+def _environment(process_id: int) -> list[bytes]:
+    """The variables a process was started with; none of one that is gone, or not ours."""
+    with suppress(OSError):
+        return Path(f"/proc/{process_id}/environ").read_bytes().split(b"\0")
+    return []

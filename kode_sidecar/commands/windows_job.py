@@ -1,7 +1,7 @@
-"""A job object of Windows: a process and all its descendants, ended together.
+"""Job objects of Windows: processes and all their descendants, ended together.
 
-Source: Win32, "Job Objects". The process is started suspended, so that it can have no child before
-it is in the job; a job that is closed, or whose owner dies, ends what is in it.
+What is in a job ends when the last handle of the job is closed, and so at the latest when the
+process that made it is gone. Source: Win32, "Job Objects".
 """
 
 import sys
@@ -50,6 +50,7 @@ if sys.platform == "win32":
             ctypes.c_void_p,
             wintypes.DWORD,
         )
+        kernel.GetCurrentProcess.restype = wintypes.HANDLE
         kernel.OpenProcess.restype = wintypes.HANDLE
         kernel.OpenProcess.argtypes = (wintypes.DWORD, wintypes.BOOL, wintypes.DWORD)
         kernel.AssignProcessToJobObject.argtypes = (wintypes.HANDLE, wintypes.HANDLE)
@@ -58,17 +59,41 @@ if sys.platform == "win32":
         kernel.CloseHandle.argtypes = (wintypes.HANDLE,)
         return kernel
 
+    def _new_job(kernel: ctypes.WinDLL) -> int | None:
+        """Make a job that ends its processes when it is closed; None where Windows gives none."""
+        job: int | None = kernel.CreateJobObjectW(None, None)
+        limits = _ExtendedLimits()
+        limits.basic.limit_flags = _KILL_ON_JOB_CLOSE
+        size = ctypes.sizeof(limits)
+        if job and not kernel.SetInformationJobObject(
+            job, _EXTENDED_LIMIT_INFORMATION, ctypes.byref(limits), size
+        ):
+            kernel.CloseHandle(job)
+            return None
+        return job
+
+
+def tie_children() -> None:
+    """Have every process started from now on end with this one; best effort.
+
+    Elsewhere than on Windows there is nothing to do: children end with their pipes.
+    """
+    if sys.platform == "win32":
+        kernel = _kernel()
+        if job := _new_job(kernel):  # never closed: the system does it when this process ends
+            kernel.AssignProcessToJobObject(job, kernel.GetCurrentProcess())
+
 
 class WindowsJob:
-    """The job of one process that was started suspended; it runs from now on.
+    """The job of one process that was started suspended, so that it had no child before.
 
-    Raises KodeError `ToolFailed`; the process is killed then.
+    Making it lets the process run. Raises KodeError `ToolFailed`; the process is killed then.
     """
 
     def __init__(self, process_id: int) -> None:
         if sys.platform == "win32":
             self._kernel = _kernel()
-            self._job = self._kernel.CreateJobObjectW(None, None)
+            self._job = _new_job(self._kernel)
             process = self._kernel.OpenProcess(_RIGHTS, False, process_id)
             try:
                 if not self._take_in(process):
@@ -88,19 +113,11 @@ class WindowsJob:
     if sys.platform == "win32":
 
         def _take_in(self, process: int) -> bool:
-            limits = _ExtendedLimits()
-            limits.basic.limit_flags = _KILL_ON_JOB_CLOSE
             resume = ctypes.WinDLL("ntdll").NtResumeProcess
             resume.argtypes = (wintypes.HANDLE,)
             return bool(
                 self._job
                 and process
-                and self._kernel.SetInformationJobObject(
-                    self._job,
-                    _EXTENDED_LIMIT_INFORMATION,
-                    ctypes.byref(limits),
-                    ctypes.sizeof(limits),
-                )
                 and self._kernel.AssignProcessToJobObject(self._job, process)
                 and resume(process) == 0
             )

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.protocol.editor_context import EditorContextParams
-from kode_sidecar.workspace.shown_text import without_controls
+from kode_sidecar.protocol.documents import EditorContextParams
+from kode_sidecar.text.shown_text import without_controls
 from kode_sidecar.workspace.workspace import Workspace, is_secret_place
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kode_sidecar.domain.line_diff import Run, diff_lines, split_lines, unified_diff
+from kode_sidecar.text.line_diff import Run, diff_lines, split_lines, unified_diff
+from kode_sidecar.text.shown_text import without_controls
 from kode_sidecar.workspace.credentials import find_secret
 from kode_sidecar.workspace.freshness import Loss
-from kode_sidecar.workspace.shown_text import without_controls
 
 MAX_FILES = 20
 MAX_DIFF_CHARS = 4_000

@@ -2,7 +2,7 @@
 
 from kode_sidecar.context.prompt_files import PromptFiles
 from kode_sidecar.protocol.turn import TurnOptions
-from kode_sidecar.workspace.shown_text import without_controls
+from kode_sidecar.text.shown_text import without_controls
 
 
 def koding_note(prompts: PromptFiles, options: TurnOptions) -> str | None:

@@ -1,6 +1,6 @@
 """Memory beyond a conversation: the contract, and what a prompt is told of it (B10).
 
-Three places keep it, all behind `Memory`: a file of a run (`records.candidate_memory`), the state
+Three places keep it, all behind `Memory`: a file of a run (`records.memory_store`), the state
 folder (`records.memory_store`) and a service of the user's (`providers.memory_http`).
 """
 
@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 
 from kode_sidecar.context.prompt_files import PromptFiles
 from kode_sidecar.domain.memory import MAX_CONTENT_CHARS, MemoryItem
-from kode_sidecar.workspace.shown_text import one_line
+from kode_sidecar.text.shown_text import one_line
 
 MemoryMode = Literal["disabled", "candidate", "external"]
 """Where the model's notes go: nowhere, to the user for a decision, or to a service."""

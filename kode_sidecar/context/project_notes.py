@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.workspace.shown_text import without_controls
+from kode_sidecar.text.shown_text import without_controls
 from kode_sidecar.workspace.workspace import Root, Workspace
 
 FILE = "AGENTS.md"

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.workspace.shown_text import one_line
+from kode_sidecar.text.shown_text import one_line
 
 MAX_FRONT_MATTER_BYTES = 16_384
 """How much of a file is read to find it, its two `---` lines included."""
@@ -73,7 +73,7 @@ def read_front_matter(data: bytes, name: str) -> FrontMatter:
     Raises KodeError `SkillInvalid` naming file, line and field; they are in its details, too.
     """
     # Late: PyYAML takes 10 ms, and most users have no skills.
-    from kode_sidecar.yaml_text import YamlProblem, read_yaml  # noqa: PLC0415
+    from kode_sidecar.text.yaml_text import YamlProblem, read_yaml  # noqa: PLC0415
 
     front, _ = split_skill(data, name)
     try:

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 
 from kode_sidecar.context.skill_front_matter import split_skill, utf8
 from kode_sidecar.context.skills import SKILL_FILE, Skill
-from kode_sidecar.domain.invisible import invisible_characters
-from kode_sidecar.domain.line_diff import split_lines
 from kode_sidecar.errors import KodeError
+from kode_sidecar.text.line_diff import split_lines
+from kode_sidecar.text.shown_text import invisible_characters, is_text, one_line, without_controls
 from kode_sidecar.workspace.credentials import find_secret
 from kode_sidecar.workspace.disk import read_beginning, read_regular
 from kode_sidecar.workspace.listing import list_tree
 from kode_sidecar.workspace.paths import Location, locate, make_roots
-from kode_sidecar.workspace.shown_text import is_text, one_line, without_controls
 from kode_sidecar.workspace.workspace import is_secret_place
 
 SKILL_BYTES = 50_000

@@ -19,9 +19,9 @@ from kode_sidecar.context.skill_front_matter import (
     read_front_matter,
 )
 from kode_sidecar.errors import KodeError
+from kode_sidecar.text.shown_text import is_text
 from kode_sidecar.workspace.disk import FileStatus, read_beginning
 from kode_sidecar.workspace.paths import Location, locate, make_roots
-from kode_sidecar.workspace.shown_text import is_text
 
 SKILL_FILE = "SKILL.md"
 PROJECT_FOLDER = ".kode/skills"

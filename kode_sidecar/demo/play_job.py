@@ -6,20 +6,21 @@ import os
 import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from kode_sidecar.client.labels import labels_for, system_locale
 from kode_sidecar.client.sidecar_process import PROGRAM
-from kode_sidecar.client.terminal import Terminal, prepare
-from kode_sidecar.demo.job_narration import JobNarration, job_narration_for
-from kode_sidecar.demo.model_server import ModelServer, Recording, failure
-from kode_sidecar.demo.play import CEILING_SECONDS, LIVE_CEILING_SECONDS, DemoFailed, DemoOptions
-from kode_sidecar.demo.recorded_model import load_recording
-from kode_sidecar.demo.stage import HERE, Stage, has_key, recorded_environment, set_stage
+from kode_sidecar.demo.model_server import ModelServer, Recording, failure, load_recording
+from kode_sidecar.demo.stage import (
+    HERE,
+    DemoFailed,
+    DemoOptions,
+    Show,
+    perform,
+    recorded_environment,
+)
 
 CONFIG = "job.yaml"
 DELIVERABLE = "deliverables/review.md"
@@ -45,57 +46,28 @@ class Act:
 async def play_job(options: DemoOptions, out: TextIO | None = None) -> int:
     """Play the runs to `out` (standard output); the exit code.
 
-    Any run that does not become what it must is told, with the place of the records, and gives 1.
+    Any run that does not become what it must is told and gives 1.
     """
-    screen: TextIO = sys.stdout if out is None else out
-    prepare(screen)
-    locale = options.locale or system_locale()
-    words = job_narration_for(locale)
-    terminal = Terminal(screen, labels_for(locale))
-    stage = None
-    try:
-        stage = set_stage()
-        ceiling = LIVE_CEILING_SECONDS if options.live else CEILING_SECONDS
-        async with asyncio.timeout(ceiling):
-            await _JobPlay(options, locale, stage, terminal, words).run()
-    except Exception as error:
-        terminal.line(words.failed.format(error=str(error) or type(error).__name__), "red")
-        if stage is not None:
-            terminal.line(words.records.format(folder=stage.home), "dim")
-        return 1
-    return 0
+    return await perform(options, out, lambda show: _JobPlay(show).run())
 
 
 class _JobPlay:
     """The acts, in order."""
 
-    def __init__(
-        self,
-        options: DemoOptions,
-        locale: str,
-        stage: Stage,
-        terminal: Terminal,
-        words: JobNarration,
-    ) -> None:
-        self._live = options.live
-        self._language = "zh" if locale.lower().startswith("zh") else "en"
-        self._job = HERE / "job" / self._language
-        self._stage = stage
-        self._folder = stage.project.parent
-        self._terminal = terminal
-        self._words = words
+    def __init__(self, show: Show) -> None:
+        self._live = show.options.live
+        self._stage, self._terminal, self._say = show.stage, show.terminal, show.say
+        self._job = HERE / "job" / show.say.language
+        self._folder = show.stage.project.parent
 
     async def run(self) -> None:
         shutil.copytree(self._job / "skills", self._folder / "skills")
-        if self._live and not has_key(os.environ):
-            raise DemoFailed(self._words.no_key)
         for act in self._acts():
             await self._play(act)
 
     def _acts(self) -> list[Act]:
-        words = self._words
         whole = load_recording(self._job / "recording", 0)
-        delivered = Act(words.delivered, whole, "completed", 0)
+        delivered = Act(self._say("delivered"), whole, "completed", 0)
         if self._live:
             return [delivered]
         answers = whole.responses
@@ -103,16 +75,16 @@ class _JobPlay:
         down = failure(400, "invalid_request_error", "the recorded host refuses everything")
         return [
             delivered,
-            Act(words.undelivered, Recording(rest), "incomplete", 3, "DeliverableMissing"),
+            Act(self._say("undelivered"), Recording(rest), "incomplete", 3, "DeliverableMissing"),
             Act(
-                words.unsafe,
+                self._say("unsafe"),
                 whole,
                 "failed",
                 4,
                 "PathOutsideRoots",
                 lambda text: text.replace(DELIVERABLE, f"../{DELIVERABLE}"),
             ),
-            Act(words.broken, Recording((down,)), "failed", 1, "Provider"),
+            Act(self._say("broken"), Recording((down,)), "failed", 1, "Provider"),
         ]
 
     async def _play(self, act: Act) -> None:
@@ -133,23 +105,23 @@ class _JobPlay:
         reason: str | None = error.get("code")
         found = (result["status"], code, reason)
         terminal.line(
-            self._words.outcome.format(
-                status=result["status"], governance=result["governance"], code=code
+            self._say(
+                "job_outcome", status=result["status"], governance=result["governance"], code=code
             )
         )
         if found != (act.state, act.code, act.reason):
-            raise DemoFailed(self._words.wrong.format(found=found))
+            raise DemoFailed(self._say("wrong_run", found=found))
         if act.code == 0:
             self._show_deliverable(folder)
         elif not (folder / "logs" / "errors.jsonl").read_bytes():
-            raise DemoFailed(self._words.wrong.format(found="logs/errors.jsonl"))
-        terminal.line(self._words.records.format(folder=folder), "dim")
+            raise DemoFailed(self._say("wrong_run", found="logs/errors.jsonl"))
+        terminal.line(self._say("job_records", folder=folder), "dim")
 
     async def _command(self, environment: dict[str, str]) -> tuple[int, Json]:
         """`kode-sidecar run`; its exit code and its result."""
         command = [*PROGRAM, "run", "--config", str(self._folder / CONFIG)]
-        command += ["--prompt", self._words.prompt, "--json"]
-        environment |= {"KODE_HOME": str(self._stage.home), "KODE_LOCALE": self._language}
+        command += ["--prompt", self._say("job_prompt"), "--json"]
+        environment |= {"KODE_HOME": str(self._stage.home), "KODE_LOCALE": self._say.language}
         self._terminal.line(f"$ kode-sidecar {shlex.join(command[len(PROGRAM) :])}", "dim")
         child = await asyncio.create_subprocess_exec(
             *command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -171,7 +143,7 @@ class _JobPlay:
         memory = folder / "archive" / "candidate-memory.jsonl"
         if memory.exists():
             candidate: Json = json.loads(memory.read_bytes().splitlines()[0])
-            self._terminal.line(self._words.memory.format(content=candidate["content"]))
+            self._terminal.line(self._say("memory", content=candidate["content"]))
         self._terminal.line(f"{DELIVERABLE}:", "bold")
         for line in (folder / DELIVERABLE).read_text(encoding="utf-8").splitlines():
             self._terminal.line(f"  {line}")

@@ -4,12 +4,10 @@ import asyncio
 import sys
 from typing import TextIO
 
-from kode_sidecar.client.labels import system_locale
 from kode_sidecar.client.terminal import prepare
-from kode_sidecar.demo.model_server import ModelServer
-from kode_sidecar.demo.play import DELTA_MS, DemoOptions
-from kode_sidecar.demo.recorded_model import load_recording
-from kode_sidecar.demo.stage import HERE, set_stage
+from kode_sidecar.demo.model_server import ModelServer, load_recording
+from kode_sidecar.demo.play import DELTA_MS
+from kode_sidecar.demo.stage import HERE, DemoOptions, set_stage
 
 
 async def serve_model(options: DemoOptions, out: TextIO | None = None) -> int:
@@ -20,8 +18,7 @@ async def serve_model(options: DemoOptions, out: TextIO | None = None) -> int:
     """
     screen: TextIO = sys.stdout if out is None else out
     prepare(screen)
-    language = "zh" if (options.locale or system_locale()).startswith("zh") else "en"
-    recording = load_recording(HERE / "recording" / language, DELTA_MS)
+    recording = load_recording(HERE / "recording" / options.language, DELTA_MS)
     stage = set_stage()
     # A client may open the file from disk: the recorded edits fit the text that the demo's editor
     # holds ahead of it.

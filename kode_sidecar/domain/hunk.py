@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from kode_sidecar.domain.line_diff import Run, diff_lines, split_lines
-from kode_sidecar.domain.text_edit import (
+from kode_sidecar.text.line_diff import Run, diff_lines, split_lines
+from kode_sidecar.text.text_edit import (
     Change,
     Edit,
     apply_edits,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from kode_sidecar.domain.line_diff import Run
+from kode_sidecar.text.line_diff import Run
 
 Span = tuple[int, int]
 Spans = tuple[Span, ...]

@@ -6,8 +6,8 @@ import msgspec
 from msgspec import Struct
 
 from kode_sidecar.headless_run.sandbox import FORBIDDEN, READONLY, WRITABLE, ZONES, Sandbox
-from kode_sidecar.records.json_text import encode_json
-from kode_sidecar.records.whole_file import replace_file
+from kode_sidecar.records.disk import replace_file
+from kode_sidecar.records.json_record import encode_json
 from kode_sidecar.workspace.paths import screened
 
 SANDBOX_MANIFEST = "sandbox-manifest.json"

@@ -49,8 +49,8 @@ from kode_sidecar.headless_run.contracts import (
 from kode_sidecar.headless_run.engine_limits import within_limits
 from kode_sidecar.kernel import bounded_output, tool_specs
 from kode_sidecar.kernel.contracts import ArtifactSink, TurnLimits
-from kode_sidecar.providers.mfjs import normalize_schema
 from kode_sidecar.providers.registry import Target
+from kode_sidecar.providers.tool_schema import normalize_schema
 
 _MAX_RESULT_CHARS = TurnLimits(0, "").max_result_chars
 _RETRIES = 1_000_000  # the step limit ends a run, not the number of mistakes

@@ -12,7 +12,7 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.headless_run.run_log import EventLog
 from kode_sidecar.headless_run.transcript import Transcript
 from kode_sidecar.kernel.contracts import Clock, Tool, ToolCall, ToolOutcome, tool_failure
-from kode_sidecar.records.json_text import encode_json
+from kode_sidecar.records.json_record import encode_json
 
 # What a call is about, by the names our tools give it.
 _SUBJECTS = ("path", "skill", "id", "directory", "query", "argv", "source")

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kode_sidecar.domain.permission import is_pattern
 from kode_sidecar.errors import KodeError
 from kode_sidecar.headless_run.sandbox import DELIVERABLES, zone_parts
-from kode_sidecar.yaml_text import YamlDocument, YamlProblem, read_yaml
+from kode_sidecar.text.yaml_text import YamlDocument, YamlProblem, read_yaml
 
 MAX_TEXT_BYTES = 1_000_000
 

@@ -21,8 +21,8 @@ from kode_sidecar.domain.run import (
 )
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import Clock
-from kode_sidecar.records.json_text import encode_json
-from kode_sidecar.records.log_redaction import Redaction
+from kode_sidecar.records.json_log import Redaction
+from kode_sidecar.records.json_record import encode_json
 from kode_sidecar.records.run_records import (
     ERRORS_FILE,
     EVENTS_FILE,

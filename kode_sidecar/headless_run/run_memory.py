@@ -11,8 +11,8 @@ from kode_sidecar.headless_run.run_config import ExternalMemoryPart, MemoryPart
 from kode_sidecar.headless_run.sandbox import ARCHIVE, Sandbox
 from kode_sidecar.kernel.contracts import Clock, NewId, Tool
 from kode_sidecar.providers.memory_http import MemoryHost
-from kode_sidecar.records.candidate_memory import CandidateMemory
-from kode_sidecar.tools.write_memory import write_memory_tool
+from kode_sidecar.records.memory_store import CandidateMemory
+from kode_sidecar.tools.knowledge import write_memory_tool
 
 CANDIDATES = f"{ARCHIVE}/candidate-memory.jsonl"
 

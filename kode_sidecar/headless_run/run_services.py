@@ -9,7 +9,7 @@ from kode_sidecar.headless_run.native_engine import NativeServices
 from kode_sidecar.headless_run.run_memory import OpenMemory
 from kode_sidecar.kernel.contracts import Clock, NewId
 from kode_sidecar.providers.registry import Target
-from kode_sidecar.records.log_redaction import Redaction
+from kode_sidecar.records.json_log import Redaction
 from kode_sidecar.workspace.ripgrep import Ripgrep
 
 

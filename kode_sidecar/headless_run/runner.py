@@ -36,10 +36,10 @@ from kode_sidecar.headless_run.run_skills import enabled_skills
 from kode_sidecar.headless_run.sandbox import make_sandbox
 from kode_sidecar.headless_run.toolset import Toolset, ToolSources, run_toolset
 from kode_sidecar.kernel.contracts import Tool
-from kode_sidecar.tools.load_skill import load_skill_tool
+from kode_sidecar.text.yaml_text import write_yaml
+from kode_sidecar.tools.knowledge import load_skill_tool
 from kode_sidecar.workspace.project_copy import ProjectCopy
 from kode_sidecar.workspace.workspace import Workspace
-from kode_sidecar.yaml_text import write_yaml
 
 
 def _nobody(_event: RunEvent | TextGrew) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.records.storage_error import not_saved
+from kode_sidecar.records.disk import not_saved
 from kode_sidecar.workspace.paths import Location, Root, locate, make_roots, screened
 
 WORKSPACE = "workspace"

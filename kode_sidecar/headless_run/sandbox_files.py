@@ -8,8 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.records.storage_error import not_saved
-from kode_sidecar.records.whole_file import replace_file
+from kode_sidecar.records.disk import not_saved, replace_file
 from kode_sidecar.workspace.paths import Location
 
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)

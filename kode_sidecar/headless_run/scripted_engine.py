@@ -24,7 +24,7 @@ from kode_sidecar.headless_run.contracts import (
     TextGrew,
 )
 from kode_sidecar.headless_run.engine_limits import within_limits
-from kode_sidecar.yaml_text import YamlProblem, read_yaml
+from kode_sidecar.text.yaml_text import YamlProblem, read_yaml
 
 
 class ScriptedCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

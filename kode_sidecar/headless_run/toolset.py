@@ -6,7 +6,7 @@ from functools import partial
 from itertools import count
 
 from kode_sidecar.commands.command import CommandLimits
-from kode_sidecar.commands.environment import check_names
+from kode_sidecar.commands.programs import check_names
 from kode_sidecar.domain.run_policy import RUN_COMMAND
 from kode_sidecar.headless_run.contracts import RunScope
 from kode_sidecar.headless_run.run_rules import run_policy

@@ -1,19 +1,96 @@
-"""The handshake: what `initialize` may ask for and what it answers. Static data only.
+"""The handshake: what `initialize` may ask for, what it answers, and what is passed on after it.
 
-The front door answers with it before anything heavy is imported; a parity test proves the
-standard part equal to what pygls would say.
+Plain data and the standard library: the front door answers with it before anything heavy is
+imported. Tests hold it to the types of `protocol.initialize` and to what pygls would say.
 """
 
+from collections.abc import Callable
+
 from kode_sidecar.errors import KodeError
-from kode_sidecar.framing import MAX_BODY_BYTES, MAX_HEADER_BYTES
-from kode_sidecar.protocol.initialize_check import (
-    Object,
-    as_list,
-    as_object,
-    check_options,
-    invalid,
-)
-from kode_sidecar.protocol.schema_hash import SCHEMA_SHA256
+from kode_sidecar.protocol.base_protocol import MAX_BODY_BYTES, MAX_HEADER_BYTES, FrameDecoder
+from kode_sidecar.protocol.generated import REQUESTS, SCHEMA_SHA256
+
+Object = dict[str, object]
+Leaf = type | tuple[str, ...] | list[type]
+"""A JSON type, one of some words, or a list of one type."""
+
+Shape = Leaf | dict[str, Leaf]
+"""The same, or an object with these members."""
+
+PATH = "$.initializationOptions.kode"
+
+_OPTIONS: dict[str, Shape] = {
+    "protocolVersions": [str],
+    "client": {"name": str, "version": str},
+    "locale": str,
+    "trusted": bool,
+    "settings": {
+        "mode": ("review", "ask", "auto", "plan"),
+        "agent": str,
+        "model": str,
+        "locale": str,
+        "fileEncoding": str,
+    },
+    "delivery": {"maxInlineBytes": int},
+    "capabilities": {
+        "permission": dict,
+        "ask": dict,
+        "changeSetReview": dict,
+        "openDocument": dict,
+    },
+}
+_REQUIRED = frozenset({"name"})  # in an object that is there; else null is as good as absent
+
+
+def check_options(options: object) -> None:
+    """Raises KodeError `InvalidParams` that names the first place with a wrong value."""
+    _check_members(options, _OPTIONS, PATH)
+
+
+def invalid(path: str, wrong: str = "wrong type") -> KodeError:
+    """An `InvalidParams` about one place."""
+    return KodeError("InvalidParams", f"{wrong} at `{path}`", details={"path": path})
+
+
+def as_object(value: object) -> Object:
+    """`value` if it is a JSON object, else an empty one."""
+    if isinstance(value, dict):
+        return value  # type: ignore[reportUnknownVariableType]
+    return {}
+
+
+def as_list(value: object) -> list[object]:
+    """`value` if it is a JSON array, else an empty one."""
+    return value if isinstance(value, list) else []  # type: ignore[reportUnknownVariableType]
+
+
+def _check(value: object, shape: Shape, path: str) -> None:
+    if isinstance(shape, dict):
+        _check_members(value, shape, path)
+    elif isinstance(shape, tuple):
+        if value not in shape:
+            raise invalid(path, f"expected one of {', '.join(shape)}")
+    elif isinstance(shape, list):
+        items = as_list(value)
+        if items is not value:
+            raise invalid(path)
+        for index, item in enumerate(items):
+            _check(item, shape[0], f"{path}[{index}]")
+    elif type(value) is not shape:  # to Python a boolean is an integer, to JSON it is not
+        raise invalid(path)
+
+
+def _check_members(value: object, members: dict[str, Shape] | dict[str, Leaf], path: str) -> None:
+    options = as_object(value)
+    if options is not value:
+        raise invalid(path)
+    for name, shape in members.items():
+        member = options.get(name)
+        if member is not None:
+            _check(member, shape, f"{path}.{name}")
+        elif name in _REQUIRED:
+            raise invalid(f"{path}.{name}", "missing or null")
+
 
 SERVER_NAME = "kode-sidecar"
 PROTOCOL_VERSIONS = ("0.9",)
@@ -24,46 +101,6 @@ DOCTOR_COMMAND = "kode.doctor"
 
 POSITION_ENCODINGS = ("utf-8", "utf-16", "utf-32")
 TEXT_SYNC_INCREMENTAL = 2  # LSP TextDocumentSyncKind
-
-METHODS = (
-    "kode/session/new",
-    "kode/session/list",
-    "kode/session/get",
-    "kode/session/update",
-    "kode/session/delete",
-    "kode/session/attach",
-    "kode/session/detach",
-    "kode/session/fork",
-    "kode/session/export",
-    "kode/turn/start",
-    "kode/turn/cancel",
-    "kode/turn/steer",
-    "kode/message/list",
-    "kode/blob/read",
-    "kode/changeSet/list",
-    "kode/tree/get",
-    "kode/tree/setHead",
-    "kode/context/inspect",
-    "kode/context/compact",
-    "kode/usage/get",
-    "kode/changeSet/get",
-    "kode/changeSet/decide",
-    "kode/changeSet/undo",
-    "kode/freshness/get",
-    "kode/permission/list",
-    "kode/permission/set",
-    "kode/models/list",
-    "kode/skills/list",
-    "kode/memory/list",
-    "kode/memory/decide",
-    "kode/run/start",
-    "kode/run/get",
-    "kode/run/cancel",
-    "kode/schema/get",
-    "kode/ping",
-    "kode/doctor",
-)
-"""What a client may call, told as nested `capabilities`. A test compares it with the table."""
 
 LIMITS: dict[str, int] = {
     "maxHeaderBytes": MAX_HEADER_BYTES,
@@ -162,7 +199,7 @@ def _server_capabilities(client: Object) -> Object:
 def _kode_capabilities() -> Object:
     """`kode/turn/start` becomes `{"turn": {"start": {}}}`."""
     tree: Object = {}
-    for method in METHODS:
+    for method in REQUESTS:
         node = tree
         for part in method.split("/")[1:]:
             if part not in node:
@@ -207,3 +244,49 @@ def _forbidden_settings(value: object, prefix: str) -> list[str]:
         else:
             found += _forbidden_settings(child, f"{prefix}{name}.")
     return found
+
+
+class Handover:
+    """What the front door passes on once `initialize` is answered.
+
+    `params` and `result` are those of `initialize`, `handshake` its two messages. `bodies` came
+    right behind it and `decoder` may hold the beginning of the next; its `failure` may be set.
+    `unpacker_id` is the process that unpacked this one, read before it could have gone unnoticed;
+    None where this is no one-file program.
+    `wait_drained` blocks until everything the front door said is written: whoever writes next
+    calls it first.
+    """
+
+    __slots__ = (
+        "bodies",
+        "decoder",
+        "fd_in",
+        "fd_out",
+        "handshake",
+        "params",
+        "result",
+        "unpacker_id",
+        "wait_drained",
+    )
+
+    def __init__(
+        self,
+        fd_in: int,
+        fd_out: int,
+        params: dict[str, object],
+        result: dict[str, object],
+        handshake: tuple[bytes, bytes],
+        decoder: FrameDecoder,
+        bodies: list[bytes],
+        wait_drained: Callable[[], None],
+        unpacker_id: int | None,
+    ) -> None:
+        self.fd_in = fd_in
+        self.fd_out = fd_out
+        self.params = params
+        self.result = result
+        self.handshake = handshake
+        self.decoder = decoder
+        self.bodies = bodies
+        self.unpacker_id = unpacker_id
+        self.wait_drained = wait_drained

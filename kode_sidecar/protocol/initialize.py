@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from kode_sidecar.domain.error_info import ErrorInfo
-from kode_sidecar.protocol.blob import MAX_INLINE_BYTES
+from kode_sidecar.protocol.events import MAX_INLINE_BYTES
 from kode_sidecar.protocol.session import Mode
 
 

@@ -1,16 +1,15 @@
-"""Params and results of `kode/session/*`, and the small questions to the process."""
+"""Sessions: made, listed, read, changed, attached to, copied; their messages and trees."""
 
 from typing import Any, Literal
 
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, UnsetType, field
 
-from kode_sidecar.domain.error_info import ErrorInfo
+from kode_sidecar.domain.agent_event import Event, PermissionRequested
+from kode_sidecar.domain.message import Cost, Message, Role, Usage
+from kode_sidecar.errors import KodeError
+from kode_sidecar.protocol.change_set import ChangeSetView
 
 Mode = Literal["review", "ask", "auto", "plan"]
-
-
-class Empty(Struct, frozen=True):
-    """No params, or no result."""
 
 
 class SessionNewParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -30,44 +29,227 @@ class SessionNewResult(Struct, frozen=True, kw_only=True, rename="camel"):
     seq: int
 
 
-class PingParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`echo` comes back unchanged."""
-
-    echo: Any = None
-
-
-class PingResult(Struct, frozen=True, kw_only=True):
-    """The `echo` of the question."""
-
-    echo: Any = None
+def page_limit(limit: int, most: int) -> int:
+    """How much goes on a page. Raises KodeError `InvalidParams`."""
+    if limit < 1:
+        text = f"Expected a number from 1 to {most} at `$.limit`"
+        raise KodeError("InvalidParams", text, details={"path": "$.limit"})
+    return min(limit, most)
 
 
-class SettingView(Struct, frozen=True, kw_only=True):
-    """One setting, where it came from; secrets masked."""
+class SessionView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The head of a session. `meta` holds its `roots`; `active_turn_id` is there while one runs.
 
-    name: str
-    value: Any
-    source: str
+    `mode` and `model` are what its next turn uses, `updated_at` is when it was last written to.
+    """
+
+    session_id: str
+    title: str
+    agent: str
+    mode: Mode
+    model: str
+    created_at: str
+    updated_at: str
+    meta: dict[str, Any] = field(default_factory=dict[str, Any])
+    active_turn_id: str | None = None
 
 
-class Check(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One finding of the doctor. `hint` says how to mend it."""
+class SessionListParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """By default the sessions whose `meta.roots` name one of the folders that are open now.
 
-    name: str
-    ok: bool
-    message: str
-    hint: str | None = None
+    `all` gives those of other folders too; `query` is looked for in titles, prompts and answers,
+    whatever the case.
+    `limit` is at most 500; `cursor` is the `next_cursor` of the page before.
+    """
+
+    cursor: str | None = None
+    limit: int = 50
+    query: str | None = None
+    all: bool = False
 
 
-class DoctorResult(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a bug report needs; never a key."""
+class SessionListResult(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The one last written to comes first. Without `next_cursor` there is no more."""
 
-    version: str
-    protocol_version: str
-    python: str
-    platform: str
-    position_encoding: str
-    roots: tuple[str, ...]
-    settings: tuple[SettingView, ...]
-    checks: tuple[Check, ...]
-    last_errors: tuple[ErrorInfo, ...] = ()
+    sessions: tuple[SessionView, ...]
+    next_cursor: str | None = None
+
+
+class SessionRef(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The id is that of `kode/session/new` or `kode/session/list`."""
+
+    session_id: str
+
+
+class SessionGetResult(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """`head_id` is the message the next turn starts below, `heads` the last of each branch.
+
+    Totals are over all branches; `cost` is absent when amounts have different currencies.
+    """
+
+    session: SessionView
+    heads: tuple[str, ...]
+    messages: int
+    head_id: str | None = None
+    usage: Usage = field(default_factory=Usage)
+    cost: Cost | None = None
+    cost_usd: float | None = None
+
+
+class SessionUpdateParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Absent means unchanged. `null` clears: no title, the settings' mode or model, no `meta`.
+
+    `meta` is replaced whole, but the session's `roots` and `projectRoot` stay unless it names
+    them. A running turn keeps its mode and model.
+    """
+
+    session_id: str
+    title: str | UnsetType | None = UNSET
+    mode: Mode | UnsetType | None = UNSET
+    model: str | UnsetType | None = UNSET
+    meta: dict[str, Any] | UnsetType | None = UNSET
+
+
+class MessageListParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The messages from the root to `leaf_id` (absent: the head), or `all` branches.
+
+    `limit` is at most 1000; `cursor` is the `next_cursor` of the page before.
+    """
+
+    session_id: str
+    leaf_id: str | None = None
+    all: bool = False
+    cursor: str | None = None
+    limit: int = 100
+
+
+class MessageListResult(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Oldest first. Without `next_cursor` there is no more."""
+
+    messages: tuple[Message, ...]
+    next_cursor: str | None = None
+
+
+Access = Literal["write", "read"]
+ExportFormat = Literal["md", "jsonl", "tape"]
+
+
+class SessionAttachParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """`after_seq` is the last event you have folded: you get those after it, else a snapshot.
+
+    With `write` the session is yours, as after `kode/session/new`, and its events stream. With
+    `read` you get a snapshot and no events, and whatever would change the session is refused.
+    """
+
+    session_id: str
+    after_seq: int | None = None
+    access: Access = "write"
+
+
+class OpenBlock(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A block that still grows: `text` is what its deltas have brought so far."""
+
+    block_id: str
+    text: str
+
+
+class SessionAttachResult(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A replay (`events`) or a snapshot (the rest); the next event has `seq` + 1.
+
+    In a snapshot `messages` are those of all branches, oldest first; with `cursor` there are more:
+    go on with `kode/message/list` and `all`. `open_messages` are begun and not complete yet, with
+    the blocks so far. `pending` are the questions that wait for the user.
+    """
+
+    mode: Literal["replay", "snapshot"]
+    seq: int
+    events: tuple[Event, ...] = ()
+    session: SessionView | None = None
+    messages: tuple[Message, ...] = ()
+    cursor: str | None = None
+    open_messages: tuple[Message, ...] = ()
+    head_id: str | None = None
+    change_sets: tuple[ChangeSetView, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    cost: Cost | None = None
+    cost_usd: float | None = None
+    active_turn_id: str | None = None
+    pending: tuple[PermissionRequested, ...] = ()
+    open_blocks: tuple[OpenBlock, ...] = ()
+
+
+class SessionForkParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The history of the new session is the path to `message_id`, by default to the head."""
+
+    session_id: str
+    message_id: str | None = None
+
+
+class SessionForkResult(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The new session, kept and not open: attach to it."""
+
+    session_id: str
+
+
+class SessionExportParams(Struct, frozen=True, kw_only=True, rename="camel"):
+    """`md` is the current branch to be read, `jsonl` all messages as they are kept.
+
+    A `tape` exists only of a process that was started to record.
+    """
+
+    session_id: str
+    format: ExportFormat
+
+
+class SessionExportResult(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The whole text, and a name for a file of it."""
+
+    file_name: str
+    text: str
+
+
+class TreeNode(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A message without its blocks. `parent_id` is absent at a root.
+
+    `origin` tells what is no word of the user among the `user` messages: `reminder`, `steer`,
+    `compaction`. `text` is the first line of what it says, cut; `tools` are the tools it calls.
+    """
+
+    message_id: str
+    role: Role
+    parent_id: str | None = None
+    depth: int = 0
+    version: int = 1
+    created_at: str = ""
+    turn_id: str = ""
+    origin: str = ""
+    text: str = ""
+    tools: tuple[str, ...] = ()
+    is_api_error_message: bool = False
+
+
+class TreeGetParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """`limit` is at most 5000; `cursor` is the `next_cursor` of the page before."""
+
+    session_id: str
+    cursor: str | None = None
+    limit: int = 1_000
+
+
+class TreeGetResult(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """All messages in the order written, so parents come first.
+
+    `head_id` is the message the next turn starts below; absent before the first one. Without
+    `next_cursor` there is no more.
+    """
+
+    nodes: tuple[TreeNode, ...]
+    head_id: str | None = None
+    next_cursor: str | None = None
+
+
+class TreeSetHeadParams(Struct, frozen=True, kw_only=True, rename="camel"):
+    """`message_id` `null`: before the first message."""
+
+    session_id: str
+    message_id: str | None

@@ -1,10 +1,9 @@
-"""Params and results of `kode/turn/*`, and the question the server asks the editor."""
+"""Turns, and what the model is asked with: `kode/turn/*` and `kode/context/*`."""
 
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType, field
 
-from kode_sidecar.domain.agent_event import PermissionOption
 from kode_sidecar.domain.message import Block
 from kode_sidecar.protocol.session import Mode
 
@@ -67,27 +66,71 @@ class TurnSteerParams(Struct, frozen=True, kw_only=True, rename="camel"):
     input: tuple[Block, ...]
 
 
-class PermissionRequestParams(
-    Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
-):
-    """Ask the user. No answer in time counts as reject.
+SegmentOrigin = Literal[
+    "system", "tools", "summary", "prompt", "answer", "result", "reminder", "steer", "note"
+]
 
-    `reason` says why the user is asked, `diff` what exactly a yes is for (unified, may be cut): if
-    the call would do anything else by then, it is refused.
+
+class ContextInspectParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Which request: that of a turn with these params of `kode/turn/start`.
+
+    While a turn runs they do not count: it is the request of its next step. `body` asks for the
+    bytes, too.
     """
 
-    request_id: str
     session_id: str
-    turn_id: str
-    tool_use_id: str
-    title: str
-    subject: str
-    options: tuple[PermissionOption, ...]
-    reason: str = ""
-    diff: str = ""
+    input: tuple[Block, ...] = ()
+    parent_id: str | UnsetType | None = UNSET
+    mode: Mode | None = None
+    model: str | None = None
+    options: TurnOptions | None = None
+    body: bool = False
 
 
-class PermissionRequestResult(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The chosen option."""
+class Segment(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A part of a request. `note` is what the sidecar puts where the API demands a message.
 
-    option_id: str
+    `message_id` is absent for what is no message of the session, or not yet. `tokens` is its share
+    of the request, `counted` says that the model's host has counted it. `bytes` are those of its
+    text in UTF-8, `head` is where it begins.
+    """
+
+    origin: SegmentOrigin
+    tokens: int
+    bytes: int
+    head: str
+    counted: bool = False
+    message_id: str | None = None
+
+
+class ContextInspectResult(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The exact next request, in order.
+
+    `model` is the id that is asked for. `tokens` is the size, by the host's own count as far as it
+    is `counted`, `safe_tokens` what it will hardly exceed, `window` what the model reads at most;
+    absent when that is not known. `compaction_due`: the conversation is summed up before this
+    request is sent. `trimmed`: messages are left out or cut, which do not fit. `body` is what goes
+    over HTTP, `sha256` and `bytes` are its.
+    """
+
+    model: str
+    tokens: int
+    safe_tokens: int
+    fits: bool
+    segments: tuple[Segment, ...]
+    bytes: int
+    sha256: str
+    counted: bool = False
+    window: int | None = None
+    compaction_due: bool = False
+    trimmed: bool = False
+    body: str | None = None
+
+
+class ContextCompactResult(Struct, frozen=True, kw_only=True, rename="camel"):
+    """As the event `context.compacted` tells it."""
+
+    summary_message_id: str
+    dropped_messages: int
+    tokens_before: int
+    tokens_after: int

@@ -19,7 +19,7 @@ from kode_sidecar.domain.model_event import (
     ToolUseStarted,
 )
 from kode_sidecar.kernel.contracts import ModelRequest
-from kode_sidecar.providers.answer_end import put_end
+from kode_sidecar.providers.answer_events import TEXT, THINKING, DeltaRuns, put_end
 from kode_sidecar.providers.anthropic_wire import (
     BlockDelta,
     ContentBlock,
@@ -31,7 +31,6 @@ from kode_sidecar.providers.anthropic_wire import (
     merged,
     usage_of,
 )
-from kode_sidecar.providers.delta_runs import TEXT, THINKING, DeltaRuns
 from kode_sidecar.providers.profiles import ModelProfile, Price, usage_event
 from kode_sidecar.providers.provider_errors import ProviderErrors
 

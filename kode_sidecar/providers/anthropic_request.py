@@ -1,34 +1,49 @@
-"""Requests in Anthropic's Messages dialect. Sans-IO.
+"""Requests and messages of Anthropic's Messages API. Sans-IO.
 
-Source: Messages API reference, with its chapters on tool use, extended thinking and prompt
-caching. Thinking is not switched on here: models that think by themselves do so.
+The history is expected to be whole (`context.builder` sees to that); what the host would refuse
+outright is left out all the same. There are two roles only, and they take turns.
 """
 
+import re
+from collections.abc import Sequence, Set
 from functools import lru_cache
 from typing import Any
 
+from kode_sidecar.domain.message import (
+    Block,
+    ImageBlock,
+    Message,
+    ResourceBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+)
 from kode_sidecar.kernel.contracts import ModelRequest, ToolSpec
-from kode_sidecar.providers.answer_decoder import AnswerDecoder
-from kode_sidecar.providers.anthropic_history import Json, anthropic_messages
 from kode_sidecar.providers.anthropic_messages import MessagesDecoder
-from kode_sidecar.providers.dialect import Dialect, EncodedRequest
+from kode_sidecar.providers.dialect import AnswerDecoder, Dialect, EncodedRequest
+from kode_sidecar.providers.openai_request import NO_OUTPUT, image_note, resource_text
 from kode_sidecar.providers.profiles import ModelProfile
 from kode_sidecar.providers.provider_errors import ProviderErrors
-from kode_sidecar.providers.request_wishes import (
+from kode_sidecar.providers.request_options import (
     CALL_A_TOOL,
     budget,
     json_bytes,
     sampling,
     tool_choice,
+    with_safe_ids,
 )
 from kode_sidecar.providers.tool_schema import object_schema
 
 PATH = "/messages"
 VERSION = "2023-06-01"
-
 # The field is required; every model served today writes this much.
 _DEFAULT_MAX_TOKENS = 8_192
+Json = dict[str, Any]
 _CACHED: Json = {"type": "ephemeral"}
+_ID = re.compile(r"[a-zA-Z0-9_-]+")
+_REFUSED_IN_NAME = re.compile(r"[^a-zA-Z0-9_-]")
+_EARLIER = "[Earlier messages of this conversation are left out.]"
 
 
 def headers(api_key: str) -> dict[str, str]:
@@ -98,3 +113,110 @@ def _mark_cached(messages: list[Json]) -> None:
 
 
 ANTHROPIC_MESSAGES = Dialect(PATH, headers, encode_request, new_decoder)
+
+
+def anthropic_messages(messages: Sequence[Message], profile: ModelProfile) -> list[Json]:
+    """The conversation: the user first, each role's neighbours merged, tool results in front."""
+    out: list[Json] = []
+    for message in with_safe_ids(messages, _keeps_id):
+        if message.is_api_error_message:
+            continue
+        answer = message.role == "assistant"
+        content = _answer(message, profile) if answer else _question(message.content, profile)
+        if not content:
+            continue
+        role = "assistant" if answer else "user"
+        if not out and answer:
+            out.append({"role": "user", "content": [_text(_EARLIER)]})
+        if out and out[-1]["role"] == role:
+            out[-1]["content"] += content
+        else:
+            out.append({"role": role, "content": content})
+    for message in out:
+        # All results of one turn stand first in the one message that follows the calls.
+        message["content"].sort(key=_is_no_result)
+    return out
+
+
+def _is_no_result(block: Json) -> bool:
+    return block["type"] != "tool_result"
+
+
+def _keeps_id(_message: Message, tool_use_id: str, used: Set[str]) -> bool:
+    """The host's own ids always pass."""
+    return tool_use_id not in used and _ID.fullmatch(tool_use_id) is not None
+
+
+def _answer(message: Message, profile: ModelProfile) -> list[Json]:
+    own = (message.provider or "") == profile.provider
+    content: list[Json] = []
+    for block in message.content:
+        if isinstance(block, ThinkingBlock):
+            # Without its seal, or with another vendor's, the host refuses it.
+            if own and block.signature is not None:
+                content.append(_thinking(block, block.signature))
+        elif isinstance(block, TextBlock):
+            if block.text.strip():
+                content.append(_text(block.text))
+        elif isinstance(block, ToolUseBlock):
+            content.append(_call(block))
+    if all(block["type"] in ("thinking", "redacted_thinking") for block in content):
+        return []
+    return content
+
+
+def _thinking(block: ThinkingBlock, signature: str) -> Json:
+    if block.redacted:
+        return {"type": "redacted_thinking", "data": signature}
+    return {"type": "thinking", "thinking": block.text, "signature": signature}
+
+
+def _call(block: ToolUseBlock) -> Json:
+    return {
+        "type": "tool_use",
+        "id": block.tool_use_id,
+        "name": _REFUSED_IN_NAME.sub("_", block.name) or "_",
+        "input": {} if block.invalid_input is not None else block.input,
+    }
+
+
+def _question(blocks: Sequence[Block], profile: ModelProfile) -> list[Json]:
+    content: list[Json] = []
+    for block in blocks:
+        if isinstance(block, ToolResultBlock):
+            content.append(_result(block, profile))
+        elif isinstance(block, TextBlock):
+            if block.text.strip():
+                content.append(_text(block.text))
+        elif isinstance(block, ResourceBlock):
+            content.append(_text(resource_text(block)))
+        elif isinstance(block, ImageBlock):
+            content.append(_image(block, profile))
+    return content
+
+
+def _result(block: ToolResultBlock, profile: ModelProfile) -> Json:
+    content = [
+        _text(part.text) if isinstance(part, TextBlock) else _image(part, profile)
+        for part in block.content
+        if isinstance(part, ImageBlock) or part.text.strip()
+    ]
+    result: Json = {
+        "type": "tool_result",
+        "tool_use_id": block.tool_use_id,
+        "content": content or [_text(block.summary.strip() or NO_OUTPUT)],
+    }
+    if block.is_error:
+        result["is_error"] = True
+    return result
+
+
+def _text(text: str) -> Json:
+    return {"type": "text", "text": text}
+
+
+def _image(block: ImageBlock, profile: ModelProfile) -> Json:
+    if not profile.images:
+        return _text(image_note(block, profile))
+    source = {"type": "base64", "media_type": block.media_type, "data": block.data}
+    return {"type": "image", "source": source}

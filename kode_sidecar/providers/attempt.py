@@ -18,13 +18,12 @@ from kode_sidecar.domain.model_event import (
     UsageReported,
 )
 from kode_sidecar.errors import KodeError
-from kode_sidecar.providers.answer_decoder import AnswerDecoder
+from kode_sidecar.providers.dialect import AnswerDecoder
 from kode_sidecar.providers.dialects import DIALECTS
-from kode_sidecar.providers.endpoint import Endpoint
-from kode_sidecar.providers.host import HostResponse
+from kode_sidecar.providers.endpoint import Endpoint, HostResponse
+from kode_sidecar.providers.error_words import seconds_until_reset
 from kode_sidecar.providers.profiles import ModelProfile
-from kode_sidecar.providers.rate_words import seconds_until_reset
-from kode_sidecar.providers.retry import MAX_RETRY_AFTER
+from kode_sidecar.providers.rate_limiter import MAX_RETRY_AFTER
 
 _MAX_ERROR_BODY = 64 * 1024
 # W16: many times what any model may say.

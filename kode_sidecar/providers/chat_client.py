@@ -15,23 +15,61 @@ from kode_sidecar.domain.model_event import (
     RetryPlanned,
 )
 from kode_sidecar.errors import KodeError
-from kode_sidecar.kernel.contracts import ModelRequest
+from kode_sidecar.kernel.contracts import ModelClient, ModelRequest
 from kode_sidecar.providers.attempt import Attempt, RawAnswer
 from kode_sidecar.providers.dialects import DIALECTS
-from kode_sidecar.providers.endpoint import Endpoint
-from kode_sidecar.providers.host import OpenHost
-from kode_sidecar.providers.model_choice import ModelChoice
-from kode_sidecar.providers.model_list import OfferedModel
+from kode_sidecar.providers.endpoint import Endpoint, OpenHost
 from kode_sidecar.providers.profiles import ModelProfile
 from kode_sidecar.providers.provider_config import ProviderConfig
-from kode_sidecar.providers.rate_limiter import RateLimiter
-from kode_sidecar.providers.registry import Registry, RetiredModels, SessionRetiredModels, Target
-from kode_sidecar.providers.retry import MAX_RETRY_AFTER, RetryPolicy
+from kode_sidecar.providers.rate_limiter import MAX_RETRY_AFTER, RateLimiter, RetryPolicy
+from kode_sidecar.providers.registry import (
+    ModelChoice,
+    Registry,
+    RetiredModels,
+    SessionRetiredModels,
+    Target,
+)
 
 Sleep = Callable[[float], Awaitable[None]]
-
 # The list of models only adorns a notice; an answer does not wait longer for it.
 _LIST_SECONDS = 5.0
+
+
+class DeferredClient:
+    """`ModelClient` that can be asked before the HTTP library is loaded: questions wait.
+
+    `missing` answers at once, from the settings: a prompt without a key fails before anything
+    is loaded.
+    """
+
+    def __init__(self, missing: Callable[[str], ErrorInfo | None]) -> None:
+        self._missing = missing
+        self._client: ModelClient | None = None
+        self._ready = asyncio.Event()
+
+    def attach(self, client: ModelClient) -> None:
+        """The client is there; waiting questions go on."""
+        self._client = client
+        self._ready.set()
+
+    def missing(self, model: str) -> ErrorInfo | None:
+        """See `ModelClient.missing`."""
+        return self._missing(model)
+
+    async def loaded(self) -> None:
+        """Wait until the client is there."""
+        await self._ready.wait()
+
+    def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[ModelEvent], None]:
+        """See `ModelClient.stream`."""
+        return self._client.stream(request) if self._client else self._later(request)
+
+    async def _later(self, request: ModelRequest) -> AsyncGenerator[Sequence[ModelEvent], None]:
+        await self._ready.wait()
+        assert self._client is not None
+        async with aclosing(self._client.stream(request)) as batches:
+            async for batch in batches:
+                yield batch
 
 
 class ChatClient:
@@ -183,9 +221,10 @@ def _slow_all(limiter: RateLimiter, error: ErrorInfo, delay: float | None) -> No
         limiter.pause(asked)
 
 
-async def _offered(endpoint: Endpoint) -> list[OfferedModel]:
+async def _offered(endpoint: Endpoint) -> list[str]:
+    """Return the ids that the host offers; none where it does not say."""
     try:
         async with asyncio.timeout(_LIST_SECONDS):
-            return await endpoint.list_models()
+            return [model.id for model in await endpoint.list_models()]
     except (KodeError, TimeoutError):
         return []

@@ -1,14 +1,116 @@
-"""What a provider's language is: the seam between asking a model and how its host is asked."""
+"""What a provider's language is: how requests are written, and answers read. Sans-IO.
 
-from collections.abc import Callable, Mapping
+`dialects` lists those there are. An answer goes from raw bytes through `sse` to the decoder of
+its dialect, which gives model events.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from kode_sidecar.domain.model_event import ModelNotice
+from kode_sidecar.domain.error_info import failure
+from kode_sidecar.domain.model_event import ModelEvent, ModelNotice, ResponseFailed
+from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import ModelRequest
-from kode_sidecar.providers.answer_decoder import AnswerDecoder
 from kode_sidecar.providers.profiles import ModelProfile
 from kode_sidecar.providers.provider_errors import ProviderErrors
+from kode_sidecar.providers.sse import MAX_EVENT_BYTES, SseDecoder
+
+_WEB_PAGE = (
+    "The provider's address answered with a web page instead of the model's answer: check it "
+    "(KIMI_BASE_URL, or `base_url` in config.yaml), and whether this network wants you to log in."
+)
+# White space and the bytes of a byte order mark.
+_BLANK = b"\xef\xbb\xbf \t\r\n"
+
+
+class EventDecoder(Protocol):
+    """What the data of an answer's events means in one dialect.
+
+    `ended`, `complete` and `growth` are those of `AnswerDecoder`.
+    """
+
+    @property
+    def ended(self) -> bool: ...
+
+    @property
+    def complete(self) -> bool: ...
+
+    @property
+    def growth(self) -> int: ...
+
+    def feed_many(self, batch: Iterable[bytes]) -> list[ModelEvent]:
+        """What the events of one read mean, in order."""
+        ...
+
+    def finish(self) -> list[ModelEvent]:
+        """The end of the answer."""
+        ...
+
+
+class AnswerDecoder:
+    """Reads an event stream, or the whole JSON that some hosts send although a stream was asked.
+
+    The first byte tells them apart; hosts get the content type wrong. Any cut of the bytes
+    gives the same events, but for how neighbouring deltas are joined.
+    """
+
+    def __init__(self, answer: EventDecoder) -> None:
+        self._answer = answer
+        self._sse = SseDecoder()
+        self._is_stream = False
+        self._whole: list[bytes] = []
+        self._whole_size = 0
+
+    @property
+    def ended(self) -> bool:
+        """Nothing that follows matters."""
+        return self._answer.ended
+
+    @property
+    def complete(self) -> bool:
+        """The model said that it is done, whatever happens to the connection now."""
+        return self._answer.complete
+
+    @property
+    def growth(self) -> int:
+        """How much the model has said; more means that it is at work, as keep-alives do not."""
+        return self._answer.growth
+
+    def feed(self, data: bytes) -> list[ModelEvent]:
+        """What one read means. Raises KodeError `TooLarge` for an endless event or body."""
+        if not self._is_stream:
+            self._whole_size += len(data)
+            if not self._whole:
+                # Kept out, or a host could make us look through nothing again and again.
+                data = data.lstrip(_BLANK)
+            if data:
+                self._whole.append(data)
+            if self._whole_size > MAX_EVENT_BYTES:
+                text = f"The model's host sent more than {MAX_EVENT_BYTES:,} bytes; ask again."
+                raise KodeError("TooLarge", text)
+            start = self._start()
+            if not start or start in b"{[<":
+                return []
+            self._is_stream = True
+            data, self._whole = b"".join(self._whole), []
+        events = self._sse.feed(data)
+        return self._answer.feed_many(events) if events else []
+
+    def finish(self) -> list[ModelEvent]:
+        """The end of the body; call once. The last event is the end of the answer."""
+        if self._is_stream:
+            events = self._sse.finish()
+        elif self._start() == b"<":
+            return [ResponseFailed(failure("ConfigInvalid", _WEB_PAGE))]
+        else:
+            whole = b"".join(self._whole).strip()
+            events = [whole] if whole else []
+        return [*self._answer.feed_many(events), *self._answer.finish()]
+
+    def _start(self) -> bytes:
+        """The first byte that says something; empty while there is none."""
+        return self._whole[0][:1] if self._whole else b""
 
 
 class EncodedRequest(NamedTuple):

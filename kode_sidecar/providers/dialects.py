@@ -1,12 +1,57 @@
-"""The dialects there are, by the name that a profile carries."""
+"""The dialects there are, by the name that a profile carries. Sans-IO.
+
+Sources: Moonshot's chat completion reference and thinking-model guide, with what their servers
+were seen to refuse; OpenAI's chat completion reference.
+"""
 
 from collections.abc import Mapping
 
+from kode_sidecar.kernel.contracts import ModelRequest
 from kode_sidecar.providers.anthropic_request import ANTHROPIC_MESSAGES
-from kode_sidecar.providers.dialect import Dialect
-from kode_sidecar.providers.kimi import KIMI
-from kode_sidecar.providers.openai_compatible import OPENAI_CHAT
-from kode_sidecar.providers.profiles import DialectName
+from kode_sidecar.providers.dialect import AnswerDecoder, Dialect, EncodedRequest
+from kode_sidecar.providers.openai_chat import ChatDecoder
+from kode_sidecar.providers.openai_request import PATH, ChatHabits, bearer_headers, encode_chat
+from kode_sidecar.providers.profiles import DialectName, ModelProfile
+from kode_sidecar.providers.provider_errors import ProviderErrors
+from kode_sidecar.providers.tool_schema import normalize_schema, object_schema
+
+
+def chat_dialect(habits: ChatHabits, *, needs_done: bool) -> Dialect:
+    """With `needs_done` only `[DONE]` ends an answer, otherwise a finish reason does, too."""
+
+    def encode_request(request: ModelRequest, profile: ModelProfile) -> EncodedRequest:
+        return encode_chat(request, profile, habits)
+
+    def new_decoder(
+        request: ModelRequest, profile: ModelProfile, errors: ProviderErrors
+    ) -> AnswerDecoder:
+        return AnswerDecoder(ChatDecoder.of(request, profile, errors, needs_done=needs_done))
+
+    return Dialect(PATH, bearer_headers, encode_request, new_decoder)
+
+
+KIMI = chat_dialect(
+    ChatHabits(
+        schema=normalize_schema,
+        budget_name="max_completion_tokens",
+        # Above 1 every Moonshot model refuses temperature and top_p.
+        highest_sampling=1.0,
+        takes_cache_key=True,
+    ),
+    needs_done=True,
+)
+
+
+OPENAI_CHAT = chat_dialect(
+    ChatHabits(
+        schema=object_schema,
+        budget_name="max_tokens",
+        highest_sampling=2.0,
+        takes_cache_key=False,
+    ),
+    needs_done=False,
+)
+
 
 DIALECTS: Mapping[DialectName, Dialect] = {
     "kimi": KIMI,

@@ -1,18 +1,34 @@
-"""A host's error as it comes: in a body, in a stream, in headers. Sans-IO."""
+"""What a host says of a failure or a limit, in bodies, streams and headers. Sans-IO."""
 
 import json
 import re
 from collections.abc import Mapping
 from datetime import datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 MAX_EXCERPT = 300
 """Characters of a host's own words that are shown."""
-
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
 _KEY = re.compile(r"\b[as]k-[\w*-]{6,}|(?<=[Bb]earer )\S{8,}")
 _TRY_AFTER = re.compile(r"(?:try again|retry) (?:after|in) (\d+(?:\.\d+)?) ?(ms|s)", re.IGNORECASE)
+LimitKind = Literal["rate", "concurrency", "tokens", "day", "overload", "quota"]
+"""Which limit a refusal speaks of. `day` and `quota` are not over within minutes."""
+_CONCURRENCY = re.compile(r"concurren(?:cy|t)(?:[^.:\d]{0,20}:\s*(\d+))?", re.IGNORECASE)
+_PER_MINUTE = re.compile(r"\bRPM\b(?:\s*:?\s*(\d+))?|requests per minute", re.IGNORECASE)
+_TOKENS = re.compile(r"\bTPM\b|tokens per minute", re.IGNORECASE)
+_PER_DAY = re.compile(r"\b[TR]PD\b|tokens per day|requests per day|per-day", re.IGNORECASE)
+_OVERLOADED = re.compile(r"overloaded|over capacity|at capacity", re.IGNORECASE)
+_REMAINING = (
+    "x-ratelimit-remaining-requests",
+    "x-ratelimit-remaining",
+    "anthropic-ratelimit-requests-remaining",
+    "x-ratelimit-remaining-tokens",
+    "anthropic-ratelimit-tokens-remaining",
+)
+_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
+# A number this large is a point in time, not a duration.
+_EPOCH = 1_000_000_000
 
 
 class ErrorWords(NamedTuple):
@@ -97,3 +113,63 @@ def error_words(error: object) -> ErrorWords:
         message = json.dumps(message)
     names = [name for name in (kind, code) if isinstance(name, str) and not name.isdigit()]
     return ErrorWords(" ".join(names), message, status if status and 300 <= status < 600 else None)
+
+
+class Limits(NamedTuple):
+    """What is known of a key's limits: requests side by side and in a minute."""
+
+    at_once: int | None = None
+    per_minute: int | None = None
+
+
+def limit_kind(said: str) -> LimitKind:
+    """Which limit the words of a refusal speak of."""
+    if _PER_DAY.search(said):
+        return "day"
+    if _OVERLOADED.search(said):
+        return "overload"
+    if _CONCURRENCY.search(said):
+        return "concurrency"
+    return "tokens" if _TOKENS.search(said) else "rate"
+
+
+def limits_in(said: str) -> Limits:
+    """The numbers in the words of a refusal."""
+    at_once, minute = _CONCURRENCY.search(said), _PER_MINUTE.search(said)
+    return Limits(
+        int(at_once[1]) if at_once and at_once[1] else None,
+        int(minute[1]) if minute and minute[1] else None,
+    )
+
+
+def seconds_until_reset(headers: Mapping[str, str]) -> float | None:
+    """Seconds until an allowance that is used up is filled again; None when there is some left.
+
+    `headers` has names in lower case.
+    """
+    waits = [
+        _seconds(headers.get(name.replace("remaining", "reset"), ""), headers.get("date", ""))
+        for name in _REMAINING
+        if headers.get(name, "").strip() == "0"
+    ]
+    return max((wait for wait in waits if wait is not None), default=None)
+
+
+def _seconds(text: str, date: str) -> float | None:
+    """A duration (`1s`, `6m0s`, `20`), or a time (RFC 3339, or seconds since 1970)."""
+    text = text.strip()
+    try:
+        if re.fullmatch(r"\d+(\.\d+)?", text):
+            number = float(text)
+            if number < _EPOCH:
+                return number
+            return max(0.0, number - parsedate_to_datetime(date).timestamp())
+        match = _DURATION.fullmatch(text)
+        if text and match:
+            hours, minutes, seconds, milliseconds = (float(part or 0) for part in match.groups())
+            return hours * 3600 + minutes * 60 + seconds + milliseconds / 1000
+        # Both times are the host's, so its clock need not be right.
+        until = datetime.fromisoformat(text.replace("Z", "+00:00"))
+        return max(0.0, (until - parsedate_to_datetime(date)).total_seconds())
+    except (ValueError, OverflowError, TypeError):
+        return None

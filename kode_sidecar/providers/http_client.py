@@ -1,25 +1,29 @@
-"""HTTP to one host: the one place that knows the HTTP library.
+"""A model host over HTTP: timeouts of its own, network failures in words, packed bodies.
 
-The system's proxy variables are ignored, certificates are checked against the system's store,
-redirects are not followed, and plain http goes to this machine only (W9).
+Nobody asks for a packed body, and a few kilobytes can unpack to gigabytes: nothing is unpacked
+beyond a limit, and never much at once (W16).
 """
 
 import asyncio
 import ssl
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+import zlib
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Protocol
 
 import httpx
 
 from kode_sidecar import __version__
 from kode_sidecar.errors import KodeError
-from kode_sidecar.providers.content_coding import Unpacker
-from kode_sidecar.providers.http_transport import PoolTransport
+from kode_sidecar.providers.http_transport import ConnectionPool, Exchange
 from kode_sidecar.providers.provider_config import HttpTimeouts
 
+MAX_UNPACKED = 64 * 1024 * 1024
+PIECE = 256 * 1024
+_GZIP_OR_ZLIB = zlib.MAX_WBITS | 32
+_KNOWN = frozenset({"gzip", "x-gzip", "deflate"})
 _HEADERS = {
     "accept": "text/event-stream, application/json",
     "accept-encoding": "identity",
@@ -27,6 +31,42 @@ _HEADERS = {
 }
 # A handful of paths are ever asked for, and taking an address apart costs more than a request.
 _REMEMBERED_PATHS = 16
+
+
+class Unpacker:
+    """Unpacks one body. Raises KodeError `Provider` for a coding that is not known."""
+
+    def __init__(self, coding: str, host: str, most_bytes: int = MAX_UNPACKED) -> None:
+        if coding.strip().lower() not in _KNOWN:
+            text = f"{host} packed its answer in a way that nobody asked for: try again."
+            raise KodeError("Provider", text)
+        self._host = host
+        self._left = most_bytes
+        self._most = most_bytes
+        self._zlib = zlib.decompressobj(_GZIP_OR_ZLIB)
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """What `data` unpacks to, in pieces.
+
+        Raises KodeError `TooLarge` beyond the limit, `Network` for bytes that are broken.
+        """
+        while data:
+            try:
+                piece = self._zlib.decompress(data, PIECE)
+            except zlib.error:
+                text = f"The answer of {self._host} arrived broken: try again."
+                raise KodeError("Network", text) from None
+            self._left -= len(piece)
+            if self._left < 0:
+                text = f"{self._host} sent a packed answer of more than {self._most:,} bytes."
+                raise KodeError("TooLarge", text)
+            if piece:
+                yield piece
+            data = self._zlib.unconsumed_tail
+            if self._zlib.eof:
+                # A body may be several packed parts, one after the other.
+                data = self._zlib.unused_data.lstrip(b"\0")
+                self._zlib = zlib.decompressobj(_GZIP_OR_ZLIB)
 
 
 class HttpHost(Protocol):
@@ -54,16 +94,18 @@ class HttpHost(Protocol):
 class HttpResponse:
     """A response whose body is still to be read. `headers` has names in lower case."""
 
-    def __init__(
-        self, response: httpx.Response, stream: httpx.AsyncByteStream, host: str, idle: float
-    ) -> None:
-        self.status = response.status_code
-        self.headers: Mapping[str, str] = dict(response.headers.items())
+    def __init__(self, exchange: Exchange, host: str, idle: float) -> None:
+        head = exchange.head
+        self.status = head.status_code
+        headers = httpx.Headers(head.headers.raw_items())
+        self.headers: Mapping[str, str] = dict(headers.items())
         self._host = host
         self._idle = idle
+        self._next: Callable[[], Awaitable[bytes]] = exchange.connection.read
         coding = self.headers.get("content-encoding", "identity")
-        chunks = aiter(stream)
-        self._chunks = chunks if coding == "identity" else _unpacked(chunks, Unpacker(coding, host))
+        if coding != "identity":
+            pieces = _unpacked(self._next, Unpacker(coding, host))
+            self._next = partial(anext, pieces, b"")
         self.note_progress()
 
     def note_progress(self) -> None:
@@ -79,7 +121,7 @@ class HttpResponse:
         started = now()
         try:
             async with asyncio.timeout(self._patience):
-                data = await anext(self._chunks, b"")
+                data = await self._next()
             self._patience -= now() - started
             return data
         except TimeoutError:
@@ -123,7 +165,7 @@ class HttpClient:
             return httpx.URL(base_url + path)
 
         self._url = url
-        self._transport = PoolTransport(tls or system_tls(), config.proxy, config.timeouts)
+        self._pool = ConnectionPool(tls or system_tls(), config.proxy, config.timeouts)
 
     @asynccontextmanager
     async def stream(
@@ -143,23 +185,21 @@ class HttpClient:
         request = httpx.Request(method, self._url(path), content=body, headers=headers)
         try:
             async with asyncio.timeout(self._timeouts.first_byte):
-                response = await self._transport.handle_async_request(request)
+                exchange = await self._pool.ask(request)
         except TimeoutError:
             seconds = f"{self._timeouts.first_byte:g}"
             text = f"{self.host} did not begin to answer within {seconds} seconds: try again."
             raise KodeError("Network", text) from None
         except httpx.TransportError as error:
             raise _network_error(self.host, error, self._url_name) from None
-        stream = response.stream
-        assert isinstance(stream, httpx.AsyncByteStream)
         try:
-            yield HttpResponse(response, stream, self.host, self._timeouts.idle)
+            yield HttpResponse(exchange, self.host, self._timeouts.idle)
         finally:
-            await stream.aclose()  # httpx's own around it would double the time of a cancel
+            self._pool.release(exchange)
 
     async def aclose(self) -> None:
         """Close all connections."""
-        await self._transport.aclose()
+        self._pool.close()
 
 
 def system_tls() -> ssl.SSLContext:
@@ -173,9 +213,11 @@ def system_tls() -> ssl.SSLContext:
     return httpx.create_ssl_context(trust_env=False)
 
 
-async def _unpacked(chunks: AsyncIterator[bytes], unpacker: Unpacker) -> AsyncIterator[bytes]:
-    async for chunk in chunks:
-        for piece in unpacker.feed(chunk):
+async def _unpacked(
+    read: Callable[[], Awaitable[bytes]], unpacker: Unpacker
+) -> AsyncGenerator[bytes, None]:
+    while data := await read():
+        for piece in unpacker.feed(data):
             yield piece
             # Much comes out of little, without waiting for the network in between.
             await asyncio.sleep(0)

@@ -1,20 +1,139 @@
-"""httpx on connections of our own: a cancelled request unwinds little and leaves nothing behind."""
+"""Connections to hosts, opened, kept and used again: socket, proxy, TLS, HTTP/1.1.
 
+A cancelled request unwinds little and leaves nothing behind. Failures are httpx's.
+"""
+
+import asyncio
+import ipaddress
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable
-from typing import NamedTuple
+from base64 import b64encode
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import unquote, urlsplit
 
 import h11
 import httpx
 
-from kode_sidecar.providers.http_connection import HttpConnection
-from kode_sidecar.providers.network import Address, connect, proxy_of
+from kode_sidecar.errors import KodeError
+from kode_sidecar.providers.http_connection import HttpConnection, describe_os_error
 from kode_sidecar.providers.provider_config import HttpTimeouts
 
+_READ_AHEAD = 256 * 1024
+# RFC 8305 section 5: how long one address family is tried before the other.
+_HAPPY_EYEBALLS_DELAY = 0.25
+_Header = tuple[bytes, bytes]
+T = TypeVar("T")
 # Hosts keep an idle connection for about a minute; a new one costs two or three round trips.
 _KEEP_IDLE = 45.0
 _PORTS = {"http": 80, "https": 443}
+
+
+class Address(NamedTuple):
+    """A host as DNS and certificates know it, and its port."""
+
+    host: str
+    port: int
+    tls: bool
+
+    @property
+    def authority(self) -> bytes:
+        """As a CONNECT names it."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}".encode()
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """An HTTP proxy and the headers it wants."""
+
+    address: Address
+    headers: tuple[_Header, ...] = field(repr=False)
+
+
+async def connect(
+    address: Address, proxy: Proxy | None, tls: ssl.SSLContext, seconds: float
+) -> HttpConnection:
+    """A connection on which `address` can be asked. Each step may take so many seconds.
+
+    Raises httpx.ConnectError, httpx.ConnectTimeout and httpx.ProxyError; what was opened is closed
+    then, and so it is when cancelled.
+    """
+    connection = await _in_time(seconds, "connection", _open(proxy.address if proxy else address))
+    try:
+        if proxy and proxy.address.tls:
+            shaken = connection.start_tls(tls, proxy.address.host)
+            await _in_time(seconds, "TLS handshake", shaken)
+        if proxy and address.tls:
+            await _in_time(seconds, "tunnel", _tunnel(connection, proxy, address, seconds))
+        if address.tls:
+            await _in_time(seconds, "TLS handshake", connection.start_tls(tls, address.host))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def proxy_of(url: str) -> Proxy:
+    """The proxy of a setting, user and password allowed. Raises KodeError `ConfigInvalid`."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        parts, host, port = urlsplit(""), None, None
+    if not host or parts.scheme not in ("http", "https"):
+        text = "The setting `proxy` is no HTTP proxy: use one such as http://proxy.example:3128"
+        raise KodeError("ConfigInvalid", text)
+    tls = parts.scheme == "https"
+    headers: tuple[_Header, ...] = ()
+    if parts.username is not None:
+        user = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        headers = ((b"Proxy-Authorization", b"Basic " + b64encode(user.encode())),)
+    return Proxy(Address(host, port or (443 if tls else 80), tls), headers)
+
+
+async def _in_time(seconds: float, what: str, step: Coroutine[Any, Any, T]) -> T:
+    try:
+        async with asyncio.timeout(seconds):
+            return await step
+    except TimeoutError as error:
+        raise httpx.ConnectTimeout(f"no {what} in time") from error
+    except OSError as error:
+        raise httpx.ConnectError(describe_os_error(error)) from error
+
+
+async def _open(address: Address) -> HttpConnection:
+    reader, writer = await asyncio.open_connection(
+        address.host,
+        address.port,
+        limit=_READ_AHEAD,
+        happy_eyeballs_delay=None if _is_address(address.host) else _HAPPY_EYEBALLS_DELAY,
+    )
+    return HttpConnection(reader, writer)
+
+
+async def _tunnel(
+    connection: HttpConnection, proxy: Proxy, address: Address, seconds: float
+) -> None:
+    """RFC 9110 section 9.3.6."""
+    asked = h11.Request(
+        method=b"CONNECT",
+        target=address.authority,
+        headers=[(b"Host", address.authority), (b"Accept", b"*/*"), *proxy.headers],
+    )
+    answer = await connection.ask(asked, b"", seconds)
+    if not 200 <= answer.status_code < 300:
+        raise httpx.ProxyError(f"{answer.status_code} {answer.reason.decode('ascii', 'replace')}")
+
+
+def _is_address(host: str) -> bool:
+    """An address leaves nothing to race for (and a cancelled race leaves sockets behind)."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 class _Kept(NamedTuple):
@@ -23,7 +142,15 @@ class _Kept(NamedTuple):
     since: float
 
 
-class PoolTransport(httpx.AsyncBaseTransport):
+class Exchange(NamedTuple):
+    """A request that was sent: the head of its answer, and the connection that has the rest."""
+
+    address: Address
+    connection: HttpConnection
+    head: h11.Response
+
+
+class ConnectionPool:
     """HTTP/1.1 with certificates from `tls`. `proxy` is an HTTP proxy, user and password allowed.
 
     Whatever happens to a request, a cancellation at any point included, its connection is idle
@@ -37,8 +164,8 @@ class PoolTransport(httpx.AsyncBaseTransport):
         self._timeouts = timeouts
         self._idle: list[_Kept] = []
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send; the body of the response is still to be read. Raises httpx.TransportError."""
+    async def ask(self, request: httpx.Request) -> Exchange:
+        """Send; `release` what it returns. Raises httpx.TransportError."""
         url = request.url
         host = url.raw_host.decode("ascii")
         address = Address(host, url.port or _PORTS[url.scheme], tls=url.scheme == "https")
@@ -54,23 +181,23 @@ class PoolTransport(httpx.AsyncBaseTransport):
             address, self._proxy, self._tls, self._timeouts.connect
         )
         try:
-            answer = await connection.ask(asked, request.content, self._timeouts.write)
+            head = await connection.ask(asked, request.content, self._timeouts.write)
         except BaseException:
             connection.close()
             raise
-        body = _Body(connection, lambda: self._take_back(address, connection))
-        return httpx.Response(answer.status_code, headers=answer.headers.raw_items(), stream=body)
+        return Exchange(address, connection, head)
 
-    async def aclose(self) -> None:
+    def release(self, exchange: Exchange) -> None:
+        """Keep the connection if the answer was read to its end, or else close it."""
+        if exchange.connection.end_answer():
+            self._idle.append(_Kept(exchange.address, exchange.connection, time.monotonic()))
+        else:
+            exchange.connection.close()
+
+    def close(self) -> None:
         """Close the idle connections; a running request closes its own."""
         while self._idle:
             self._idle.pop().connection.close()
-
-    def _take_back(self, address: Address, connection: HttpConnection) -> None:
-        if connection.end_answer():
-            self._idle.append(_Kept(address, connection, time.monotonic()))
-        else:
-            connection.close()
 
     def _idle_connection(self, address: Address) -> HttpConnection | None:
         oldest = time.monotonic() - _KEEP_IDLE
@@ -80,22 +207,3 @@ class PoolTransport(httpx.AsyncBaseTransport):
                 return kept.connection
             kept.connection.close()
         return None
-
-
-class _Body(httpx.AsyncByteStream):
-    """A response's bytes. Closed after the last one, the connection is idle again."""
-
-    def __init__(self, connection: HttpConnection, take_back: Callable[[], None]) -> None:
-        self._connection = connection
-        self._take_back = take_back
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self
-
-    async def __anext__(self) -> bytes:
-        if data := await self._connection.read():
-            return data
-        raise StopAsyncIteration
-
-    async def aclose(self) -> None:
-        self._take_back()

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from kode_sidecar.domain.error_info import error_info
 from kode_sidecar.errors import KodeError
-from kode_sidecar.protocol import models
+from kode_sidecar.protocol import process as wire
 from kode_sidecar.providers.chat_client import ChatClient
-from kode_sidecar.providers.model_list import OfferedModel
+from kode_sidecar.providers.endpoint import OfferedModel
 from kode_sidecar.providers.profiles import ModelProfile
 from kode_sidecar.providers.provider_config import ProviderConfig
 from kode_sidecar.providers.registry import RetiredModels
@@ -15,7 +15,7 @@ from kode_sidecar.providers.registry import RetiredModels
 
 async def models_report(
     client: ChatClient, retired: RetiredModels, default: str
-) -> models.ModelsListResult:
+) -> wire.ModelsListResult:
     """The table merged with what each host says of itself; hosts without a key are not asked.
 
     What a host says beats the table. A host that fails still has its row, with the reason.
@@ -23,10 +23,10 @@ async def models_report(
     configs = list(client.registry.providers.values())
     rows = await asyncio.gather(*(_provider(client, config, retired) for config in configs))
     offered = {model.name: model for row in rows for model in row.models}
-    return models.ModelsListResult(
+    return wire.ModelsListResult(
         default=default,
         logical=tuple(
-            models.LogicalModel(
+            wire.LogicalModel(
                 name=name,
                 candidates=tuple(
                     _candidate(target.config, target.model.id, offered)
@@ -40,11 +40,11 @@ async def models_report(
 
 
 def _candidate(
-    config: ProviderConfig, model_id: str, known: dict[str, models.ModelView]
-) -> models.ModelCandidate:
+    config: ProviderConfig, model_id: str, known: dict[str, wire.ModelView]
+) -> wire.ModelCandidate:
     name = f"{config.name}/{model_id}"
     model = known.get(name)
-    return models.ModelCandidate(
+    return wire.ModelCandidate(
         name=name,
         retired=model is not None and model.retired,
         offered=model is not None and model.offered,
@@ -53,7 +53,7 @@ def _candidate(
 
 async def _provider(
     client: ChatClient, config: ProviderConfig, retired: RetiredModels
-) -> models.ProviderView:
+) -> wire.ProviderView:
     error = config.missing()
     offered: Sequence[OfferedModel] = ()
     host = config.base_url
@@ -67,7 +67,7 @@ async def _provider(
         error = error_info(failed)
     served = {model.id for model in offered}
     listed = [model.id for model in config.profile.models if model.id not in served]
-    return models.ProviderView(
+    return wire.ProviderView(
         name=config.name,
         host=host,
         error=error,
@@ -80,12 +80,12 @@ async def _provider(
 
 def _model(
     client: ChatClient, config: ProviderConfig, model_id: str, *, offered: bool, retired: bool
-) -> models.ModelView:
+) -> wire.ModelView:
     known = config.profile.listed(model_id) is not None
     model = config.profile.model(model_id)
     if offered:
         model = client.endpoint(config).described(model)
-    return models.ModelView(
+    return wire.ModelView(
         name=f"{config.name}/{model_id}",
         offered=offered,
         retired=retired,
@@ -97,10 +97,10 @@ def _model(
     )
 
 
-def _price(model: ModelProfile) -> models.Price | None:
+def _price(model: ModelProfile) -> wire.Price | None:
     price = model.price
     if price is None:
         return None
-    return models.Price(
+    return wire.Price(
         input=price.input, cached=price.cached, output=price.output, currency=price.currency
     )

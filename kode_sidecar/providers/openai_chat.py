@@ -14,14 +14,14 @@ from kode_sidecar.domain.model_event import (
     ResponseStarted,
 )
 from kode_sidecar.kernel.contracts import ModelRequest
-from kode_sidecar.providers.answer_end import put_end
-from kode_sidecar.providers.delta_runs import TEXT, THINKING, DeltaRuns
-from kode_sidecar.providers.odd_names import ReadChunk, chunk_reader
+from kode_sidecar.providers.answer_events import TEXT, THINKING, DeltaRuns, put_end
 from kode_sidecar.providers.openai_wire import (
     Chunk,
     ContentPart,
     Delta,
+    ReadChunk,
     WireUsage,
+    chunk_reader,
     decode_exact,
     decode_tolerant,
     error_of,

@@ -14,15 +14,13 @@ from kode_sidecar.domain.error_info import ErrorInfo, error_info
 from kode_sidecar.errors import KodeError
 from kode_sidecar.providers.error_words import (
     ErrorWords,
+    LimitKind,
     error_payload,
     error_words,
     excerpt,
-    seconds_to_wait,
-)
-from kode_sidecar.providers.rate_words import (
-    LimitKind,
     limit_kind,
     limits_in,
+    seconds_to_wait,
     seconds_until_reset,
 )
 

@@ -8,27 +8,31 @@ from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
 from kode_sidecar.domain.conversation import Conversation
 from kode_sidecar.domain.message import Message
 from kode_sidecar.errors import KodeError
-from kode_sidecar.records.artifacts import copy_artifact, read_artifact
-from kode_sidecar.records.conversation_files import JOURNAL_FILE, ConversationFiles
-from kode_sidecar.records.conversation_meta import META_FILE, ConversationMeta, HeadMark, read_meta
+from kode_sidecar.records.conversation_files import (
+    JOURNAL_FILE,
+    META_FILE,
+    ConversationFiles,
+    ConversationMeta,
+    HeadMark,
+    copy_artifact,
+    read_artifact,
+    read_meta,
+    scout_logs,
+)
+from kode_sidecar.records.disk import not_read, not_saved, sync_folder
 from kode_sidecar.records.journal import StoredEvent, read_events
-from kode_sidecar.records.jsonl import DiskCounter, LineProblem, stream_lines
-from kode_sidecar.records.message_storage import KeptMessages, StorageName
-from kode_sidecar.records.saver import Saver, Syncable
-from kode_sidecar.records.scout_log import scout_logs
+from kode_sidecar.records.jsonl import LineProblem, stream_lines
+from kode_sidecar.records.message_record import says
+from kode_sidecar.records.messages import KeptMessages, StorageName, messages_as, messages_in
+from kode_sidecar.records.saver import Saver
 from kode_sidecar.records.session_lock import SessionLock
 from kode_sidecar.records.spending import Spent, read_spending
-from kode_sidecar.records.storage_choice import messages_as, messages_in
-from kode_sidecar.records.storage_error import not_read, not_saved
-from kode_sidecar.records.text_search import says
-from kode_sidecar.records.whole_file import sync_folder
 
 _GRAVE = ".deleted-"
 # A name that Windows takes for a device is no folder there.
@@ -66,134 +70,16 @@ class StoredConversation:
 class OpenConversation:
     """A conversation open for writing, and what was in it."""
 
-    writer: "ConversationWriter"
+    writer: ConversationFiles
     stored: StoredConversation
 
 
-class ConversationWriter(Syncable, Protocol):
-    """One conversation open for writing; hand it to `Saver.save` to have it saved."""
+class ConversationStore:
+    """Conversations by id: a folder each, under `storage_root`.
 
-    @property
-    def meta(self) -> ConversationMeta: ...
-
-    @property
-    def folder(self) -> Path:
-        """The folder for the artifacts."""
-        ...
-
-    @property
-    def journal_path(self) -> Path:
-        """Where `records.journal.Journal` belongs."""
-        ...
-
-    def append(self, message: Message) -> None:
-        """Write a message and bump `updated_at`; on disk when this returns.
-
-        Raises KodeError `Storage`.
-        """
-        ...
-
-    def rename(self, title: str) -> None:
-        """Give the conversation a title."""
-        ...
-
-    def write_meta(self, meta: ConversationMeta) -> None:
-        """Take another meta; it is saved with the next `sync`."""
-        ...
-
-    def close(self) -> None:
-        """Release what is open; harmless when repeated."""
-        ...
-
-
-class ConversationStore(Protocol):
-    """Conversations by id. Every method may raise KodeError `Storage`.
+    Every method may raise KodeError `Storage`.
 
     An id that could not be one is never looked for on disk.
-    """
-
-    def create(self, meta: ConversationMeta) -> ConversationWriter:
-        """Make an empty conversation and open it. It is saved with the writer's first `sync`."""
-        ...
-
-    def open(self, conversation_id: str) -> OpenConversation:
-        """Open a conversation for writing, as the only one who does; blocks while it reads.
-
-        Its lock is held until the writer is closed. Damaged records are quarantined.
-        Raises KodeError `SessionNotFound`, `ReadOnly` when another process writes to it.
-        """
-        ...
-
-    def load(self, conversation_id: str) -> StoredConversation:
-        """Everything readable of a conversation; blocks while it reads.
-
-        Raises KodeError `SessionNotFound`.
-        """
-        ...
-
-    def spending(self, conversation_id: str) -> Sequence[Spent]:
-        """What its answers used, those of its scouts too, oldest first; blocks while it reads.
-
-        Raises KodeError `SessionNotFound`.
-        """
-        ...
-
-    def scouts_spending(self, conversation_id: str) -> Sequence[Spent]:
-        """What its scouts used alone; blocks while it reads.
-
-        Raises KodeError `SessionNotFound`.
-        """
-        ...
-
-    def load_events(self, conversation_id: str) -> Sequence[StoredEvent]:
-        """The readable events of its journal; blocks while it reads.
-
-        Raises KodeError `SessionNotFound`.
-        """
-        ...
-
-    def read_artifact(
-        self, conversation_id: str, artifact_id: str, offset: int, length: int
-    ) -> tuple[int, bytes] | None:
-        """The size of an artifact and the bytes from `offset` on; None if there is none.
-
-        Blocks while it reads. Raises KodeError `SessionNotFound`.
-        """
-        ...
-
-    def copy_artifact(self, conversation_id: str, artifact_id: str, folder: Path) -> bool:
-        """Keep an artifact in another conversation's folder, too; False if there is none."""
-        ...
-
-    def head(self, conversation_id: str) -> ConversationMeta:
-        """The meta alone; of the messages nothing is read unless it is missing or damaged.
-
-        Raises KodeError `SessionNotFound`.
-        """
-        ...
-
-    def says(self, conversation_id: str, query: str) -> bool:
-        """Whether a prompt or an answer has the text, whatever the case; blocks while it reads."""
-        ...
-
-    def delete(self, conversation_id: str) -> None:
-        """Remove a conversation and its artifacts; it must not be open here. Blocks.
-
-        Raises KodeError `SessionNotFound`, `ReadOnly` when another process has it open.
-        """
-        ...
-
-    def list_ids(self) -> list[str]:
-        """The ids of all conversations, sorted."""
-        ...
-
-    def exists(self, conversation_id: str) -> bool:
-        """Is there such a conversation?"""
-        ...
-
-
-class FileConversationStore:
-    """The store as files: one folder a conversation, under `storage_root`.
 
     `storage` is how messages of new conversations are kept; one that is there stays as it is.
     """
@@ -202,17 +88,15 @@ class FileConversationStore:
         self,
         storage_root: Path,
         saver: Saver,
-        counter: DiskCounter | None = None,
         storage: StorageName = "jsonl",
     ) -> None:
         self._storage: StorageName = storage
         self._root = storage_root / "conversations"
         self._root_name = str(self._root)
         self._saver = saver
-        self._counter = counter or DiskCounter()
 
     def create(self, meta: ConversationMeta) -> ConversationFiles:
-        """As `ConversationStore.create` says."""
+        """Make an empty conversation and open it. It is saved with the writer's first `sync`."""
         folder = self._path(meta.id)
         try:
             folder.mkdir(mode=0o700, parents=True)
@@ -222,69 +106,87 @@ class FileConversationStore:
             undo.callback(shutil.rmtree, folder, ignore_errors=True)
             lock = SessionLock(folder)
             undo.callback(lock.release)
-            messages = messages_as(self._storage).create(folder, self._counter)
+            messages = messages_as(self._storage).create(folder)
             undo.callback(messages.close)
-            files = ConversationFiles(
-                folder, meta, self._saver, self._counter, lock, messages, new=True
-            )
+            files = ConversationFiles(folder, meta, self._saver, lock, messages, new=True)
             undo.pop_all()
         return files
 
     def open(self, conversation_id: str) -> OpenConversation:
-        """As `ConversationStore.open` says."""
+        """Open a conversation for writing, as the only one who does; blocks while it reads.
+
+        Its lock is held until the writer is closed. Damaged records are quarantined.
+        Raises KodeError `SessionNotFound`, `ReadOnly` when another process writes to it.
+        """
         with ExitStack() as undo:
             lock = SessionLock(self._folder(conversation_id))
             undo.callback(lock.release)
             # Once more: it may have been deleted while nobody had the lock.
             folder = self._folder(conversation_id)
-            messages, kept = messages_in(folder).open(folder, self._counter)
+            messages, kept = messages_in(folder).open(folder)
             undo.callback(messages.close)
             written = read_meta(folder)
             stored = _stored(conversation_id, written, kept)
-            writer = ConversationFiles(
-                folder, stored.meta, self._saver, self._counter, lock, messages
-            )
+            writer = ConversationFiles(folder, stored.meta, self._saver, lock, messages)
             undo.pop_all()
         if written != stored.meta:
             writer.write_meta(stored.meta)
         return OpenConversation(writer, stored)
 
     def load(self, conversation_id: str) -> StoredConversation:
-        """As `ConversationStore.load` says; times missing in the meta come from the messages."""
+        """Everything readable of a conversation; blocks while it reads.
+
+        Raises KodeError `SessionNotFound`.
+        """
         folder = self._folder(conversation_id)
         kept = messages_in(folder).load(folder)
         return _stored(conversation_id, read_meta(folder), kept)
 
     def spending(self, conversation_id: str) -> Sequence[Spent]:
-        """As `ConversationStore.spending` says."""
+        """What its answers used, those of its scouts too, oldest first; blocks while it reads.
+
+        Raises KodeError `SessionNotFound`.
+        """
         folder = self._folder(conversation_id)
         spent = read_spending(messages_in(folder).records(folder))
         spent += self.scouts_spending(conversation_id)
         return sorted(spent, key=lambda one: one.created_at)
 
     def scouts_spending(self, conversation_id: str) -> Sequence[Spent]:
-        """As `ConversationStore.scouts_spending` says."""
+        """What its scouts used alone; blocks while it reads.
+
+        Raises KodeError `SessionNotFound`.
+        """
         logs = scout_logs(self._path(conversation_id))
         return read_spending(line for log in logs for _, line in stream_lines(log))
 
     def load_events(self, conversation_id: str) -> Sequence[StoredEvent]:
-        """As `ConversationStore.load_events` says."""
+        """The readable events of its journal; blocks while it reads.
+
+        Raises KodeError `SessionNotFound`.
+        """
         return read_events(self._path(conversation_id) / JOURNAL_FILE)[0]
 
     def read_artifact(
         self, conversation_id: str, artifact_id: str, offset: int, length: int
     ) -> tuple[int, bytes] | None:
-        """As `ConversationStore.read_artifact` says."""
+        """The size of an artifact and the bytes from `offset` on; None if there is none.
+
+        Blocks while it reads. Raises KodeError `SessionNotFound`.
+        """
         return read_artifact(self._path(conversation_id), artifact_id, offset, length)
 
     def copy_artifact(self, conversation_id: str, artifact_id: str, folder: Path) -> bool:
-        """As `ConversationStore.copy_artifact` says."""
+        """Keep an artifact in another conversation's folder, too; False if there is none."""
         if not self.exists(conversation_id):
             return False
         return copy_artifact(self._path(conversation_id), artifact_id, folder)
 
     def head(self, conversation_id: str) -> ConversationMeta:
-        """As `ConversationStore.head` says."""
+        """The meta alone; of the messages nothing is read unless it is missing or damaged.
+
+        Raises KodeError `SessionNotFound`.
+        """
         if not _ID.fullmatch(conversation_id):
             raise _not_found(conversation_id)
         meta = read_meta(f"{self._root_name}{os.sep}{conversation_id}")
@@ -295,7 +197,7 @@ class FileConversationStore:
         return msgspec.structs.replace(meta, id=conversation_id)
 
     def says(self, conversation_id: str, query: str) -> bool:
-        """As `ConversationStore.says` says."""
+        """Whether a prompt or an answer has the text, whatever the case; blocks while it reads."""
         folder = self._path(conversation_id)
         try:
             return says(messages_in(folder).records(folder), query)
@@ -303,7 +205,10 @@ class FileConversationStore:
             return False  # what cannot be read says nothing
 
     def delete(self, conversation_id: str) -> None:
-        """As `ConversationStore.delete` says; it is gone at once, whole or not at all."""
+        """Remove a conversation and its artifacts; it must not be open here. Blocks.
+
+        Raises KodeError `SessionNotFound`, `ReadOnly` when another process has it open.
+        """
         folder = self._folder(conversation_id)
         lock = SessionLock(folder)
         try:
@@ -329,7 +234,7 @@ class FileConversationStore:
             lock.release()
 
     def list_ids(self) -> list[str]:
-        """As `ConversationStore.list_ids` says."""
+        """The ids of all conversations, sorted."""
         try:
             names = os.listdir(self._root)
         except FileNotFoundError:
@@ -339,11 +244,7 @@ class FileConversationStore:
         return sorted(filter(self.exists, names))
 
     def exists(self, conversation_id: str) -> bool:
-        """As `ConversationStore.exists` says.
-
-        A folder without a head in which nothing was said is what a crash left of a session that
-        nobody was told of.
-        """
+        """Is there such a conversation?"""
         if not _ID.fullmatch(conversation_id):
             return False
         folder = f"{self._root_name}{os.sep}{conversation_id}"  # there may be thousands
@@ -359,7 +260,7 @@ class FileConversationStore:
         try:
             shutil.rmtree(grave, ignore_errors=True)
             folder.rename(grave)
-            sync_folder(self._root, self._counter)
+            sync_folder(self._root)
         except OSError as error:
             raise not_saved("the deletion of the session", error) from None
 

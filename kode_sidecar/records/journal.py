@@ -8,16 +8,14 @@ import msgspec
 from msgspec import Struct
 
 from kode_sidecar.domain.agent_event import Event
-from kode_sidecar.records.checksum import check, seal
-from kode_sidecar.records.json_text import encode_json
+from kode_sidecar.records.json_record import check, encode_json, seal
 from kode_sidecar.records.jsonl import (
-    DiskCounter,
     JsonlFile,
     LineProblem,
+    open_lines,
     read_records,
     stream_lines,
 )
-from kode_sidecar.records.quarantine import open_lines
 
 
 class UnknownEvent(Struct, frozen=True):
@@ -38,20 +36,20 @@ class Journal:
     Damaged lines are quarantined when it is opened.
     """
 
-    def __init__(self, path: Path, counter: DiskCounter | None = None) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
         # Most journals are in order, and too large to be held whole for those that are not.
         numbers, problems = read_records(path, _number)
         self.problems: Sequence[LineProblem] = problems
         if problems or any(one >= other for one, other in pairwise(numbers)):
-            mended = open_lines(path, _decode, counter)
+            mended = open_lines(path, _decode)
             self._events: Iterable[StoredEvent] = _in_order(mended.records)
             numbers = [event.seq for event in self._events]
         else:
             lines = islice(stream_lines(path), len(numbers))
             self._events = (_decode(line) for _, line in lines)
         self._last_seq = numbers[-1] if numbers else 0
-        self._file = JsonlFile(path, counter)
+        self._file = JsonlFile(path)
 
     @property
     def last_seq(self) -> int:

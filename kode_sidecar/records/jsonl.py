@@ -2,35 +2,21 @@
 
 import errno
 import os
-import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from kode_sidecar.records.checksum import salvage
-from kode_sidecar.records.json_text import DECODE_ERRORS
-from kode_sidecar.records.storage_error import not_read, not_saved
+from kode_sidecar.errors import KodeError
+from kode_sidecar.records.disk import not_read, not_saved, replace_file
+from kode_sidecar.records.json_record import DECODE_ERRORS, salvage
 
 # Windows would otherwise turn line feeds into CRLF.
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
 _BOM = b"\xef\xbb\xbf"
 
 T = TypeVar("T")
-
-
-@dataclass
-class DiskCounter:
-    """How often the disk was asked. Writes count on the loop, fsyncs on the saving threads."""
-
-    writes: int = 0
-    fsyncs: int = 0
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
-
-    def count_fsync(self) -> None:
-        """One more; from any thread."""
-        with self._lock:
-            self.fsyncs += 1
 
 
 @dataclass(frozen=True)
@@ -48,9 +34,8 @@ class JsonlFile:
     Raises KodeError `Storage`.
     """
 
-    def __init__(self, path: Path, counter: DiskCounter | None = None) -> None:
+    def __init__(self, path: Path) -> None:
         self.name = path.name
-        self._counter = counter or DiskCounter()
         self._written = self._synced = 0
         try:
             self._fd = os.open(path, _FLAGS, 0o600)
@@ -69,7 +54,6 @@ class JsonlFile:
         try:
             while done < len(line):
                 count = os.write(self._fd, line[done:] if done else line)
-                self._counter.writes += 1
                 if not count:
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 done += count
@@ -88,7 +72,6 @@ class JsonlFile:
             os.fsync(self._fd)
         except OSError as error:
             raise not_saved(self.name, error) from None
-        self._counter.count_fsync()
         self._synced = written
 
     def close(self) -> None:
@@ -128,7 +111,7 @@ def read_records(path: Path, decode: Callable[[bytes], T]) -> tuple[list[T], lis
 def read_lines(path: Path, decode: Callable[[bytes], T], *, keep: bool = True) -> Lines[T]:
     """Every record of the file, and every line that is none.
 
-    `decode` may raise what `json_text.DECODE_ERRORS` lists. A last line without its newline
+    `decode` may raise what `json_record.DECODE_ERRORS` lists. A last line without its newline
     counts when it decodes: a torn record never does. In a damaged line whole records are found by
     their checksums. A missing file has no records. Without `keep` there is no `whole`.
     Raises KodeError `Storage` when the file cannot be read.
@@ -180,3 +163,30 @@ def _has_torn_tail(fd: int) -> bool:
         return False
     os.lseek(fd, size - 1, os.SEEK_SET)
     return os.read(fd, 1) != b"\n"
+
+
+def open_lines(path: Path, decode: Callable[[bytes], T]) -> Lines[T]:
+    """`jsonl.read_lines` by the only writer of the file; what is damaged leaves it.
+
+    When that fails it stays for the next time: nobody is kept from the rest. Raises KodeError
+    `Storage` when the file cannot be read.
+    """
+    lines = read_lines(path, decode, keep=False)
+    if lines.problems:
+        lines = read_lines(path, decode)
+        with suppress(KodeError):
+            if lines.damaged:
+                _keep(path.with_name(f"{path.name}.bad"), lines.damaged)
+            whole = b"".join(line + b"\n" for line in lines.whole)
+            replace_file(path, whole, durable=True)
+    return lines
+
+
+def _keep(path: Path, damaged: list[bytes]) -> None:
+    file = JsonlFile(path)
+    try:
+        for line in damaged:
+            file.append(line)
+        file.sync()
+    finally:
+        file.close()

@@ -1,7 +1,4 @@
-"""`memory/` in the state folder: what the user is asked to remember, and what was accepted (B10).
-
-One file each, replaced whole: several processes may write here, and what is rejected is gone.
-"""
+"""Memory on disk (B10): what the user is asked to remember, what was accepted, what a run wants."""
 
 import asyncio
 import re
@@ -12,10 +9,9 @@ import msgspec
 
 from kode_sidecar.domain.memory import MemoryItem, MemoryState, best_matches, check_memory
 from kode_sidecar.errors import KodeError
-from kode_sidecar.records.json_text import DECODE_ERRORS, clean_text, encode_json
-from kode_sidecar.records.jsonl import DiskCounter
-from kode_sidecar.records.storage_error import not_read, not_saved
-from kode_sidecar.records.whole_file import replace_file, sync_folder
+from kode_sidecar.records.disk import not_read, not_saved, replace_file, sync_folder
+from kode_sidecar.records.json_record import DECODE_ERRORS, clean_text, encode_json
+from kode_sidecar.records.jsonl import JsonlFile, read_records
 
 MAX_CANDIDATES = 200
 """How many may wait for a decision."""
@@ -125,6 +121,54 @@ class MemoryStore:
         try:
             for memory_id in ids:
                 (self._folder / f"{memory_id}.json").unlink(missing_ok=True)
-            sync_folder(self._folder, DiskCounter())
+            sync_folder(self._folder)
         except OSError as error:
             raise not_saved(self._folder.name, error) from None
+
+
+class CandidateMemory:
+    """`context.memory.Memory` over one file: candidates are written and nothing is recalled.
+
+    What nobody has decided on is no memory. The file appears with the first candidate, one line
+    of JSON each, the fields of `domain.memory.MemoryItem`; `name` and `now` give ids and times.
+    """
+
+    def __init__(self, path: Path, new_id: Callable[[], str], now: Callable[[], str]) -> None:
+        self._path = path
+        self._new_id = new_id
+        self._now = now
+
+    async def recall(self, query: str, scope: str, limit: int) -> Sequence[MemoryItem]:
+        """None."""
+        del query, scope, limit
+        return ()
+
+    async def write(self, content: str, scope: str, tags: Sequence[str]) -> MemoryItem:
+        """Append a candidate; saved. Raises KodeError `InvalidArguments`, `Storage`."""
+        check_memory(content, scope, tags)
+        for item in self.items():
+            if (item.content, item.scope) == (content, scope):
+                return item
+        item = MemoryItem(
+            id=self._new_id(),
+            content=content,
+            scope=scope,
+            tags=tuple(tags),
+            created_at=self._now(),
+            state="candidate",
+        )
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise not_saved(self._path.name, error) from None
+        file = JsonlFile(self._path)
+        try:
+            file.append(encode_json(item))
+            file.sync()
+        finally:
+            file.close()
+        return item
+
+    def items(self) -> Sequence[MemoryItem]:
+        """The candidates, oldest first; a damaged line is passed over. Raises `Storage`."""
+        return read_records(self._path, msgspec.json.Decoder(MemoryItem).decode)[0]

@@ -1,10 +1,10 @@
-"""A message as one line of `messages.jsonl`: the struct of `domain.message` in snake_case.
+"""A message as one record: the struct of `domain.message` in snake_case.
 
 Only the names of our own fields change. What lies inside a tool call's `input` and inside
 `meta` belongs to the model and the user and is kept letter by letter.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 import msgspec
@@ -20,8 +20,7 @@ from kode_sidecar.domain.message import (
     ToolUseBlock,
     Usage,
 )
-from kode_sidecar.records.checksum import check, seal
-from kode_sidecar.records.json_text import encode_json
+from kode_sidecar.records.json_record import DECODE_ERRORS, check, encode_json, seal
 
 _Names = Mapping[str, str]
 _Record = dict[str, Any]
@@ -79,7 +78,7 @@ def encode_message(message: Message) -> bytes:
 def decode_message(line: bytes) -> Message:
     """The message of one record. Plain strings count as text, `tool_result` as role `tool`.
 
-    Raises one of `json_text.DECODE_ERRORS`.
+    Raises one of `json_record.DECODE_ERRORS`.
     """
     return _message(msgspec.json.decode(check(line), type=_Record))
 
@@ -87,7 +86,7 @@ def decode_message(line: bytes) -> Message:
 def decode_outline(line: bytes) -> Message:
     """The message of one sealed record without its content.
 
-    Raises one of `json_text.DECODE_ERRORS`.
+    Raises one of `json_record.DECODE_ERRORS`.
     """
     parts = _parts.decode(check(line))
     parts.pop("content", None)
@@ -135,3 +134,28 @@ def _block_record(block: _Record) -> _Record:
 
 def _rename(record: _Record, names: _Names) -> _Record:
     return {names.get(key, key): value for key, value in record.items()}
+
+
+_SPEAKERS = ("user", "assistant")
+
+
+def says(records: Iterable[bytes], query: str) -> bool:
+    """Whether a prompt or an answer among the records has the text, whatever the case."""
+    wanted = query.casefold()
+    # As it stands in a record. Only ASCII has the same bytes in every record and every case.
+    raw = msgspec.json.encode(wanted)[1:-1] if wanted.isascii() else b""
+    return any(raw in record.lower() and _message_says(record, wanted) for record in records)
+
+
+def _message_says(line: bytes, wanted: str) -> bool:
+    try:
+        message = decode_message(line)
+    except DECODE_ERRORS:
+        return False
+    return any(wanted in text.casefold() for text in _texts(message))
+
+
+def _texts(message: Message) -> list[str]:
+    if message.role not in _SPEAKERS or message.meta.get("origin") == "reminder":
+        return []
+    return [block.text for block in message.content if isinstance(block, TextBlock)]

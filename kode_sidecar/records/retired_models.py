@@ -5,9 +5,8 @@ from pathlib import Path
 
 import msgspec
 
-from kode_sidecar.records.json_text import DECODE_ERRORS, encode_json
-from kode_sidecar.records.storage_error import not_saved
-from kode_sidecar.records.whole_file import replace_file
+from kode_sidecar.records.disk import not_saved, replace_file
+from kode_sidecar.records.json_record import DECODE_ERRORS, encode_json
 
 
 class RetiredModels:

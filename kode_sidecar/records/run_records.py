@@ -13,11 +13,10 @@ from msgspec.structs import replace
 from kode_sidecar.domain.error_info import failure
 from kode_sidecar.domain.run import FINAL_STATES, RunEvent, RunRecord, run_error
 from kode_sidecar.errors import KodeError
-from kode_sidecar.records.json_text import DECODE_ERRORS, clean_text, encode_json
+from kode_sidecar.records.disk import not_read, not_saved, replace_file
+from kode_sidecar.records.json_record import DECODE_ERRORS, clean_text, encode_json
 from kode_sidecar.records.jsonl import JsonlFile, read_records
 from kode_sidecar.records.session_lock import SessionLock, is_held
-from kode_sidecar.records.storage_error import not_read, not_saved
-from kode_sidecar.records.whole_file import replace_file
 
 RUNS_FOLDER = "runs"
 """Below the state folder: a folder a run, unless the user named another one."""

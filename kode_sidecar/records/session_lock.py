@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.records.storage_error import not_read, not_saved
+from kode_sidecar.records.disk import not_read, not_saved
 
 LOCK_FILE = "lock"
 

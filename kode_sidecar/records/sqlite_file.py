@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
-from kode_sidecar.records.jsonl import DiskCounter
+from kode_sidecar.records.disk import not_read, not_saved
 from kode_sidecar.records.sqlite_salvage import (
     PAGE_BYTES,
     frame_count,
@@ -21,7 +21,6 @@ from kode_sidecar.records.sqlite_salvage import (
     message_ids,
     salvage_log,
 )
-from kode_sidecar.records.storage_error import not_read, not_saved
 
 _SCHEMA = "CREATE TABLE message (number INTEGER PRIMARY KEY, record BLOB NOT NULL)"
 _INSERT = "INSERT INTO message (record) VALUES (?)"
@@ -57,10 +56,9 @@ class SqliteFile:
     Opening one that is there raises DamagedDatabase.
     """
 
-    def __init__(self, path: Path, counter: DiskCounter, *, new: bool = False) -> None:
+    def __init__(self, path: Path, *, new: bool = False) -> None:
         self.name = path.name
         self._path = path
-        self._counter = counter
         self._new = new
         self._written = self._synced = 0
         self._fds: list[int] = []
@@ -110,7 +108,6 @@ class SqliteFile:
             self._take_back()
             raise not_saved(self.name, _system_error(error)) from None
         self._log_bytes = os.fstat(self._log).st_size
-        self._counter.writes += 1
         self._written += 1
 
     def remove(self, numbers: Iterable[int]) -> None:
@@ -131,7 +128,6 @@ class SqliteFile:
         try:
             for fd in self._fds if self._new else [self._log]:
                 os.fsync(fd)
-                self._counter.count_fsync()
         except OSError as error:
             raise not_saved(self.name, error) from None
         self._new = False

@@ -1,4 +1,4 @@
-"""`messages.sqlite`: the messages of a conversation, a row each.
+"""`messages.sqlite`: the messages of a conversation, a row each; and the way there and back.
 
 One database a conversation, in its folder: its lock is the session's, damage in it is the
 session's alone, two processes never wait for each other, and deleting the folder deletes it.
@@ -13,12 +13,17 @@ from pathlib import Path
 
 from kode_sidecar.domain.message import Message
 from kode_sidecar.errors import KodeError
-from kode_sidecar.records.checksum import is_sealed
-from kode_sidecar.records.json_text import DECODE_ERRORS
-from kode_sidecar.records.jsonl import DiskCounter, JsonlFile, LineProblem
-from kode_sidecar.records.jsonl_messages import MESSAGES_FILE
+from kode_sidecar.records.disk import not_read, not_saved, replace_file, sync_folder
+from kode_sidecar.records.json_record import DECODE_ERRORS, is_sealed
+from kode_sidecar.records.jsonl import JsonlFile, LineProblem
 from kode_sidecar.records.message_record import decode_message, decode_outline, encode_message
-from kode_sidecar.records.message_storage import DATABASE_FILE, KeptMessages
+from kode_sidecar.records.messages import (
+    DATABASE_FILE,
+    MESSAGES_FILE,
+    KeptMessages,
+    StorageName,
+    messages_in,
+)
 from kode_sidecar.records.sqlite_file import (
     DamagedDatabase,
     Row,
@@ -27,15 +32,13 @@ from kode_sidecar.records.sqlite_file import (
     write_database,
 )
 from kode_sidecar.records.sqlite_salvage import log_of, salvage_all
-from kode_sidecar.records.storage_error import not_read, not_saved
-from kode_sidecar.records.whole_file import replace_file, sync_folder
 
 _INDEX_SUFFIX = "-shm"
 _NEW_FILE = ".messages.sqlite.new"
 
 
 class SqliteMessageFile:
-    """`message_storage.MessageFile` over rows."""
+    """`messages.MessageFile` over rows."""
 
     def __init__(self, file: SqliteFile) -> None:
         self._file = file
@@ -54,13 +57,13 @@ class SqliteMessageFile:
 
 
 class SqliteMessages:
-    """`message_storage.MessageStorage` as rows."""
+    """`messages.MessageStorage` as rows."""
 
-    def create(self, folder: Path, counter: DiskCounter) -> SqliteMessageFile:
+    def create(self, folder: Path) -> SqliteMessageFile:
         """An empty database."""
-        return SqliteMessageFile(SqliteFile(folder / DATABASE_FILE, counter, new=True))
+        return SqliteMessageFile(SqliteFile(folder / DATABASE_FILE, new=True))
 
-    def open(self, folder: Path, counter: DiskCounter) -> tuple[SqliteMessageFile, KeptMessages]:
+    def open(self, folder: Path) -> tuple[SqliteMessageFile, KeptMessages]:
         """Damaged rows go to `messages.sqlite.bad`.
 
         A database whose structure is damaged is kept beside as a whole, and one with all its whole
@@ -68,10 +71,10 @@ class SqliteMessages:
         """
         path = folder / DATABASE_FILE
         try:
-            return _opened(path, counter)
+            return _opened(path)
         except DamagedDatabase as damage:
-            _rebuild(path, counter)
-            file, kept = _opened(path, counter)
+            _rebuild(path)
+            file, kept = _opened(path)
             return file, replace(kept, problems=[LineProblem(0, str(damage)), *kept.problems])
 
     def load(self, folder: Path) -> KeptMessages:
@@ -97,13 +100,13 @@ class SqliteMessages:
         return next(self.records(folder), None) is None
 
 
-def _opened(path: Path, counter: DiskCounter) -> tuple[SqliteMessageFile, KeptMessages]:
-    file = SqliteFile(path, counter)
+def _opened(path: Path) -> tuple[SqliteMessageFile, KeptMessages]:
+    file = SqliteFile(path)
     try:
         decoded = _Decoded(file.rows(), _outline)
         if decoded.damaged:
             with suppress(KodeError):  # it stays for the next time
-                _quarantine(path, decoded.damaged.values(), counter)
+                _quarantine(path, decoded.damaged.values())
                 file.remove(decoded.damaged)
     except BaseException:
         file.close()
@@ -148,7 +151,7 @@ class _Decoded:
                 self.numbers.setdefault(message.id, number)
 
 
-def put_database(folder: Path, records: Sequence[bytes], counter: DiskCounter) -> None:
+def put_database(folder: Path, records: Sequence[bytes]) -> None:
     """Let a new database with these records be what holds the messages of a conversation.
 
     It is compared with them before it takes its place. Raises KodeError `Storage`.
@@ -163,12 +166,12 @@ def put_database(folder: Path, records: Sequence[bytes], counter: DiskCounter) -
         for left in _companions(new):
             left.unlink(missing_ok=True)
         os.replace(new, path)
-        sync_folder(folder, counter)
+        sync_folder(folder)
     except OSError as error:
         raise not_saved(DATABASE_FILE, error) from None
 
 
-def retire_database(folder: Path, counter: DiskCounter, name: str | None = None) -> None:
+def retire_database(folder: Path, name: str | None = None) -> None:
     """Take the database out of its place; it is deleted, or kept under `name`.
 
     Raises KodeError `Storage`.
@@ -177,7 +180,7 @@ def retire_database(folder: Path, counter: DiskCounter, name: str | None = None)
     aside = folder / (name or f".{DATABASE_FILE}.old")
     try:
         os.replace(path, aside)
-        sync_folder(folder, counter)
+        sync_folder(folder)
         if name is not None and log_of(path).exists():
             os.replace(log_of(path), log_of(aside))
         for left in (*_companions(path), *(() if name else (aside,))):
@@ -190,23 +193,55 @@ def _companions(path: Path) -> tuple[Path, Path]:
     return log_of(path), path.with_name(f"{path.name}{_INDEX_SUFFIX}")
 
 
-def _rebuild(path: Path, counter: DiskCounter) -> None:
+def _rebuild(path: Path) -> None:
     """Meanwhile a file of lines holds the messages: whatever happens, they are all there."""
     folder, records = path.parent, salvage_all(path)
     lines = b"".join(record + b"\n" for record in records)
-    replace_file(folder / MESSAGES_FILE, lines, durable=True, counter=counter)
+    replace_file(folder / MESSAGES_FILE, lines, durable=True)
     taken = len(list(folder.glob(f"{DATABASE_FILE}.damaged-?")))
-    retire_database(folder, counter, f"{DATABASE_FILE}.damaged-{taken + 1}")
-    put_database(folder, records, counter)
+    retire_database(folder, f"{DATABASE_FILE}.damaged-{taken + 1}")
+    put_database(folder, records)
     with suppress(OSError):
         (folder / MESSAGES_FILE).unlink()
 
 
-def _quarantine(path: Path, damaged: Iterable[bytes], counter: DiskCounter) -> None:
-    file = JsonlFile(path.with_name(f"{path.name}.bad"), counter)
+def _quarantine(path: Path, damaged: Iterable[bytes]) -> None:
+    file = JsonlFile(path.with_name(f"{path.name}.bad"))
     try:
         for record in damaged:
             file.append(record.replace(b"\n", b" "))
         file.sync()
     finally:
         file.close()
+
+
+def move_messages(folder: Path, to: StorageName) -> None:
+    """From the other way to this one, by the only writer. Blocks; raises KodeError `Storage`.
+
+    What is damaged is quarantined before. The copy is saved and compared with the original before
+    that one goes: whatever happens in between, one of them is whole and the one that counts.
+    """
+    source = messages_in(folder)
+    source.open(folder)[0].close()
+    records = list(source.records(folder))
+    if to == "sqlite":
+        put_database(folder, records)  # from now on it counts
+        try:
+            (folder / MESSAGES_FILE).unlink(missing_ok=True)
+        except OSError as error:
+            raise not_saved(MESSAGES_FILE, error) from None
+    else:
+        _put_lines(folder, records)
+        retire_database(folder)  # from now on the lines count
+
+
+def _put_lines(folder: Path, records: list[bytes]) -> None:
+    path = folder / MESSAGES_FILE
+    data = b"".join(record + b"\n" for record in records)
+    replace_file(path, data, durable=True)
+    try:
+        same = path.read_bytes() == data
+    except OSError as error:
+        raise not_saved(MESSAGES_FILE, error) from None
+    if not same:
+        raise not_saved(MESSAGES_FILE, OSError(errno.EIO, os.strerror(errno.EIO)))

@@ -10,10 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from kode_sidecar.records.checksum import is_sealed, salvage
-from kode_sidecar.records.json_text import DECODE_ERRORS
+from kode_sidecar.records.disk import not_read
+from kode_sidecar.records.json_record import DECODE_ERRORS, is_sealed, salvage
 from kode_sidecar.records.message_record import decode_message
-from kode_sidecar.records.storage_error import not_read
 
 PAGE_BYTES = 4096
 _LOG_HEADER_BYTES = 32

@@ -1,6 +1,6 @@
 """Scouts: read-only agents that explore in parallel under hard limits. See README.md."""
 
-from kode_sidecar.scouts.dispatch import Dispatch
-from kode_sidecar.scouts.explore_report import as_json
+from kode_sidecar.scouts.report import as_json
+from kode_sidecar.scouts.scout_run import Dispatch
 
 __all__ = ["Dispatch", "as_json"]

@@ -1,7 +1,7 @@
 """What scouts need from a session, and what they bring back. Open to all rooms."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Literal, Protocol
 
 from msgspec import Meta, Struct
@@ -18,29 +18,7 @@ from kode_sidecar.kernel.contracts import (
     ToolCall,
     Work,
 )
-
-MAX_TASKS = 5
-"""Tasks of one `explore`, and scouts at once in a session."""
-
-
-@dataclass(frozen=True)
-class ScoutLimits:
-    """What scouts may use; times in seconds on the monotonic clock.
-
-    `calls` counts all but `report_findings`; `prompt_tokens` is the host's count of a scout's
-    history, at most `window_share` of the model's window. Beyond either, and after `report_after`,
-    a scout can only report; after `seconds` it ends. `report_bytes` is the JSON of one report in
-    UTF-8, about three bytes a token.
-    """
-
-    at_once: int = MAX_TASKS
-    calls: int = 100
-    prompt_tokens: int = 160_000
-    window_share: float = 0.7
-    report_after: float = 570.0
-    seconds: float = 600.0
-    report_bytes: int = 6_000
-    result_chars: int = 20_000
+from kode_sidecar.scouts.scout_rules import MAX_TASKS, ScoutLimits
 
 
 class ExploreTask(Struct, frozen=True, forbid_unknown_fields=True):
@@ -135,12 +113,12 @@ class ScoutServices:
     returns_thinking: Callable[[str], bool]
     temperature: float | None = 0.3
     top_p: float | None = 0.95
-    limits: ScoutLimits = ScoutLimits()
+    limits: ScoutLimits = field(default_factory=ScoutLimits)
 
 
 @dataclass(frozen=True)
-class Errand:
-    """One `explore` call of a session, as its scouts need it.
+class ExploreRequest:
+    """One `explore` call of a session: what its scouts read with, and where they report.
 
     `tools` are those that read, and see what the session sees; `text_of` is that text of a path,
     LF line ends, and raises KodeError. `emit` takes `scout.updated`, and its `flow` ends scouts
@@ -160,9 +138,9 @@ class Errand:
 __all__ = [
     "MAX_TASKS",
     "CheckedFinding",
-    "Errand",
     "Evidence",
     "ExploreReport",
+    "ExploreRequest",
     "ExploreTask",
     "Finding",
     "Outcome",

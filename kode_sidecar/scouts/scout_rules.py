@@ -1,16 +1,40 @@
-"""The rules a scout lives by. Sans-IO: what it has used and the time come in as values."""
+"""The limits of scouts and the rules of their calls (D3, D4, D6). Sans-IO.
 
+What a scout has used and the time come in as values.
+"""
+
+from dataclasses import dataclass
 from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kode_sidecar.scouts.contracts import ScoutLimits
-
+MAX_TASKS = 5
+"""Tasks of one `explore`, and scouts at once in a session."""
 REPORT = "report_findings"
 READ = "read_file"
 
 Refusal = Literal["read_first", "report_now", "reported"]
+
+
+@dataclass(frozen=True)
+class ScoutLimits:
+    """What scouts may use; times in seconds on the monotonic clock.
+
+    `calls` counts all but `report_findings`; `prompt_tokens` is the host's count of a scout's
+    history, at most `window_share` of the model's window. Beyond either, and after `report_after`,
+    a scout can only report; after `seconds` it ends. `report_bytes` is the JSON of one report in
+    UTF-8, about three bytes a token.
+    """
+
+    at_once: int = MAX_TASKS
+    calls: int = 100
+    prompt_tokens: int = 160_000
+    window_share: float = 0.7
+    report_after: float = 570.0
+    seconds: float = 600.0
+    report_bytes: int = 6_000
+    result_chars: int = 20_000
 
 
 class ScoutUse(Struct, frozen=True, kw_only=True):
@@ -26,7 +50,7 @@ class ScoutUse(Struct, frozen=True, kw_only=True):
 
 
 def check(use: ScoutUse, tool: str, elapsed: float, limits: ScoutLimits) -> Refusal | None:
-    """Why a call must not run, asked before each one; None if it may.
+    """Return why a call must not run, None if it may; asked before each one.
 
     A report needs a successful read, but not from a scout that cannot read any more.
     """
@@ -40,7 +64,7 @@ def check(use: ScoutUse, tool: str, elapsed: float, limits: ScoutLimits) -> Refu
 
 
 def must_report(use: ScoutUse, elapsed: float, limits: ScoutLimits) -> bool:
-    """Is a report all that is left to do?"""
+    """True once a report is all that is left to do."""
     return (
         use.calls >= limits.calls
         or use.prompt_tokens >= limits.prompt_tokens
@@ -49,12 +73,12 @@ def must_report(use: ScoutUse, elapsed: float, limits: ScoutLimits) -> bool:
 
 
 def called(use: ScoutUse, tool: str) -> ScoutUse:
-    """After a call was let through."""
+    """Return the use after a call was let through."""
     return use if tool == REPORT else replace(use, calls=use.calls + 1)
 
 
 def succeeded(use: ScoutUse, tool: str) -> ScoutUse:
-    """After a call did what it was for."""
+    """Return the use after a call succeeded."""
     if tool == REPORT:
         return replace(use, reported=True)
     return replace(use, reads=use.reads + 1) if tool == READ else use

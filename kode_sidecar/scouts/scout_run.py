@@ -1,8 +1,13 @@
-"""One scout from its question to its report. All of its state is here and nowhere else."""
+"""Scouts from question to report: one `ScoutRun` each, side by side in a `Dispatch`.
 
+All state of a scout is in its `ScoutRun`.
+"""
+
+import asyncio
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
+from itertools import count
 
 import msgspec
 
@@ -26,17 +31,15 @@ from kode_sidecar.kernel.contracts import (
 )
 from kode_sidecar.scouts.contracts import (
     CheckedFinding,
-    Errand,
     ExploreReport,
+    ExploreRequest,
     ExploreTask,
     Outcome,
     ScoutLimits,
     ScoutServices,
     ScoutState,
 )
-from kode_sidecar.scouts.evidence import checked
-from kode_sidecar.scouts.explore_report import fitted
-from kode_sidecar.scouts.report_findings_tool import ReportFindingsParams, report_findings_tool
+from kode_sidecar.scouts.report import ReportFindingsParams, checked, fitted, report_findings_tool
 from kode_sidecar.scouts.scout_rules import (
     READ,
     Refusal,
@@ -63,12 +66,12 @@ LAST_WORDS = "No tool runs any more. Say in plain text what you found out, with 
 class ScoutRun:
     """Runs once. Whatever happens to the scout is told in its report, except a cancelled turn."""
 
-    def __init__(self, task: ExploreTask, errand: Errand, services: ScoutServices) -> None:
+    def __init__(self, task: ExploreTask, request: ExploreRequest, services: ScoutServices) -> None:
         self._id = services.new_id("scout")
         self._task = task
-        self._errand = errand
+        self._request = request
         self._services = services
-        self._window = services.window(errand.model)
+        self._window = services.window(request.model)
         self._limits = _within(services.limits, self._window)
         self._started = services.clock.monotonic()
         self._use = ScoutUse()
@@ -76,7 +79,7 @@ class ScoutRun:
         self._accepted: ReportFindingsParams | None = None
         self._findings: tuple[CheckedFinding, ...] = ()
         self._last_words = ""
-        self._told: ScoutState | None = None
+        self._state_told: ScoutState | None = None
 
     async def run(self) -> ExploreReport:
         """Explore and report. Raises asyncio.CancelledError when the turn is cancelled."""
@@ -90,7 +93,7 @@ class ScoutRun:
         return fitted(self._report(state, note), self._limits.report_bytes)
 
     async def _outcome(self) -> tuple[Outcome, str]:
-        """How it ended and, if not well, what to tell of it."""
+        """Return how it ended and, if not well, what the report says of it."""
         seconds = self._limits.seconds
         deadline = TimeLimit(self._services.alarm, f"deadline of scout {self._id}", seconds)
         note = "The scout ended without a report."
@@ -113,8 +116,8 @@ class ScoutRun:
         return "failed", note
 
     async def _explore(self) -> TurnEnd:
-        call, services = self._errand.call, self._services
-        with closing(self._errand.open_log(self._id)) as log:
+        call, services = self._request.call, self._services
+        with closing(self._request.open_log(self._id)) as log:
 
             def keep(message: Message) -> None:
                 self._count(message)
@@ -138,7 +141,7 @@ class ScoutRun:
                         turn_id=call.turn_id,
                         new_id=services.new_id,
                         clock=services.clock,
-                        save_artifact=self._errand.save_artifact,
+                        save_artifact=self._request.save_artifact,
                         report_bug=services.report_bug,
                         work=services.work,
                     ),
@@ -150,7 +153,7 @@ class ScoutRun:
                         limit_instruction=LAST_WORDS,
                         max_result_chars=self._limits.result_chars,
                     ),
-                    _Silent(self._errand.emit),
+                    _SilentEmit(self._request.emit),
                 )
             finally:
                 self._last_words = history.last_words
@@ -165,21 +168,21 @@ class ScoutRun:
     def _prompt(self) -> PromptContext:
         services = self._services
         return PromptContext(
-            session_id=self._errand.call.session_id,
-            model=self._errand.model,
+            session_id=self._request.call.session_id,
+            model=self._request.model,
             system=services.system_prompt(),
             temperature=services.temperature,
             top_p=services.top_p,
-            returns_thinking=services.returns_thinking(self._errand.model),
+            returns_thinking=services.returns_thinking(self._request.model),
             asker=f"scout {self._id}",
         )
 
     def _tools(self) -> Sequence[Tool]:
-        tools = (*self._errand.tools, report_findings_tool(self._accept))
+        tools = (*self._request.tools, report_findings_tool(self._accept))
         return tuple(self._ruled(tool) for tool in tools)
 
     def _ruled(self, tool: Tool) -> Tool:
-        """The tool behind the rules."""
+        """Return the tool behind the rules."""
 
         async def run(params: object, call: ToolCall) -> ToolOutcome:
             refusal = check(self._use, tool.name, self._elapsed(), self._limits)
@@ -199,13 +202,15 @@ class ScoutRun:
         return replace(tool, run=run)
 
     def _accept(self, params: ReportFindingsParams) -> None:
-        text_of = self._errand.text_of
+        text_of = self._request.text_of
         self._findings = tuple(checked(finding, text_of) for finding in params.findings)
         self._accepted = params
 
     def _due(self) -> str | None:
-        """The order to report, told once; until then None."""
-        if self._told == "reporting" or not must_report(self._use, self._elapsed(), self._limits):
+        """Return the order to report, once it is due and only once."""
+        if self._state_told == "reporting" or not must_report(
+            self._use, self._elapsed(), self._limits
+        ):
             return None
         self._tell("reporting")
         return REPORT_NOW
@@ -214,7 +219,7 @@ class ScoutRun:
         if message.usage is not None:
             tokens = message.usage.input_tokens + message.usage.output_tokens
             self._use = msgspec.structs.replace(self._use, prompt_tokens=tokens)
-        self._errand.spend(message)
+        self._request.spend(message)
 
     def _report(self, state: Outcome, note: str) -> ExploreReport:
         calls = self._use.calls
@@ -237,14 +242,14 @@ class ScoutRun:
         )
 
     def _tell(self, state: ScoutState) -> None:
-        """Nothing follows `reporting` but an end."""
-        if state == "running" and self._told == "reporting":
+        """Emit the state; nothing follows `reporting` but an end."""
+        if state == "running" and self._state_told == "reporting":
             state = "reporting"
-        if state == self._told == "reporting":
+        if state == self._state_told == "reporting":
             return
-        self._told = state
-        call = self._errand.call
-        self._errand.emit(
+        self._state_told = state
+        call = self._request.call
+        self._request.emit(
             ScoutUpdated(
                 turn_id=call.turn_id,
                 message_id=call.message_id,
@@ -272,7 +277,7 @@ def _within(limits: ScoutLimits, window: int | None) -> ScoutLimits:
     return replace(limits, prompt_tokens=min(limits.prompt_tokens, most))
 
 
-class _Silent:
+class _SilentEmit:
     """A scout's `Emit`: nobody but its record hears what it says; it ends with its turn."""
 
     def __init__(self, session: Emit) -> None:
@@ -284,3 +289,61 @@ class _Silent:
 
     async def flow(self) -> None:
         await self._session.flow()
+
+
+class Dispatch:
+    """The scouts of one session, at most `limits.at_once` of them; none waits for a place."""
+
+    def __init__(self, services: ScoutServices) -> None:
+        self._services = services
+        self._out = 0
+
+    async def explore(
+        self, tasks: Sequence[ExploreTask], request: ExploreRequest
+    ) -> list[ExploreReport]:
+        """Return a report for every task, in order; a task without a place is refused at once.
+
+        What becomes of one scout does nothing to another. Raises asyncio.CancelledError when the
+        turn is cancelled, after all of them have ended.
+        """
+        free = max(0, self._services.limits.at_once - self._out)
+        async with asyncio.TaskGroup() as group:
+            running = [self._send(group, task, request) for task in tasks[:free]]
+            _follow(running, request)
+        reports = [scout.result() for scout in running]
+        return reports + [self._refused(task) for task in tasks[free:]]
+
+    def _send(
+        self, group: asyncio.TaskGroup, task: ExploreTask, request: ExploreRequest
+    ) -> asyncio.Task[ExploreReport]:
+        self._out += 1
+        scout = group.create_task(ScoutRun(task, request, self._services).run(), name="scout")
+        # Not in the scout itself: one that is cancelled before it begins runs no clean-up.
+        scout.add_done_callback(self._back)
+        return scout
+
+    def _back(self, scout: asyncio.Task[ExploreReport]) -> None:
+        del scout
+        self._out -= 1
+
+    def _refused(self, task: ExploreTask) -> ExploreReport:
+        most = self._services.limits.at_once
+        note = (
+            f"Not explored: {most} scouts were out already, and a session has no more at once. "
+            "Ask again when they have reported."
+        )
+        return ExploreReport(title=task.title, state="refused", note=note)
+
+
+def _follow(running: Sequence[asyncio.Task[ExploreReport]], request: ExploreRequest) -> None:
+    """Show the user how many scouts have reported."""
+    total = len(running)
+    back = count()
+
+    def tell(_scout: object = None) -> None:
+        home = next(back)
+        request.call.progress(f"{home} of {total} scouts have reported", home, total)
+
+    tell()
+    for scout in running:
+        scout.add_done_callback(tell)

@@ -1,11 +1,12 @@
 """The only code that knows LSP. `run` serves one editor; the app brings the handlers."""
 
+from kode_sidecar.server.client_profile import ClientProfile
 from kode_sidecar.server.connection import Connection
-from kode_sidecar.server.editor import ClientProfile, Editor
-from kode_sidecar.server.handlers import Handlers
-from kode_sidecar.server.incoming_requests import Log, Reply
+from kode_sidecar.server.editor import Editor
+from kode_sidecar.server.handlers import Handler, SessionHandlers, ping, serve, serve_documents
 from kode_sidecar.server.loader import Step, import_http_client
 from kode_sidecar.server.process import Application, run
+from kode_sidecar.server.requests import Log, Reply
 from kode_sidecar.server.standard_lane import Features
 from kode_sidecar.server.stream_tap import Pop, StreamTap
 
@@ -15,12 +16,16 @@ __all__ = [
     "Connection",
     "Editor",
     "Features",
-    "Handlers",
+    "Handler",
     "Log",
     "Pop",
     "Reply",
+    "SessionHandlers",
     "Step",
     "StreamTap",
     "import_http_client",
+    "ping",
     "run",
+    "serve",
+    "serve_documents",
 ]

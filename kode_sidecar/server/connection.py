@@ -3,21 +3,18 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 from msgspec import Raw, UnsetType
 
-from kode_sidecar.domain.agent_event import BlockDelta
 from kode_sidecar.errors import KodeError
-from kode_sidecar.protocol.json_rpc import LOST_FRAMING, BadMessage, lost_framing
-from kode_sidecar.protocol.wire import Incoming, MessageId, Notification
+from kode_sidecar.protocol.base_protocol import LOST_FRAMING, BadMessage, lost_framing
 from kode_sidecar.server import codec
-from kode_sidecar.server.incoming_requests import IncomingRequests, Log, Reply
+from kode_sidecar.server.codec import Incoming, MessageId, Notification
 from kode_sidecar.server.outbox import Outbox
-from kode_sidecar.server.outgoing_requests import OutgoingRequests
 from kode_sidecar.server.reader import EndOfInput
-
-__all__ = ["Connection", "Lane", "Reply"]
+from kode_sidecar.server.requests import IncomingRequests, Log, OutgoingRequests
+from kode_sidecar.server.standard_lane import StandardLane
 
 T = TypeVar("T")
 P = TypeVar("P")
@@ -28,20 +25,6 @@ _CANCEL_SECONDS = 0.3
 _SYNC_METHODS = frozenset(
     f"textDocument/{name}" for name in ("didOpen", "didChange", "didSave", "didClose")
 )
-
-
-class Lane(Protocol):
-    """Who serves the methods that nobody registered here: the standard lane."""
-
-    def serves_request(self, method: str) -> bool: ...
-
-    def serves_notification(self, method: str) -> bool: ...
-
-    def submit(self, incoming: Incoming) -> None:
-        """Take a request that was admitted, or a notification."""
-        ...
-
-    def cancel(self, request_id: MessageId) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -57,7 +40,8 @@ class Connection:
     `Reply`. Messages are handled in arrival order up to a handler's first await (O10). Its
     KodeError is the error answer; any other exception answers InternalError without details.
     `on_broken_sync(uri)` hears of document sync messages that could not be decoded or applied;
-    None when even the URI is unknown. `on_exit()` is called for `exit`. `log(line, error)` tells
+    None when even the URI is unknown. `notify_delta` sends growth of a block, `flow` waits for a
+    slow client: both are the outbox's. `on_exit()` is called for `exit`. `log(line, error)` tells
     whoever develops the client; nothing of it is on the wire.
     """
 
@@ -65,7 +49,7 @@ class Connection:
         self,
         outbox: Outbox,
         requests: IncomingRequests,
-        lane: Lane,
+        lane: StandardLane,
         *,
         log: Log,
         on_exit: Callable[[], None],
@@ -74,6 +58,8 @@ class Connection:
         self.shutdown_seen = False
         self._input_ended = asyncio.Event()
         self._outbox = outbox
+        self.notify_delta = outbox.put_delta
+        self.flow = outbox.flow
         self._incoming = requests
         self._outgoing = OutgoingRequests(outbox.put)
         self._lane = lane
@@ -96,21 +82,13 @@ class Connection:
         """Send a notification; never blocks."""
         self._outbox.put(codec.encode(Notification(method, params)))
 
-    def notify_delta(self, delta: BlockDelta) -> None:
-        """Send growth of a block as `kode/delta`, merged while unsent; never blocks."""
-        self._outbox.put_delta(delta)
-
-    async def flow(self) -> None:
-        """Wait while the client is behind by more than the high-water mark."""
-        await self._outbox.flow()
-
     @overload
     async def request(self, method: str, params: Any, result_type: type[T]) -> T: ...
     @overload
     async def request(self, method: str, params: Any, result_type: Any) -> Any: ...
 
     async def request(self, method: str, params: Any, result_type: Any) -> Any:
-        """Ask the client; see `OutgoingRequests.send` for what it raises."""
+        """Ask the client. Raises KodeError as `OutgoingRequests.send` does."""
         return await self._outgoing.send(method, params, result_type)
 
     def read_from(self, pop: Callable[[], bytes | EndOfInput | None]) -> None:

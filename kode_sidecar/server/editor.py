@@ -1,26 +1,31 @@
-"""The editor behind the wire: applies edits, asks the user. Knows what each client can do."""
+"""The editor behind the wire: what it is told, and what it is asked."""
 
 from collections.abc import Sequence
-from typing import Any, cast
 
+import msgspec
 from msgspec import Struct
 
+from kode_sidecar.domain.agent_event import BlockCompleted, Event
+from kode_sidecar.domain.message import ToolResultBlock
 from kode_sidecar.errors import KodeError
-from kode_sidecar.main_session.contracts import (
+from kode_sidecar.event_log.editor_port import (
     ApplyAnswer,
     ChoiceQuestion,
     DocumentEdit,
     FileEdit,
     PermissionQuestion,
 )
-from kode_sidecar.protocol.ask import AskParams, AskResult
-from kode_sidecar.protocol.blob import MAX_INLINE_BYTES, MIN_INLINE_BYTES
 from kode_sidecar.protocol.documents import OpenDocumentParams, OpenDocumentResult
-from kode_sidecar.protocol.turn import PermissionRequestParams, PermissionRequestResult
+from kode_sidecar.protocol.events import EventParams, shorten
+from kode_sidecar.protocol.questions import (
+    AskParams,
+    AskResult,
+    PermissionRequestParams,
+    PermissionRequestResult,
+)
+from kode_sidecar.server.client_profile import ClientProfile, apply_edit_params
 from kode_sidecar.server.connection import Connection
-from kode_sidecar.server.projector import Projector
 from kode_sidecar.server.turn_progress import TurnProgress
-from kode_sidecar.server.workspace_edits import apply_edit_params
 
 _WARNING, _INFO = 2, 3  # LSP MessageType
 
@@ -38,77 +43,41 @@ class _ChosenAction(Struct):
     title: str
 
 
-class ClientProfile:
-    """What the client announced in `initialize`, as far as the sidecar cares."""
+class Editor:
+    """`event_log.editor_port.EditorPort` over one connection.
 
-    def __init__(self, params: dict[str, Any]) -> None:
-        self._capabilities = _mapping(params.get("capabilities"))
-        kode = _mapping(_mapping(params.get("initializationOptions")).get("kode"))
-        self._kode = _mapping(kode.get("capabilities"))
-        self._delivery = _mapping(kode.get("delivery"))
-        self.name = str(_mapping(params.get("clientInfo")).get("name", ""))
-
-    @property
-    def permission_requests(self) -> bool:
-        """Does it answer `kode/permission/request`?"""
-        return self._kode.get("permission") is not None
-
-    @property
-    def asks(self) -> bool:
-        """Does it answer `kode/ask`?"""
-        return self._kode.get("ask") is not None
-
-    @property
-    def work_done_progress(self) -> bool:
-        """Does it show progress that the server begins?"""
-        return _mapping(self._capabilities.get("window")).get("workDoneProgress") is True
-
-    @property
-    def max_inline_bytes(self) -> int:
-        """What a text may measure before only its head is sent."""
-        wanted: object = self._delivery.get("maxInlineBytes")
-        if not isinstance(wanted, int) or isinstance(wanted, bool):
-            return MAX_INLINE_BYTES
-        return max(wanted, MIN_INLINE_BYTES)
-
-    @property
-    def document_changes(self) -> bool:
-        """Versioned edits. Neovim handles them without announcing it."""
-        return bool(self._workspace_edit.get("documentChanges")) or self.name == "Neovim"
-
-    @property
-    def file_operations(self) -> frozenset[str]:
-        """Which of `create`, `rename` and `delete` it announced; they need `documentChanges`."""
-        announced: object = self._workspace_edit.get("resourceOperations")
-        if not self.document_changes or not isinstance(announced, list):
-            return frozenset()
-        return frozenset(one for one in cast(list[Any], announced) if isinstance(one, str))
-
-    @property
-    def change_annotations(self) -> bool:
-        """Does it know annotated changes? Some clients fail on those they did not announce."""
-        return isinstance(self._workspace_edit.get("changeAnnotationSupport"), dict)
-
-    @property
-    def opens_documents(self) -> bool:
-        """Does it answer `kode/openDocument`?"""
-        return "openDocument" in self._kode
-
-    @property
-    def _workspace_edit(self) -> dict[str, Any]:
-        return _mapping(_mapping(self._capabilities.get("workspace")).get("workspaceEdit"))
-
-
-class Editor(Projector):
-    """`main_session.contracts.EditorPort` over one connection."""
+    What is published goes out in order, for the connection has one queue for everything. The
+    journal has each tool result whole; of texts that the client wants shortened it gets the head,
+    and reads the rest when somebody wants to see it.
+    """
 
     def __init__(self, connection: Connection, client: ClientProfile) -> None:
-        progress = TurnProgress(connection) if client.work_done_progress else None
-        super().__init__(connection, client.max_inline_bytes, progress)
+        self._connection = connection
         self._client = client
+        self._progress = TurnProgress(connection) if client.work_done_progress else None
+        self._max_inline_bytes = client.max_inline_bytes
+        self.publish_delta = connection.notify_delta
+        self.flow = connection.flow
+
+    def publish(self, session_id: str, events: Sequence[Event]) -> None:
+        """Send events that go together as one `kode/event`, after what progress says of them."""
+        if self._progress is not None:
+            for event in events:
+                self._progress.follow(event)
+        shortened = tuple(self._shortened(session_id, event) for event in events)
+        self._connection.notify("kode/event", EventParams(session_id=session_id, events=shortened))
+
+    def _shortened(self, session_id: str, event: Event) -> Event:
+        # What is not stored could not be read later.
+        if not (isinstance(event, BlockCompleted) and event.seq):
+            return event
+        if not isinstance(event.block, ToolResultBlock):
+            return event
+        block = shorten(event.block, session_id, self._max_inline_bytes)
+        return event if block is event.block else msgspec.structs.replace(event, block=block)
 
     async def apply_edit(self, edit: DocumentEdit | FileEdit) -> ApplyAnswer:
-        """`workspace/applyEdit` (LSP 3.17). An error answer counts as not applied."""
+        """Ask by `workspace/applyEdit` (LSP 3.17). An error answer counts as not applied."""
         try:
             result = await self._connection.request(
                 "workspace/applyEdit", apply_edit_params(edit, self._client), _ApplyResult
@@ -118,11 +87,11 @@ class Editor(Projector):
         return ApplyAnswer(applied=result.applied, reason=result.failureReason)
 
     def warn(self, line: str) -> None:
-        """A line on stderr."""
+        """Write a line to stderr."""
         self._connection.log(line, None)
 
     async def ask_permission(self, question: PermissionQuestion) -> str | None:
-        """The user's choice, by `kode/permission/request` or LSP's own message request."""
+        """Ask by `kode/permission/request` or LSP's own message request; None without an answer."""
         try:
             if self._client.permission_requests:
                 return await self._ask_kode(question)
@@ -131,7 +100,7 @@ class Editor(Projector):
             return None
 
     def can_change_files(self, kind: str) -> bool:
-        """Whether the client announced that operation."""
+        """Return whether the client announced that operation."""
         return kind in self._client.file_operations
 
     async def open_document(self, uri: str) -> bool:
@@ -146,7 +115,7 @@ class Editor(Projector):
         return result.opened
 
     async def ask_choice(self, question: ChoiceQuestion) -> Sequence[str]:
-        """The user's choice, by `kode/ask` or LSP's own message request, which has one answer."""
+        """Ask by `kode/ask`, or by LSP's own message request, which has one answer."""
         if self._client.asks:
             params = AskParams(
                 request_id=question.request_id,
@@ -187,14 +156,10 @@ class Editor(Projector):
         return next(chosen, None)
 
     async def _show_message(self, kind: int, message: str, actions: Sequence[str]) -> str | None:
-        """LSP's `window/showMessageRequest`; the title chosen. Raises KodeError."""
+        """Ask by `window/showMessageRequest`; return the title chosen. Raises KodeError."""
         titles = [{"title": title} for title in actions]
         params = {"type": kind, "message": message, "actions": titles}
         answer = await self._connection.request(
             "window/showMessageRequest", params, _ChosenAction | None
         )
         return None if answer is None else answer.title
-
-
-def _mapping(value: object) -> dict[str, Any]:
-    return cast(dict[str, Any], value) if isinstance(value, dict) else {}

@@ -19,10 +19,10 @@ from pygls.protocol import LanguageServerProtocol
 
 from kode_sidecar import __version__
 from kode_sidecar.errors import ERRORS, KodeError
+from kode_sidecar.protocol.base_protocol import JSONRPC, read_json
 from kode_sidecar.protocol.handshake import SERVER_NAME
-from kode_sidecar.protocol.json_rpc import JSONRPC, read_json
-from kode_sidecar.protocol.wire import Incoming, MessageId
-from kode_sidecar.server.incoming_requests import IncomingRequests, Log
+from kode_sidecar.server.codec import Incoming, MessageId
+from kode_sidecar.server.requests import IncomingRequests, Log
 from kode_sidecar.server.standard_lane import Features
 
 _INITIALIZE_ID = "kode-initialize"

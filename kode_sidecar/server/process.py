@@ -8,18 +8,17 @@ import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import Any, NoReturn
 
+from kode_sidecar.commands.windows_job import tie_children
 from kode_sidecar.errors import KodeError
-from kode_sidecar.front_door import Handover
-from kode_sidecar.leftovers import remove_leftovers
+from kode_sidecar.protocol.handshake import Handover
 from kode_sidecar.server import stderr_sink
 from kode_sidecar.server.connection import Connection
-from kode_sidecar.server.incoming_requests import IncomingRequests, Log
-from kode_sidecar.server.job_object import tie_children
 from kode_sidecar.server.loader import Loader, Step, import_language_server
 from kode_sidecar.server.outbox import Outbox
 from kode_sidecar.server.reader import Reader
+from kode_sidecar.server.requests import IncomingRequests, Log
 from kode_sidecar.server.standard_lane import Features, StandardLane
 from kode_sidecar.server.stream_tap import StreamTap, TappedOutbox
 from kode_sidecar.server.watchdog import Watchdog
@@ -36,13 +35,14 @@ async def _nothing_to_close() -> None:
 class Application:
     """What an app hands to the process after it registered its handlers.
 
-    `load_first` is loaded off the loop before pygls. `close()` ends what runs (turns, journals)
-    and has about a second; `kill_children()` runs after it on another thread, also when the loop
-    is blocked, and must not wait.
+    `load_first` is loaded off the loop before pygls, `load_last` after it. `close()` ends what runs
+    (turns, journals) and has about a second; `kill_children()` runs after it on another thread,
+    also when the loop is blocked, and must not wait.
     """
 
     features: Features = field(default_factory=Features)
     load_first: Sequence[Step] = ()
+    load_last: Sequence[Step] = ()
     close: Callable[[], Awaitable[None]] = _nothing_to_close
     kill_children: Callable[[], None] = lambda: None
 
@@ -57,12 +57,18 @@ def log_to_stderr(line: str, error: BaseException | None) -> None:
 
 
 def run(
-    handover: Handover, build: Build, *, log: Log = log_to_stderr, tap: StreamTap | None = None
+    handover: Handover,
+    build: Build,
+    *,
+    log: Log = log_to_stderr,
+    tap: StreamTap | None = None,
+    orphaned: Callable[[], None] = lambda: None,
 ) -> NoReturn:
     """Serve the client until it goes; ends the process itself.
 
     `build(connection, handover)` registers handlers and runs on the loop, before any message
-    is handled. `tap` is told of everything said, from then on. The exit code is 0 after
+    is handled. `tap` is told of everything said, from then on. `orphaned()` is called
+    last where the process that unpacked this one is gone. The exit code is 0 after
     `shutdown`, else 1.
     """
     stderr = stderr_sink.install()
@@ -73,7 +79,7 @@ def run(
         except Exception:
             log_to_stderr(f"the log failed while it was told: {line}", error)
 
-    asyncio.run(_Process(handover, build, guarded_log, stderr, tap).serve())
+    asyncio.run(_Process(handover, build, guarded_log, stderr, tap, orphaned).serve())
     os._exit(1)
 
 
@@ -87,6 +93,7 @@ class _Process:
         log: Log,
         stderr: stderr_sink.StderrSink,
         tap: StreamTap | None,
+        orphaned: Callable[[], None],
     ) -> None:
         self._handover = handover
         self._build = build
@@ -96,7 +103,10 @@ class _Process:
         self._closing: asyncio.Task[None] | None = None
         self._app = Application()
         self._watchdog = Watchdog(
-            begin_close=self._begin_close, flush=self._flush, exit_code=self._exit_code
+            begin_close=self._begin_close,
+            flush=self._flush,
+            exit_code=self._exit_code,
+            orphaned=orphaned,
         )
         self._tap = tap
         self._outbox = _outbox(handover, self._fail, tap)
@@ -116,7 +126,7 @@ class _Process:
         self._loop.set_exception_handler(self._on_loop_error)
         tie_children()
         self._watchdog.catch_signals()
-        self._watchdog.start(_process_id(self._handover.params), self._handover.parent_id)
+        self._watchdog.start(_process_id(self._handover.params), self._handover.unpacker_id)
         self._outbox.start()
         try:
             self._app = self._build(self._connection, self._handover)
@@ -158,12 +168,15 @@ class _Process:
                 log=self._log,
             )
 
+        def attach(server: Any) -> None:
+            self._lane.attach(server.handle, server.cancel)
+
         def failed(name: str, error: Exception) -> None:
             self._log(f"{name} could not be loaded; is the installation complete?", error)
             self._fail(f"{name} could not be loaded")
 
-        tidy = Step("leftovers", remove_leftovers, lambda _: None)
-        steps = (*self._app.load_first, Step("pygls", load, self._lane.attach), tidy)
+        pygls = Step("pygls", load, attach)
+        steps = (*self._app.load_first, pygls, *self._app.load_last)
         Loader(steps, failed).start()
 
     def _fail(self, reason: str) -> None:

@@ -2,10 +2,10 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.protocol.wire import Incoming, MessageId
+from kode_sidecar.server.codec import Incoming, MessageId
 
 STANDARD_REQUESTS = frozenset({"workspace/executeCommand"})
 STANDARD_NOTIFICATIONS = frozenset(
@@ -43,21 +43,14 @@ class Features:
     )
 
 
-class StandardServer(Protocol):
-    """What serves the lane, once it is there."""
-
-    def handle(self, incoming: Incoming) -> None: ...
-
-    def cancel(self, request_id: MessageId) -> None: ...
-
-
 class StandardLane:
-    """Queues messages until the server is attached, then passes them on at once."""
+    """Queues messages until pygls is there to serve them, then passes them on at once."""
 
     def __init__(self, refuse: Callable[[MessageId, KodeError], None]) -> None:
         self._refuse = refuse
         self._waiting: list[Incoming] = []
-        self._server: StandardServer | None = None
+        self._handle: Callable[[Incoming], None] | None = None
+        self._cancel: Callable[[MessageId], None] = _ignore
 
     def serves_request(self, method: str) -> bool:
         return method in STANDARD_REQUESTS
@@ -67,22 +60,24 @@ class StandardLane:
 
     def submit(self, incoming: Incoming) -> None:
         """Take a request that was admitted, or a notification."""
-        if self._server is None:
+        if self._handle is None:
             self._waiting.append(incoming)
         else:
-            self._server.handle(incoming)
+            self._handle(incoming)
 
     def cancel(self, request_id: MessageId) -> None:
         """Cancel a request, queued or running."""
-        if self._server is not None:
-            self._server.cancel(request_id)
+        if self._handle is not None:
+            self._cancel(request_id)
             return
         self._waiting = [one for one in self._waiting if one.id != request_id]
         self._refuse(request_id, KodeError("RequestCancelled", "cancelled before it began"))
 
-    def attach(self, server: StandardServer) -> None:
-        """The server is there: give it everything that waited, in order."""
-        self._server = server
+    def attach(
+        self, handle: Callable[[Incoming], None], cancel: Callable[[MessageId], None]
+    ) -> None:
+        """Begin to pass on: first everything that waited, in order."""
+        self._handle, self._cancel = handle, cancel
         waiting, self._waiting = self._waiting, []
         for incoming in waiting:
-            server.handle(incoming)
+            handle(incoming)

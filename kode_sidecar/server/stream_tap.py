@@ -5,8 +5,7 @@ from typing import Protocol
 
 from kode_sidecar.domain.agent_event import BlockDelta
 from kode_sidecar.protocol.events import DeltaParams
-from kode_sidecar.protocol.wire import Notification
-from kode_sidecar.server.codec import encode
+from kode_sidecar.server.codec import Notification, encode
 from kode_sidecar.server.outbox import Outbox
 from kode_sidecar.server.reader import EndOfInput
 

@@ -14,7 +14,7 @@ from kode_sidecar.domain.agent_event import (
 from kode_sidecar.domain.message import ToolResultBlock
 from kode_sidecar.errors import KodeError
 from kode_sidecar.server.connection import Connection
-from kode_sidecar.workspace.shown_text import cut_line, without_controls
+from kode_sidecar.text.shown_text import cut_line, without_controls
 
 TITLE = "kode"
 MAX_MESSAGE_CHARS = 120

@@ -11,9 +11,6 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 
-from kode_sidecar.leftovers import remove_unpacked
-from kode_sidecar.unpacked import unpacked_folder
-
 if sys.platform == "win32":
     import ctypes
 
@@ -34,7 +31,8 @@ class Watchdog:
     `begin_close(done)` starts the orderly part on the loop and sets `done` when it is over; a
     loop that is blocked gets no more than ORDERLY_SECONDS. Then what `kill_with_us` was told
     is killed, `flush(seconds)` may finish, and the process is gone HARD_SECONDS after the
-    reason at the latest. `exit_code()` is asked last.
+    reason at the latest. `orphaned()` is called where the process that unpacked this one is gone;
+    `exit_code()` is asked last.
     """
 
     def __init__(
@@ -43,10 +41,12 @@ class Watchdog:
         begin_close: Callable[[str, threading.Event], None],
         flush: Callable[[float], object],
         exit_code: Callable[[], int],
+        orphaned: Callable[[], None],
     ) -> None:
         self._begin_close = begin_close
         self._flush = flush
         self._exit_code = exit_code
+        self._orphaned = orphaned
         self._process_id: int | None = None
         self._unpacker: _Parent | None = None
         self._killers: list[Callable[[], None]] = []
@@ -54,13 +54,13 @@ class Watchdog:
         self._bell, self._ringer = socket.socketpair()
         self._ringer.setblocking(False)
 
-    def start(self, process_id: int | None, parent_id: int) -> None:
+    def start(self, process_id: int | None, unpacker_id: int | None) -> None:
         """Watch; `process_id` is the editor's, from `initialize`.
 
-        `parent_id` started this process. Only where it unpacked us it is watched, too.
+        `unpacker_id` is the process that unpacked this one, watched too where there is one.
         """
         self._process_id = process_id
-        self._unpacker = None if unpacked_folder() is None else _Parent(parent_id)
+        self._unpacker = None if unpacker_id is None else _Parent(unpacker_id)
         threading.Thread(target=self._run, name="kode-watchdog", daemon=True).start()
 
     def catch_signals(self) -> None:
@@ -98,7 +98,7 @@ class Watchdog:
                 kill()
         self._flush(FLUSH_SECONDS)
         if self._unpacker is not None and not self._unpacker.alive():
-            remove_unpacked()
+            self._orphaned()
         os._exit(self._exit_code())
 
     def _end_hard(self) -> None:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.settings import checks
-from kode_sidecar.settings.env_file import read_env_file
+from kode_sidecar.settings.files import read_config_file, read_env_file
 from kode_sidecar.settings.values import (
     EDITOR_NAMES,
     ENV_NAMES,
@@ -150,9 +150,6 @@ def _put_config_file(draft: _Draft, environ: Mapping[str, str], home: Path) -> N
             path = checks.folder(named)
         elif not path.exists():
             return
-        # Late: PyYAML takes 10 ms, and most users have no such file.
-        from kode_sidecar.settings.config_file import read_config_file  # noqa: PLC0415
-
         values = read_config_file(path)
     except ValueError as error:
         draft.problems.append(f"environment KODE_CONFIG: {error}")

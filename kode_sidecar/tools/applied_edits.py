@@ -1,7 +1,7 @@
-"""Edits where nobody has to decide: done at once, in folders that are the agent's own copy.
+"""Edits where nobody has to decide: written at once, in folders that are the agent's own copy.
 
-`tools.contracts.FileProposals` without an editor: what a session proposes as hunks is written to
-disk here. The permit stands where the user's yes stands elsewhere.
+What a session proposes as hunks is written to disk here; a policy's permit stands where the user's
+yes stands elsewhere.
 """
 
 import os
@@ -10,19 +10,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kode_sidecar.domain.hunk import compose
-from kode_sidecar.domain.text_edit import Edit, apply_edits, to_lf
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import ToolCall
-from kode_sidecar.records.storage_error import not_saved
-from kode_sidecar.records.whole_file import replace_file
-from kode_sidecar.tools.contracts import Proposed, Rewrite
+from kode_sidecar.records.disk import not_saved, replace_file
+from kode_sidecar.text.text_edit import Edit, apply_edits, to_lf
+from kode_sidecar.text.uris import path_to_uri
 from kode_sidecar.tools.governed import Subject
+from kode_sidecar.tools.proposals import Proposed, Rewrite
 from kode_sidecar.workspace.disk import read_regular
 from kode_sidecar.workspace.document import Document
 from kode_sidecar.workspace.freshness import Freshness
 from kode_sidecar.workspace.paths import Location
 from kode_sidecar.workspace.sensitive import is_refused
-from kode_sidecar.workspace.uris import path_to_uri
 from kode_sidecar.workspace.workspace import Workspace, is_secret_place
 
 Permit = Callable[[str, Subject], None]
@@ -33,7 +32,7 @@ PlaceCheck = Callable[[Location], None]
 
 
 class AppliedEdits:
-    """Edits of the files of `workspace`, whose folders nobody else writes to.
+    """`Proposals` for the files of `workspace`, whose folders nobody else writes to.
 
     `check_place` is asked for every target, `check_free` for those of new files too; `done` is told
     of each file that was written or moved there.
@@ -61,7 +60,7 @@ class AppliedEdits:
         self.touched: set[Path] = set()
 
     async def propose(self, path: str, rewrite: Rewrite, call: ToolCall) -> Proposed:
-        """See `tools.contracts.Proposals`."""
+        """Write what `rewrite` makes of the file."""
         document = self._workspace.document(path, purpose="edit")
         place = self._workspace.locate(path)
         before = document.lf_text
@@ -75,7 +74,7 @@ class AppliedEdits:
         return _proposed(place, before, after, "Changed", "Your edit was applied to")
 
     async def propose_create(self, path: str, text: str, call: ToolCall) -> Proposed:
-        """See `tools.contracts.FileProposals`."""
+        """Write a new file."""
         place = self._new_place(path)
         after = to_lf(text)
         self._allow(call, "create", path)
@@ -86,7 +85,7 @@ class AppliedEdits:
         return _proposed(place, "", after, "Created", "Your file was created:")
 
     async def propose_move(self, source: str, target: str, call: ToolCall) -> Proposed:
-        """See `tools.contracts.FileProposals`."""
+        """Rename a file; `origins` tells where it was at first."""
         document = self._workspace.document(source, purpose="edit")
         leaving = self._workspace.locate(source)
         place = self._new_place(target)
@@ -106,7 +105,7 @@ class AppliedEdits:
         return _proposed(place, text, text, summary, f"{leaving.display} was moved to")
 
     async def propose_delete(self, path: str, call: ToolCall) -> Proposed:
-        """See `tools.contracts.FileProposals`."""
+        """Delete a file."""
         document = self._workspace.document(path, purpose="edit")
         place = self._workspace.locate(path)
         self._allow(call, "delete", path)
@@ -153,13 +152,13 @@ class AppliedEdits:
 
 
 def with_line_ends(document: Document, after: str) -> str:
-    """A new text (LF) of a document with the line ends of the lines that it keeps."""
+    """Return a new text (LF) of a document with the line ends of the lines that it keeps."""
     hunks = compose(document.text, document.eol, (), after).drafts
     return apply_edits(document.text, [Edit(hunk.start, hunk.end, hunk.new_text) for hunk in hunks])
 
 
 def encoded(document: Document, text: str, name: str) -> bytes:
-    """The bytes of a text, as the document's file has them. Raises KodeError `Unencodable`."""
+    """Return the bytes of a text in the encoding of its file. Raises KodeError `Unencodable`."""
     bom = "\ufeff" if document.bom else ""
     try:
         return (bom + text).encode(document.encoding)
@@ -192,7 +191,7 @@ def _make_folder(place: Location) -> None:
 
 
 def _mode(path: Path) -> int:
-    """The permissions a file has, or a new one gets."""
+    """Return the permissions a file has, or a new one gets."""
     try:
         return stat.S_IMODE(os.stat(path).st_mode)
     except FileNotFoundError:

@@ -7,7 +7,7 @@ from typing import Any
 from kode_sidecar.domain.run_policy import Policy
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import Tool, ToolCall, ToolOutcome
-from kode_sidecar.workspace.shown_text import without_controls
+from kode_sidecar.text.shown_text import without_controls
 from kode_sidecar.workspace.workspace import Workspace
 
 

@@ -11,11 +11,11 @@ from msgspec import Meta, Struct
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import Tool, ToolCall, ToolOutcome
+from kode_sidecar.text.shown_text import without_controls
 from kode_sidecar.workspace.contracts import SessionFiles, targets_seen
 from kode_sidecar.workspace.globs import compile_glob
 from kode_sidecar.workspace.listing import Listing, list_tree
 from kode_sidecar.workspace.paths import Location, display_name
-from kode_sidecar.workspace.shown_text import without_controls
 from kode_sidecar.workspace.workspace import Workspace
 
 MAX_FILES = 500

@@ -1,42 +1,52 @@
-"""`propose_edit`: changes of one file, proposed to the user, never written."""
+"""`propose_edit`: changes of one file, or a patch of several, proposed to the user."""
 
+import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from kode_sidecar.domain.apply_patch import FilePatch
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import Tool, ToolCall, ToolOutcome
-from kode_sidecar.tools.contracts import FileProposals, ShownLines
-from kode_sidecar.tools.edit_arguments import mended_edits, patch_in
-from kode_sidecar.tools.patch_proposals import propose_patch
-from kode_sidecar.tools.proposal_outcome import outcome, text_report
-from kode_sidecar.tools.text_rewrites import LineEdit, QuotedEdits
+from kode_sidecar.text.apply_patch import (
+    FileAdd,
+    FileDelete,
+    FilePatch,
+    FileUpdate,
+    PatchError,
+    parse_patch,
+)
+from kode_sidecar.tools.proposals import (
+    Proposals,
+    Proposed,
+    head,
+    outcome,
+    text_report,
+)
+from kode_sidecar.tools.text_rewrites import (
+    LineEdit,
+    PatchChunks,
+    QuotedEdits,
+    Replacement,
+    check_omission,
+    check_size,
+    refusal,
+)
 from kode_sidecar.workspace.contracts import SessionFiles
+from kode_sidecar.workspace.freshness import Freshness
 
 _log = logging.getLogger(__name__)
 
-
-class Replacement(Struct, forbid_unknown_fields=True):
-    """One replacement."""
-
-    old: Annotated[
-        str,
-        Meta(
-            description="Text to replace, exactly as in the file, without line numbers. It must "
-            "occur once: quote enough lines around the place."
-        ),
-    ]
-    new: Annotated[str, Meta(description="The text to put there; empty deletes.")]
-    replace_all: Annotated[bool, Meta(description="Replace every occurrence of old.")] = False
-    near_line: (
-        Annotated[int, Meta(ge=1, description="A line of the occurrence meant, if old has several")]
-        | None
-    ) = None
+# The names that models use for the arguments of `propose_edit`, besides the right ones.
+PATH_NAMES = ("file_path", "filepath", "file", "filename", "target_file")
+_EDITS_NAMES = ("edit", "replacements", "changes")
+_OLD_NAMES = ("old_string", "oldText", "old_str", "old_text", "oldString", "search")
+_NEW_NAMES = ("new_string", "newText", "new_str", "new_text", "newString", "replace")
+_PATCH_NAMES = ("patch", "input", "edits", "edit", "diff")
+_BEGIN_PATCH = "*** Begin Patch"
 
 
 class ProposeEditParams(Struct, forbid_unknown_fields=True):
@@ -78,8 +88,8 @@ class EditCall:
     repairs: tuple[str, ...] = ()
 
 
-def propose_edit_tool(proposals: FileProposals, files: SessionFiles, shown: ShownLines) -> Tool:
-    """The tool, for one session."""
+def propose_edit_tool(proposals: Proposals, files: SessionFiles, shown: Freshness) -> Tool:
+    """Make the tool of one session."""
 
     async def run(given: EditCall, call: ToolCall) -> ToolOutcome:
         if given.repairs:
@@ -106,7 +116,7 @@ def _accept(arguments: Mapping[str, Any]) -> EditCall:
     return EditCall(msgspec.convert(given, ProposeEditParams, strict=False), repairs)
 
 
-def _rewrite(params: ProposeEditParams, shown: ShownLines) -> QuotedEdits | LineEdit:
+def _rewrite(params: ProposeEditParams, shown: Freshness) -> QuotedEdits | LineEdit:
     """Raises KodeError `InvalidArguments`."""
     base_rev = params.base_rev or ""
     if params.range is None:
@@ -123,3 +133,131 @@ def _rewrite(params: ProposeEditParams, shown: ShownLines) -> QuotedEdits | Line
 
 def _mixed(message: str) -> KodeError:
     return KodeError("InvalidArguments", message)
+
+
+def patch_in(arguments: Mapping[str, Any]) -> tuple[FilePatch, ...]:
+    """Return the files of a patch, none where the arguments are no patch.
+
+    Raises msgspec.ValidationError.
+    """
+    texts = (arguments.get(name) for name in _PATCH_NAMES)
+    patch = next((text for text in texts if isinstance(text, str) and _BEGIN_PATCH in text), None)
+    if patch is None:
+        return ()
+    try:
+        return parse_patch(patch)
+    except PatchError as error:
+        raise msgspec.ValidationError(f"the patch cannot be read. {error}") from None
+
+
+def mended_edits(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the arguments by the names that `propose_edit` offers, and what was read as what."""
+    given = dict(arguments)
+    repairs = rename(given, {"path": PATH_NAMES, "edits": _EDITS_NAMES})
+    if "edits" not in given and not {*_OLD_NAMES, "old"}.isdisjoint(given):
+        names = (*_OLD_NAMES, *_NEW_NAMES, "old", "new", "replace_all", "replaceAll", "near_line")
+        given["edits"] = [{name: given.pop(name) for name in names if name in given}]
+        repairs.append("one edit beside `path` was read as a list of one in `edits`")
+    edits: object = given.get("edits")
+    if isinstance(edits, str):
+        edits = _parsed(edits)
+        repairs.append("`edits` was text that holds JSON, and was read as a list")
+    if isinstance(edits, dict):
+        edits = [cast(object, edits)]
+        repairs.append("`edits` was one edit, and was read as a list of one")
+    if isinstance(edits, list):
+        edits = [_renamed(edit, repairs) for edit in cast(list[object], edits)]
+    if edits is not None:
+        given["edits"] = edits
+    return given, tuple(repairs)
+
+
+def rename(given: dict[str, Any], names: Mapping[str, tuple[str, ...]]) -> list[str]:
+    """Give values their right names, in place, where those are free; return what was renamed."""
+    repairs: list[str] = []
+    for right, others in names.items():
+        other = next((name for name in others if name in given), None)
+        if right not in given and other is not None:
+            given[right] = given.pop(other)
+            repairs.append(f"`{other}` was read as `{right}`")
+    return repairs
+
+
+def _renamed(edit: object, repairs: list[str]) -> object:
+    if not isinstance(edit, dict):
+        return edit
+    given = dict(cast(dict[str, Any], edit))
+    names = {"old": _OLD_NAMES, "new": _NEW_NAMES, "replace_all": ("replaceAll",)}
+    repairs += (repair for repair in rename(given, names) if repair not in repairs)
+    return given
+
+
+def _parsed(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+async def propose_patch(
+    patch: Sequence[FilePatch], proposals: Proposals, files: SessionFiles, call: ToolCall
+) -> list[tuple[Proposed, str]]:
+    """Propose all files of a patch; return each proposal with what the model is told of it.
+
+    Everything is tried first: all of the patch fits, or nothing is proposed. Raises KodeError; its
+    message names what was proposed already, where the user or another edit came between.
+    """
+    for file in patch:
+        _try(file, files)
+    done: list[tuple[Proposed, str]] = []
+    for file in patch:
+        try:
+            done.append(await _propose(file, proposals, call))
+        except KodeError as error:
+            if done:
+                paths = ", ".join(proposed.path for proposed, _ in done)
+                error.message += f" Already proposed: {paths}."
+            raise
+    return done
+
+
+def _try(file: FilePatch, files: SessionFiles) -> None:
+    """Raises the KodeError that proposing it would end with."""
+    match file:
+        case FileAdd(path, text):
+            check_omission(text, "", f"{path}: ")
+            check_size(text, path)
+            try:
+                files.document(path, purpose="edit")
+            except KodeError as error:
+                if error.code != "NotFound":
+                    raise
+            else:
+                raise refusal("exists", f"{path} exists already; update it instead of adding it.")
+        case FileDelete(path):
+            files.document(path, purpose="edit")
+        case FileUpdate(path, chunks, move_to):
+            if move_to and chunks:
+                raise refusal(
+                    "conflict",
+                    f"{path} is changed and moved at once. Send the changes as one patch, and move "
+                    "the file by propose_file once they are decided.",
+                )
+            document = files.document(path, purpose="edit")
+            if chunks:
+                PatchChunks(path, chunks)(document, files.view(document).text_lf)
+
+
+async def _propose(file: FilePatch, proposals: Proposals, call: ToolCall) -> tuple[Proposed, str]:
+    match file:
+        case FileAdd():
+            proposed = await proposals.propose_create(file.path, file.text, call)
+        case FileDelete():
+            proposed = await proposals.propose_delete(file.path, call)
+        case FileUpdate():
+            if file.move_to is None:
+                rewrite = PatchChunks(file.path, file.chunks)
+                proposed = await proposals.propose(file.path, rewrite, call)
+                return proposed, text_report(proposed, rewrite.notes, rewrite.tiers)
+            proposed = await proposals.propose_move(file.path, file.move_to, call)
+    return proposed, f"{proposed.message}\n{head(proposed)}"

@@ -9,17 +9,22 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from kode_sidecar.domain.line_diff import split_lines
-from kode_sidecar.domain.text_edit import to_lf
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import Tool, ToolCall, ToolOutcome
-from kode_sidecar.tools.contracts import FileProposals, Proposed, ShownLines
-from kode_sidecar.tools.edit_arguments import PATH_NAMES, rename
-from kode_sidecar.tools.proposal_outcome import head, outcome, text_report
-from kode_sidecar.tools.text_checks import check_encodable, check_omission, check_size
-from kode_sidecar.tools.text_rewrites import Overwrite
+from kode_sidecar.text.line_diff import split_lines
+from kode_sidecar.text.text_edit import to_lf
+from kode_sidecar.tools.proposals import (
+    Proposals,
+    Proposed,
+    head,
+    outcome,
+    text_report,
+)
+from kode_sidecar.tools.propose_edit import PATH_NAMES, rename
+from kode_sidecar.tools.text_rewrites import Overwrite, check_encodable, check_omission, check_size
 from kode_sidecar.workspace.contracts import SessionFiles
 from kode_sidecar.workspace.document import Document
+from kode_sidecar.workspace.freshness import Freshness
 
 _log = logging.getLogger(__name__)
 _NAMES = {
@@ -59,7 +64,7 @@ class FileCall:
     repairs: tuple[str, ...] = ()
 
 
-def propose_file_tool(proposals: FileProposals, files: SessionFiles, shown: ShownLines) -> Tool:
+def propose_file_tool(proposals: Proposals, files: SessionFiles, shown: Freshness) -> Tool:
     """The tool, for one session. It remembers which files it refused for being incomplete."""
     refused: set[str] = set()
 

@@ -15,15 +15,14 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from kode_sidecar.commands.command import CommandEnd, CommandLimits, run_program
-from kode_sidecar.commands.environment import command_environment
-from kode_sidecar.commands.programs import find_program, search_folders
+from kode_sidecar.commands.programs import command_environment, find_program, search_folders
 from kode_sidecar.domain.error_info import failure
 from kode_sidecar.domain.run_policy import RUN_COMMAND, command_path
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import Tool, ToolCall, ToolOutcome
+from kode_sidecar.text.shown_text import without_controls
 from kode_sidecar.tools.governed import Subject
 from kode_sidecar.workspace.credentials import find_secret
-from kode_sidecar.workspace.shown_text import without_controls
 from kode_sidecar.workspace.workspace import Workspace
 
 MAX_SECONDS = 600

@@ -5,11 +5,11 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from kode_sidecar.kernel.contracts import Tool, ToolCall, ToolOutcome
+from kode_sidecar.text.shown_text import without_controls
 from kode_sidecar.workspace.contracts import SessionFiles
 from kode_sidecar.workspace.ripgrep import Ripgrep
 from kode_sidecar.workspace.search import Search, SearchResult
 from kode_sidecar.workspace.search_query import SearchQuery
-from kode_sidecar.workspace.shown_text import without_controls
 from kode_sidecar.workspace.workspace import OnShown, Workspace
 
 

@@ -1,28 +1,29 @@
-"""What the arguments of an edit make of a text; each is a `Rewrite`. Failures say what to do."""
+"""What the arguments of an edit make of a text, and what a proposed text must not be.
+
+Each class is a `Rewrite`. Every refusal says what to do next.
+"""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Annotated
 
-from kode_sidecar.domain.apply_patch import Chunk
-from kode_sidecar.domain.edit_hints import line_span
-from kode_sidecar.domain.edit_match import Match, MatchError, locate
-from kode_sidecar.domain.edit_tiers import Tier
-from kode_sidecar.domain.line_diff import split_lines
-from kode_sidecar.domain.line_range import follow_lines, replace_lines
-from kode_sidecar.domain.patch_match import locate_chunk
-from kode_sidecar.domain.text_edit import Edit, apply_edits, to_lf
+from msgspec import Meta, Struct
+
 from kode_sidecar.errors import KodeError
-from kode_sidecar.tools.contracts import ShownLines
-from kode_sidecar.tools.text_checks import (
-    check_encodable,
-    check_finished,
-    check_omission,
-    refusal,
-    stale,
-)
+from kode_sidecar.text.apply_patch import Chunk, locate_chunk
+from kode_sidecar.text.edit_hints import line_span
+from kode_sidecar.text.edit_match import Match, MatchError, locate
+from kode_sidecar.text.edit_tiers import Tier
+from kode_sidecar.text.line_diff import split_lines, unified_diff
+from kode_sidecar.text.omission import omission
+from kode_sidecar.text.shown_text import without_controls
+from kode_sidecar.text.text_edit import Edit, apply_edits, follow_lines, replace_lines, to_lf
+from kode_sidecar.workspace.disk import MAX_FILE_BYTES
 from kode_sidecar.workspace.document import Document, text_rev
+from kode_sidecar.workspace.freshness import Freshness
 
-_TOLD = {
+MAX_CHANGE_CHARS = 4_000
+"""How much of what changed since a read a `stale` error shows."""
+_DIFFERENCES = {
     "exact": "",
     "trailing_blanks": "blanks at the ends of lines differ",
     "indentation": "the indentation differs, and `new` was moved along",
@@ -30,22 +31,102 @@ _TOLD = {
 }
 
 
-class Quote(Protocol):
-    """One replacement, as the model asks for it."""
+def refusal(reason: str, message: str, **details: object) -> KodeError:
+    """Make the error of a failed edit; `reason` is for machines, the message for the model."""
+    return KodeError("ToolFailed", without_controls(message), details={"reason": reason, **details})
 
-    old: str
-    new: str
-    replace_all: bool
-    near_line: int | None
+
+def stale(path: str, read: str, now: str, what: str) -> KodeError:
+    """Make the error of an edit that fits the text the model `read` but not that of `now`."""
+    diff = unified_diff(split_lines(read), split_lines(now), path)
+    if len(diff) > MAX_CHANGE_CHARS:
+        diff = diff[:MAX_CHANGE_CHARS] + "\n[cut]\n"
+    return KodeError(
+        "StaleBase",
+        without_controls(
+            f"{what} {path} has changed since you read it:\n{diff}Read the place again, then edit."
+        ),
+        details={"reason": "stale"},
+    )
+
+
+def check_omission(new: str, known: str, which: str, *, confirm: bool = False) -> None:
+    """Raises KodeError where `new` says that it leaves out what `known` does not."""
+    line = omission(new, known)
+    if line is None:
+        return
+    literal = (
+        "If it is meant literally, send the call again with confirm=true."
+        if confirm
+        else "If it is meant literally, word it otherwise."
+    )
+    raise refusal(
+        "placeholder",
+        f"{which}The line `{line}` stands for text that is left out; it would replace that text. "
+        f"Write it out, or edit only the lines that change. {literal}",
+    )
+
+
+def check_encodable(new: str, document: Document, path: str, text: str = "", at: int = 0) -> None:
+    """Raises KodeError `Unencodable`; `new` goes to the offset `at` of `text`."""
+    charset = document.charset
+    try:
+        new.encode(charset)
+    except UnicodeEncodeError as error:
+        char = new[error.start]
+        line = text.count("\n", 0, at) + new.count("\n", 0, error.start) + 1
+        shown = f" ({char})" if char.isprintable() else ""
+        raise KodeError(
+            "Unencodable",
+            f"{path} is saved as {charset}, which has no U+{ord(char):04X}{shown}, in line {line} "
+            "of the new text. Write the text without it.",
+            details={"reason": "unencodable", "character": f"U+{ord(char):04X}", "line": line},
+        ) from None
+
+
+def check_size(text: str, path: str) -> None:
+    """Raises KodeError `TooLarge`."""
+    if len(text) > MAX_FILE_BYTES:
+        raise KodeError("TooLarge", f"{path} would grow beyond {MAX_FILE_BYTES:,} bytes.")
+
+
+def check_finished(text: str, result: str, path: str) -> str:
+    """Return `result` with the final line end of `text`. Raises KodeError where it is no edit."""
+    if text.endswith("\n") and result and not result.endswith("\n"):
+        result += "\n"
+    check_size(result, path)
+    if result == text:
+        raise refusal("identical", "The edits cancel each other out: nothing would change.")
+    return result
+
+
+class Replacement(Struct, forbid_unknown_fields=True):
+    """One replacement."""
+
+    old: Annotated[
+        str,
+        Meta(
+            description="Text to replace, exactly as in the file, without line numbers. It must "
+            "occur once: quote enough lines around the place."
+        ),
+    ]
+    new: Annotated[str, Meta(description="The text to put there; empty deletes.")]
+    replace_all: Annotated[bool, Meta(description="Replace every occurrence of old.")] = False
+    near_line: (
+        Annotated[int, Meta(ge=1, description="A line of the occurrence meant, if old has several")]
+        | None
+    ) = None
 
 
 class QuotedEdits:
     """Replacements of quoted text, each done on the result of the one before.
 
-    After a call, `tiers` are the rungs that were needed and `notes` what the model must know.
+    After a call, `tiers` say how exactly each text was found and `notes` what the model must know.
     """
 
-    def __init__(self, path: str, edits: Sequence[Quote], base_rev: str, shown: ShownLines) -> None:
+    def __init__(
+        self, path: str, edits: Sequence[Replacement], base_rev: str, shown: Freshness
+    ) -> None:
         self._path = path
         self._edits = edits
         self._base_rev = base_rev
@@ -54,7 +135,7 @@ class QuotedEdits:
         self.notes: list[str] = []
 
     def __call__(self, document: Document, text: str) -> str:
-        """See `Rewrite`. `near_line` counts lines of `text`."""
+        """Return the new text. `near_line` counts lines of `text`."""
         self.tiers, self.notes = [], []
         result = text
         done: list[tuple[int, int]] = []
@@ -82,7 +163,7 @@ class QuotedEdits:
         return check_finished(text, result, self._path)
 
     def _check_stale(self, document: Document, text: str, old: str, new: str, which: str) -> None:
-        """Raises what `stale` makes where `old` is gone since the model read the file."""
+        """Raise the error `stale` where `old` is gone since the model read the file."""
         read = self._shown.text_of(document.key, self._base_rev) if self._base_rev else None
         if read is None or read == text or isinstance(locate(text, old, new), Match):
             return
@@ -94,7 +175,7 @@ class LineEdit:
     """Lines replaced by their numbers in a revision of which the model was shown them."""
 
     def __init__(
-        self, path: str, lines: tuple[int, int], new: str | None, base_rev: str, shown: ShownLines
+        self, path: str, lines: tuple[int, int], new: str | None, base_rev: str, shown: Freshness
     ) -> None:
         self._path = path
         self._lines = lines
@@ -104,7 +185,7 @@ class LineEdit:
         self.notes: list[str] = []
 
     def __call__(self, document: Document, text: str) -> str:
-        """See `Rewrite`."""
+        """Return the new text."""
         self.notes = []
         first, last = self._find(document, text)
         if (first, last) != self._lines:
@@ -157,7 +238,7 @@ class Overwrite:
     Unless `confirmed`, a text that leaves something out, or less than half as long, is refused.
     """
 
-    def __init__(self, path: str, content: str, shown: ShownLines, *, confirmed: bool) -> None:
+    def __init__(self, path: str, content: str, shown: Freshness, *, confirmed: bool) -> None:
         self._path = path
         self._content = to_lf(content)
         self._shown = shown
@@ -165,7 +246,7 @@ class Overwrite:
         self.notes: list[str] = []
 
     def __call__(self, document: Document, text: str) -> str:
-        """See `Rewrite`."""
+        """Return the new text."""
         count = len(split_lines(text))
         if not self._shown.was_shown(document.key, text_rev(text), 1, count):
             raise refusal(
@@ -196,7 +277,7 @@ class PatchChunks:
         self.notes: list[str] = []
 
     def __call__(self, document: Document, text: str) -> str:
-        """See `Rewrite`."""
+        """Return the new text."""
         self.tiers, self.notes = [], []
         result = text
         for number, chunk in enumerate(self._chunks, 1):
@@ -220,7 +301,7 @@ def _no_match(error: MatchError, which: str, several: bool) -> KodeError:
 
 
 def _notes(found: Match, what: str) -> list[str]:
-    told = [f"{found.repair}" if found.repair else "", _TOLD[found.tier]]
+    told = [f"{found.repair}" if found.repair else "", _DIFFERENCES[found.tier]]
     said = "; ".join(part for part in told if part)
     return [f"{what} fitted, but not as quoted: {said}."] if said else []
 

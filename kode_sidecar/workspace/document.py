@@ -8,17 +8,17 @@ from itertools import accumulate
 from pathlib import Path
 
 from kode_sidecar.domain.change_set import Position, Range
-from kode_sidecar.domain.line_diff import split_lines
-from kode_sidecar.domain.text_edit import common_prefix, common_suffix, to_lf
-from kode_sidecar.workspace.disk import FileStatus
-from kode_sidecar.workspace.text_lines import (
+from kode_sidecar.text.line_diff import split_lines
+from kode_sidecar.text.text_edit import common_prefix, common_suffix, to_lf
+from kode_sidecar.text.text_lines import (
     PositionEncoding,
     code_point_column,
     dominant_eol,
     encoded_column,
     line_content,
 )
-from kode_sidecar.workspace.uris import canonical_key, uri_to_path
+from kode_sidecar.text.uris import canonical_key, uri_to_path
+from kode_sidecar.workspace.disk import FileStatus
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from kode_sidecar.domain.text_edit import to_lf
 from kode_sidecar.protocol.documents import ContentChange
+from kode_sidecar.text.text_edit import to_lf
+from kode_sidecar.text.text_lines import PositionEncoding
+from kode_sidecar.text.uris import canonical_key
 from kode_sidecar.workspace.document import Document, TextChange, text_rev
-from kode_sidecar.workspace.text_lines import PositionEncoding
-from kode_sidecar.workspace.uris import canonical_key
 
 __all__ = ["Document", "DocumentChange", "Documents", "TextChange", "text_rev"]
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from kode_sidecar.domain.text_edit import to_lf
+from kode_sidecar.text.text_edit import to_lf
+from kode_sidecar.text.uris import canonical_key, path_to_uri
 from kode_sidecar.workspace.paths import Location
-from kode_sidecar.workspace.uris import canonical_key, path_to_uri
 
 FileChangeKind = Literal["create", "rename", "delete"]
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from kode_sidecar.domain.line_diff import Run, diff_lines, split_lines
 from kode_sidecar.domain.seen_lines import Gap, SeenLines, Span, covers
-from kode_sidecar.domain.text_edit import to_lf
+from kode_sidecar.text.line_diff import Run, diff_lines, split_lines
+from kode_sidecar.text.text_edit import to_lf
+from kode_sidecar.text.uris import canonical_key
 from kode_sidecar.workspace.disk import FileStatus
 from kode_sidecar.workspace.document import Document, text_rev
-from kode_sidecar.workspace.uris import canonical_key
 
 Loss = Literal["", "deleted", "unreadable"]
 """Why the text of a file cannot be had any more; "" where it can."""

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from kode_sidecar.domain.hunk import Hunk, follow_all, overlay_text
-from kode_sidecar.domain.text_edit import Change, Edit, apply_edits, to_lf
+from kode_sidecar.text.text_edit import Change, Edit, apply_edits, to_lf
 from kode_sidecar.workspace.documents import Document
 from kode_sidecar.workspace.workspace import TextView, default_view
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from kode_sidecar.domain.git_patch import FileState, file_patch
 from kode_sidecar.errors import KodeError
+from kode_sidecar.text.git_patch import FileState, file_patch
 from kode_sidecar.workspace.disk import read_regular
 from kode_sidecar.workspace.listing import list_tree
 from kode_sidecar.workspace.project_copy import LeftOut, ProjectCopy, file_mode, place_in

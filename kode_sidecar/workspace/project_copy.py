@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from kode_sidecar.domain.git_patch import FileState
 from kode_sidecar.errors import KodeError
+from kode_sidecar.text.git_patch import FileState
 from kode_sidecar.workspace.credentials import find_secret, is_secret_path
 from kode_sidecar.workspace.disk import MAX_FILE_BYTES, read_regular
 from kode_sidecar.workspace.globs import compile_glob

@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 from itertools import accumulate, groupby
 from pathlib import Path
 
-from kode_sidecar.domain.line_diff import split_lines
 from kode_sidecar.errors import KodeError
+from kode_sidecar.text.line_diff import split_lines
+from kode_sidecar.text.shown_text import cut_line, without_controls
+from kode_sidecar.text.uris import path_to_uri
 from kode_sidecar.workspace.contracts import SessionFiles, targets_seen
 from kode_sidecar.workspace.credentials import find_secret
 from kode_sidecar.workspace.decoding import decode, is_binary, is_utf8
@@ -29,8 +31,6 @@ from kode_sidecar.workspace.search_query import (
     pattern_arguments,
     selector,
 )
-from kode_sidecar.workspace.shown_text import cut_line, without_controls
-from kode_sidecar.workspace.uris import path_to_uri
 from kode_sidecar.workspace.workspace import OnShown, TextView, Workspace, is_secret_place
 
 MAX_LINE_CHARS = 400

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Literal
 
 from kode_sidecar.errors import KodeError
+from kode_sidecar.text.text_lines import PositionEncoding
+from kode_sidecar.text.uris import path_to_uri, uri_to_path
 from kode_sidecar.workspace.credentials import find_secret, is_secret_path
 from kode_sidecar.workspace.decoding import character_set, decode, python_codec
 from kode_sidecar.workspace.disk import MAX_FILE_BYTES, read_regular, read_with_status
 from kode_sidecar.workspace.documents import Document, Documents
 from kode_sidecar.workspace.paths import Location, Root, display_name, locate, make_roots
 from kode_sidecar.workspace.sensitive import is_refused, sensitive_pattern
-from kode_sidecar.workspace.text_lines import PositionEncoding
-from kode_sidecar.workspace.uris import path_to_uri, uri_to_path
 
 __all__ = ["OnShown", "Root", "TextView", "Workspace", "default_view"]
 

@@ -93,16 +93,16 @@ RESPONSES = [answer(EDIT), answer(text("ok"))]
 async def test_a_file_that_is_written_while_the_edit_is_on_its_way(file: Path) -> None:
     async with sidecar(RESPONSES, roots=[file.parent]) as world:
         files, _ = files_of(world)
-        assert files.editor.manners.before_edit is not None
-        refresh, times = files.editor.manners.before_edit, []
+        assert files.editor.before_edit is not None
+        refresh, times = files.editor.before_edit, []
 
-        def write_first(editor: object) -> None:
+        def write_first() -> None:
             if not times:
                 file.write_bytes(b"zero\r\n" + BEFORE)
-            times.append(editor)
-            refresh(world.editor)
+            times.append(1)
+            refresh()
 
-        files.editor.manners.before_edit = write_first
+        files.editor.before_edit = write_first
         assert await decided(world, files, file) == ["applied"]
         assert file.read_bytes() == b"zero\r\n" + AFTER
         assert len(times) == 2

@@ -11,7 +11,8 @@ import pytest
 from kode_sidecar.client.buffer import Buffer
 from kode_sidecar.client.connection import Client
 from kode_sidecar.client.editor import Editor
-from kode_sidecar.client.uris import path_of, uri_key, uri_of
+from kode_sidecar.text.uris import canonical_key, file_path, path_to_uri
+from tests.support.mannered_editor import ManneredEditor
 
 CEILING = 30.0
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,10 +20,10 @@ Json = dict[str, Any]
 
 
 @pytest.fixture
-async def editor() -> AsyncIterator[Editor]:
+async def editor() -> AsyncIterator[ManneredEditor]:
     command = [sys.executable, "-m", "tests.support.echo_sidecar"]
     async with asyncio.timeout(CEILING), await Client.spawn(command, cwd=ROOT) as client:
-        yield Editor(client)
+        yield ManneredEditor(client)
 
 
 async def apply(editor: Editor, *changes: Json) -> Json:
@@ -71,12 +72,12 @@ async def test_a_file_that_is_not_open_is_changed_in_memory_only(
 ) -> None:
     file = tmp_path / "b.js"
     file.write_bytes(b"\xef\xbb\xbfone\r\n")
-    uri = uri_of(file)
+    uri = path_to_uri(file)
     assert await apply(editor, insert(uri, "zero\r\n", version=None)) == {"applied": True}
     assert editor.text(uri) == "zero\r\none\r\n"
     assert file.read_bytes() == b"\xef\xbb\xbfone\r\n"
     assert sent(editor, "textDocument/didOpen", "textDocument/didChange") == []
-    editor.manners.open_touched = True
+    editor.open_touched = True
     await apply(editor, insert(uri, "first\r\n", version=None))
     told = sent(editor, "textDocument/didOpen", "textDocument/didChange")
     assert [message["method"] for message in told] == [
@@ -97,7 +98,7 @@ async def test_a_stale_edit_is_refused_as_a_whole(editor: Editor, tmp_path: Path
 
 
 @pytest.mark.parametrize("manner", ["drop", "refuse", "type before", "type after", "answer first"])
-async def test_bad_manners(editor: Editor, tmp_path: Path, manner: str) -> None:
+async def test_bad_manners(editor: ManneredEditor, tmp_path: Path, manner: str) -> None:
     buffer = editor.open(tmp_path / "a.js", "a\n")
 
     def key(editor: Editor) -> None:
@@ -138,11 +139,12 @@ async def test_files_are_created_renamed_and_deleted_on_disk_and_text_is_not_sav
     editor: Editor, tmp_path: Path
 ) -> None:
     old, new, gone, fresh = (
-        uri_of(tmp_path / name) for name in ("old.js", "sub/new.js", "gone.js", "deep/fresh.js")
+        path_to_uri(tmp_path / name)
+        for name in ("old.js", "sub/new.js", "gone.js", "deep/fresh.js")
     )
-    path_of(old).write_text("saved\n")
-    path_of(gone).write_bytes(b"\xff\xfe no text of ours")
-    editor.open(path_of(old), "unsaved\n")
+    file_path(old).write_text("saved\n")
+    file_path(gone).write_bytes(b"\xff\xfe no text of ours")
+    editor.open(file_path(old), "unsaved\n")
     options = {"overwrite": False, "ignoreIfExists": True}
     await apply(
         editor,
@@ -156,9 +158,9 @@ async def test_files_are_created_renamed_and_deleted_on_disk_and_text_is_not_sav
         "unsaved\n",
         None,
     )
-    assert (path_of(fresh).read_bytes(), path_of(new).read_bytes()) == (b"", b"saved\n")
-    assert not path_of(gone).exists()
-    assert not path_of(old).exists()
+    assert (file_path(fresh).read_bytes(), file_path(new).read_bytes()) == (b"", b"saved\n")
+    assert not file_path(gone).exists()
+    assert not file_path(old).exists()
     told = sent(editor, "textDocument/didOpen", "textDocument/didClose")
     assert [
         (one["method"].rpartition("/did")[2], one["params"]["textDocument"]["uri"]) for one in told
@@ -190,7 +192,9 @@ async def test_no_file_takes_the_place_of_another(
     for name in ("file", "taken"):
         (tmp_path / name).write_text(name)
     places = {
-        name: uri_of(tmp_path / at) for name, at in change.items() if name.lower().endswith("uri")
+        name: path_to_uri(tmp_path / at)
+        for name, at in change.items()
+        if name.lower().endswith("uri")
     }
     assert (await apply(editor, change | places))["applied"] is applied
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder", "taken"]
@@ -223,7 +227,7 @@ async def test_both_spellings_of_a_uri_are_one_buffer(editor: Editor, tmp_path: 
     buffer = editor.open(tmp_path / "a(1).js", "a\n")
     spelled = buffer.uri.replace("%28", "(").replace("%29", ")")
     assert editor.buffer(spelled) is editor.buffer(buffer.uri.replace("(", "%28")) is buffer
-    assert uri_key("file:///c%3A/x.js") == uri_key("file:///C:/x.js")
+    assert canonical_key("file:///c%3A/x.js") == canonical_key("file:///C:/x.js")
 
 
 def test_a_closed_buffer_is_not_told() -> None:

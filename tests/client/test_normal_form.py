@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from kode_sidecar.client.normal_form import normal_form
+from tests.support.normal_form import normal_form
 
 Json = dict[str, Any]
 

@@ -1,6 +1,8 @@
 """What a person sees: cards, diffs, streams; and what must never reach a terminal."""
 
 import io
+import sys
+from collections.abc import Callable
 from typing import Any
 
 from hypothesis import given
@@ -9,8 +11,8 @@ from hypothesis import strategies as st
 from kode_sidecar.client.diff_view import hunk_diff, line_diff
 from kode_sidecar.client.fold import SessionFold
 from kode_sidecar.client.labels import labels_for
-from kode_sidecar.client.plain_text import clipped, columns, with_code_points, without_controls
 from kode_sidecar.client.terminal import Terminal, wants_color
+from kode_sidecar.text.shown_text import clipped, columns, with_code_points, without_controls
 
 Json = dict[str, Any]
 
@@ -181,6 +183,36 @@ def test_a_diff_holds_every_change_once(before: list[str], after: list[str]) -> 
     kept_old = [text for number, text in old.items() if number not in gone]
     kept_new = [text for number, text in new.items() if number not in come]
     assert kept_old == kept_new
+
+
+def steps(work: Callable[[], object]) -> int:
+    """How many lines of Python run."""
+    count = 0
+
+    def trace(frame: object, event: str, arg: object) -> Any:
+        nonlocal count
+        count += event == "line"
+        return trace
+
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(None)
+    return count
+
+
+def test_a_diff_of_many_lines_costs_as_many_steps_as_it_has_lines() -> None:
+    def replaced(count: int) -> int:
+        before = "{\n  old\n}\n" * count
+        after = "{\n  new\n  line\n}\n" * count
+        return steps(lambda: line_diff(before, after))
+
+    assert replaced(800) < 6 * replaced(200)  # four times the lines, and not sixteen times the work
+    out = io.StringIO()
+    changed = "".join(f"{n};\n" for n in range(20_000))
+    Terminal(out, labels_for("en"), color=False).difference(changed, changed.replace(";", ""))
+    assert out.getvalue().count("\n") == 40_002  # a header, and the empty line at the end
 
 
 def test_wide_characters_take_two_columns() -> None:

@@ -27,7 +27,7 @@ from kode_sidecar.context.token_count import (
 )
 from kode_sidecar.domain.message import ImageBlock, Message, TextBlock, ThinkingBlock, Usage
 from kode_sidecar.kernel.contracts import ModelRequest, ToolSpec
-from kode_sidecar.main_session.token_meter import REMEMBERED_ANSWERS, LearnedRates, TokenMeter
+from kode_sidecar.turns.context import REMEMBERED_ANSWERS, LearnedRates, TokenMeter
 
 FOLDER = Path(__file__).parent / "token_counts"
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.demo.recorded_model import load_recording
+from kode_sidecar.demo.model_server import load_recording
 from kode_sidecar.demo.stage import EDITED_FILE, HERE, recorded_environment, set_stage
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kode_sidecar.demo import DemoOptions, play_job
+from kode_sidecar.demo.model_server import load_recording
 from kode_sidecar.demo.play_job import CONFIG, DELIVERABLE, DELIVERING_ANSWER
-from kode_sidecar.demo.recorded_model import load_recording
 from kode_sidecar.demo.stage import HERE
 from kode_sidecar.headless_run.run_config import read_run_config
 from tests.demo.test_demo_files import tool_calls

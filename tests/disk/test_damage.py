@@ -9,8 +9,8 @@ import pytest
 
 from kode_sidecar.domain.agent_event import Event, Notice
 from kode_sidecar.domain.message import Message, TextBlock
-from kode_sidecar.records.conversation_meta import ConversationMeta
-from kode_sidecar.records.conversation_store import FileConversationStore
+from kode_sidecar.records.conversation_files import ConversationMeta
+from kode_sidecar.records.conversation_store import ConversationStore
 from kode_sidecar.records.journal import Journal, read_events
 from kode_sidecar.records.saver import Saver
 from tests.conftest import FULL, Played
@@ -21,9 +21,9 @@ BAD = {"messages.jsonl": "messages.jsonl.bad", "journal.jsonl": "journal.jsonl.b
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[FileConversationStore]:
+def store(tmp_path: Path) -> Iterator[ConversationStore]:
     saver = Saver()
-    yield FileConversationStore(tmp_path, saver)
+    yield ConversationStore(tmp_path, saver)
     saver.close()
 
 
@@ -48,7 +48,7 @@ def event(number: int) -> Event:
 class Kept:
     """A session of five messages and five events; what its two files held, and how to damage it."""
 
-    def __init__(self, store: FileConversationStore, root: Path) -> None:
+    def __init__(self, store: ConversationStore, root: Path) -> None:
         self.store = store
         self.folder = root / "conversations" / "c-1"
         writer = store.create(ConversationMeta(id="c-1"))
@@ -98,7 +98,7 @@ class Kept:
 
 
 @pytest.fixture
-def kept(store: FileConversationStore, tmp_path: Path) -> Kept:
+def kept(store: ConversationStore, tmp_path: Path) -> Kept:
     return Kept(store, tmp_path)
 
 

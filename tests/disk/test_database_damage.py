@@ -9,8 +9,8 @@ import pytest
 
 from kode_sidecar.domain.message import Message, TextBlock
 from kode_sidecar.errors import KodeError
-from kode_sidecar.records.conversation_meta import ConversationMeta
-from kode_sidecar.records.conversation_store import FileConversationStore
+from kode_sidecar.records.conversation_files import ConversationMeta
+from kode_sidecar.records.conversation_store import ConversationStore
 from kode_sidecar.records.saver import Saver
 from kode_sidecar.records.sqlite_salvage import PAGE_BYTES
 from tests.conftest import FULL, Played
@@ -23,9 +23,9 @@ EVERY = list(range(COUNT))
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[FileConversationStore]:
+def store(tmp_path: Path) -> Iterator[ConversationStore]:
     saver = Saver()
-    yield FileConversationStore(tmp_path, saver, storage="sqlite")
+    yield ConversationStore(tmp_path, saver, storage="sqlite")
     saver.close()
 
 
@@ -46,7 +46,7 @@ def message(number: int) -> Message:
 class Kept:
     """A session of twelve messages, five of them in the log only; and how to damage it."""
 
-    def __init__(self, store: FileConversationStore, root: Path) -> None:
+    def __init__(self, store: ConversationStore, root: Path) -> None:
         self.store = store
         self.folder = root / "conversations" / "c-1"
         writer = store.create(ConversationMeta(id="c-1"))
@@ -96,7 +96,7 @@ class Kept:
 
 
 @pytest.fixture
-def kept(store: FileConversationStore, tmp_path: Path) -> Kept:
+def kept(store: ConversationStore, tmp_path: Path) -> Kept:
     return Kept(store, tmp_path)
 
 

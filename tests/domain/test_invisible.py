@@ -4,7 +4,7 @@ import unicodedata
 
 import pytest
 
-from kode_sidecar.domain.invisible import invisible_characters
+from kode_sidecar.text.shown_text import invisible_characters
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kode_sidecar.domain.line_diff import diff_lines
 from kode_sidecar.domain.seen_lines import SeenLines, covers, joined, meets, moved, without
+from kode_sidecar.text.line_diff import diff_lines
 
 SPAN = st.tuples(st.integers(0, 12), st.integers(0, 12))
 SPANS = st.lists(SPAN, max_size=6)

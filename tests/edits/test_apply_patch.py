@@ -2,17 +2,17 @@
 
 import pytest
 
-from kode_sidecar.domain.apply_patch import (
+from kode_sidecar.text.apply_patch import (
     Chunk,
     FileAdd,
     FileDelete,
     FileUpdate,
     PatchError,
+    locate_chunk,
     parse_patch,
 )
-from kode_sidecar.domain.edit_match import Match, MatchError
-from kode_sidecar.domain.patch_match import locate_chunk
-from kode_sidecar.domain.text_edit import apply_edits
+from kode_sidecar.text.edit_match import Match, MatchError
+from kode_sidecar.text.text_edit import apply_edits
 
 PATCH = """*** Begin Patch
 *** Add File: new.py

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from kode_sidecar.client.buffer import Buffer, ChangeStyle
 from kode_sidecar.domain.agent_event import ChangeSetUpdated
+from kode_sidecar.edits.edit_locks import EditLocks
 from kode_sidecar.errors import KodeError
-from kode_sidecar.main_session.contracts import ApplyAnswer, DocumentEdit
-from kode_sidecar.main_session.edit_locks import EditLocks
+from kode_sidecar.event_log.editor_port import ApplyAnswer, DocumentEdit
 from kode_sidecar.protocol.change_set import DecideParams, HunkDecision
-from kode_sidecar.workspace.text_lines import PositionEncoding
+from kode_sidecar.text.text_lines import PositionEncoding
+from tests.support.edit_buffer import Buffer, ChangeStyle
 from tests.support.edit_editor import HANG, Desk, wire_edits
 
 TEXT = "one\ntwo\nthree\nfour\nfive\nsix\nseven\n"

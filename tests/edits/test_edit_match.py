@@ -6,8 +6,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from kode_sidecar.domain.edit_match import Match, MatchError, locate
-from kode_sidecar.domain.text_edit import Edit, apply_edits
+from kode_sidecar.text.edit_match import Match, MatchError, locate
+from kode_sidecar.text.text_edit import Edit, apply_edits
 from tests.conftest import FULL
 from tests.support.package_source import PACKAGE
 

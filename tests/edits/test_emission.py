@@ -8,11 +8,11 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kode_sidecar.domain.line_diff import split_lines
-from kode_sidecar.domain.text_edit import Edit, apply_edits, to_lf
+from kode_sidecar.event_log.editor_port import DocumentEdit
 from kode_sidecar.kernel.contracts import ToolCall
-from kode_sidecar.main_session.contracts import DocumentEdit
-from kode_sidecar.workspace.text_lines import PositionEncoding
+from kode_sidecar.text.line_diff import split_lines
+from kode_sidecar.text.text_edit import Edit, apply_edits, to_lf
+from kode_sidecar.text.text_lines import PositionEncoding
 from tests.support.edit_editor import Desk
 from tests.support.edit_texts import lf_edit, texts
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kode_sidecar.domain.line_diff import split_lines
-from kode_sidecar.domain.text_edit import Edit, apply_edits, to_lf
 from kode_sidecar.errors import KodeError
+from kode_sidecar.event_log.editor_port import ApplyAnswer, DocumentEdit
 from kode_sidecar.kernel.contracts import ToolCall
-from kode_sidecar.main_session.contracts import ApplyAnswer, DocumentEdit
 from kode_sidecar.protocol.change_set import UndoParams
+from kode_sidecar.text.line_diff import split_lines
+from kode_sidecar.text.text_edit import Edit, apply_edits, to_lf
 from tests.support.edit_editor import Desk
 from tests.support.edit_texts import lf_edit, texts
 

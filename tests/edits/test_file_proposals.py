@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from kode_sidecar.errors import KodeError
+from kode_sidecar.event_log.editor_port import ApplyAnswer, FileEdit
 from kode_sidecar.kernel.contracts import ToolCall, ToolOutcome
-from kode_sidecar.main_session.contracts import ApplyAnswer, FileEdit
 from kode_sidecar.protocol.change_set import HunkDecision, UndoParams, UndoResult
-from kode_sidecar.tools.contracts import Proposed
+from kode_sidecar.tools.proposals import Proposed
 from tests.support.edit_editor import HANG, Desk
 
 TEXT = "one\ntwo\nthree\n"

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kode_sidecar.domain.hunk import Composition, Hunk, compose, follow, follow_all, overlay_text
-from kode_sidecar.domain.line_diff import split_lines
-from kode_sidecar.domain.text_edit import Edit, apply_edits, to_lf
+from kode_sidecar.text.line_diff import split_lines
+from kode_sidecar.text.text_edit import Edit, apply_edits, to_lf
 from tests.support.edit_texts import lf_edit, texts, typing
 
 

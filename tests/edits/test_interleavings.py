@@ -9,11 +9,11 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kode_sidecar.client.buffer import Buffer, ChangeStyle
-from kode_sidecar.domain.line_diff import split_lines
+from kode_sidecar.event_log.editor_port import ApplyAnswer, DocumentEdit
 from kode_sidecar.kernel.contracts import ToolCall
-from kode_sidecar.main_session.contracts import ApplyAnswer, DocumentEdit
 from kode_sidecar.protocol.change_set import HunkDecision
+from kode_sidecar.text.line_diff import split_lines
+from tests.support.edit_buffer import Buffer, ChangeStyle
 from tests.support.edit_editor import Desk
 
 STYLES: list[ChangeStyle] = ["minimal", "descending", "whole", "one_span"]

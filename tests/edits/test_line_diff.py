@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kode_sidecar.domain.line_diff import Run, diff_lines, split_lines, unified_diff
+from kode_sidecar.text.line_diff import Run, diff_lines, split_lines, unified_diff
 
 
 def apply_runs(old: Sequence[str], new: Sequence[str], runs: Sequence[Run]) -> list[str]:

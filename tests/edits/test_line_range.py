@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kode_sidecar.domain.line_diff import split_lines
-from kode_sidecar.domain.line_range import follow_lines, replace_lines
+from kode_sidecar.text.line_diff import split_lines
+from kode_sidecar.text.text_edit import follow_lines, replace_lines
 
 TEXT = "a\nb\nc\n"
 

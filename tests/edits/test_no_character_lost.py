@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.client.buffer import Buffer, ChangeStyle
-from kode_sidecar.client.positions import InvalidPosition
-from kode_sidecar.domain.line_diff import split_lines
-from kode_sidecar.domain.text_edit import to_lf
+from kode_sidecar.event_log.editor_port import ApplyAnswer, DocumentEdit
 from kode_sidecar.kernel.contracts import ToolCall
-from kode_sidecar.main_session.contracts import ApplyAnswer, DocumentEdit
 from kode_sidecar.protocol.change_set import HunkDecision, UndoParams
+from kode_sidecar.text.line_diff import split_lines
+from kode_sidecar.text.text_edit import to_lf
 from tests.conftest import FULL
+from tests.support.edit_buffer import Buffer, ChangeStyle
 from tests.support.edit_editor import Desk, wire_edits
+from tests.support.positions import InvalidPosition
 
 HOURS = 100
 DAYS = 100 if FULL else 3

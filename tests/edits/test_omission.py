@@ -2,7 +2,7 @@
 
 import pytest
 
-from kode_sidecar.domain.omission import omission
+from kode_sidecar.text.omission import omission
 
 
 @pytest.mark.parametrize(

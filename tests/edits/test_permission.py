@@ -7,14 +7,14 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from kode_sidecar.boot.system import call_later
 from kode_sidecar.domain.agent_event import Event, PermissionRequested, PermissionResolved
 from kode_sidecar.domain.permission import Rule, deciding_rule, is_pattern
 from kode_sidecar.errors import KodeError
+from kode_sidecar.event_log.editor_port import PermissionQuestion
 from kode_sidecar.kernel.contracts import IdKind, ToolCall
-from kode_sidecar.main_session.contracts import PermissionQuestion
-from kode_sidecar.main_session.permission_gate import PermissionGate
-from kode_sidecar.main_session.user_questions import UserQuestions
-from kode_sidecar.system import call_later
+from kode_sidecar.permissions.gate import PermissionGate
+from kode_sidecar.permissions.questions import UserQuestions
 from tests.support.edit_editor import HANG
 
 CALL = ToolCall("tool-1", "propose_edit", "s-1", "t-1", "m-1")

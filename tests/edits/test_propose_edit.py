@@ -10,9 +10,9 @@ import pytest
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import ToolOutcome
 from kode_sidecar.kernel.tool_runner import tool_specs
-from kode_sidecar.providers.mfjs import normalize_schema
+from kode_sidecar.providers.tool_schema import normalize_schema
+from kode_sidecar.text.uris import canonical_key, path_to_uri
 from kode_sidecar.workspace.document import text_rev
-from kode_sidecar.workspace.uris import canonical_key, path_to_uri
 from tests.support.edit_editor import Desk
 
 CODE = "def f():\n    return 1\n\n\ndef g():\n    return 1\n"

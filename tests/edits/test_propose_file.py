@@ -7,7 +7,7 @@ import pytest
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.tool_runner import tool_specs
-from kode_sidecar.providers.mfjs import normalize_schema
+from kode_sidecar.providers.tool_schema import normalize_schema
 from tests.support.edit_editor import Desk
 from tests.support.files import write
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from kode_sidecar.domain.text_edit import Edit, apply_edits, minimal_edits, refine, shift
+from kode_sidecar.text.text_edit import Edit, apply_edits, minimal_edits, refine, shift
 from tests.support.edit_texts import texts, typing
 
 

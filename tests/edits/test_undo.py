@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.client.buffer import Buffer
 from kode_sidecar.errors import KodeError
-from kode_sidecar.main_session.contracts import ApplyAnswer, DocumentEdit
+from kode_sidecar.event_log.editor_port import ApplyAnswer, DocumentEdit
 from kode_sidecar.protocol.change_set import HunkDecision, UndoParams, UndoResult, undo_scope
+from tests.support.edit_buffer import Buffer
 from tests.support.edit_editor import HANG, Desk
 
 TEXT = "one\ntwo\nthree\nfour\nfive\nsix\nseven\n"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kode_sidecar.domain.text_edit import Change, Edit, apply_edits
-from kode_sidecar.main_session.verification import SentEdit
+from kode_sidecar.edits.verification import SentEdit
+from kode_sidecar.text.text_edit import Change, Edit, apply_edits
 
 TEXT = "a\nb\nc\nd\n"
 HUNKS = {"h1": Edit(2, 4, "B\n"), "h2": Edit(6, 8, "D\nE\n")}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from freeze.contents import DATA
+from freeze.contents import DATA, WIRE
 from tests.exe.test_built import copied
 from tests.support.model_script import answer, text, tool_call
 from tests.support.program import BUILT, ONE_FILE
@@ -22,6 +22,11 @@ def test_files_that_are_opened_by_name_are_those_of_the_project() -> None:
         assert {path.relative_to(built) for path in built.rglob("*") if path.is_file()} == files
         for path in files:
             assert (built / path).read_bytes() == (source / path).read_bytes()
+    assert sorted(path.name for path in (INNER / "protocol").iterdir()) == sorted(
+        path.name for path in WIRE
+    )
+    for path in WIRE:
+        assert (INNER / "protocol" / path.name).read_bytes() == path.read_bytes()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell script takes the place of rg")

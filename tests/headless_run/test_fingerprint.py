@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kode_sidecar.headless_run.fingerprint import config_fingerprint, recorded_config
 from kode_sidecar.headless_run.run_config import Overrides, RunConfig, parse_run_config
-from kode_sidecar.yaml_text import read_yaml, write_yaml
+from kode_sidecar.text.yaml_text import read_yaml, write_yaml
 
 NAMES = st.text("abcdefgh", min_size=1, max_size=6)
 TEXTS = st.text("abc é语:#'\"-\n", min_size=1, max_size=20)

@@ -15,6 +15,7 @@ import pytest
 from freeze.commit import commit_of
 from freeze.contents import PACKAGE
 from kode_sidecar import __version__
+from kode_sidecar.boot.installation import WIRE_FILES, build_info
 from tests.conftest import FULL
 from tests.support.program import ROOT
 from tests.support.sidecar import HANG_SECONDS
@@ -50,7 +51,7 @@ def files(folder: Path) -> set[str]:
     }
 
 
-def test_the_wheel_holds_the_package_its_prompts_and_its_commit(built: Path) -> None:
+def test_the_wheel_holds_the_package_its_prompts_its_contract_and_its_commit(built: Path) -> None:
     with zipfile.ZipFile(built / WHEEL) as wheel:
         names = set(wheel.namelist())
         metadata = wheel.read(f"{STEM}.dist-info/METADATA").decode()
@@ -58,7 +59,8 @@ def test_the_wheel_holds_the_package_its_prompts_and_its_commit(built: Path) -> 
         marker = wheel.read(MARKER).decode() if commit_of(ROOT) else ""
     prompts = {f"kode_sidecar/_{name}" for name in files(ROOT / "prompts")}
     inside = {name for name in names if ".dist-info/" not in name}
-    assert inside - {MARKER} == files(PACKAGE) | prompts
+    wire = {f"kode_sidecar/_protocol/{name}" for name in WIRE_FILES}
+    assert inside - {MARKER} == files(PACKAGE) | prompts | wire
     assert "kode-sidecar = kode_sidecar.__main__:main" in entry
     assert commit_of(ROOT) in marker
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -66,11 +68,16 @@ def test_the_wheel_holds_the_package_its_prompts_and_its_commit(built: Path) -> 
     assert set(provided) == set(extras.get("optional-dependencies", {}))
 
 
+def test_a_checkout_says_that_it_is_one() -> None:
+    assert build_info().kind == "source"
+
+
 def test_the_sdist_holds_what_builds_and_tests_it(built: Path) -> None:
     with tarfile.open(built / SDIST) as sdist:
         names = {name.partition("/")[2] for name in sdist.getnames()}
     wanted = {"dev.py", "sidecar.spec", "hatch_build.py", "requirements/exe.txt", "LICENSE"}
-    assert wanted | files(ROOT / "freeze") | files(ROOT / "prompts") <= names
+    folders = (ROOT / "freeze", ROOT / "prompts", ROOT / "protocol")
+    assert wanted.union(*map(files, folders)) <= names
     assert {"tests/conftest.py", "tests/package/test_package.py"} <= names
 
 

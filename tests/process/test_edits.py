@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.client.editor import Manners
 from tests.conftest import FULL
+from tests.support.mannered_editor import Manners
 from tests.support.model_script import answer, hold, text, tool_call
 from tests.support.sidecar import HANG_SECONDS, World, only_change_set, sidecar
 

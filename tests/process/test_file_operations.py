@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from kode_sidecar.client.fold import SessionFold
-from kode_sidecar.client.uris import path_of
 from kode_sidecar.client.workspace_edit import EditPlan
+from kode_sidecar.text.uris import file_path
 from tests.support.model_script import answer, text, tool_call
 from tests.support.sidecar import HANG_SECONDS, World, only_change_set, sidecar
 
@@ -52,7 +52,7 @@ def save_all(world: World) -> None:
 
     def save(plan: EditPlan) -> None:
         for buffer, _ in plan.changes:
-            path_of(buffer.uri).write_bytes(buffer.text.encode())
+            file_path(buffer.uri).write_bytes(buffer.text.encode())
 
     world.editor.applied = save
 
@@ -71,7 +71,7 @@ async def undo(world: World, session: SessionFold) -> dict[str, Any]:
 @pytest.mark.parametrize("action", ["accept", "reject"])
 async def test_nothing_happens_on_disk_before_the_user_says_yes(project: Path, action: str) -> None:
     async with sidecar(ALL, roots=[project]) as world:
-        world.editor.manners.open_touched = True
+        world.editor.open_touched = True
         session = await proposed(world)
         assert names(project) == ["gone.py", "旧.py"]
         change_set = only_change_set(session)
@@ -118,7 +118,7 @@ async def test_an_open_file_moves_with_its_unsaved_text_and_its_accepted_edit(
         undone = await undo(world, session)
         assert (len(undone["undone"]), undone["verified"]) == (2, True)
         (buffer,) = world.editor.buffers
-        assert (path_of(buffer.uri), buffer.text) == (
+        assert (file_path(buffer.uri), buffer.text) == (
             project / "旧.py",
             "# unsaved 🍵\r\n" + OLD,
         )
@@ -126,7 +126,7 @@ async def test_an_open_file_moves_with_its_unsaved_text_and_its_accepted_edit(
 
 async def test_all_of_it_is_undone_and_done_again(project: Path) -> None:
     async with sidecar(ALL, roots=[project]) as world:
-        world.editor.manners.open_touched = True
+        world.editor.open_touched = True
         save_all(world)
         session = await proposed(world)
         before = {name: (project / name).read_bytes() for name in names(project)}
@@ -149,7 +149,7 @@ async def test_files_proposed_in_an_earlier_process_are_decided_and_undone_in_th
         await world.kill()
     before = {name: (project / name).read_bytes() for name in names(project)}
     async with sidecar(roots=[project]) as world:
-        world.editor.manners.open_touched = True
+        world.editor.open_touched = True
         save_all(world)
         session = await world.watch.attach(earlier.session_id)
         decided = await world.decide(only_change_set(session))
@@ -177,7 +177,7 @@ async def test_edits_of_a_file_that_goes_and_comes_back_are_undone_and_done_agai
 ) -> None:
     script = [*map(answer, calls), answer(text("ok"))]
     async with sidecar(script, roots=[project]) as world:
-        world.editor.manners.open_touched = True
+        world.editor.open_touched = True
         save_all(world)
         before = {name: (project / name).read_bytes() for name in names(project)}
         session = await world.session()
@@ -200,7 +200,7 @@ async def test_a_file_that_is_not_opened_when_it_is_created_stays_unconfirmed(
 
 async def test_auto_creates_moves_and_deletes_before_the_calls_return(project: Path) -> None:
     async with sidecar(ALL, roots=[project]) as world:
-        world.editor.manners.open_touched = True
+        world.editor.open_touched = True
         session = await world.session()
         await world.turn(session, "do it", mode="auto")
         assert names(project) == ["src/新.py", "sub/新名.py"]

@@ -13,7 +13,7 @@ import pytest
 from kode_sidecar.client.connection import Call, ConnectionLost, RpcError
 from kode_sidecar.client.fold import SessionFold
 from kode_sidecar.client.handshake import Handshake
-from kode_sidecar.framing import MAX_BODY_BYTES, MAX_HEADER_BYTES, encode_frame
+from kode_sidecar.protocol.base_protocol import MAX_BODY_BYTES, MAX_HEADER_BYTES, encode_frame
 from kode_sidecar.protocol.methods import METHODS
 from tests.stdio.test_front_door import BAD_BODIES, check_error_data
 from tests.support.fsync_gate import FsyncGate, with_faults

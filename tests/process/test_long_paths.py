@@ -42,7 +42,7 @@ async def test_they_are_found_read_edited_and_created(project: Path) -> None:
         answer(text("ok")),
     ]
     async with sidecar(script, roots=[project]) as world:
-        world.editor.manners.open_touched = True
+        world.editor.open_touched = True
         save_all(world)
         session = await world.session()
         await world.turn(session, "change it")

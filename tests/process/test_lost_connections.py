@@ -12,8 +12,7 @@ import pytest
 
 from kode_sidecar.client.fold import SessionFold
 from kode_sidecar.demo.model_server import RecordedResponse
-from kode_sidecar.records.message_storage import StorageName
-from kode_sidecar.records.storage_choice import name_in
+from kode_sidecar.records.messages import StorageName, name_in
 from tests.conftest import FULL, Played
 from tests.process.test_sessions import ask
 from tests.support.answering_model import AnsweringModel

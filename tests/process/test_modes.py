@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.client.editor import Manners
 from kode_sidecar.client.fold import SessionFold
 from kode_sidecar.client.session_view import HunkView
+from tests.support.mannered_editor import Manners
 from tests.support.model_script import answer, text, tool_call
 from tests.support.processes import gone
 from tests.support.sidecar import HANG_SECONDS, World, only_change_set, sidecar

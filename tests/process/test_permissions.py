@@ -8,7 +8,7 @@ import pytest
 
 from kode_sidecar.client.connection import RpcError
 from kode_sidecar.client.fold import SessionFold
-from kode_sidecar.framing import encode_frame
+from kode_sidecar.protocol.base_protocol import encode_frame
 from tests.support.model_script import answer, text, tool_call
 from tests.support.sidecar import HANG_SECONDS, World, only_change_set, sidecar
 

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from kode_sidecar.client.fold import SessionFold
-from kode_sidecar.client.normal_form import notifications
 from tests.conftest import FULL
+from tests.support.normal_form import notifications
 from tests.support.raw_http import (
     END,
     HANG_CEILING,

@@ -11,7 +11,8 @@ import pytest
 
 from kode_sidecar.client.connection import RpcError
 from kode_sidecar.demo.model_server import RecordedResponse
-from kode_sidecar.records.transcript import (
+from kode_sidecar.recording.player import play
+from kode_sidecar.recording.transcript import (
     AlarmRang,
     Arrived,
     FilesLeftOut,
@@ -20,7 +21,6 @@ from kode_sidecar.records.transcript import (
     InputEnded,
     read_transcript,
 )
-from kode_sidecar.replay import play
 from tests.support.model_script import answer, hold, text, thinking, tool_call
 from tests.support.program import PROGRAM
 from tests.support.sidecar import HANG_SECONDS, World, only_change_set, sidecar

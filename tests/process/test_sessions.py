@@ -11,7 +11,7 @@ import pytest
 from kode_sidecar.client.connection import RpcError
 from kode_sidecar.client.fold import SessionFold
 from kode_sidecar.demo.model_server import Recording
-from kode_sidecar.protocol.export import SCHEMA_FILE, generate
+from protocol.export import SCHEMA_FILE, generate
 from tests.support.kept_messages import write_records
 from tests.support.model_script import answer, hold, text, tool_call
 from tests.support.sidecar import HANG_SECONDS, World, sidecar

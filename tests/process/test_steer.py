@@ -11,8 +11,8 @@ import pytest
 from kode_sidecar.client.connection import Call, RpcError
 from kode_sidecar.client.fold import SessionFold
 from kode_sidecar.demo.model_server import RecordedResponse
-from kode_sidecar.records.transcript import read_transcript
-from kode_sidecar.replay import play
+from kode_sidecar.recording.player import play
+from kode_sidecar.recording.transcript import read_transcript
 from tests.conftest import FULL
 from tests.support.answering_model import AnsweringModel, user_texts
 from tests.support.fsync_gate import with_faults

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from kode_sidecar.client.connection import RpcError
-from kode_sidecar.client.normal_form import normal_form, notifications
 from kode_sidecar.demo.model_server import Recording
 from tests.support.model_script import answer, failure, hold, text, thinking, tool_call
+from tests.support.normal_form import normal_form, notifications
 from tests.support.sidecar import HANG_SECONDS, World, only_change_set, sidecar
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kode_sidecar.client.connection import RpcError
-from kode_sidecar.records.message_storage import StorageName
+from kode_sidecar.records.messages import StorageName
 from tests.support.kept_messages import read_messages, write_records
 from tests.support.model_script import TokenUsage, answer, text, tool_call
 from tests.support.sidecar import HANG_SECONDS, World, sidecar

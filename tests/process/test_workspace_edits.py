@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from kode_sidecar.domain.change_set import Position, Range
-from kode_sidecar.main_session.contracts import DocumentEdit, FileEdit, TextEdit
-from kode_sidecar.server.editor import ClientProfile
-from kode_sidecar.server.workspace_edits import apply_edit_params
+from kode_sidecar.event_log.editor_port import DocumentEdit, FileEdit, TextEdit
+from kode_sidecar.server.client_profile import ClientProfile, apply_edit_params
 
 URI = "file:///w/a.py"
 TEXT = DocumentEdit("kode: a.py", URI, 3, [TextEdit(Range(Position(0, 0), Position(1, 0)), "x\n")])

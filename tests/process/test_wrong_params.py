@@ -13,7 +13,7 @@ from typing import Any
 from kode_sidecar.client.connection import RpcError
 from kode_sidecar.client.handshake import Handshake
 from kode_sidecar.errors import INVALID_PARAMS
-from kode_sidecar.framing import encode_frame
+from kode_sidecar.protocol.base_protocol import encode_frame
 from kode_sidecar.protocol.methods import METHODS
 from tests.support.model_script import answer, text
 from tests.support.protocol_files import FOLDER

@@ -9,13 +9,10 @@ import sys
 
 import pytest
 
-from kode_sidecar.protocol.export import (
-    SCHEMA_FILE,
-    generate,
-    schema_hash_module,
-    schema_sha256,
-)
-from kode_sidecar.protocol.schema_hash import SCHEMA_SHA256
+from kode_sidecar.boot.installation import WIRE_FILES, wire_file
+from kode_sidecar.protocol.generated import REQUESTS, SCHEMA_SHA256
+from kode_sidecar.protocol.methods import METHODS
+from protocol.export import SCHEMA_FILE, generate, generated_module
 from tests.support.package_source import PACKAGE
 from tests.support.protocol_files import FOLDER
 
@@ -28,20 +25,23 @@ def test_the_files_are_up_to_date(name: str) -> None:
     assert (FOLDER / name).read_bytes() == generate()[name], f"protocol/{name} is {REFRESH}"
 
 
-def test_the_hash_in_the_handshake_is_up_to_date() -> None:
-    written = (PACKAGE / "protocol" / "schema_hash.py").read_bytes()
-    assert written == schema_hash_module(), f"protocol/schema_hash.py is {REFRESH}"
-    assert schema_sha256() == SCHEMA_SHA256
-    assert hashlib.sha256(generate()[SCHEMA_FILE]).hexdigest() == SCHEMA_SHA256
+def test_what_the_handshake_says_of_them_is_up_to_date() -> None:
+    written = (PACKAGE / "protocol" / "generated.py").read_bytes()
+    schema = generate()[SCHEMA_FILE]
+    assert written == generated_module(schema), f"protocol/generated.py is {REFRESH}"
+    assert hashlib.sha256(schema).hexdigest() == SCHEMA_SHA256
+    served = [m.name for m in METHODS if m.direction == "client_to_server" and m.kind == "request"]
+    assert list(REQUESTS) == served
 
 
-def test_nothing_else_is_generated() -> None:
+def test_the_program_has_them_all_and_nothing_else_is_generated() -> None:
+    assert {name: wire_file(name) for name in WIRE_FILES} == generate()
     assert set(generate()) == {"schema.json", "kode.d.ts", "methods.md"}
 
 
 def test_the_bytes_do_not_depend_on_the_process() -> None:
     code = (
-        "import sys; from kode_sidecar.protocol.export import generate;"
+        "import sys; from protocol.export import generate;"
         "sys.stdout.buffer.write(b''.join(generate().values()))"
     )
     for seed in ("1", "2"):

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from kode_sidecar.client.fold import SessionFold
-from kode_sidecar.client.normal_form import Notification
 from tests.support.golden_session import GOLDEN, play, read_golden
+from tests.support.normal_form import Notification
 from tests.support.protocol_files import TABLE, canonical, recoded, recoded_initialize
 
 REFRESH = "run `python -m tests.support.golden_session` and look at what changed"

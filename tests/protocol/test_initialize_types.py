@@ -8,6 +8,7 @@ from msgspec.structs import fields
 
 from kode_sidecar import __version__
 from kode_sidecar.client.handshake import Handshake
+from kode_sidecar.protocol.generated import SCHEMA_SHA256
 from kode_sidecar.protocol.handshake import EDITOR_SETTINGS, LIMITS
 from kode_sidecar.protocol.initialize import (
     EditorSettings,
@@ -16,7 +17,6 @@ from kode_sidecar.protocol.initialize import (
     ServerLimits,
     UnsupportedVersionInfo,
 )
-from kode_sidecar.protocol.schema_hash import SCHEMA_SHA256
 from tests.support.program import SERVE
 from tests.support.protocol_files import through
 from tests.support.stdio_process import StdioProcess, initialize

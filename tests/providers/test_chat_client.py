@@ -29,9 +29,8 @@ from kode_sidecar.kernel.contracts import ModelClient, ModelRequest, ToolSpec
 from kode_sidecar.providers.chat_client import ChatClient
 from kode_sidecar.providers.http_client import HttpClient
 from kode_sidecar.providers.provider_config import HttpTimeouts, ProviderConfig
+from kode_sidecar.providers.rate_limiter import RetryPolicy
 from kode_sidecar.providers.registry import Registry, SessionRetiredModels
-from kode_sidecar.providers.retry import RetryPolicy
-from kode_sidecar.providers.scripted import ScriptedModel
 from tests.support.raw_http import (
     END,
     HANG_CEILING,
@@ -49,6 +48,7 @@ from tests.support.raw_http import (
     says,
     sse_answer,
 )
+from tests.support.scripted_model import ScriptedModel
 
 KEY = "live-key-3141592653"
 GONE = refusal(404, "resource_not_found_error", "Not found the model x or Permission denied")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kode_sidecar.providers.chunk_merger import ChunkMerger
+from kode_sidecar.providers.http_connection import ChunkMerger
 
 HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 

@@ -17,7 +17,7 @@ import pytest
 from kode_sidecar.errors import KodeError
 from kode_sidecar.providers.http_client import HttpClient, HttpResponse
 from kode_sidecar.providers.http_connection import describe_os_error
-from kode_sidecar.providers.network import proxy_of
+from kode_sidecar.providers.http_transport import proxy_of
 from kode_sidecar.providers.provider_config import HttpTimeouts, ProviderConfig, host_of
 from tests.support import raw_http
 from tests.support.raw_http import (

@@ -16,7 +16,7 @@ from kode_sidecar.domain.model_event import (
     ToolUseDelta,
     ToolUseStarted,
 )
-from kode_sidecar.providers.leaked_calls import LeakedCallScanner
+from kode_sidecar.providers.answer_events import LeakedCallScanner
 from kode_sidecar.providers.openai_chat import ChatDecoder
 
 TOOLS = frozenset({"read_file", "list_files"})

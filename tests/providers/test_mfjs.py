@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kode_sidecar.providers.mfjs import normalize_schema
+from kode_sidecar.providers.tool_schema import normalize_schema
 
 
 class Place(msgspec.Struct):

@@ -13,10 +13,10 @@ from kode_sidecar.kernel.contracts import ModelRequest, ToolSpec
 from kode_sidecar.providers.builtin_providers import ANTHROPIC, KIMI
 from kode_sidecar.providers.chat_client import ChatClient
 from kode_sidecar.providers.http_client import HttpClient
-from kode_sidecar.providers.model_answer import BlockingModels, ModelAnswer, send_message
 from kode_sidecar.providers.provider_config import ProviderConfig
+from kode_sidecar.providers.rate_limiter import RetryPolicy
 from kode_sidecar.providers.registry import Registry
-from kode_sidecar.providers.retry import RetryPolicy
+from tests.support.model_answer import BlockingModels, ModelAnswer, send_message
 from tests.support.raw_http import (
     HANG_CEILING,
     HEAD,

@@ -21,8 +21,8 @@ from kode_sidecar.domain.model_event import (
     ToolUseStarted,
     UsageReported,
 )
-from kode_sidecar.providers.answer_decoder import AnswerDecoder
-from kode_sidecar.providers.answer_end import damage_notice
+from kode_sidecar.providers.answer_events import damage_notice
+from kode_sidecar.providers.dialect import AnswerDecoder
 from kode_sidecar.providers.openai_chat import ChatDecoder
 from kode_sidecar.providers.profiles import Price
 from tests.providers.streams.answer import joined

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from kode_sidecar.domain.error_info import ErrorInfo
+from kode_sidecar.providers.error_words import limit_kind, seconds_until_reset
 from kode_sidecar.providers.provider_errors import ProviderErrors
 from kode_sidecar.providers.rate_limiter import RateLimiter
-from kode_sidecar.providers.rate_words import limit_kind, seconds_until_reset
 from tests.support.raw_http import HANG_CEILING
 
 

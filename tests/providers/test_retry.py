@@ -3,7 +3,7 @@
 import pytest
 
 from kode_sidecar.domain.error_info import ErrorInfo, failure
-from kode_sidecar.providers.retry import RetryPolicy
+from kode_sidecar.providers.rate_limiter import RetryPolicy
 
 LONGEST = RetryPolicy(random=lambda: 1.0)
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kode_sidecar.domain.model_event import ModelEvent
-from kode_sidecar.providers.answer_decoder import AnswerDecoder
 from kode_sidecar.providers.anthropic_messages import MessagesDecoder
+from kode_sidecar.providers.dialect import AnswerDecoder
 from kode_sidecar.providers.openai_chat import ChatDecoder
 from tests.conftest import FULL
 from tests.providers.streams import anthropic, chat, framing

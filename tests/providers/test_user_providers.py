@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.doctor import examine
+from kode_sidecar.boot.doctor import examine
+from kode_sidecar.boot.provider_setup import ProviderSetup, set_up_providers
 from kode_sidecar.domain.message import Message, TextBlock, ThinkingBlock, Usage
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import ModelRequest
-from kode_sidecar.provider_setup import ProviderSetup, set_up_providers
 from kode_sidecar.providers.builtin_providers import BUILTIN_PROVIDERS, KIMI, LOGICAL_MODELS
 from kode_sidecar.providers.chat_client import ChatClient
 from kode_sidecar.providers.http_client import HttpClient
-from kode_sidecar.providers.model_answer import ModelAnswer, send_message
-from kode_sidecar.providers.retry import RetryPolicy
-from kode_sidecar.providers.user_providers import read_logical_models, read_providers
+from kode_sidecar.providers.provider_config import read_logical_models, read_providers
+from kode_sidecar.providers.rate_limiter import RetryPolicy
 from kode_sidecar.settings import load_settings
+from tests.support.model_answer import ModelAnswer, send_message
 from tests.support.raw_http import (
     HANG_CEILING,
     HEAD,

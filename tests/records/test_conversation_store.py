@@ -10,12 +10,12 @@ from msgspec import UNSET, structs
 
 from kode_sidecar.domain.message import Message, TextBlock
 from kode_sidecar.errors import KodeError
-from kode_sidecar.records.conversation_meta import ConversationMeta, HeadMark
-from kode_sidecar.records.conversation_store import ConversationStore, FileConversationStore
+from kode_sidecar.records.conversation_files import ConversationMeta, HeadMark
+from kode_sidecar.records.conversation_store import ConversationStore
 from kode_sidecar.records.journal import Journal
-from kode_sidecar.records.jsonl import DiskCounter
-from kode_sidecar.records.message_storage import StorageName
+from kode_sidecar.records.messages import StorageName
 from kode_sidecar.records.saver import Saver
+from tests.support.disk_calls import DiskCalls
 
 META = ConversationMeta(
     id="c-1",
@@ -39,8 +39,8 @@ def message(number: int, text: str = "text") -> Message:
 
 
 @pytest.fixture
-def counter() -> DiskCounter:
-    return DiskCounter()
+def calls(monkeypatch: pytest.MonkeyPatch) -> DiskCalls:
+    return DiskCalls(monkeypatch)
 
 
 @pytest.fixture
@@ -56,15 +56,13 @@ def storage(request: pytest.FixtureRequest) -> StorageName:
 
 
 @pytest.fixture
-def store(
-    tmp_path: Path, saver: Saver, counter: DiskCounter, storage: StorageName
-) -> FileConversationStore:
-    return FileConversationStore(tmp_path, saver, counter, storage)
+def store(tmp_path: Path, saver: Saver, storage: StorageName) -> ConversationStore:
+    return ConversationStore(tmp_path, saver, storage)
 
 
 @pytest.fixture
-def lines_store(tmp_path: Path, saver: Saver) -> FileConversationStore:
-    return FileConversationStore(tmp_path, saver)
+def lines_store(tmp_path: Path, saver: Saver) -> ConversationStore:
+    return ConversationStore(tmp_path, saver)
 
 
 async def test_a_conversation_comes_back_as_it_was_said(  # A6 A7
@@ -77,7 +75,7 @@ async def test_a_conversation_comes_back_as_it_was_said(  # A6 A7
     await saver.save(writer)
     writer.close()
 
-    again = FileConversationStore(tmp_path, saver).load("c-1")
+    again = ConversationStore(tmp_path, saver).load("c-1")
     assert again.messages == messages
     assert again.problems == []
     assert again.meta.updated_at == "2026-01-02T00:00:02.000Z"
@@ -100,30 +98,31 @@ async def test_a_conversation_comes_back_as_it_was_said(  # A6 A7
 
 async def test_a_new_session_is_saved_and_a_prompt_costs_two_fsyncs(
     tmp_path: Path,
-    store: FileConversationStore,
+    store: ConversationStore,
     saver: Saver,
-    counter: DiskCounter,
+    calls: DiskCalls,
     storage: StorageName,
 ) -> None:
     writer = store.create(META)
-    journal = Journal(writer.journal_path, counter)
+    journal = Journal(writer.journal_path)
     await saver.save(writer, journal)
     assert (tmp_path / "conversations" / "c-1" / "meta.json").is_file()
     # meta.json, its folder and the folder above (folders not on Windows), and a database's files.
-    assert counter.fsyncs in {"jsonl": (1, 3), "sqlite": (3, 5)}[storage]
-    before = counter.fsyncs
-    writes = counter.writes
+    assert calls.fsyncs in {"jsonl": (1, 3), "sqlite": (3, 5)}[storage]
+    before = calls.fsyncs
+    head = (tmp_path / "conversations" / "c-1" / "meta.json").read_bytes()
     writer.append(message(0))
     await saver.save(writer, journal)
-    assert counter.fsyncs == before + 1  # no event was journalled
-    assert counter.writes == writes + 1  # the record
+    assert calls.fsyncs == before + 1  # no event was journalled
+    meta = tmp_path / "conversations" / "c-1" / "meta.json"
+    assert meta.read_bytes() == head, "nobody waits for its new time"
     saver.close()
-    assert counter.writes == writes + 2  # the bump of the meta
+    assert json.loads(meta.read_bytes())["updated_at"] == message(0).created_at
     writer.close()
     journal.close()
 
 
-async def test_a_title_is_kept(store: FileConversationStore, saver: Saver) -> None:
+async def test_a_title_is_kept(store: ConversationStore, saver: Saver) -> None:
     writer = store.create(META)
     writer.rename("Neu 名")
     await saver.save(writer)
@@ -132,7 +131,7 @@ async def test_a_title_is_kept(store: FileConversationStore, saver: Saver) -> No
 
 
 async def test_truncation_at_every_byte_loads_the_rest(  # A6 W6
-    tmp_path: Path, lines_store: FileConversationStore, saver: Saver
+    tmp_path: Path, lines_store: ConversationStore, saver: Saver
 ) -> None:
     store = lines_store
     writer = store.create(META)
@@ -161,7 +160,7 @@ async def test_truncation_at_every_byte_loads_the_rest(  # A6 W6
 
 
 async def test_a_lost_or_broken_meta_is_rebuilt(
-    tmp_path: Path, store: FileConversationStore, saver: Saver
+    tmp_path: Path, store: ConversationStore, saver: Saver
 ) -> None:  # W7
     writer = store.create(META)
     writer.append(message(0))
@@ -183,9 +182,7 @@ async def test_a_lost_or_broken_meta_is_rebuilt(
     assert store.load("c-1").meta.updated_at == "2026-01-02T00:00:01.000Z"
 
 
-def test_ids_from_outside_never_reach_the_disk(
-    tmp_path: Path, store: FileConversationStore
-) -> None:
+def test_ids_from_outside_never_reach_the_disk(tmp_path: Path, store: ConversationStore) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "meta.json").write_text("{}")
@@ -202,7 +199,7 @@ def test_ids_from_outside_never_reach_the_disk(
 
 
 async def test_the_list_holds_conversations_only(
-    tmp_path: Path, store: FileConversationStore, saver: Saver
+    tmp_path: Path, store: ConversationStore, saver: Saver
 ) -> None:
     assert store.list_ids() == []
     for name in ("b", "a"):
@@ -218,14 +215,14 @@ async def test_the_list_holds_conversations_only(
 
 
 def test_an_id_is_created_once_and_a_blocked_folder_is_an_error(
-    tmp_path: Path, store: FileConversationStore, saver: Saver
+    tmp_path: Path, store: ConversationStore, saver: Saver
 ) -> None:
     store.create(META).close()
     with pytest.raises(KodeError, match="not saved"):
         store.create(META)
     (tmp_path / "file").touch()
     with pytest.raises(KodeError, match="not saved") as caught:
-        FileConversationStore(tmp_path / "file", saver).create(META)
+        ConversationStore(tmp_path / "file", saver).create(META)
     assert caught.value.code == "Storage"
     assert str(tmp_path) not in caught.value.message
 
@@ -258,7 +255,7 @@ async def test_the_head_holds_until_something_is_written_after_it(
 
 
 async def test_what_was_opened_reads_no_more_than_is_wanted(  # A4
-    store: FileConversationStore, saver: Saver, storage: StorageName
+    store: ConversationStore, saver: Saver, storage: StorageName
 ) -> None:
     writer = store.create(META)
     messages = [message(number, f"text {number}") for number in range(5)]

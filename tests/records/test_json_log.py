@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kode_sidecar.domain.message import Usage
-from kode_sidecar.records.json_log import JsonLog, LogFiles, LogScope
-from kode_sidecar.records.log_redaction import Redaction
+from kode_sidecar.records.json_log import JsonLog, LogFiles, LogScope, Redaction
 
 KEY = 'k"ey-über-123'
 

@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.records.json_text import encode_json
-from kode_sidecar.records.jsonl import DiskCounter, JsonlFile, read_records
+from kode_sidecar.records.json_record import encode_json
+from kode_sidecar.records.jsonl import JsonlFile, read_records
+from tests.support.disk_calls import DiskCalls
 
 decode = msgspec.json.Decoder(dict[str, object]).decode
 
@@ -26,16 +27,18 @@ def append(path: Path, *records: dict[str, object]) -> None:
     file.close()
 
 
-def test_one_write_a_record_and_one_fsync_for_many(tmp_path: Path) -> None:  # W6
-    counter = DiskCounter()
-    file = JsonlFile(tmp_path / "a.jsonl", counter)
+def test_one_write_a_record_and_one_fsync_for_many(  # W6
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = DiskCalls(monkeypatch)
+    file = JsonlFile(tmp_path / "a.jsonl")
     for number in range(3):
         file.append(encode_json({"n": number}))
     file.sync()
     file.sync()
     file.close()
     file.close()
-    assert counter == DiskCounter(writes=3, fsyncs=1)
+    assert (calls.writes, calls.fsyncs) == (3, 1)
     assert read_records(tmp_path / "a.jsonl", decode) == ([{"n": 0}, {"n": 1}, {"n": 2}], [])
 
 
@@ -130,6 +133,7 @@ def test_a_failed_append_leaves_nothing_and_the_next_one_works(tmp_path: Path) -
 import errno, os, resource, signal, sys
 from pathlib import Path
 from kode_sidecar.errors import KodeError
+from tests.support.disk_calls import DiskCalls
 from kode_sidecar.records.jsonl import JsonlFile
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 file = JsonlFile(Path({str(path)!r}))

@@ -10,8 +10,7 @@ import pytest
 from kode_sidecar.domain.memory import MemoryItem
 from kode_sidecar.errors import KodeError
 from kode_sidecar.records import memory_store
-from kode_sidecar.records.candidate_memory import CandidateMemory
-from kode_sidecar.records.memory_store import MemoryStore
+from kode_sidecar.records.memory_store import CandidateMemory, MemoryStore
 
 
 def store_in(folder: Path, start: int = 1) -> MemoryStore:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.records.jsonl import DiskCounter, JsonlFile
+from kode_sidecar.records.jsonl import JsonlFile
 from kode_sidecar.records.saver import Saver
+from tests.support.disk_calls import DiskCalls
 
 
 class Recorder:
@@ -29,18 +30,20 @@ class Recorder:
             raise self._error
 
 
-async def test_two_fsyncs_at_most_and_never_on_the_loop(tmp_path: Path) -> None:
-    counter = DiskCounter()
-    files = [JsonlFile(tmp_path / name, counter) for name in ("messages.jsonl", "journal.jsonl")]
+async def test_two_fsyncs_at_most_and_never_on_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = DiskCalls(monkeypatch)
+    files = [JsonlFile(tmp_path / name) for name in ("messages.jsonl", "journal.jsonl")]
     saver = Saver()
     for file in files:
         file.append(b"{}")
         file.append(b"{}")
     await saver.save(*files)
-    assert counter.fsyncs == 2
+    assert calls.fsyncs == 2
     files[1].append(b"{}")
     await saver.save(*files)
-    assert counter.fsyncs == 3
+    assert calls.fsyncs == 3
     saver.close()
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from kode_sidecar.domain.message import Blob
 from kode_sidecar.errors import KodeError
-from kode_sidecar.records.artifacts import Artifacts
+from kode_sidecar.records.conversation_files import Artifacts
 from kode_sidecar.records.retired_models import RetiredModels
 
 

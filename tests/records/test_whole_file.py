@@ -7,17 +7,19 @@ from pathlib import Path
 import pytest
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.records.jsonl import DiskCounter
-from kode_sidecar.records.whole_file import replace_file
+from kode_sidecar.records.disk import replace_file
+from tests.support.disk_calls import DiskCalls
 
 
-def test_durable_costs_fsyncs_and_plain_costs_none(tmp_path: Path) -> None:  # W7
-    counter = DiskCounter()
+def test_durable_costs_fsyncs_and_plain_costs_none(  # W7
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = DiskCalls(monkeypatch)
     path = tmp_path / "meta.json"
-    replace_file(path, b"one", durable=False, counter=counter)
-    assert counter == DiskCounter(writes=1, fsyncs=0)
-    replace_file(path, b"two", durable=True, counter=counter)
-    assert counter == DiskCounter(writes=2, fsyncs=1 if sys.platform == "win32" else 2)
+    replace_file(path, b"one", durable=False)
+    assert calls.fsyncs == 0
+    replace_file(path, b"two", durable=True)
+    assert calls.fsyncs == (1 if sys.platform == "win32" else 2)
     assert path.read_bytes() == b"two"
     assert [entry.name for entry in tmp_path.iterdir()] == ["meta.json"]
     if sys.platform != "win32":

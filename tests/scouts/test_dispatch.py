@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kode_sidecar.boot.system import call_later
 from kode_sidecar.domain.agent_event import ScoutUpdated
 from kode_sidecar.domain.error_info import ErrorInfo
 from kode_sidecar.domain.message import Blob, Message, TextBlock
@@ -16,13 +17,12 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import ModelRequest, ToolCall, unrecorded
 from kode_sidecar.scouts import Dispatch
 from kode_sidecar.scouts.contracts import (
-    Errand,
     ExploreReport,
+    ExploreRequest,
     ExploreTask,
     ScoutLimits,
     ScoutServices,
 )
-from kode_sidecar.system import call_later
 from tests.support.turn_world import Batches, Recorder, TickClock, calls, echo_tool, says
 
 REPORT = calls(("report_findings", '{"summary": "found"}'))
@@ -117,10 +117,10 @@ class Field:
 
     async def explore(self, *titles: str) -> list[ExploreReport]:
         tasks = [ExploreTask(title=title, question="?") for title in titles]
-        return await self.dispatch.explore(tasks, self._errand())
+        return await self.dispatch.explore(tasks, self._request())
 
-    def _errand(self) -> Errand:
-        return Errand(
+    def _request(self) -> ExploreRequest:
+        return ExploreRequest(
             call=ToolCall("explore:0", "explore", "s", "t", "m"),
             model="any",
             tools=[echo_tool("read_file")],

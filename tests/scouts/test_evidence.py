@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from kode_sidecar.errors import KodeError
 from kode_sidecar.scouts import as_json
 from kode_sidecar.scouts.contracts import CheckedFinding, ExploreReport, Finding
-from kode_sidecar.scouts.evidence import checked, is_quoted
-from kode_sidecar.scouts.explore_report import fitted
+from kode_sidecar.scouts.report import checked, fitted, is_quoted
 
 TEXT = "import os\n\n\ndef greet(name):\n    return 'hello ' + name\n\n# 茶铺 🍵\n"
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kode_sidecar.settings.env_file import parse_env, read_env_file
+from kode_sidecar.settings.files import parse_env, read_env_file
 
 
 @pytest.mark.parametrize(

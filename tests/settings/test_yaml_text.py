@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from kode_sidecar.yaml_text import YamlProblem, read_yaml
+from kode_sidecar.text.yaml_text import YamlProblem, read_yaml
 
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(), st.text("aé语 \n#:'\"", max_size=9))
 VALUES = st.recursive(

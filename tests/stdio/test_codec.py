@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec import UNSET, Raw, Struct
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.protocol.json_rpc import BadMessage, read_message
+from kode_sidecar.protocol.base_protocol import BadMessage, read_message
 from kode_sidecar.protocol.turn import TurnStartParams
 from kode_sidecar.server.codec import (
     ParamsDecoder,

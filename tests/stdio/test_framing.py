@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kode_sidecar.framing import MAX_BODY_BYTES, MAX_HEADER_BYTES, FrameDecoder, encode_frame
+from kode_sidecar.protocol.base_protocol import (
+    MAX_BODY_BYTES,
+    MAX_HEADER_BYTES,
+    FrameDecoder,
+    encode_frame,
+)
 
 BODIES = st.lists(st.binary(max_size=60), max_size=6)
 HEADERS = st.sampled_from(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.framing import encode_frame
+from kode_sidecar.protocol.base_protocol import encode_frame
 from tests.support.program import ROOT, SERVE
 from tests.support.stdio_process import (
     ECHO_APP,
@@ -166,7 +166,7 @@ def test_end_of_input_while_the_client_does_not_read() -> None:
 def test_nothing_heavy_is_imported_before_the_answer() -> None:
     script = (
         "import sys\n"
-        "from kode_sidecar import front_door\n"
+        "from kode_sidecar.boot import front_door\n"
         "heavy = {'asyncio', 'msgspec', 'typing', 'dataclasses', 'threading', 'pygls', 'httpx'}\n"
         "sys.exit(str(heavy & set(sys.modules)) if heavy & set(sys.modules) else 0)\n"
     )

@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kode_sidecar.domain.agent_event import BlockDelta
-from kode_sidecar.framing import FrameDecoder
-from kode_sidecar.server.delta_batch import DeltaBatch
-from kode_sidecar.server.outbox import HARD_LIMIT_BYTES, HIGH_WATER_BYTES, Outbox
+from kode_sidecar.protocol.base_protocol import FrameDecoder
+from kode_sidecar.server.outbox import HARD_LIMIT_BYTES, HIGH_WATER_BYTES, DeltaBatch, Outbox
 
 HANG_SECONDS = 60
 

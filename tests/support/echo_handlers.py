@@ -8,10 +8,10 @@ import threading
 import time
 from typing import Any
 
-from kode_sidecar import front_door
 from kode_sidecar.domain.agent_event import BlockDelta
 from kode_sidecar.errors import KodeError
 from kode_sidecar.protocol import documents
+from kode_sidecar.protocol.handshake import Handover
 from kode_sidecar.protocol.turn import TurnStartParams
 from kode_sidecar.server import Application, Connection, Features, Reply, Step, run
 
@@ -149,12 +149,12 @@ def memory() -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
-def serve(handover: front_door.Handover) -> int:
+def serve(handover: Handover) -> int:
     """Run the app on a handover; never returns."""
     return run(handover, build)
 
 
-def build(connection: Connection, handover: front_door.Handover) -> Application:
+def build(connection: Connection, handover: Handover) -> Application:
     app = EchoApp(connection)
     failing = os.environ.get("ECHO_FAILS")
 

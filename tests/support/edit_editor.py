@@ -1,7 +1,7 @@
 """An editor in a few lines: it owns buffers, applies edits, and reports what changed.
 
-Positions and text changes are those of `kode_sidecar.client`, code that shares nothing with what
-makes the edits.
+Positions and text changes are those of `edit_buffer`, code that shares nothing with what makes
+the edits.
 """
 
 import asyncio
@@ -12,30 +12,29 @@ from typing import Any
 
 import msgspec
 
-from kode_sidecar.client.buffer import Buffer, ChangeStyle, StaleVersion
-from kode_sidecar.client.uris import path_of
+from kode_sidecar.boot.system import call_later
 from kode_sidecar.domain.agent_event import BlockDelta, ChangeSetUpdated, Event
 from kode_sidecar.domain.change_set import HunkView
-from kode_sidecar.kernel.contracts import IdKind, ToolCall, ToolOutcome
-from kode_sidecar.main_session.change_sets import ChangeSets
-from kode_sidecar.main_session.contracts import (
+from kode_sidecar.edits.change_sets import ChangeSets
+from kode_sidecar.event_log.editor_port import (
     ApplyAnswer,
     DocumentEdit,
     FileEdit,
     PermissionQuestion,
 )
-from kode_sidecar.main_session.user_questions import UserQuestions
+from kode_sidecar.kernel.contracts import IdKind, ToolCall, ToolOutcome
+from kode_sidecar.permissions.questions import UserQuestions
 from kode_sidecar.protocol.change_set import DecideParams, DecideResult, HunkDecision
-from kode_sidecar.system import call_later
+from kode_sidecar.text.text_lines import PositionEncoding
+from kode_sidecar.text.uris import file_path, path_to_uri
 from kode_sidecar.tools.list_files import list_files_tool
 from kode_sidecar.tools.propose_edit import propose_edit_tool
 from kode_sidecar.tools.propose_file import propose_file_tool
 from kode_sidecar.tools.read_file import read_file_tool
 from kode_sidecar.tools.search_code import search_code_tool
 from kode_sidecar.workspace.ripgrep import Ripgrep, find_ripgrep
-from kode_sidecar.workspace.text_lines import PositionEncoding
-from kode_sidecar.workspace.uris import path_to_uri
 from kode_sidecar.workspace.workspace import Workspace
+from tests.support.edit_buffer import Buffer, ChangeStyle, StaleVersion
 
 Apply = Callable[[DocumentEdit], Awaitable[ApplyAnswer]]
 ApplyFile = Callable[[FileEdit], Awaitable[ApplyAnswer]]
@@ -129,13 +128,13 @@ class Editor:
         self.asked_to_open.append(uri)
         if self.reads_as is None:
             return False
-        path = path_of(uri)
+        path = file_path(uri)
         self.open(path, path.read_bytes().decode(self.reads_as))
         return True
 
     async def do_file_edit(self, edit: FileEdit) -> ApplyAnswer:
         """As VS Code does: files on disk at once, the text of a new one in an unsaved buffer."""
-        path = path_of(edit.uri)
+        path = file_path(edit.uri)
         buffer = self.buffers.get(edit.uri)
         match edit.kind:
             case "create":
@@ -144,10 +143,10 @@ class Editor:
                 if self.syncs_new_files:
                     self.open(path, edit.text)
             case "rename":
-                path.rename(path_of(edit.new_uri))
+                path.rename(file_path(edit.new_uri))
                 if buffer is not None:
                     self.close(buffer)
-                    self.open(path_of(edit.new_uri), buffer.text)
+                    self.open(file_path(edit.new_uri), buffer.text)
             case "delete":
                 path.unlink()
                 if buffer is not None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from kode_sidecar.client.connection import Frame
 from kode_sidecar.client.handshake import client_capabilities
-from kode_sidecar.client.uris import uri_of
+from kode_sidecar.text.uris import path_to_uri
 from tests.support.model_script import answer, hold, text, thinking, tool_call
 from tests.support.program import ROOT
 from tests.support.sidecar import HANG_SECONDS, only_change_set, sidecar
@@ -98,7 +98,7 @@ async def play(project: Path) -> list[Json]:
         world.model.release("decided")
         await world.watch.turn_end(session.session_id, turn_id, HANG_SECONDS)
         await world.client.close()
-        places = {project.as_uri(): ROOT_URI, uri_of(project): ROOT_URI}
+        places = {project.as_uri(): ROOT_URI, path_to_uri(project): ROOT_URI}
         return list(normalised(world.client.frames, places))
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from kode_sidecar.boot.system import RandomIds, SystemClock
 from kode_sidecar.context.prompt_files import PromptFiles, find_prompts
 from kode_sidecar.domain.run import RunEvent, RunResult
 from kode_sidecar.headless_run import (
@@ -23,10 +24,9 @@ from kode_sidecar.providers.http_client import HttpClient
 from kode_sidecar.providers.memory_http import HttpMemory, MemoryHost
 from kode_sidecar.providers.provider_config import ProviderConfig
 from kode_sidecar.providers.registry import Registry
-from kode_sidecar.providers.scripted import ScriptedModel
-from kode_sidecar.records.log_redaction import Redaction
-from kode_sidecar.system import RandomIds, SystemClock
+from kode_sidecar.records.json_log import Redaction
 from kode_sidecar.workspace.ripgrep import Ripgrep, find_ripgrep
+from tests.support.scripted_model import ScriptedModel
 from tests.support.sidecar import HANG_SECONDS
 
 Json = dict[str, Any]

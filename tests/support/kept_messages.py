@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from kode_sidecar.records.jsonl import DiskCounter
+from kode_sidecar.records.messages import messages_in, name_in
 from kode_sidecar.records.sqlite_messages import put_database
-from kode_sidecar.records.storage_choice import messages_in, name_in
 
 
 def read_records(folder: Path) -> list[bytes]:
@@ -23,6 +22,6 @@ def read_messages(folder: Path) -> list[dict[str, Any]]:
 def write_records(folder: Path, records: Sequence[bytes]) -> None:
     """Let these be all that is kept; nobody has it open."""
     if name_in(folder) == "sqlite":
-        put_database(folder, records, DiskCounter())
+        put_database(folder, records)
     else:
         (folder / "messages.jsonl").write_bytes(b"".join(record + b"\n" for record in records))

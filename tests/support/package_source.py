@@ -1,7 +1,7 @@
 """The package's own source, parsed: what imports what, for the tests of the house rules."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -57,6 +57,11 @@ class Import:
     @property
     def leaves_its_room(self) -> bool:
         return self.room is not None and self.room != self.source.room
+
+    def by_a_door(self, doors: Set[str]) -> bool:
+        """Whether the room is entered by its `__init__`, its contracts or one of `doors`."""
+        inner = ".".join(self.inner_path)
+        return inner in ("", "contracts") or f"{self.room}.{inner}" in doors
 
     def __str__(self) -> str:
         return f"{self.source.name}:{self.line} imports {self.target}"

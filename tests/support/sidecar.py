@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from kode_sidecar.client.connection import Client
-from kode_sidecar.client.editor import Editor
 from kode_sidecar.client.fold import SessionFold
 from kode_sidecar.client.handshake import Handshake
-from kode_sidecar.client.normal_form import notifications
 from kode_sidecar.client.session_view import ChangeSetView, TurnView
 from kode_sidecar.client.watch import Watch
 from kode_sidecar.demo.model_server import ModelServer, RecordedResponse, Recording
 from tests.support.kept_messages import read_messages
+from tests.support.mannered_editor import ManneredEditor
+from tests.support.normal_form import notifications
 from tests.support.processes import serving
 from tests.support.program import ROOT, SERVE
 
@@ -31,7 +31,7 @@ class World:
     """Everything around one running sidecar."""
 
     client: Client
-    editor: Editor
+    editor: ManneredEditor
     watch: Watch
     model: ModelServer
     home: Path
@@ -136,7 +136,7 @@ async def sidecar(
             else:
                 env[name] = value
         async with await Client.spawn(command, env=env, cwd=cwd or Path.home()) as client:
-            editor = Editor(client)
+            editor = ManneredEditor(client)
             watch = Watch(client)
             if initialize:
                 options = {"roots": roots, **(handshake or {})}

@@ -19,9 +19,10 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.client.uris import uri_of
-from kode_sidecar.records.transcript import DrawnId, read_transcript
-from kode_sidecar.replay import ModelRequests, Replayed, play, without_prompts
+from kode_sidecar.recording.model_requests import ModelRequests, without_prompts
+from kode_sidecar.recording.player import Replayed, play
+from kode_sidecar.recording.transcript import DrawnId, read_transcript
+from kode_sidecar.text.uris import path_to_uri
 from tests.support.program import PROGRAM, ROOT
 from tests.support.sidecar import World, sidecar
 
@@ -138,7 +139,7 @@ def tidy(tape: Path, project: Path) -> str:
     pattern = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
     if names:
         text = re.sub(rf"\b(?:{pattern})\b", lambda found: names[found[0]], text)
-    for old, new in ((uri_of(project), f"file://{PLACE}"), (str(project), PLACE)):
+    for old, new in ((path_to_uri(project), f"file://{PLACE}"), (str(project), PLACE)):
         text = text.replace(old, new)
     text = _PASSED.sub(r"\1\2", _DURATION.sub(r"\g<1>100", _TIME.sub(STARTED, text)))
     text = _PORT.sub("127.0.0.1:8000", text)

@@ -8,7 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from kode_sidecar.records.transcript import (
+from kode_sidecar.recording.conductor import Conductor
+from kode_sidecar.recording.one_by_one import OneByOne
+from kode_sidecar.recording.strands import Strands
+from kode_sidecar.recording.transcript import (
     AlarmRang,
     Arrived,
     Ended,
@@ -18,9 +21,6 @@ from kode_sidecar.records.transcript import (
     TapeLine,
     WorkDone,
 )
-from kode_sidecar.tape.conductor import Conductor
-from kode_sidecar.tape.one_by_one import OneByOne
-from kode_sidecar.tape.strands import Strands
 
 AGENTS = ("one", "two", "three")
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kode_sidecar.tape.secret_mask import SecretMask, masked_bytes
+from kode_sidecar.recording.secret_mask import SecretMask, masked_bytes
 
 KEY = "tk4711-of-the-user-0815-kept"
 WORDS = st.text("ab \n茶{}", max_size=8)

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from kode_sidecar.errors import KodeError
+from kode_sidecar.text.uris import path_to_uri
 from kode_sidecar.tools.list_files import MAX_FILES, list_files_tool
 from kode_sidecar.workspace.globs import compile_glob
 from kode_sidecar.workspace.listing import list_tree
-from kode_sidecar.workspace.uris import path_to_uri
 from kode_sidecar.workspace.workspace import Workspace
 from tests.support.files import call, link, write
 

@@ -7,7 +7,7 @@ import pytest
 from kode_sidecar.context.skills import SkillLibrary, SkillSource
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import Tool
-from kode_sidecar.tools.load_skill import load_skill_tool
+from kode_sidecar.tools.knowledge import load_skill_tool
 from tests.support.files import call, write
 from tests.support.skill_files import write_skill
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kode_sidecar.domain.line_numbers import strip_line_numbers
 from kode_sidecar.errors import KodeError
+from kode_sidecar.text.shown_text import strip_line_numbers
+from kode_sidecar.text.uris import path_to_uri
 from kode_sidecar.tools.read_file import MAX_LINES, ReadFileParams, read_file_tool
 from kode_sidecar.workspace.document import Document, text_rev
-from kode_sidecar.workspace.uris import path_to_uri
 from kode_sidecar.workspace.workspace import TextView, Workspace
 from tests.support.files import call, write
 

@@ -4,6 +4,7 @@ import asyncio
 import os
 import stat
 import sys
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import msgspec
 import pytest
 
 from kode_sidecar.commands.command import CommandLimits
-from kode_sidecar.commands.environment import KEPT_NAMES, check_names
+from kode_sidecar.commands.programs import KEPT_NAMES, check_names
 from kode_sidecar.domain.run_policy import command_rule, effective_policy
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import ToolOutcome
@@ -160,6 +161,26 @@ async def test_what_a_program_leaves_behind_does_not_outlive_it(
         )
         assert outcome.ok
         assert all(map(gone, called.result()))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has /proc")
+async def test_processes_that_escaped_are_looked_for_beside_the_event_loop(
+    sandbox: Sandbox,
+) -> None:
+    """Reading all of `/proc` takes long on a machine with many processes."""
+    readers: list[int] = []
+    watching = True
+
+    def hook(event: str, arguments: tuple[object, ...]) -> None:
+        if watching and event == "os.listdir" and arguments[0] == "/proc":
+            readers.append(threading.get_ident())
+
+    sys.addaudithook(hook)
+    outcome = await sandbox.python("print('done')")
+    watching = False
+    assert outcome.ok
+    assert readers
+    assert threading.get_ident() not in readers
 
 
 async def test_a_hung_program_is_ended_in_time(tmp_path: Path) -> None:

@@ -11,10 +11,10 @@ import pytest
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import ToolOutcome
+from kode_sidecar.text.uris import path_to_uri
 from kode_sidecar.tools.search_code import search_code_tool
 from kode_sidecar.workspace.document import Document
 from kode_sidecar.workspace.ripgrep import Ripgrep, RipgrepHit, child_environment, find_ripgrep
-from kode_sidecar.workspace.uris import path_to_uri
 from kode_sidecar.workspace.workspace import TextView, Workspace, default_view
 from tests.support.files import call, link, write
 

@@ -7,7 +7,7 @@ import pytest
 
 from kode_sidecar.domain.memory import MemoryItem, MemoryState
 from kode_sidecar.errors import KodeError
-from kode_sidecar.tools.write_memory import About, write_memory_tool
+from kode_sidecar.tools.knowledge import About, write_memory_tool
 from tests.support.files import call
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kode_sidecar.records.transcript import read_transcript
-from kode_sidecar.replay import Difference, play
+from kode_sidecar.recording.comparison import Difference
+from kode_sidecar.recording.player import play
+from kode_sidecar.recording.transcript import read_transcript
 from tests.support.program import BUILT, PROGRAM, ROOT
 from tests.support.sidecar import HANG_SECONDS
 from tests.support.transcripts import PATIENCE, Case

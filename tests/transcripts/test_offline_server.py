@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from kode_sidecar.client.connection import Client, RpcError
-from kode_sidecar.client.editor import Editor
 from kode_sidecar.client.handshake import Handshake
 from kode_sidecar.client.watch import Watch
 from kode_sidecar.demo.model_server import ModelServer, Recording
+from tests.support.mannered_editor import ManneredEditor
 from tests.support.program import PROGRAM
 from tests.support.sidecar import HANG_SECONDS, World
 from tests.support.transcripts import Case, Stage
@@ -26,7 +26,7 @@ class Offline:
         command = [*PROGRAM, "replay", str(self._case.folder), "--serve"]
         client = await Client.spawn(command)
         model = ModelServer(Recording(()))  # nobody asks it
-        world = World(client, Editor(client), Watch(client), model, self._project)
+        world = World(client, ManneredEditor(client), Watch(client), model, self._project)
         await world.editor.initialize(Handshake(roots=[self._project]))
         return world
 

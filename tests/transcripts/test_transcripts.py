@@ -2,7 +2,7 @@
 
 import pytest
 
-from kode_sidecar.replay import different_requests, without_prompts
+from kode_sidecar.recording.model_requests import different_requests, without_prompts
 from tests.conftest import FULL
 from tests.support.transcripts import Case, cases, prompts_of, read_prompts, update
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from lsprotocol import types as lsp
 
 from kode_sidecar.domain.change_set import Position, Range
+from kode_sidecar.text.text_lines import PositionEncoding
 from kode_sidecar.workspace.documents import Document, DocumentChange, Documents, TextChange
-from kode_sidecar.workspace.text_lines import PositionEncoding
 from tests.support import text_model
 
 URI = "file:///work/a.py"

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kode_sidecar.domain.line_diff import split_lines
-from kode_sidecar.domain.text_edit import to_lf
-from kode_sidecar.workspace.text_lines import (
+from kode_sidecar.text.line_diff import split_lines
+from kode_sidecar.text.text_edit import to_lf
+from kode_sidecar.text.text_lines import (
     PositionEncoding,
     code_point_column,
     dominant_eol,

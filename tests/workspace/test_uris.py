@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from kode_sidecar.text.uris import canonical_key, file_name, path_to_uri, uri_to_path
 from kode_sidecar.workspace.documents import Documents
-from kode_sidecar.workspace.uris import canonical_key, file_name, path_to_uri, uri_to_path
 
 SAME = [
     ["file:///c%3A/a.py", "file:///C:/a.py", "file:///c:/a.py", "FILE:///c|/a.py", "file:/c:/a.py"],

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from kode_sidecar.errors import KodeError
+from kode_sidecar.text.uris import path_to_uri
 from kode_sidecar.workspace.sensitive import is_refused, sensitive_pattern
-from kode_sidecar.workspace.uris import path_to_uri
 from kode_sidecar.workspace.workspace import Purpose, Workspace, default_view
 from tests.support.files import link, write
 

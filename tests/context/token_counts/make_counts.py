@@ -32,11 +32,11 @@ from kode_sidecar.domain.message import (
 )
 from kode_sidecar.kernel import tool_specs
 from kode_sidecar.kernel.contracts import Tool
+from kode_sidecar.text.shown_text import number_lines
 from kode_sidecar.tools.list_files import ListFilesParams
 from kode_sidecar.tools.propose_edit import ProposeEditParams
 from kode_sidecar.tools.read_file import ReadFileParams
 from kode_sidecar.tools.search_code import SearchCodeParams
-from kode_sidecar.workspace.shown_text import number_lines
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]

@@ -1,0 +1,1 @@
+"""Answers `initialize`, loads the rest on a thread, and wires everything together."""

@@ -1,0 +1,145 @@
+"""What is kept on disk: `kode-sidecar runs list`, `runs show` and `sessions migrate`."""
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from kode_sidecar.domain.run import RunRecord
+from kode_sidecar.errors import KodeError
+from kode_sidecar.records.conversation_store import ConversationStore
+from kode_sidecar.records.messages import StorageName, name_in
+from kode_sidecar.records.run_records import RUN_FILE, RUNS_FOLDER, list_runs, read_run
+from kode_sidecar.records.saver import Saver
+from kode_sidecar.records.sqlite_messages import move_messages
+from kode_sidecar.settings import load_settings
+
+
+def list_command(*, json: bool, folder: Path | None = None) -> int:
+    """Print the runs of the state folder, or below `folder`, newest first; the exit code.
+
+    A run that cannot be read is told on stderr, and the others all the same.
+    """
+    code = 0
+    rows: list[RunRecord] = []
+    for found in list_runs(folder or _runs_folder()):
+        if isinstance(found, KodeError):
+            sys.stderr.write(f"kode-sidecar: {found.message}\n")
+            code = 1
+        else:
+            rows.append(found)
+    if json:
+        sys.stdout.writelines(f"{msgspec.json.encode(row).decode()}\n" for row in rows)
+        return code
+    width = max((len(row.run_id) for row in rows), default=0)
+    for row in rows:
+        cells = (f"{row.run_id:<{width}}", f"{_state(row):<10}", row.created_at, row.profile_id)
+        sys.stdout.write("  ".join([*cells, row.failure_reason or ""]).rstrip() + "\n")
+    if not rows and not code:
+        sys.stdout.write("There are no runs yet.\n")
+    return code
+
+
+def show_command(name: str, *, json: bool) -> int:
+    """Print one run, by its id or its folder. Raises KodeError `RunNotFound`, `Storage`."""
+    folder = Path(name)
+    if folder.name == name and not (folder / RUN_FILE).is_file():
+        folder = _runs_folder() / name
+    record = read_run(folder)
+    if json:
+        sys.stdout.write(f"{msgspec.json.encode(record).decode()}\n")
+        return 0
+    rows = {
+        "run": record.run_id,
+        "state": f"{_state(record)} in step {record.step}",
+        "governance": record.governance or "",
+        "error": f"{record.error.code}: {record.error.message}" if record.error else "",
+        "profile": f"{record.profile_id} ({record.config_fingerprint[:12]})",
+        "engine": f"{record.engine} with {record.model}",
+        "session": record.session_id,
+        "task": record.task_id,
+        "created": record.created_at,
+        "ended": record.completed_at or "",
+        "records": str(folder),
+    }
+    sys.stdout.writelines(f"{label:<10}  {text}\n" for label, text in rows.items() if text)
+    return 0
+
+
+def _state(record: RunRecord) -> str:
+    return "dry run" if record.dry_run and record.status == "pending" else record.status
+
+
+def _runs_folder() -> Path:
+    return load_settings(os.environ).settings.storage_root / RUNS_FOLDER
+
+
+Outcome = Literal["moved", "there already", "skipped", "failed"]
+
+
+@dataclass(frozen=True)
+class Migrated:
+    """What became of one session, the `number`th of `count`; `reason` is empty when all is well."""
+
+    session_id: str
+    number: int
+    count: int
+    outcome: Outcome
+    reason: str = ""
+
+
+def migrate_sessions(storage_root: Path, to: StorageName, *, dry_run: bool) -> Iterator[Migrated]:
+    """One session after the other. Those that a sidecar has open are skipped.
+
+    With `dry_run` nothing is changed, and "moved" means that it would be. Blocks; raises KodeError
+    `Storage` when the sessions cannot be listed.
+    """
+    saver = Saver()
+    try:
+        store = ConversationStore(storage_root, saver)
+        ids = store.list_ids()
+        for number, session_id in enumerate(ids, start=1):
+            outcome, reason = _migrate(store, session_id, to, dry_run)
+            yield Migrated(session_id, number, len(ids), outcome, reason)
+    finally:
+        saver.close()
+
+
+def _migrate(
+    store: ConversationStore, session_id: str, to: StorageName, dry_run: bool
+) -> tuple[Outcome, str]:
+    try:
+        with store.locked(session_id) as folder:
+            due = name_in(folder) != to
+            if due and not dry_run:
+                move_messages(folder, to)
+    except KodeError as error:
+        if error.code == "ReadOnly":
+            return "skipped", "a sidecar has it open: close it there and run this again"
+        return "failed", error.message
+    return ("moved" if due else "there already"), ""
+
+
+def migrate_command(to: StorageName, env_file: str | None, *, dry_run: bool) -> int:
+    """Print a line a session that is not kept so already, and a sum; return the exit code."""
+    loaded = load_settings(os.environ, env_file=env_file)
+    loaded.require_valid()
+    counts: Counter[Outcome] = Counter()
+    for one in migrate_sessions(loaded.settings.storage_root, to, dry_run=dry_run):
+        counts[one.outcome] += 1
+        if one.outcome != "there already":
+            reason = f": {one.reason}" if one.reason else ""
+            line = f"[{one.number}/{one.count}] {one.session_id} {one.outcome}{reason}\n"
+            sys.stdout.write(line)
+            sys.stdout.flush()
+    verb = "to be moved" if dry_run else "moved"
+    sys.stdout.write(
+        f"{counts['moved']} {verb} to {to}, {counts['there already']} there already, "
+        f"{counts['skipped']} skipped, {counts['failed']} failed\n"
+    )
+    return 1 if counts["failed"] else 0

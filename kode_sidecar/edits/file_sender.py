@@ -1,0 +1,160 @@
+"""Asks the editor to create, rename or delete one file, and looks whether it did."""
+
+import asyncio
+import os
+from contextlib import suppress
+
+from kode_sidecar.edits.edit_sender import Outcome
+from kode_sidecar.edits.file_watch import FileWatch
+from kode_sidecar.edits.session_files import SessionFiles
+from kode_sidecar.event_log.editor_port import ApplyAnswer, EditorPort, FileEdit
+from kode_sidecar.kernel import TimeLimit
+from kode_sidecar.kernel.contracts import Alarm
+from kode_sidecar.text.uris import canonical_key, path_to_uri
+from kode_sidecar.workspace.file_changes import FileChange, FileChanges
+from kode_sidecar.workspace.overlay import Overlay
+from kode_sidecar.workspace.paths import Location
+from kode_sidecar.workspace.workspace import Workspace
+
+LOOKS = 20
+"""How often the files are looked at while an editor may still be at work."""
+
+
+class FileSender:
+    """Sends one change of a file at a time; the caller holds the locks of its documents."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        overlay: Overlay,
+        files: SessionFiles,
+        changes: FileChanges,
+        editor: EditorPort,
+        watch: FileWatch,
+        settle_seconds: float,
+        answer_seconds: float,
+        alarm: Alarm,
+    ) -> None:
+        self._workspace = workspace
+        self._overlay = overlay
+        self._files = files
+        self._changes = changes
+        self._editor = editor
+        self._watch = watch
+        self._settle_seconds = settle_seconds
+        self._answer_seconds = answer_seconds
+        self._alarm = alarm
+
+    def fits(self, change: FileChange, text: str | None = None) -> bool:
+        """Whether it can still be done as it was meant.
+
+        `text` is what the file to delete will have by then, its present text where not given.
+        """
+        if change.adds is not None and self._files.is_taken(change.adds):
+            return False
+        if change.removes is None:
+            return True
+        found = self.text_at(change.place) if text is None else text
+        return found is not None and (change.kind == "rename" or found == change.lf_text)
+
+    def text_at(self, place: Location) -> str | None:
+        """The present text (LF) of the file at a place; None where there is none to read."""
+        document = self._workspace.open_document(place) or self._files.find(str(place.path))
+        return document.lf_text if document is not None and document.synced else None
+
+    async def send(self, change: FileChange, label: str, *, ask: bool) -> Outcome:
+        """Have it done; what became of it."""
+        places = [place for place in (change.removes, change.adds) if place is not None]
+        keys = [canonical_key(path_to_uri(place.path)) for place in places]
+        for key in keys:
+            self._watch.sending(key)
+        if change.kind == "create":
+            self._overlay.hold(change.key)
+        try:
+            outcome = await self._send(change, label, ask=ask)
+        finally:
+            self._overlay.release(change.key)
+            for key in keys:
+                self._watch.landed(key)
+        if outcome.state in ("applied", "unconfirmed"):
+            self._tell_watch(change)
+        return outcome
+
+    def _tell_watch(self, change: FileChange) -> None:
+        """It was the session's own doing."""
+        if change.target is not None:
+            uri = path_to_uri(change.target.path)
+            self._watch.moved(change.key, uri, change.target.path)
+        elif change.kind == "delete":
+            self._watch.removed(change.key)
+        else:
+            self._watch.created(change.uri, change.place.path, change.lf_text)
+
+    async def _send(self, change: FileChange, label: str, *, ask: bool) -> Outcome:
+        if not self._editor.can_change_files(change.kind) or not self.fits(change):
+            return Outcome("conflict")
+        edit = FileEdit(
+            label=label,
+            kind=change.kind,
+            uri=change.uri,
+            new_uri=change.target_uri or "",
+            text=change.text if change.kind == "create" else "",
+            ask=ask,
+        )
+        on_disk = change.removes is not None and os.path.lexists(change.removes.real)
+        try:
+            async with TimeLimit(self._alarm, "change of a file", self._answer_seconds):
+                answer = await self._editor.apply_edit(edit)
+        except TimeoutError:
+            answer = ApplyAnswer(applied=False)
+        for look in range(LOOKS):
+            if self._is_done(change, on_disk=on_disk):
+                self._forget(change.removes)
+                return Outcome("applied")
+            if not answer.applied and look:
+                break
+            await self._pause()
+        return self._judge(change, answer)
+
+    async def _pause(self) -> None:
+        with suppress(TimeoutError):
+            seconds = self._settle_seconds / LOOKS
+            async with TimeLimit(self._alarm, "look at a file", seconds):
+                await asyncio.Event().wait()
+
+    def _is_done(self, change: FileChange, *, on_disk: bool) -> bool:
+        """Whether it shows. A file that is on disk is gone once it is no longer there."""
+        if change.removes is not None:
+            left = os.path.lexists(change.removes.real) if on_disk else self._is_open(change)
+            if left or (not on_disk and self._changes.unsaved(change.removes.real)):
+                return False
+        if change.adds is None:
+            return True
+        if change.kind == "create":
+            return self.text_at(change.adds) == change.lf_text
+        on_disk = os.path.lexists(change.adds.real)
+        return on_disk or self._workspace.open_document(change.adds) is not None
+
+    def _judge(self, change: FileChange, answer: ApplyAnswer) -> Outcome:
+        """What to make of a change that does not show."""
+        if change.kind == "create":
+            document = self._workspace.open_document(change.place)
+            if document is not None:
+                return Outcome("diverged", document.lf_text)
+        if not answer.applied:
+            return Outcome("conflict")
+        if change.kind == "create":
+            self._changes.assume_created(change)
+            return Outcome("unconfirmed")
+        if change.removes is not None and self._changes.unsaved(change.removes.real):
+            self._forget(change.removes)
+            return Outcome("unconfirmed")
+        return Outcome("conflict")
+
+    def _is_open(self, change: FileChange) -> bool:
+        place = change.removes
+        return place is not None and self._workspace.open_document(place) is not None
+
+    def _forget(self, place: Location | None) -> None:
+        if place is not None:
+            self._changes.forget_unsaved(place.real)

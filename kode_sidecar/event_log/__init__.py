@@ -1,0 +1,23 @@
+"""The numbered events of a session: what happened, told once and kept. See README.md."""
+
+from kode_sidecar.event_log.history import LOSS, EventHistory, OpenMessage, ToldChangeSet, ToldHunk
+from kode_sidecar.event_log.records import (
+    NewSession,
+    OpenedSession,
+    SessionDefaults,
+    SessionRecords,
+)
+from kode_sidecar.event_log.stream import SessionStream
+
+__all__ = [
+    "LOSS",
+    "EventHistory",
+    "NewSession",
+    "OpenMessage",
+    "OpenedSession",
+    "SessionDefaults",
+    "SessionRecords",
+    "SessionStream",
+    "ToldChangeSet",
+    "ToldHunk",
+]

@@ -1,0 +1,189 @@
+"""A session's events: numbered, on disk, then sent, in one order."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from itertools import groupby
+from typing import TYPE_CHECKING, cast
+
+import msgspec
+
+from kode_sidecar.domain.agent_event import BlockDelta, Event, Notice, is_stored
+from kode_sidecar.errors import KodeError
+from kode_sidecar.event_log.editor_port import EditorPort
+from kode_sidecar.event_log.history import EventHistory
+from kode_sidecar.records.journal import Journal
+
+if TYPE_CHECKING:  # the kernel is loaded after the process answers
+    from kode_sidecar.kernel.contracts import Clock
+
+# Events held back while a save is under way are few; more than this and producers wait.
+HELD_LIMIT = 1_000
+
+
+class SessionStream:
+    """The `Emit` of a session.
+
+    A stored event gets the next `seq` and is in the journal before it is published. While
+    `hold` is in force nothing is published: a reply that acknowledges a save goes first.
+    Holds nest.
+    When the journal cannot be written, events go out without `seq`, after a notice that
+    says so, and `flow` raises until `recover` is called. `history` knows what is not over yet.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        journal: Journal,
+        editor: EditorPort,
+        clock: "Clock",
+        seq: int,
+        history: EventHistory | None = None,
+    ) -> None:
+        self._session_id = session_id
+        self._journal = journal
+        self._editor = editor
+        self._clock = clock
+        self._holds = 0
+        self._held: list[Event | BlockDelta] = []
+        self._released = asyncio.Event()
+        self._released.set()
+        self._failure: KodeError | None = None
+        self._unstored: list[Event] = []
+        self.seq = seq
+        self.history = history or EventHistory()
+        self._cancelling = False
+
+    def __call__(self, event: Event | BlockDelta) -> int:
+        """Store and publish; the event's `seq`, 0 for what is not stored."""
+        if isinstance(event, BlockDelta):
+            self.history.grow(event)
+            self._send(event)
+            return 0
+        if not is_stored(event):
+            self._send(event)
+            return 0
+        stamped = self._stamped(event)
+        if self._failure is None:
+            try:
+                self._journal.append(stamped)
+            except KodeError as error:
+                self.not_saved(error)
+        if self._failure is not None:
+            self._unstored.append(event)
+            self.history.feed(event)
+            self._send(event)
+            return 0
+        self.seq += 1
+        self.history.feed(stamped)
+        self._send(stamped)
+        return self.seq
+
+    async def flow(self) -> None:
+        """Wait for room downstream. Raises as `kernel.contracts.Emit.flow` says."""
+        if self._cancelling:
+            raise asyncio.CancelledError
+        if self._failure is not None:
+            raise self._failure
+        if len(self._held) > HELD_LIMIT:
+            await self._released.wait()
+        await self._editor.flow()
+
+    def hold(self) -> None:
+        """Publish nothing until as many `release`."""
+        self._holds += 1
+        self._released.clear()
+
+    def cancel(self) -> None:
+        """The turn is to end: `flow` raises, and what it still says is held, to go out together."""
+        if not self._cancelling:
+            self._cancelling = True
+            self.hold()
+
+    def hold_end(self) -> None:
+        """`hold` for the end of a turn; for one that is being cancelled it is in force already."""
+        if not self._cancelling:
+            self.hold()
+
+    def release(self) -> None:
+        """End one hold; with the last one publish what was held, in order and together."""
+        self._holds -= 1
+        if self._holds:
+            return
+        held, self._held = self._held, []
+        for is_delta, run in groupby(held, lambda event: isinstance(event, BlockDelta)):
+            if is_delta:
+                for delta in run:
+                    self._publish(delta)
+            else:
+                self._editor.publish(self._session_id, tuple(cast(Iterable[Event], run)))
+        self._released.set()
+
+    @asynccontextmanager
+    async def saving(self, save: Callable[[], Awaitable[None]]) -> AsyncGenerator[None]:
+        """Hold; what is done inside is saved before this ends. The caller releases, after replying.
+
+        When it fails there is nothing to wait for: everything is released at once.
+        """
+        self.hold()
+        try:
+            yield
+            await save()
+        except BaseException:
+            self.release()
+            raise
+
+    async def save_told(self, save: Callable[[], Awaitable[None]]) -> None:
+        """Save what is told already; a failure is told as well, and `flow` raises it."""
+        try:
+            await save()
+        except KodeError as error:
+            self.not_saved(error)
+
+    async def published(self) -> None:
+        """Wait until nothing is held: what was emitted before this is on its way out."""
+        while self._holds:
+            await self._released.wait()
+
+    def forget_held(self) -> None:
+        """End one hold; nobody needs to be told what was held, whoever asks will see it."""
+        self._held.clear()
+        self.release()
+
+    def recover(self) -> None:
+        """Try the journal again; what it lacks is stored first, and told again with its number.
+
+        Raises KodeError `Storage` when that fails again.
+        """
+        self._cancelling = False
+        while self._unstored:
+            stamped = self._stamped(self._unstored[0])
+            try:
+                self._journal.append(stamped)
+            except KodeError as error:
+                self._failure = error
+                raise
+            del self._unstored[0]
+            self.seq += 1
+            self._send(stamped)
+        self._failure = None
+
+    def not_saved(self, error: KodeError) -> None:
+        """Tell the user, and let `flow` stop whatever still runs."""
+        self._failure = error
+        self._send(Notice(code="NotSaved", level="error", message=error.message))
+
+    def _stamped(self, event: Event) -> Event:
+        return msgspec.structs.replace(event, seq=self.seq + 1, ts=self._clock.timestamp())
+
+    def _send(self, event: Event | BlockDelta) -> None:
+        if not self._holds:
+            self._publish(event)
+        else:
+            self._held.append(event)
+
+    def _publish(self, event: Event | BlockDelta) -> None:
+        if isinstance(event, BlockDelta):
+            self._editor.publish_delta(event)
+        else:
+            self._editor.publish(self._session_id, (event,))

@@ -1,0 +1,6 @@
+"""Rules, the gate before every call, and questions to the user. See README.md."""
+
+from kode_sidecar.permissions.gate import EDIT_TOOLS, PermissionGate, preview
+from kode_sidecar.permissions.questions import Questions, UserQuestions, ask_user_tool
+
+__all__ = ["EDIT_TOOLS", "PermissionGate", "Questions", "UserQuestions", "ask_user_tool", "preview"]

@@ -1,0 +1,155 @@
+"""Questions that wait for the user, and `ask_user`, the tool by which the model puts one."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
+
+from msgspec import Meta, Struct
+
+from kode_sidecar.errors import KodeError
+from kode_sidecar.event_log.editor_port import ChoiceQuestion, EditorPort, PermissionQuestion
+from kode_sidecar.kernel import TimeLimit
+from kode_sidecar.kernel.contracts import Alarm, NewId, Tool, ToolCall, ToolOutcome
+from kode_sidecar.text.shown_text import cut_line, without_controls
+
+T = TypeVar("T")
+
+
+class UserQuestions:
+    """The open questions of all sessions. One stays open for `timeout` seconds."""
+
+    def __init__(self, alarm: Alarm, timeout: float) -> None:
+        self.timeout = timeout
+        self._alarm = alarm
+        self._again: dict[str, tuple[str, asyncio.Future[None]]] = {}
+
+    async def put(
+        self,
+        question: PermissionQuestion | ChoiceQuestion,
+        ask: Callable[[], Coroutine[Any, Any, T]],
+    ) -> T | None:
+        """What `ask` returns; None if that took too long. Cancelling it takes the question back.
+
+        The time counts from the first asking. Raises what `ask` raises.
+        """
+        name = f"answer to {question.request_id}"
+        try:
+            async with TimeLimit(self._alarm, name, self.timeout):
+                return await self._answer(question, ask)
+        except TimeoutError:
+            return None
+        finally:
+            self._again.pop(question.request_id, None)
+
+    def repeater(self, session_id: str) -> Callable[[], None]:
+        """What takes those of a session that are open now back, and asks them again."""
+        of_session = [again for of, again in self._again.values() if of == session_id]
+
+        def repeat() -> None:
+            for again in of_session:
+                if not again.done():
+                    again.set_result(None)
+
+        return repeat
+
+    async def _answer(
+        self,
+        question: PermissionQuestion | ChoiceQuestion,
+        ask: Callable[[], Coroutine[Any, Any, T]],
+    ) -> T:
+        while True:
+            again: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._again[question.request_id] = question.session_id, again
+            asking = asyncio.create_task(ask())
+            try:
+                await asyncio.wait((asking, again), return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                asking.cancel()
+                await asyncio.wait((asking,))
+            if not asking.cancelled():
+                return asking.result()
+
+
+_GO_ON = "Go on with the most careful of the choices, and tell the user which one you took."
+_SUMMARY_CHARS = 120
+
+
+class AskUserParams(Struct, forbid_unknown_fields=True):
+    """Ask the user to choose, when the answer decides what you do and you cannot find it out.
+
+    The user sees the question and the choices, and nothing of what you think. One question a call;
+    do not ask for leave to go on.
+    """
+
+    question: Annotated[
+        str, Meta(min_length=1, max_length=2000, description="In the user's language")
+    ]
+    choices: Annotated[
+        list[Annotated[str, Meta(min_length=1, max_length=200)]],
+        Meta(min_length=2, max_length=10, description="Short, all different, the likely one first"),
+    ]
+    multi: Annotated[bool, Meta(description="More than one may be chosen")] = False
+
+
+@dataclass(frozen=True)
+class Questions:
+    """How the user is asked."""
+
+    editor: EditorPort
+    new_id: NewId
+    waiting: UserQuestions
+
+    async def ask(self, params: AskUserParams, call: ToolCall) -> Sequence[str] | None:
+        """What the user chose of the choices; None if they did not answer in time.
+
+        Raises KodeError when the editor cannot ask.
+        """
+        question = ChoiceQuestion(
+            request_id=self.new_id("request"),
+            session_id=call.session_id,
+            turn_id=call.turn_id,
+            tool_use_id=call.tool_use_id,
+            question=without_controls(params.question),
+            choices=tuple(params.choices),
+            multi=params.multi,
+        )
+        answer = await self.waiting.put(question, lambda: self.editor.ask_choice(question))
+        if answer is None:
+            return None
+        chosen = [choice for choice in params.choices if choice in answer]
+        return chosen if params.multi else chosen[:1]
+
+
+def ask_user_tool(questions: Questions) -> Tool:
+    """The tool. It waits, and cancelling the turn takes the question back."""
+
+    async def run(params: AskUserParams, call: ToolCall) -> ToolOutcome:
+        if len(set(params.choices)) < len(params.choices):
+            raise KodeError("InvalidArguments", "Two choices are the same; make them all differ.")
+        if any(choice != without_controls(choice).strip() for choice in params.choices):
+            text = "Write choices without control characters and outer blanks."
+            raise KodeError("InvalidArguments", text)
+        try:
+            chosen = await questions.ask(params, call)
+        except KodeError as error:
+            text = f"The user could not be asked: {error.message}. {_GO_ON}"
+            raise KodeError(error.code, text) from None
+        return _outcome(chosen, questions.waiting.timeout)
+
+    return Tool("ask_user", AskUserParams, run)
+
+
+def _outcome(chosen: Sequence[str] | None, timeout: float) -> ToolOutcome:
+    if chosen is None:
+        summary = f"No answer within {timeout:g} seconds"
+        return ToolOutcome(ok=True, summary=summary, content=f"{summary}. {_GO_ON}")
+    if not chosen:
+        summary = "The user chose nothing"
+        return ToolOutcome(ok=True, summary=summary, content=f"{summary}. {_GO_ON}")
+    listed = "\n".join(f"- {choice}" for choice in chosen)
+    return ToolOutcome(
+        ok=True,
+        summary=cut_line(f"The user chose: {', '.join(chosen)}", _SUMMARY_CHARS),
+        content=f"The user chose:\n{listed}",
+    )

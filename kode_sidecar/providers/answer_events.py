@@ -1,0 +1,339 @@
+"""The events of one answer, whatever the dialect: joined deltas, reasoning, its end. Sans-IO.
+
+Neighbouring deltas of one read become one event. Reasoning that a host left in the text, as
+`<think>…</think>` before the answer, is told apart, and so are tool calls in it: Kimi K2 writes
+`<|tool_calls_section_begin|>`, then per call `<|tool_call_begin|>` `functions.NAME:INDEX`
+`<|tool_call_argument_begin|>` JSON `<|tool_call_end|>`, then `<|tool_calls_section_end|>` (tool
+call guide of the Kimi K2 model card). A host should parse this; some let it through.
+"""
+
+import json
+import re
+from typing import NamedTuple
+
+from kode_sidecar.domain.error_info import ErrorInfo, failure
+from kode_sidecar.domain.model_event import (
+    FinishReason,
+    ModelEvent,
+    ModelNotice,
+    ResponseFailed,
+    ResponseFinished,
+    TextDelta,
+    ThinkingDelta,
+    ToolUseDelta,
+    ToolUseStarted,
+)
+
+_THINK_BEGIN, _THINK_END = "<think>", "</think>"
+_LEAK_MARKERS = ("<|tool_calls_section_begin|>", "<|tool_call_begin|>")
+_LEAK_BEGIN = re.compile("|".join(map(re.escape, _LEAK_MARKERS)))
+_CALL = re.compile(
+    r"<\|tool_call_begin\|>\s*(?P<id>(?:functions\.)?(?P<name>[\w-]+?)(?::\d+)?)\s*"
+    r"<\|tool_call_argument_begin\|>(?P<arguments>.*?)(?P<end><\|tool_call_end\|>|\Z)",
+    re.DOTALL,
+)
+_SECTION = re.compile(r"<\|tool_calls_section_(?:begin|end)\|>")
+TEXT = -1
+THINKING = -2
+_NOTHING = -3
+# With one of these an answer may well be empty, and its calls do not run.
+_SAYS_ENOUGH: frozenset[FinishReason] = frozenset(
+    {"incomplete", "length", "content_filter", "paused"}
+)
+
+
+class ThinkTags:
+    """Splits the growing text of an answer; feed it all text until `passed`."""
+
+    def __init__(self) -> None:
+        self._held: str = ""
+        self._inside = False
+        self._thought = False
+        self.passed = False
+
+    def feed(self, text: str) -> tuple[str, str]:
+        """What is reasoning and what is text of that which is certain by now."""
+        text = self._held + text
+        self._held = ""
+        if not self._inside:
+            begin = text.lstrip()
+            if not begin.startswith(_THINK_BEGIN):
+                if _THINK_BEGIN.startswith(begin):
+                    self._held = text
+                    return "", ""
+                self.passed = True
+                return "", text
+            self._inside = True
+            text = begin[len(_THINK_BEGIN) :]
+        thought, found, rest = text.partition(_THINK_END)
+        if found:
+            self.passed = True
+        else:
+            thought, self._held = _without_start_of_close(thought)
+        if not self._thought:
+            thought = thought.lstrip()
+            self._thought = bool(thought)
+        return thought, rest
+
+    def finish(self) -> tuple[str, str]:
+        """What was held back, now that nothing follows."""
+        held = self._held
+        self._held, self.passed = "", True
+        return (held, "") if self._inside else ("", held)
+
+
+def _without_start_of_close(text: str) -> tuple[str, str]:
+    at = text.rfind("<")
+    if at >= 0 and _THINK_END.startswith(text[at:]):
+        return text[:at], text[at:]
+    return text, ""
+
+
+class LeakedCall(NamedTuple):
+    """A call as the model wrote it; the id is kept verbatim."""
+
+    tool_use_id: str
+    name: str
+    arguments: str
+
+
+class LeakedCallScanner:
+    """Lets text pass and holds back what may be a tool call, even when it comes in pieces."""
+
+    def __init__(self, tool_names: frozenset[str]) -> None:
+        self._tool_names = tool_names
+        self._held = ""
+        self._captured: list[str] = []
+
+    def feed(self, text: str) -> str:
+        """The part of the text that is certainly text."""
+        if self._captured:
+            self._captured.append(text)
+            return ""
+        text, self._held = self._held + text, ""
+        if "<" not in text:
+            return text
+        if begin := _LEAK_BEGIN.search(text):
+            self._captured.append(text[begin.start() :])
+            return text[: begin.start()]
+        # A marker holds one "<" only, so nothing before the last one can still become one.
+        at = text.rfind("<")
+        if any(marker.startswith(text[at:]) for marker in _LEAK_MARKERS):
+            text, self._held = text[:at], text[at:]
+        return text
+
+    def release(self) -> str:
+        """The start of a marker that was held back, now that something else follows it."""
+        held, self._held = self._held, ""
+        return held
+
+    def finish(self, *, take_calls: bool) -> tuple[list[LeakedCall], str]:
+        """The calls that were held back, and the text that was none.
+
+        With `take_calls` False, with a call cut off or a tool not on offer, all of it is text.
+        """
+        captured = "".join(self._captured) or self._held
+        self._held, self._captured = "", []
+        found = list(_CALL.finditer(captured)) if take_calls else []
+        rest = _SECTION.sub("", _CALL.sub("", captured))
+        whole = all(
+            match["name"] in self._tool_names and (match["end"] or _is_object(match["arguments"]))
+            for match in found
+        )
+        if not found or not whole or "<|tool_call" in rest:
+            return [], captured
+        calls = [LeakedCall(match["id"], match["name"], match["arguments"]) for match in found]
+        return calls, rest.strip()
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text, strict=False), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+class DeltaRuns:
+    """Collects events in order. A kind is `TEXT`, `THINKING` or the index of a tool call.
+
+    Tool calls for one of `tool_names` that leaked into text are held back until `end_leaks`.
+    With `think_tags` reasoning in front of the text is told apart.
+    Set `torn` once a text may hold lone surrogates: then halves of characters are joined.
+    `growth` counts the characters that came, held back or not.
+    """
+
+    def __init__(self, tool_names: frozenset[str], *, think_tags: bool = False) -> None:
+        self._tool_names = tool_names
+        self._think_tags = think_tags
+        self._events: list[ModelEvent] = []
+        self._kind = _NOTHING
+        self._run: list[str] = []
+        self.torn = False
+        self.growth = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        names = self._tool_names
+        self._scanners = {kind: LeakedCallScanner(names) for kind in (THINKING, TEXT) if names}
+        self._tags = ThinkTags() if self._think_tags else None
+        self._last = _NOTHING
+        self._half = ""
+        self.has_any = False
+        self.has_text = False
+
+    def restart(self) -> None:
+        """The answer begins anew; what was said is to be taken back."""
+        self._close()
+        self._begin()
+
+    def add(self, kind: int, text: str) -> None:
+        """Growth of what is open, or the start of something of another kind."""
+        if kind != self._kind:
+            self._close()
+            if kind != self._last:
+                self._release()
+                self._last = kind
+            self._kind = kind
+            self.has_any = True
+        self._run.append(text)
+
+    def put(self, event: ModelEvent) -> None:
+        """An event of its own."""
+        if isinstance(event, ToolUseDelta):
+            self.add(event.index, event.json)
+            return
+        self._close()
+        self._release()
+        self._last = _NOTHING
+        self._events.append(event)
+        self.has_any = self.has_any or isinstance(event, ToolUseStarted)
+
+    def take(self) -> list[ModelEvent]:
+        """What was collected since the last time."""
+        self._close()
+        events, self._events = self._events, []
+        return events
+
+    def end_leaks(self, *, take_calls: bool) -> list[LeakedCall]:
+        """The calls that leaked; what was held back but is none becomes text again."""
+        self._close()
+        self._release()
+        calls: list[LeakedCall] = []
+        for kind, scanner in self._scanners.items():
+            found, rest = scanner.finish(take_calls=take_calls)
+            calls += found
+            if rest:
+                self._show(kind, rest)
+        return calls
+
+    def _close(self) -> None:
+        kind = self._kind
+        if kind == _NOTHING:
+            return
+        text = "".join(self._run)
+        opens_empty = not self._run[0]
+        self._kind, self._run = _NOTHING, []
+        self.growth += len(text)
+        if self.torn:
+            text = self._mend(text)
+        if self._tags is not None and kind < 0:
+            text = self._without_thought(self._tags, kind, text)
+        self._pass(kind, text, opens_empty=opens_empty)
+
+    def _pass(self, kind: int, text: str, *, opens_empty: bool = False) -> None:
+        if self._scanners and kind < 0:
+            text = self._scanners[kind].feed(text)
+        if text or opens_empty:
+            self._show(kind, text)
+
+    def _without_thought(self, tags: ThinkTags, kind: int, text: str) -> str:
+        if kind == TEXT:
+            thought, text = tags.feed(text)
+            if thought:
+                self._pass(THINKING, thought)
+        if kind == THINKING or tags.passed:
+            # Who sends reasoning apart does not tag it in the text as well.
+            self._release_tags()
+        return text
+
+    def _release_tags(self) -> None:
+        if self._tags is not None:
+            thought, text = self._tags.finish()
+            self._tags = None
+            if thought:
+                self._pass(THINKING, thought)
+            if text:
+                self._pass(TEXT, text)
+
+    def _release(self) -> None:
+        """Something else follows, or nothing: what was held back for its rest gets none."""
+        if self._last == TEXT:
+            self._release_tags()
+        if self._half:
+            self._half = ""
+            self._pass(self._last, "\ufffd")
+        if self._last in self._scanners and (held := self._scanners[self._last].release()):
+            self._show(self._last, held)
+
+    def _show(self, kind: int, text: str) -> None:
+        if kind == TEXT:
+            self.has_text = self.has_text or not text.isspace()
+            self._events.append(TextDelta(text))
+        elif kind == THINKING:
+            self._events.append(ThinkingDelta(text))
+        else:
+            self._events.append(ToolUseDelta(kind, text))
+
+    def _mend(self, text: str) -> str:
+        """Join the halves of characters that were cut in two; lone halves become U+FFFD."""
+        text, self._half = self._half + text, ""
+        if text and "\ud800" <= text[-1] <= "\udbff":
+            text, self._half = text[:-1], text[-1]
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def put_end(
+    runs: DeltaRuns,
+    reason: FinishReason,
+    raw_reason: str | None,
+    host: str,
+    *,
+    marked: bool,
+    damaged: bool,
+    has_calls: bool,
+    has_nameless_call: bool,
+) -> None:
+    """The last events of an answer: notices of how it came, and its end or the failure it is.
+
+    `marked`: the end mark came. `damaged`: an event was passed over.
+    """
+    fault = _fault(reason, runs, has_calls=has_calls, has_nameless_call=has_nameless_call)
+    if fault is not None:
+        runs.put(ResponseFailed(fault))
+        return
+    if reason != "incomplete" and damaged:
+        runs.put(damage_notice(host))
+    if reason != "incomplete" and not marked:
+        text = f"{host} ends its answers without the usual end mark; they are taken as whole."
+        runs.put(ModelNotice("stream_unmarked_end", text))
+    runs.put(ResponseFinished(reason, raw_reason))
+
+
+def damage_notice(host: str) -> ModelNotice:
+    """Told when an event was passed over."""
+    text = f"{host} sent a damaged piece of an answer; it was left out, so words may be missing."
+    return ModelNotice("stream_damaged", text)
+
+
+def _fault(
+    reason: FinishReason, runs: DeltaRuns, *, has_calls: bool, has_nameless_call: bool
+) -> ErrorInfo | None:
+    if reason in _SAYS_ENOUGH:
+        return None
+    if has_nameless_call:
+        return failure("IncompleteAnswer", "The model called a tool without naming it; ask again.")
+    if not runs.has_text and not has_calls:
+        return failure(
+            "EmptyAnswer", "The model ended its answer without saying anything; ask again."
+        )
+    return None

@@ -1,0 +1,220 @@
+"""Requests and messages of the chat API of OpenAI. Sans-IO.
+
+Source: OpenAI chat completion reference. Hosts differ in little, and `ChatHabits` says in what.
+The history is expected to be whole (`context.builder` sees to that); what a host would refuse
+outright is left out all the same.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from kode_sidecar.domain.message import (
+    Block,
+    ImageBlock,
+    Message,
+    ResourceBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+)
+from kode_sidecar.kernel.contracts import ModelRequest, ToolSpec
+from kode_sidecar.providers.dialect import EncodedRequest
+from kode_sidecar.providers.profiles import ModelProfile
+from kode_sidecar.providers.request_options import (
+    CALL_A_TOOL,
+    Keeps,
+    budget,
+    is_foreign,
+    json_bytes,
+    sampling,
+    tool_choice,
+    with_safe_ids,
+)
+from kode_sidecar.providers.tool_schema import normalize_schema, object_schema
+
+PATH = "/chat/completions"
+Schema = dict[str, Any]
+_SCHEMAS = {"json_schema": object_schema, "mfjs": normalize_schema}
+ChatMessage = dict[str, Any]
+NO_OUTPUT = "(no output)"
+
+
+@dataclass(frozen=True)
+class ChatHabits:
+    """What hosts of one kind want to be told, and how.
+
+    `budget_name` is the field for the tokens of an answer, `highest_sampling` the largest
+    temperature accepted; `takes_cache_key`: others refuse the unknown field `prompt_cache_key`.
+    """
+
+    schema: Callable[[Mapping[str, Any]], Schema]
+    budget_name: str
+    highest_sampling: float
+    takes_cache_key: bool
+
+
+def encode_chat(request: ModelRequest, profile: ModelProfile, habits: ChatHabits) -> EncodedRequest:
+    """The request for one model; wishes it refuses are left out."""
+    messages = chat_messages(request.system, request.messages, profile)
+    choice = tool_choice(request, profile)
+    if choice.asked:
+        messages.append({"role": "system", "content": CALL_A_TOOL})
+    body: dict[str, Any] = {"model": profile.id, "messages": messages}
+    if request.tools:
+        schema = _SCHEMAS.get(profile.tool_schema, habits.schema)
+        body["tools"] = [_tool(tool, schema) for tool in request.tools]
+        body["tool_choice"] = choice.sent
+    sent, notices = sampling(request, profile, habits.highest_sampling)
+    body.update(sent)
+    if request.max_tokens is not None:
+        name = profile.names.max_tokens or habits.budget_name
+        body[name] = budget(request.max_tokens, request, profile, body)
+    if request.cache_key and habits.takes_cache_key:
+        body["prompt_cache_key"] = request.cache_key
+    body["stream"] = request.stream
+    if request.stream:
+        body["stream_options"] = {"include_usage": True}
+    return EncodedRequest(json_bytes(body), (*choice.notices, *notices))
+
+
+def bearer_headers(api_key: str) -> dict[str, str]:
+    """The headers of every request."""
+    return {"authorization": f"Bearer {api_key}", "content-type": "application/json"}
+
+
+@lru_cache(maxsize=256)
+def _tool(tool: ToolSpec, schema: Callable[[Mapping[str, Any]], Schema]) -> dict[str, Any]:
+    function = {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": schema(tool.schema),
+    }
+    return {"type": "function", "function": function}
+
+
+def chat_messages(
+    system: str, messages: Sequence[Message], profile: ModelProfile
+) -> list[ChatMessage]:
+    """The system prompt, then the conversation, without errors and messages that say nothing."""
+    found: list[ChatMessage] = []
+    if system:
+        found.append({"role": "system", "content": system})
+    for message in with_safe_ids(messages, _keeps_id(profile.provider)):
+        if not message.is_api_error_message:
+            found += _encode(message, profile)
+    return found
+
+
+def _keeps_id(provider: str) -> Keeps:
+    """A host's own ids stay verbatim, even those that repeat."""
+    return lambda message, _id, _used: not is_foreign(message, provider)
+
+
+def _encode(message: Message, profile: ModelProfile) -> list[ChatMessage]:
+    if message.role == "assistant":
+        return _assistant(message.content, profile)
+    found = [_result(block) for block in message.content if isinstance(block, ToolResultBlock)]
+    if content := _content(message.content, profile):
+        role = "user" if message.role == "tool" else message.role
+        found.append({"role": role, "content": content})
+    return found
+
+
+def _assistant(blocks: Sequence[Block], profile: ModelProfile) -> list[ChatMessage]:
+    text = _joined(block.text for block in blocks if isinstance(block, TextBlock))
+    calls = [_call(block) for block in blocks if isinstance(block, ToolUseBlock)]
+    if not text and not calls:
+        return []
+    message: ChatMessage = {"role": "assistant"}
+    if text:
+        # Beside calls a blank content is refused, so it is left out.
+        message["content"] = text
+    thoughts = [block.text for block in blocks if isinstance(block, ThinkingBlock)]
+    if profile.thinking != "never" and (thoughts or calls):
+        # A thinking model wants its reasoning back with every call; empty counts as there.
+        message["reasoning_content"] = "".join(thoughts)
+    if calls:
+        message["tool_calls"] = calls
+    return [message]
+
+
+def _call(block: ToolUseBlock) -> dict[str, Any]:
+    arguments = "{}"
+    if block.invalid_input is None:
+        arguments = msgspec.json.encode(block.input).decode()
+    function = {"name": block.name, "arguments": arguments}
+    return {"id": block.tool_use_id, "type": "function", "function": function}
+
+
+def _result(block: ToolResultBlock) -> ChatMessage:
+    text = _joined(
+        part.text if isinstance(part, TextBlock) else f"[an image, {part.media_type}, not shown]"
+        for part in block.content
+    )
+    return {
+        "role": "tool",
+        "tool_call_id": block.tool_use_id,
+        "content": text or block.summary or NO_OUTPUT,
+    }
+
+
+def _content(blocks: Sequence[Block], profile: ModelProfile) -> str | list[dict[str, Any]]:
+    """A text where all is text (some models take nothing else), else a list of parts."""
+    texts: list[str] = []
+    images: list[dict[str, Any]] = []
+    for block in blocks:
+        if isinstance(block, TextBlock):
+            texts.append(block.text)
+        elif isinstance(block, ResourceBlock):
+            texts.append(resource_text(block))
+        elif isinstance(block, ImageBlock) and profile.images:
+            url = f"data:{block.media_type};base64,{block.data}"
+            images.append({"type": "image_url", "image_url": {"url": url}})
+        elif isinstance(block, ImageBlock):
+            texts.append(image_note(block, profile))
+    text = _joined(texts)
+    if not images:
+        return text
+    return [*images, *([{"type": "text", "text": text}] if text else ())]
+
+
+def image_note(block: ImageBlock, profile: ModelProfile) -> str:
+    """What a model that cannot see is told of an image."""
+    return f"[An image, {block.media_type}: {profile.id} reads text only.]"
+
+
+def resource_text(block: ResourceBlock) -> str:
+    """An attached file or selection as the model reads it: its path, then the text in a fence."""
+    label = f"Attached: {_path(block.uri)}"
+    if block.start_line is not None:
+        end = block.start_line if block.end_line is None else block.end_line
+        label += f", lines {block.start_line}-{end}"
+    if block.text is None:
+        return label
+    longest = max((len(run) for run in re.findall("`+", block.text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    end = "" if block.text.endswith("\n") else "\n"
+    return f"{label}\n{fence}{block.language_id or ''}\n{block.text}{end}{fence}"
+
+
+def _path(uri: str) -> str:
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return uri
+    if parts.scheme != "file":
+        return uri
+    path = unquote(parts.path)
+    # file:///c%3A/x is the path c:/x
+    return path[1:] if re.match(r"/[A-Za-z]:", path) else path
+
+
+def _joined(texts: Iterable[str]) -> str:
+    return "\n\n".join(text for text in texts if text and not text.isspace())

@@ -1,0 +1,103 @@
+"""A record: one line of JSON, with a checksum that tells whether it is whole."""
+
+import re
+from typing import Any, cast
+from zlib import crc32
+
+import msgspec
+
+from kode_sidecar.errors import KodeError
+
+_SEAL = re.compile(rb',"crc":"([0-9a-f]{8})"\}')
+_SEAL_LENGTH = 18
+# Where a record may begin inside a damaged line. So many are tried before it is given up.
+_START = re.compile(rb'\{"')
+_MOST_STARTS = 200
+_JUNK = b" \t\r\0"
+
+
+class DamagedRecord(ValueError):
+    """The bytes are not those that were written."""
+
+
+def seal(record: bytes) -> bytes:
+    """The JSON object `record` with its checksum."""
+    return b'%b,"crc":"%08x"}' % (record[:-1], crc32(record))
+
+
+def is_sealed(record: bytes) -> bool:
+    """Whether the record has a checksum, be it the right one or not."""
+    return _SEAL.fullmatch(record[-_SEAL_LENGTH:]) is not None
+
+
+def check(record: bytes) -> bytes:
+    """The record itself. Raises DamagedRecord when its checksum is another one.
+
+    Without a checksum it must be UTF-8 all over: else it raises UnicodeDecodeError.
+    """
+    found = _SEAL.fullmatch(record[-_SEAL_LENGTH:])
+    if found is None:
+        record.decode()
+    elif not _holds(record, int(found[1], 16)):
+        raise DamagedRecord("the checksum is that of other bytes")
+    return record
+
+
+def salvage(line: bytes) -> tuple[list[bytes], list[bytes]]:
+    """The whole sealed records inside a damaged line, and what is left of it."""
+    whole: list[bytes] = []
+    rest: list[bytes] = []
+    at = 0
+    for found in _SEAL.finditer(line):
+        checksum = int(found[1], 16)
+        starts = (match.start() for match in _START.finditer(line, at, found.start()))
+        for _, start in zip(range(_MOST_STARTS), starts, strict=False):
+            if _holds(line[start : found.end()], checksum):
+                rest.append(line[at:start])
+                whole.append(line[start : found.end()])
+                at = found.end()
+                break
+    rest.append(line[at:])
+    return whole, [piece for piece in rest if piece.strip(_JUNK)]
+
+
+def _holds(record: bytes, checksum: int) -> bool:
+    return crc32(b"}", crc32(record[:-_SEAL_LENGTH])) == checksum
+
+
+# What decoding a damaged line can raise.
+DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, DamagedRecord)
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_encoder = msgspec.json.Encoder()
+
+
+def encode_json(value: object) -> bytes:
+    """Compact JSON without a line feed in it; lone surrogates become U+FFFD.
+
+    Raises KodeError `Storage` for a value nested deeper than the interpreter can follow.
+    """
+    try:
+        try:
+            return _encoder.encode(value)
+        except UnicodeEncodeError:
+            return _encoder.encode(_clean(msgspec.to_builtins(value)))
+    except RecursionError:
+        text = "not saved: a value in it is nested too deeply; ask for something flatter"
+        raise KodeError("Storage", text) from None
+
+
+def clean_text(text: str) -> str:
+    """The text with each lone surrogate replaced by U+FFFD, so that UTF-8 can hold it."""
+    return _SURROGATE.sub("\ufffd", text)
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, dict):
+        pairs = cast(dict[Any, Any], value).items()
+        return {_clean(key): _clean(item) for key, item in pairs}
+    if isinstance(value, list | tuple):
+        return [_clean(item) for item in cast(list[Any], value)]
+    return value

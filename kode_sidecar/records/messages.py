@@ -1,0 +1,149 @@
+"""How the messages of a conversation are kept in its folder: as lines, or as rows.
+
+Here are what both ways offer, the lines (`messages.jsonl`), and which of them a folder has;
+`sqlite_messages` has the rows. A record is the same in both: what `message_record` makes of a
+message, with its checksum.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+from kode_sidecar.domain.conversation import ReadMessages
+from kode_sidecar.domain.message import Message
+from kode_sidecar.records.jsonl import (
+    JsonlFile,
+    LineProblem,
+    open_lines,
+    read_records,
+    stream_lines,
+)
+from kode_sidecar.records.message_record import decode_message, encode_message
+from kode_sidecar.records.saver import Syncable
+
+DATABASE_FILE = "messages.sqlite"
+
+StorageName = Literal["jsonl", "sqlite"]
+
+
+class MessageFile(Syncable, Protocol):
+    """The messages of one conversation, open for writing by its only writer."""
+
+    def append(self, message: Message) -> None:
+        """Write a message; on disk when this returns. Raises KodeError `Storage`."""
+        ...
+
+    def close(self) -> None:
+        """Release what is open; harmless when repeated."""
+        ...
+
+
+@dataclass(frozen=True)
+class KeptMessages:
+    """All whole messages in the order written, and where there is something else.
+
+    Those that `unread` names are without their content; `read` gives it, by ids, from any thread.
+    """
+
+    messages: Sequence[Message]
+    problems: Sequence[LineProblem] = ()
+    unread: Collection[str] = ()
+    read: ReadMessages | None = None
+
+
+class MessageStorage(Protocol):
+    """One way to keep messages. Everything blocks and may raise KodeError `Storage`."""
+
+    def create(self, folder: Path) -> MessageFile:
+        """The messages of a new conversation; saved with the first `sync`."""
+        ...
+
+    def open(self, folder: Path) -> tuple[MessageFile, KeptMessages]:
+        """By the only writer: damaged records are quarantined in a file beside.
+
+        What a storage can read one by one later stays unread.
+        """
+        ...
+
+    def load(self, folder: Path) -> KeptMessages:
+        """Everything readable, whoever writes meanwhile."""
+        ...
+
+    def records(self, folder: Path) -> Iterator[bytes]:
+        """Each record as it stands there, whole or damaged, in the order written."""
+        ...
+
+    def is_empty(self, folder: Path) -> bool:
+        """Whether nothing was ever said."""
+        ...
+
+
+MESSAGES_FILE = "messages.jsonl"
+
+
+class JsonlMessageFile:
+    """`messages.MessageFile` over lines."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = JsonlFile(path)
+
+    def append(self, message: Message) -> None:
+        """With one write. Raises KodeError `Storage`."""
+        self._file.append(encode_message(message))
+
+    def sync(self) -> None:
+        """fsync. Raises KodeError `Storage`."""
+        self._file.sync()
+
+    def close(self) -> None:
+        """Release the file."""
+        self._file.close()
+
+
+class JsonlMessages:
+    """`messages.MessageStorage` as lines."""
+
+    def create(self, folder: Path) -> JsonlMessageFile:
+        """An empty file."""
+        return JsonlMessageFile(folder / MESSAGES_FILE)
+
+    def open(self, folder: Path) -> tuple[JsonlMessageFile, KeptMessages]:
+        """Damaged lines go to `messages.jsonl.bad`."""
+        lines = open_lines(folder / MESSAGES_FILE, decode_message)
+        return self.create(folder), KeptMessages(lines.records, lines.problems)
+
+    def load(self, folder: Path) -> KeptMessages:
+        """A missing file holds nothing."""
+        return KeptMessages(*read_records(folder / MESSAGES_FILE, decode_message))
+
+    def records(self, folder: Path) -> Iterator[bytes]:
+        """Line by line."""
+        return (line for _, line in stream_lines(folder / MESSAGES_FILE))
+
+    def is_empty(self, folder: Path) -> bool:
+        """By its size: one that cannot be read holds something."""
+        try:
+            return (folder / MESSAGES_FILE).stat().st_size == 0
+        except OSError:
+            return True
+
+
+def messages_as(name: StorageName) -> MessageStorage:
+    """The storage of that name."""
+    # Late: SQLite costs 15 ms, which only its users pay.
+    if name == "sqlite":
+        from kode_sidecar.records.sqlite_messages import SqliteMessages  # noqa: PLC0415
+
+        return SqliteMessages()
+    return JsonlMessages()
+
+
+def messages_in(folder: Path) -> MessageStorage:
+    """The storage of the messages in a folder: where there is a database, it holds them."""
+    return messages_as(name_in(folder))
+
+
+def name_in(folder: Path) -> StorageName:
+    """What that storage is called."""
+    return "sqlite" if (folder / DATABASE_FILE).is_file() else "jsonl"

@@ -1,0 +1,21 @@
+"""Conversations: opened, listed, read, branched, copied, repaired. See README.md.
+
+`session` and `repair` are second doors: what runs a session is loaded with the agent.
+"""
+
+from kode_sidecar.sessions.catalog import SessionCatalog
+from kode_sidecar.sessions.copies import SessionCopies
+from kode_sidecar.sessions.files import SessionFolders
+from kode_sidecar.sessions.reading import SessionAttachments, StoredMessages
+from kode_sidecar.sessions.registry import SessionRegistry
+from kode_sidecar.sessions.usage import UsageReport
+
+__all__ = [
+    "SessionAttachments",
+    "SessionCatalog",
+    "SessionCopies",
+    "SessionFolders",
+    "SessionRegistry",
+    "StoredMessages",
+    "UsageReport",
+]

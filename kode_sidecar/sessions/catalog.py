@@ -1,0 +1,216 @@
+"""All sessions in the state folder, whether they are open in this process or not."""
+
+import asyncio
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, cast
+
+from kode_sidecar.domain.agent_event import SessionUpdated
+from kode_sidecar.domain.conversation import Conversation
+from kode_sidecar.errors import KodeError
+from kode_sidecar.event_log import SessionStream
+from kode_sidecar.event_log.editor_port import EditorPort
+from kode_sidecar.protocol.session import (
+    SessionGetResult,
+    SessionListParams,
+    SessionListResult,
+    SessionUpdateParams,
+    SessionView,
+    TreeSetHeadParams,
+    page_limit,
+)
+from kode_sidecar.records.conversation_files import ConversationMeta
+from kode_sidecar.records.spending import Totals
+from kode_sidecar.sessions.files import (
+    SessionFolders,
+    changes_nothing,
+    update_event,
+    updated,
+    view_of,
+    with_head,
+)
+from kode_sidecar.sessions.registry import SessionRegistry
+from kode_sidecar.text.uris import canonical_key
+
+MAX_LISTED = 500
+
+Release = Callable[[], None]
+Changed = tuple[ConversationMeta, SessionUpdated]
+"""A head after a change, and what is told of it."""
+
+
+@dataclass(frozen=True)
+class SessionCatalog:
+    """Reads and changes sessions. Reading happens on threads: there may be thousands.
+
+    Two processes do not know of each other's sessions.
+    """
+
+    sessions: SessionRegistry
+    folders: SessionFolders
+    editor: EditorPort
+
+    async def list(self, params: SessionListParams) -> SessionListResult:
+        """A page of sessions. Raises KodeError `InvalidParams`, `Storage`."""
+        limit = page_limit(params.limit, MAX_LISTED)
+        after = _position(params.cursor)
+        metas = await asyncio.to_thread(self._all_metas)
+        metas = [self.sessions.meta_of(meta.id) or meta for meta in metas]
+        roots = {_folder(uri) for uri in self.folders.roots()}
+        found = [meta for meta in metas if params.all or _belongs(meta, roots)]
+        found.sort(key=_newness, reverse=True)
+        rest = [meta for meta in found if after is None or _newness(meta) < after]
+        if params.query:
+            rest = await asyncio.to_thread(self._search, rest, params.query, limit + 1)
+        page = rest[:limit]
+        return SessionListResult(
+            sessions=tuple(self._view(meta) for meta in page),
+            next_cursor="/".join(_newness(page[-1])) if len(rest) > limit else None,
+        )
+
+    async def get(self, session_id: str) -> SessionGetResult:
+        """Raises KodeError `SessionNotFound`, `Storage`."""
+        meta, conversation, totals = await asyncio.to_thread(self._examine, session_id)
+        return SessionGetResult(
+            session=self._view(self.sessions.meta_of(session_id) or meta),
+            head_id=conversation.head,
+            heads=tuple(leaf.id for leaf in conversation.leaves()),
+            messages=len(conversation),
+            usage=totals.usage,
+            cost=totals.cost,
+            cost_usd=totals.cost_usd,
+        )
+
+    async def update(self, params: SessionUpdateParams) -> Release:
+        """Change a session's head; saved. Call the result after replying.
+
+        Raises KodeError `SessionNotFound`, `ReadOnly`, `Storage`.
+        """
+        if self.sessions.meta_of(params.session_id) is not None:
+            session = await self.sessions.get(params.session_id)
+            return await session.update(params)
+
+        def change(meta: ConversationMeta) -> Changed | None:
+            if changes_nothing(params):
+                return None
+            meta = updated(meta, params)
+            return meta, update_event(params, meta, self.folders.defaults)
+
+        return await self._change_closed(params.session_id, change)
+
+    async def set_head(self, params: TreeSetHeadParams) -> Release:
+        """Move the head of a session's tree; saved. Call the result after replying.
+
+        Raises KodeError `SessionNotFound`, `MessageNotFound`, `TurnActive`, `Storage`.
+        """
+        session_id, head_id = params.session_id, params.message_id
+        if self.sessions.meta_of(session_id) is not None:
+            session = await self.sessions.get(session_id)
+            return await session.set_head(head_id)
+        conversation = await asyncio.to_thread(lambda: self.folders.store.load(session_id).tree())
+        conversation.set_head(head_id)
+
+        def change(meta: ConversationMeta) -> Changed:
+            return with_head(meta, head_id, conversation.newest), SessionUpdated(
+                head_id=head_id or ""
+            )
+
+        return await self._change_closed(session_id, change)
+
+    async def delete(self, session_id: str) -> None:
+        """Remove a session; a turn that runs in it is cancelled, and over, before.
+
+        Raises KodeError `SessionNotFound`, `ReadOnly`, `Storage`.
+        """
+        self.sessions.check_may_write(session_id)
+        await self.sessions.remove(session_id)
+        async with self.sessions.writing:
+            await asyncio.to_thread(self.folders.store.delete, session_id)
+
+    async def _change_closed(
+        self, session_id: str, change: Callable[[ConversationMeta], Changed | None]
+    ) -> Release:
+        """The same for a session that is not open here."""
+        async with self.sessions.writing:
+            self.sessions.check_may_write(session_id)
+            records = (await asyncio.to_thread(self.folders.open, session_id)).records
+            try:
+                stream = SessionStream(
+                    session_id,
+                    records.journal,
+                    self.editor,
+                    self.folders.clock,
+                    records.journal.last_seq,
+                )
+                changed = change(records.messages.meta)
+                if changed is None:
+                    return stream.recover
+                async with stream.saving(records.save):
+                    meta, event = changed
+                    records.messages.write_meta(meta)
+                    stream(event)
+                return stream.release
+            finally:
+                records.close()
+
+    def _all_metas(self) -> Sequence[ConversationMeta]:
+        """On a thread. A session that cannot be read does not hide the others."""
+        found: list[ConversationMeta] = []
+        for session_id in self.folders.store.list_ids():
+            try:
+                found.append(self.folders.store.head(session_id))
+            except KodeError:
+                continue
+        return found
+
+    def _search(
+        self, metas: Sequence[ConversationMeta], query: str, most: int
+    ) -> Sequence[ConversationMeta]:
+        """On a thread. Those whose title or text has the query; it ends when there are enough."""
+        wanted = query.casefold()
+        hits = (
+            meta
+            for meta in metas
+            if wanted in meta.title.casefold() or self.folders.store.says(meta.id, query)
+        )
+        return tuple(islice(hits, most))
+
+    def _examine(self, session_id: str) -> tuple[ConversationMeta, Conversation, Totals]:
+        """On a thread."""
+        stored = self.folders.store.load(session_id)
+        conversation = stored.tree()
+        totals = Totals()
+        for spent in self.folders.store.spending(session_id):
+            totals.add_answer(spent.usage, spent.cost, spent.cost_usd)
+        return stored.meta, conversation, totals
+
+    def _view(self, meta: ConversationMeta) -> SessionView:
+        return view_of(meta, self.folders.defaults, self.sessions.active_turn(meta.id))
+
+
+def _newness(meta: ConversationMeta) -> tuple[str, str]:
+    """By what sessions are sorted; no two are equal."""
+    return meta.updated_at, meta.id
+
+
+def _position(cursor: str | None) -> tuple[str, str] | None:
+    if cursor is None:
+        return None
+    when, slash, session_id = cursor.rpartition("/")
+    if not slash:
+        text = "Expected a `nextCursor` of this method at `$.cursor`"
+        raise KodeError("InvalidParams", text, details={"path": "$.cursor"})
+    return when, session_id
+
+
+def _belongs(meta: ConversationMeta, roots: Collection[str]) -> bool:
+    """Whether a session was held in one of these folders; without any, in none."""
+    listed: object = meta.meta.get("roots")
+    names = cast(list[Any], listed) if isinstance(listed, list) else [meta.meta.get("projectRoot")]
+    own = {_folder(name) for name in names if isinstance(name, str)}
+    return not own.isdisjoint(roots) if roots else not own
+
+
+def _folder(uri: str) -> str:
+    return canonical_key(uri).rstrip("/")

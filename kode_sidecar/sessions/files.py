@@ -1,0 +1,197 @@
+"""The files of sessions, and the head of each: made, opened, changed, shown."""
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count
+from typing import TYPE_CHECKING, Any, cast, get_args
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from kode_sidecar.domain.agent_event import SessionUpdated
+from kode_sidecar.event_log import (
+    EventHistory,
+    NewSession,
+    OpenedSession,
+    SessionDefaults,
+    SessionRecords,
+)
+from kode_sidecar.protocol.session import Mode, SessionNewParams, SessionUpdateParams, SessionView
+from kode_sidecar.records.conversation_files import (
+    Artifacts,
+    ConversationFiles,
+    ConversationMeta,
+    HeadMark,
+    open_scout_log,
+)
+from kode_sidecar.records.conversation_store import ConversationStore
+from kode_sidecar.records.journal import Journal
+from kode_sidecar.records.saver import Saver
+
+if TYPE_CHECKING:
+    from kode_sidecar.kernel.contracts import Clock, NewId, Work
+
+_PLACES = ("roots", "projectRoot")
+_MODES = cast(tuple[Mode, ...], get_args(Mode))
+
+
+def mode_of(meta: ConversationMeta, defaults: SessionDefaults) -> Mode:
+    """The mode that a session's next turn has."""
+    known: dict[object, Mode] = {mode: mode for mode in _MODES}
+    return known.get(meta.mode, defaults.mode)
+
+
+def model_of(meta: ConversationMeta, defaults: SessionDefaults) -> str:
+    """The model that a session's next turn asks."""
+    return meta.model or defaults.model
+
+
+def updated(meta: ConversationMeta, params: SessionUpdateParams) -> ConversationMeta:
+    """The head after an update."""
+    changes: dict[str, Any] = {}
+    if params.title is not UNSET:
+        changes["title"] = params.title or ""
+    if params.mode is not UNSET:
+        changes["mode"] = params.mode or UNSET
+    if params.model is not UNSET:
+        changes["model"] = params.model or UNSET
+    if not isinstance(params.meta, UnsetType):
+        places = {name: meta.meta[name] for name in _PLACES if name in meta.meta}
+        changes["meta"] = {**places, **(params.meta or {})}
+    return msgspec.structs.replace(meta, **changes)
+
+
+def with_head(meta: ConversationMeta, head_id: str | None, newest: str | None) -> ConversationMeta:
+    """The head of the session after the head of its tree was moved."""
+    mark = UNSET if head_id == newest else HeadMark(head_id, newest)
+    return msgspec.structs.replace(meta, head=mark)
+
+
+def with_meta(session: NewSession, meta: ConversationMeta) -> NewSession:
+    """A session's options after its head was changed."""
+    mode, model = mode_of(meta, session.defaults), model_of(meta, session.defaults)
+    return replace(session, title=meta.title, mode=mode, model=model)
+
+
+def update_event(
+    params: SessionUpdateParams, meta: ConversationMeta, defaults: SessionDefaults
+) -> SessionUpdated:
+    """What is told of an update that led to `meta`."""
+    return SessionUpdated(
+        title=None if params.title is UNSET else meta.title,
+        mode=None if params.mode is UNSET else mode_of(meta, defaults),
+        model=None if params.model is UNSET else model_of(meta, defaults),
+        meta=None if params.meta is UNSET else meta.meta,
+    )
+
+
+def changes_nothing(params: SessionUpdateParams) -> bool:
+    """Whether an update leaves everything as it is."""
+    return {params.title, params.mode, params.model} == {UNSET} and params.meta is UNSET
+
+
+def view_of(
+    meta: ConversationMeta, defaults: SessionDefaults, active_turn_id: str | None
+) -> SessionView:
+    """A head as the editor is shown it."""
+    return SessionView(
+        session_id=meta.id,
+        title=meta.title,
+        agent=meta.agent_type,
+        mode=mode_of(meta, defaults),
+        model=model_of(meta, defaults),
+        created_at=meta.created_at,
+        updated_at=meta.updated_at,
+        meta=meta.meta,
+        active_turn_id=active_turn_id,
+    )
+
+
+@dataclass(frozen=True)
+class SessionFolders:
+    """Makes and opens the files of sessions; each is locked until its records are closed.
+
+    `defaults` fill in what the head of a session leaves open. `roots` are the URIs of the open
+    folders, which a new session remembers.
+    """
+
+    store: ConversationStore
+    saver: Saver
+    clock: "Clock"
+    new_id: "NewId"
+    work: "Work"
+    defaults: SessionDefaults
+    roots: Callable[[], Sequence[str]]
+
+    async def create(self, session_id: str, agent: str, params: SessionNewParams) -> SessionRecords:
+        """The files of a new session, saved. Raises KodeError `Storage`."""
+        now = self.clock.timestamp()
+        roots = list(self.roots())
+        places: dict[str, Any] = {"roots": roots}
+        if roots:
+            places["projectRoot"] = roots[0]
+        writer = self.store.create(
+            ConversationMeta(
+                id=session_id,
+                title=params.title or "",
+                agent_type=agent,
+                created_at=now,
+                updated_at=now,
+                meta={**places, **params.meta},
+                mode=params.mode or UNSET,
+                model=params.model or UNSET,
+            )
+        )
+        records = self._records(writer)
+        try:
+            await records.save()
+        except BaseException:
+            records.close()
+            raise
+        return records
+
+    def open(self, session_id: str) -> OpenedSession:
+        """The files of a session that is kept, and what is in them; blocks.
+
+        Raises KodeError `SessionNotFound`, `ReadOnly`, `Storage`.
+        """
+        opened = self.store.open(session_id)
+        history = EventHistory()
+        records = self._records(opened.writer, history)
+        if history.title and not opened.writer.meta.title:
+            opened.writer.rename(history.title)  # the head was written before its title was
+        try:
+            spent = self.store.scouts_spending(session_id)
+        except BaseException:
+            records.close()
+            raise
+        conversation = opened.stored.tree()
+        history.lost = len(history.completed_messages.difference(conversation.ids))
+        return OpenedSession(records, conversation, history, spent)
+
+    def _records(
+        self, writer: ConversationFiles, history: EventHistory | None = None
+    ) -> SessionRecords:
+        with ExitStack() as undo:
+            undo.callback(writer.close)
+            journal = Journal(writer.journal_path)
+            undo.callback(journal.close)
+            if history is not None:
+                history.feed_all(journal.take_events())
+            undo.pop_all()
+        artifacts = Artifacts(writer.folder, partial(self.new_id, "artifact"))
+
+        saves = count(1)
+
+        async def save() -> None:
+            name = f"save {next(saves)} of {writer.meta.id}"
+            await self.work(name, self.saver.save(writer, journal))
+
+        def close() -> None:
+            journal.close()
+            writer.close()
+
+        scout_log = partial(open_scout_log, writer.folder)
+        return SessionRecords(writer, journal, save, artifacts.save, scout_log, close)

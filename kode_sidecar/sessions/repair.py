@@ -1,0 +1,230 @@
+"""Puts a session in order whose process died, or whose files were damaged.
+
+`messages.jsonl` is the truth of what was said. What the journal lacks of it is told; what the
+journal has of an answer that was cut off is kept as a message; every tool call gets a result; what
+the user said and no model has heard is kept; every turn ends.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from kode_sidecar.domain.agent_event import (
+    BlockCompleted,
+    BlockDropped,
+    BlockStarted,
+    Event,
+    PermissionResolved,
+    TurnCompleted,
+    TurnStarted,
+    UsageUpdated,
+)
+from kode_sidecar.domain.message import (
+    Block,
+    Message,
+    Role,
+    TextBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+)
+from kode_sidecar.event_log import OpenedSession, OpenMessage
+from kode_sidecar.kernel import message_added, message_completed
+from kode_sidecar.kernel.contracts import Clock, NewId
+from kode_sidecar.records.spending import Totals
+
+_UNFINISHED = "Not finished: the sidecar ended while this ran. Whatever it had done is done."
+
+
+Tell = Callable[[Event], object]
+
+
+def repair_session(
+    session: OpenedSession, clock: Clock, new_id: NewId, tell: Tell | None = None
+) -> None:
+    """Write what is missing; afterwards conversation and history say the same.
+
+    No turn may run. Events go to the journal, or to `tell` if the session has a stream already.
+    Blocks while it writes. Raises KodeError `Storage`.
+    """
+    work = _Repair(session, clock, new_id, tell)
+    work.finish_messages()
+    work.tell_messages()
+    work.answer_calls()
+    work.keep_steering()
+    work.end_turns()
+
+
+class _Repair:
+    def __init__(
+        self, session: OpenedSession, clock: Clock, new_id: NewId, tell: Tell | None
+    ) -> None:
+        self._emit: Tell = tell or self._journal
+        self._session_id = session.records.messages.meta.id
+        self._records = session.records
+        self._conversation = session.conversation
+        self._history = session.history
+        self._scouts_spent = session.scouts_spent
+        self._clock = clock
+        self._new_id = new_id
+
+    def finish_messages(self) -> None:
+        """What was told of messages that never became whole is all that is left of them."""
+        for opened in tuple(self._history.messages.values()):
+            message = opened.message(self._session_id)
+            if message.id in self._conversation:
+                continue
+            if message.parent_id is not None and message.parent_id not in self._conversation:
+                message = msgspec.structs.replace(message, parent_id=None, depth=0)
+            kept = tuple(block for block in message.content if block.id not in self._history.blocks)
+            results = self._missing_results(message, kept, opened)
+            self._write(msgspec.structs.replace(message, content=(*kept, *results)))
+
+    def tell_messages(self) -> None:
+        """The journal learns what was said and not told."""
+        messages = self._conversation.messages
+        last_turn = _turn_of(messages[-1]) if messages else ""
+        for message in messages:
+            if message.id in self._history.completed_messages:
+                continue
+            turn_id = _turn_of(message)
+            if turn_id and turn_id == last_turn and turn_id not in self._history.known_turns:
+                self._emit(TurnStarted(turn_id=turn_id, message_id=message.id))
+            self._tell(self._conversation.get(message.id))
+
+    def answer_calls(self) -> None:
+        """A tool call at the end of a branch has nobody who will answer it."""
+        for leaf in self._conversation.whole(self._conversation.leaves()):
+            calls = [block for block in leaf.content if isinstance(block, ToolUseBlock)]
+            if leaf.role == "assistant" and calls:
+                results = tuple(map(self._unfinished, calls))
+                self._say("tool", leaf, results, {"turnId": _turn_of(leaf)})
+
+    def keep_steering(self) -> None:
+        """What the user said to a turn that had no further step; the next turn has it."""
+        for steered in tuple(self._history.steered):
+            mine = [one for one in self._conversation.messages if _turn_of(one) == steered.turn_id]
+            if mine:
+                meta = {"origin": "steer", "turnId": steered.turn_id}
+                self._say("user", mine[-1], steered.input, meta)
+
+    def end_turns(self) -> None:
+        """Every turn ends once."""
+        for turn_id in tuple(self._history.turns):
+            for request_id, question in tuple(self._history.questions.items()):
+                if question.turn_id == turn_id:
+                    self._emit(
+                        PermissionResolved(turn_id=turn_id, request_id=request_id, by="cancel")
+                    )
+            session, turn = Totals(spent=self._scouts_spent), Totals()
+            for message in self._conversation.messages:
+                session.add_message(message)
+                if _turn_of(message) == turn_id:
+                    turn.add_message(message)
+            self._emit(
+                UsageUpdated(usage=session.usage, cost=session.cost, cost_usd=session.cost_usd)
+            )
+            self._emit(
+                TurnCompleted(
+                    turn_id=turn_id,
+                    stop_reason="interrupted",
+                    usage=turn.usage,
+                    cost=turn.cost,
+                    cost_usd=turn.cost_usd,
+                )
+            )
+
+    def _missing_results(
+        self, message: Message, kept: tuple[Block, ...], opened: OpenMessage
+    ) -> tuple[Block, ...]:
+        """Results for the calls of the message above that `kept` does not answer."""
+        if message.role != "tool" or message.parent_id is None:
+            return ()
+        answered = {block.tool_use_id for block in kept if isinstance(block, ToolResultBlock)}
+        begun = {
+            block.tool_use_id: block.id
+            for block in opened.blocks.values()
+            if isinstance(block, ToolResultBlock)
+        }
+        above = self._conversation.get(message.parent_id).content
+        calls = [block for block in above if isinstance(block, ToolUseBlock)]
+        return tuple(
+            self._unfinished(call, begun.get(call.tool_use_id))
+            for call in calls
+            if call.tool_use_id not in answered
+        )
+
+    def _unfinished(self, call: ToolUseBlock, block_id: str | None = None) -> ToolResultBlock:
+        return ToolResultBlock(
+            id=block_id or self._new_id("block"),
+            tool_use_id=call.tool_use_id,
+            content=(TextBlock(text=_UNFINISHED),),
+            is_error=True,
+            status="cancelled",
+            summary=_UNFINISHED,
+        )
+
+    def _say(
+        self, role: Role, parent: Message, content: tuple[Block, ...], meta: dict[str, Any]
+    ) -> None:
+        self._write(
+            Message(
+                id=self._new_id("message"),
+                session_id=self._session_id,
+                role=role,
+                content=content,
+                parent_id=parent.id,
+                depth=parent.depth + 1,
+                created_at=self._clock.timestamp(),
+                meta=meta,
+            )
+        )
+
+    def _write(self, message: Message) -> None:
+        self._records.messages.append(message)
+        self._conversation.add(message)
+        self._tell(message)
+
+    def _tell(self, message: Message) -> None:
+        """Everything of a message that was not told before."""
+        turn_id = _turn_of(message)
+        if turn_id in self._history.known_turns and turn_id not in self._history.turns:
+            turn_id = ""  # that turn is over (O2)
+        opened = self._history.messages.get(message.id)
+        told = dict(opened.blocks) if opened else {}
+        if opened is None:
+            self._emit(message_added(message, turn_id))
+        for block in message.content:
+            block = block if block.id else msgspec.structs.replace(block, id=self._new_id("block"))
+            if block.id not in told:
+                self._emit(
+                    BlockStarted(
+                        turn_id=turn_id, message_id=message.id, block_id=block.id, block=block
+                    )
+                )
+                self._emit(_completed(block, turn_id, message.id))
+            elif block.id in self._history.blocks:
+                self._emit(_completed(block, turn_id, message.id))
+        for block_id in [name for name in told if name in self._history.blocks]:
+            self._emit(
+                BlockDropped(
+                    turn_id=turn_id, message_id=message.id, block_id=block_id, reason="interrupted"
+                )
+            )
+        self._emit(message_completed(message, turn_id))
+
+    def _journal(self, event: Event) -> None:
+        journal = self._records.journal
+        stamped = msgspec.structs.replace(
+            event, seq=journal.last_seq + 1, ts=self._clock.timestamp()
+        )
+        journal.append(stamped)
+        self._history.feed(stamped)
+
+
+def _completed(block: Block, turn_id: str, message_id: str) -> BlockCompleted:
+    return BlockCompleted(turn_id=turn_id, message_id=message_id, block_id=block.id, block=block)
+
+
+def _turn_of(message: Message) -> str:
+    return str(message.meta.get("turnId", ""))

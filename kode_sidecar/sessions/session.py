@@ -1,0 +1,393 @@
+"""One conversation with the user: its tree, its running turn, its change sets."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from kode_sidecar.domain.agent_event import SessionUpdated, TurnCompleted, TurnStarted, TurnSteered
+from kode_sidecar.domain.error_info import ErrorInfo, error_info
+from kode_sidecar.domain.message import Block
+from kode_sidecar.edits import ChangeSets
+from kode_sidecar.errors import KodeError
+from kode_sidecar.event_log import NewSession, OpenedSession, SessionStream
+from kode_sidecar.kernel.contracts import CutOff, TurnEnd
+from kode_sidecar.protocol.session import Mode, SessionUpdateParams
+from kode_sidecar.protocol.turn import (
+    ContextCompactResult,
+    ContextInspectParams,
+    ContextInspectResult,
+    TurnStartParams,
+    TurnStartResult,
+    TurnSteerParams,
+)
+from kode_sidecar.records.conversation_files import ConversationMeta
+from kode_sidecar.records.spending import Totals
+from kode_sidecar.sessions.files import changes_nothing, update_event, updated, with_head, with_meta
+from kode_sidecar.sessions.repair import repair_session
+from kode_sidecar.turns import (
+    RunningTurn,
+    SessionServices,
+    TurnContext,
+    TurnKeys,
+    TurnSetup,
+    answer_of,
+    compact_result,
+    log_turn,
+    prompt_blocks,
+    report_end,
+    report_message,
+    report_usage,
+    run_to_end,
+    title_of,
+    turn_active,
+    turn_to_steer,
+    with_turn_key,
+    write_incoming,
+)
+
+Release = Callable[[], None]
+
+
+class Session:
+    """The state of one conversation; everything that changes it goes through here.
+
+    `conversation` and `totals` are to be read.
+    Handlers are processed in arrival order up to their first await (protocol, O10), so what a
+    method does before its first await is atomic.
+    """
+
+    def __init__(self, new: NewSession, services: SessionServices) -> None:
+        self.id = new.id
+        self.questions = services.questions
+        self._options = new
+        self._services = services
+        self._records = records = new.records
+        self._title = new.title
+        self.conversation = new.conversation
+        self._turn: RunningTurn | None = None
+        self._turn_keys = TurnKeys(new.conversation.messages)
+        self._compaction: asyncio.Task[ContextCompactResult] | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._stopped_at_limit = new.history.stop_reason == "max_tool_rounds"
+        self.totals = Totals(new.conversation.messages, new.scouts_spent)
+        self.stream = SessionStream(
+            self.id,
+            records.journal,
+            services.editor,
+            services.clock,
+            records.journal.last_seq,
+            new.history,
+        )
+        self.change_sets = ChangeSets(
+            session_id=self.id,
+            workspace=services.workspace,
+            editor=services.editor,
+            emit=self.stream,
+            new_id=services.new_id,
+            questions=services.questions,
+            now=services.clock.timestamp,
+            alarm=services.alarm,
+            save=records.save,
+            published=self.stream.published,
+            locks=services.edit_locks,
+        )
+        self._setup = TurnSetup(
+            self.id, services, records, self.conversation, self.change_sets, self.stream
+        )
+        self.stream.hold()
+        self.change_sets.restore(new.history)
+        self.stream.forget_held()
+
+    @property
+    def meta(self) -> ConversationMeta:
+        """The head of the session as last written."""
+        return self._records.messages.meta
+
+    @property
+    def active_turn_id(self) -> str | None:
+        """The turn that runs, once its client knows it."""
+        turn = self._turn
+        return turn.id if turn is not None and turn.saved.is_set() else None
+
+    async def start_turn(self, params: TurnStartParams) -> tuple[TurnStartResult, Release]:
+        """Accept a prompt: it is saved and its turn runs. Call the second value after replying.
+
+        Raises KodeError `TurnActive`, `AuthRequired`, `MessageNotFound`, `InvalidParams`
+        or `Storage`.
+        """
+        known = await self._known_turn(params.client_turn_key)
+        if known is not None:
+            return msgspec.structs.replace(known, deduplicated=True), _nothing
+        await self._setup.read_ahead(self._options, params.parent_id)
+        self._check_may_start(params.model or self._options.model)
+        self._catch_up()
+        blocks = prompt_blocks(params.input, self._services.new_id)
+        parent_id = self._parent_of(params.parent_id)
+        if not blocks:
+            self._check_may_go_on(parent_id)
+        turn = self._new_turn(params, parent_id)
+        try:
+            async with self.stream.saving(self._records.save):
+                prompt_id = self._open_turn(turn, blocks, params)
+                self._turn = turn
+                self._task = asyncio.create_task(self._run(turn), name=f"turn {turn.id}")
+                result = TurnStartResult(turn_id=turn.id, message_id=prompt_id)
+                self._turn_keys.remember(turn.key, result)
+                await asyncio.sleep(0)  # the model is asked before the disk is
+        except BaseException:
+            self._turn_keys.forget(turn.key)
+            self.cancel(turn.id)
+            raise
+        finally:
+            turn.saved.set()
+        return result, self.stream.release
+
+    async def steer(self, params: TurnSteerParams) -> Release:
+        """Give the running turn the user's word; saved. Call the result after replying.
+
+        Raises KodeError `NoActiveTurn`, `TurnMismatch`, `InvalidParams` or `Storage`.
+        """
+        turn = turn_to_steer(self._turn, params.turn_id)
+        blocks = prompt_blocks(params.input, self._services.new_id)
+        if not blocks:
+            raise KodeError("InvalidParams", "$.input: there is nothing to say. Send text.")
+        async with self.stream.saving(self._records.save):
+            turn.context.steer(blocks)
+            self.stream(TurnSteered(turn_id=turn.id, input=blocks))
+        return self.stream.release
+
+    async def update(self, params: SessionUpdateParams) -> Release:
+        """Change the session's head; saved. Call the result after replying.
+
+        Raises KodeError `Storage`.
+        """
+        if changes_nothing(params):
+            return _nothing
+        meta = updated(self.meta, params)
+        async with self.stream.saving(self._records.save):
+            self._records.messages.write_meta(meta)
+            self._title = meta.title
+            self._options = with_meta(self._options, meta)
+            self.stream(update_event(params, meta, self._options.defaults))
+        return self.stream.release
+
+    async def set_head(self, message_id: str | None) -> Release:
+        """Let the next turn start below another message; saved. Call the result after replying.
+
+        None: before the first one. Raises KodeError `TurnActive`, `MessageNotFound`, `Storage`.
+        """
+        self._check_idle()
+        self.conversation.set_head(message_id)
+        self._stopped_at_limit = False
+        async with self.stream.saving(self._records.save):
+            newest = self.conversation.newest
+            self._records.messages.write_meta(with_head(self.meta, message_id, newest))
+            self.stream(SessionUpdated(head_id=message_id or ""))
+        return self.stream.release
+
+    async def compact(self) -> tuple[ContextCompactResult, Release]:
+        """Sum up the conversation now; saved. Call the second value after replying.
+
+        Raises KodeError `TurnActive`, `AuthRequired`, `InvalidParams`, `Storage` and what the
+        provider answers.
+        """
+        await self._setup.read_ahead(self._options, UNSET)
+        self._check_may_start(self._options.model)
+        self._catch_up()
+        self._compaction = task = asyncio.create_task(self._compact(), name=f"compaction {self.id}")
+        try:
+            return await task, self.stream.release
+        except asyncio.CancelledError:
+            if task.done() and not task.cancelled() and task.exception() is None:
+                self.stream.release()  # it came too late, and there is no reply to wait for
+            raise
+        finally:
+            self._compaction = None
+
+    async def inspect(self, params: ContextInspectParams) -> ContextInspectResult:
+        """The request that would be sent next, and its parts.
+
+        Raises KodeError `MessageNotFound`, `InvalidParams`, `ConfigInvalid`.
+        """
+        parent_id = self._parent_of(params.parent_id)
+        return await self._setup.inspect(self._options, params, parent_id, self._turn)
+
+    def cancel(self, turn_id: str | None) -> bool:
+        """Stop the running turn; no model call and no tool starts after this.
+
+        False when nothing runs or another turn does.
+        """
+        turn = self._turn
+        if turn is None or turn.ending or turn_id not in (None, turn.id):
+            return False
+        self.stream.cancel()
+        if turn.running and self._task is not None:
+            # A task that has not begun would never reach its own clean-up; its first
+            # `flow` ends it instead.
+            asyncio.get_running_loop().call_soon(self._cut, turn)
+            self._task.cancel()
+        return True
+
+    async def close(self) -> None:
+        """Cancel what runs and wait until it is gone."""
+        self.cancel(None)
+        if self._task is not None:
+            await asyncio.wait([self._task])
+        if self._compaction is not None:
+            self._compaction.cancel()
+            await asyncio.wait([self._compaction])
+        self.change_sets.close()
+
+    async def discard(self) -> None:
+        """Close it and release its files; it is never used again."""
+        await self.close()
+        self._records.close()
+
+    def _catch_up(self) -> None:
+        """Write what a failing disk did not take. Raises KodeError `Storage` if it still fails."""
+        self.stream.recover()
+        if self.stream.history.messages:
+            session = OpenedSession(self._records, self.conversation, self.stream.history)
+            repair_session(session, self._services.clock, self._services.new_id, self.stream)
+
+    def _check_may_start(self, model: str) -> None:
+        self._check_idle()
+        missing = self._services.model.missing(model)
+        if missing is not None:
+            raise KodeError(missing.code, missing.message, details=missing.details)
+
+    def _check_idle(self) -> None:
+        if self._turn is not None:
+            raise turn_active(self._turn)
+        if self._compaction is not None:
+            text = "The conversation is being summed up; wait for the reply, or cancel the request."
+            raise KodeError("TurnActive", text)
+
+    def _parent_of(self, parent_id: str | UnsetType | None) -> str | None:
+        if isinstance(parent_id, str):
+            self.conversation.parent_of(parent_id)  # it must be there
+            return parent_id
+        return None if parent_id is None else self.conversation.head
+
+    def _check_may_go_on(self, parent_id: str | None) -> None:
+        at_head = parent_id is not None and parent_id == self.conversation.head
+        if parent_id is not None and self.conversation.get(parent_id).waits_for_answer:
+            return
+        if not self._stopped_at_limit or not at_head:
+            raise KodeError(
+                "InvalidParams",
+                "$.input: the prompt is empty. Send text; an empty prompt only goes on after a "
+                "turn that stopped with max_tool_rounds, or below a message without an answer.",
+            )
+
+    def _context(
+        self, turn_id: str, parent_id: str | None, mode: Mode, model: str | None
+    ) -> TurnContext:
+        return self._setup.context(self._options, turn_id, parent_id, mode=mode, model=model)
+
+    def _new_turn(self, params: TurnStartParams, parent_id: str | None) -> RunningTurn:
+        turn_id = self._services.new_id("turn")
+        mode = params.mode or self._options.mode
+        context = self._context(turn_id, parent_id, mode, params.model)
+        self.change_sets.enter_turn(turn_id, mode, self._setup.turn_ids(parent_id))
+        key, started = params.client_turn_key, self._services.clock.monotonic()
+        return RunningTurn(turn_id, context, mode, key, asyncio.Event(), started, CutOff())
+
+    def _open_turn(
+        self, turn: RunningTurn, blocks: tuple[Block, ...], params: TurnStartParams
+    ) -> str:
+        """Write the prompt (a reminder before it), then report it; the prompt's message id."""
+        told = turn.context.leaf_id is not None  # else there is nothing it could refer to
+        decided = self.change_sets.take_reminders() if told else None
+        meta = with_turn_key(params.meta, params.client_turn_key)
+        opening = self._setup.opening(turn.context, decided, blocks, meta, params.options)
+        new_id = self._services.new_id
+        messages = [write_incoming(turn.context, incoming, new_id) for incoming in opening]
+        prompt_id = turn.context.leaf_id or ""
+        self.stream(
+            TurnStarted(
+                turn_id=turn.id,
+                message_id=prompt_id,
+                agent=self._options.agent.name,
+                mode=turn.mode,
+            )
+        )
+        for message in messages:
+            report_message(self.stream, message, turn.id)
+        self._name_after(blocks)
+        return prompt_id
+
+    def _name_after(self, blocks: Sequence[Block]) -> None:
+        """A session without a title gets the first line of its first prompt."""
+        title = title_of(blocks)
+        if self._title or not title:
+            return
+        self._title = title
+        self._records.messages.rename(title)
+        self.stream(SessionUpdated(title=title))
+
+    async def _compact(self) -> ContextCompactResult:
+        context = self._context("", self.conversation.head, self._options.mode, None)
+        tools = self._setup.specs(self._options, self._options.mode, context)
+        summary = await self._setup.compactor.ask(context, tools)
+        if isinstance(summary, ErrorInfo):
+            raise answer_of(summary)
+        async with self.stream.saving(self._records.save):
+            event = self._setup.compactor.place(context, summary, tools)
+            self.totals.add(context.totals)
+            report_usage(self.totals, self.stream)
+        return compact_result(event)
+
+    async def _run(self, turn: RunningTurn) -> None:
+        services, options = self._services, self._options
+        end = await run_to_end(
+            turn,
+            services,
+            options.agent,
+            lambda: self._setup.tools(options, turn.mode, turn.context),
+            self._records.save_artifact,
+            self.stream,
+        )
+        # A user who cancels waits for no disk: that end is told once it is written, as all before
+        # it was, and saved right after. Every later acknowledgement waits for that save, too.
+        cancelled = end.stop_reason == "cancelled"
+        if not turn.ending:
+            completed = report_end(turn, end, services, self.totals, self.stream)
+            try:
+                if not cancelled:
+                    await self.stream.save_told(self._records.save)
+            finally:  # a session must never stay occupied
+                self._release(turn, completed)
+        if cancelled:
+            await self.stream.save_told(self._records.save)
+
+    def _cut(self, turn: RunningTurn) -> None:
+        """End a turn whose answer is still coming, for its task has nothing more to say."""
+        end = TurnEnd("cancelled")
+        try:
+            if turn.ending or not turn.cut_off():
+                return
+        except KodeError as error:
+            end = TurnEnd("error", error_info(error))
+        self._release(turn, report_end(turn, end, self._services, self.totals, self.stream))
+
+    def _release(self, turn: RunningTurn, completed: TurnCompleted) -> None:
+        self._turn = None
+        self._stopped_at_limit = completed.stop_reason == "max_tool_rounds"
+        self.stream.release()
+        # Last, because the log's thread would compete with all of the above.
+        log_turn(self._services.log, self._services.provider, turn.context, completed)
+
+    async def _known_turn(self, key: str | None) -> TurnStartResult | None:
+        """The turn that was started with this key, once it is saved."""
+        if key is None:
+            return None
+        if self._turn is not None and self._turn.key == key:
+            await self._turn.saved.wait()
+        return self._turn_keys.get(key)
+
+
+def _nothing() -> None:
+    """A repeated start has nothing to release."""

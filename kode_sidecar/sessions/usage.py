@@ -1,0 +1,154 @@
+"""What was used, over all sessions that are kept (C5).
+
+It is read from what the sessions say themselves: a second book of tokens could only disagree.
+Lines without usage are never decoded, and sessions last written to before the days asked for are
+passed over.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta, timezone
+from typing import Any
+
+from kode_sidecar.errors import KodeError
+from kode_sidecar.protocol.process import (
+    UsageGetParams,
+    UsageGetResult,
+    UsageKey,
+    UsageRow,
+    UsageSum,
+)
+from kode_sidecar.records.conversation_store import ConversationStore
+from kode_sidecar.records.spending import Spent, Totals
+
+Row = tuple[str, ...]
+
+# Fourteen hours: no zone is further ahead.
+_MOST_OFFSET = 840
+
+
+@dataclass
+class _Counted:
+    answers: int = 0
+    totals: Totals = field(default_factory=Totals)
+
+    def add(self, spent: Spent) -> None:
+        self.answers += 1
+        self.totals.add_answer(spent.usage, spent.cost, spent.cost_usd)
+
+    def add_all(self, other: "_Counted") -> None:
+        self.answers += other.answers
+        self.totals.add(other.totals)
+
+
+@dataclass(frozen=True)
+class UsageReport:
+    """Reads on a thread."""
+
+    store: ConversationStore
+
+    async def get(self, params: UsageGetParams) -> UsageGetResult:
+        """Sums as asked for. Raises KodeError `SessionNotFound`, `InvalidParams`, `Storage`."""
+        _check(params)
+        return await asyncio.to_thread(self._sum_up, params)
+
+    def _sum_up(self, params: UsageGetParams) -> UsageGetResult:
+        zone = timezone(timedelta(minutes=params.utc_offset_minutes))
+        rows: dict[Row, _Counted] = {}
+        unreadable = 0
+        for session_id in self._sessions(params, zone):
+            try:
+                answers = self.store.spending(session_id)
+            except KodeError:
+                if params.session_id is not None:
+                    raise
+                unreadable += 1
+                continue
+            for spent in answers:
+                day = _day_of(spent.created_at, zone)
+                if (params.since or "") <= day <= (params.until or "9999-12-31"):
+                    names = _names(spent, session_id, day)
+                    rows.setdefault(tuple(names[key] for key in params.by), _Counted()).add(spent)
+        total = _Counted()
+        for counted in rows.values():
+            total.add_all(counted)
+        return UsageGetResult(
+            rows=tuple(_row(params.by, key, rows[key]) for key in sorted(rows)),
+            total=UsageSum(**_sums(total)),
+            unreadable_sessions=unreadable,
+        )
+
+    def _sessions(self, params: UsageGetParams, zone: timezone) -> Iterator[str]:
+        if params.session_id is not None:
+            yield params.session_id
+            return
+        for session_id in self.store.list_ids():
+            if params.since is not None:
+                try:
+                    written = self.store.head(session_id).updated_at
+                except KodeError:
+                    written = ""  # counted as unreadable where it is read
+                if written and _day_of(written, zone) < params.since:
+                    continue
+            yield session_id
+
+
+def _check(params: UsageGetParams) -> None:
+    for name, day in (("since", params.since), ("until", params.until)):
+        if day is not None and not _is_day(day):
+            text = f"Expected a day such as 2026-01-31 at `$.{name}`"
+            raise KodeError("InvalidParams", text, details={"path": f"$.{name}"})
+    if abs(params.utc_offset_minutes) > _MOST_OFFSET:
+        path = "$.utcOffsetMinutes"
+        text = f"Expected a number from -{_MOST_OFFSET} to {_MOST_OFFSET} at `{path}`"
+        raise KodeError("InvalidParams", text, details={"path": path})
+
+
+def _is_day(text: str) -> bool:
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
+
+
+def _day_of(timestamp: str, zone: timezone) -> str:
+    """The day of a moment there; empty for what is no moment."""
+    if zone.utcoffset(None) == timedelta(0) and timestamp.endswith("Z"):
+        return timestamp[:10]
+    try:
+        return datetime.fromisoformat(timestamp).astimezone(zone).date().isoformat()
+    except ValueError:
+        return timestamp[:10]
+
+
+def _names(spent: Spent, session_id: str, day: str) -> dict[UsageKey, str]:
+    return {
+        "day": day,
+        "model": spent.model or "",
+        "session": session_id,
+        "turn": spent.turn_id,
+        "message": spent.message_id,
+    }
+
+
+def _sums(counted: _Counted) -> dict[str, Any]:
+    totals = counted.totals
+    return {
+        "answers": counted.answers,
+        "usage": totals.usage,
+        "costs": totals.costs,
+        "cost_usd": totals.cost_usd,
+    }
+
+
+def _row(by: Sequence[UsageKey], values: Row, counted: _Counted) -> UsageRow:
+    named = dict(zip(by, values, strict=True))
+    return UsageRow(
+        **_sums(counted),
+        day=named.get("day"),
+        model=named.get("model"),
+        session_id=named.get("session"),
+        turn_id=named.get("turn"),
+        message_id=named.get("message"),
+    )

@@ -1,0 +1,1 @@
+"""Pure text: lines, edits, matching, patches, positions, URIs. No IO."""

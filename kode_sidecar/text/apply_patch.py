@@ -1,0 +1,229 @@
+"""The `apply_patch` grammar: some models answer in it unasked. Parsing only; pure.
+
+    *** Begin Patch
+    *** Add File: path        lines that begin with +
+    *** Delete File: path
+    *** Update File: path     then, optionally, *** Move to: path, and chunks: `@@ a line above`,
+                              lines that begin with a blank, - or +, maybe *** End of File
+    *** End Patch
+
+A patch that does not end is refused: the rest of it may be lost.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from kode_sidecar.text.edit_match import Match, MatchError, locate
+from kode_sidecar.text.text_edit import Edit
+
+_BEGIN, _END, _END_OF_FILE = "*** Begin Patch", "*** End Patch", "*** End of File"
+_HEADER = re.compile(r"\*\*\* (Add|Delete|Update) File: (.+)")
+_MOVE = re.compile(r"\*\*\* Move to: (.+)")
+_WRAPPING = re.compile(r"\s*|```\w*|(?:apply_patch\s*)?<<\s*['\"]?\w+['\"]?|[A-Z]+")
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """One change of a file. `context` are lines that stand somewhere above it, outermost first.
+
+    `at_end`: the old lines are the last of the file.
+    """
+
+    context: tuple[str, ...] = ()
+    old: tuple[str, ...] = ()
+    new: tuple[str, ...] = ()
+    at_end: bool = False
+
+
+@dataclass(frozen=True)
+class FileAdd:
+    """A new file."""
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True)
+class FileDelete:
+    """A file to delete."""
+
+    path: str
+
+
+@dataclass(frozen=True)
+class FileUpdate:
+    """Changes of one file, in order, and where it moves."""
+
+    path: str
+    chunks: tuple[Chunk, ...]
+    move_to: str | None = None
+
+
+FilePatch = FileAdd | FileDelete | FileUpdate
+
+
+class PatchError(Exception):
+    """What is wrong with a patch, for the model."""
+
+
+def parse_patch(patch: str) -> tuple[FilePatch, ...]:
+    """The files of a patch, each once. Raises PatchError."""
+    lines = _body(patch.replace("\r\n", "\n").split("\n"))
+    files: list[FilePatch] = []
+    at = 0
+    while at < len(lines):
+        header = _HEADER.fullmatch(lines[at].rstrip())
+        if header is None:
+            raise PatchError(f"{lines[at]!r} is neither part of a file nor the beginning of one.")
+        end = at + 1
+        while end < len(lines) and not _HEADER.fullmatch(lines[end].rstrip()):
+            end += 1
+        files.append(_file(header[1], header[2].strip(), lines[at + 1 : end]))
+        at = end
+    paths = [file.path for file in files]
+    twice = next((path for path in paths if paths.count(path) > 1), None)
+    if twice is not None:
+        raise PatchError(f"It names {twice} twice. Put all changes of a file under one header.")
+    if not files:
+        raise PatchError("It names no file.")
+    return tuple(files)
+
+
+def locate_chunk(text: str, chunk: Chunk) -> Match | MatchError:
+    """What the chunk does to `text`.
+
+    Its old lines must occur once; if they occur more often, once below the lines of its context,
+    each of which must occur once below the one before. Lines that are only added go below the
+    context, or to the end of the file where the chunk says so.
+    """
+    if not chunk.old:
+        return _addition(text, chunk)
+    old, new = _joined(chunk.old), _joined(chunk.new)
+    found = locate(text, old, new, whole_lines=True)
+    narrowed = isinstance(found, MatchError) and found.code == "ambiguous"
+    if narrowed and chunk.at_end and text.endswith(old):
+        return Match((Edit(len(text) - len(old), len(text), new),))
+    if not narrowed or not chunk.context:
+        return found
+    start = _below(text, chunk.context)
+    if isinstance(start, MatchError):
+        return start
+    below = locate(text[start:], old, new, whole_lines=True)
+    if isinstance(below, MatchError):
+        return found
+    moved = (Edit(one.start + start, one.end + start, one.text) for one in below.edits)
+    return replace(below, edits=tuple(moved))
+
+
+def _body(lines: Sequence[str]) -> Sequence[str]:
+    """What stands between the markers."""
+    stripped = [line.strip() for line in lines]
+    if _BEGIN not in stripped:
+        raise PatchError(f"It does not begin with `{_BEGIN}`.")
+    if _END not in stripped:
+        raise PatchError(f"It has no `{_END}`, so its end may be missing. Send all of it again.")
+    begin, end = stripped.index(_BEGIN), stripped.index(_END)
+    outside = [*stripped[:begin], *stripped[end + 1 :]]
+    stray = next((line for line in outside if not _WRAPPING.fullmatch(line)), None)
+    if stray is not None:
+        raise PatchError(f"{stray!r} stands outside of it.")
+    return lines[begin + 1 : end]
+
+
+def _file(kind: str, path: str, lines: Sequence[str]) -> FilePatch:
+    if kind == "Add":
+        wrong = next((line for line in lines if not line.startswith("+")), None)
+        if wrong is not None:
+            raise PatchError(f"In the new file {path}, {wrong!r} does not begin with +.")
+        return FileAdd(path, "".join(f"{line[1:]}\n" for line in lines))
+    if kind == "Delete":
+        if any(map(str.strip, lines)):
+            raise PatchError(f"Lines follow the deletion of {path}.")
+        return FileDelete(path)
+    move = _MOVE.fullmatch(lines[0].rstrip()) if lines else None
+    chunks = _chunks(path, lines[1:] if move else lines)
+    if not chunks and move is None:
+        raise PatchError(f"The update of {path} changes nothing.")
+    return FileUpdate(path, chunks, move[1].strip() if move else None)
+
+
+@dataclass
+class _Draft:
+    context: list[str] = field(default_factory=list[str])
+    old: list[str] = field(default_factory=list[str])
+    new: list[str] = field(default_factory=list[str])
+    at_end: bool = False
+
+    @property
+    def has_lines(self) -> bool:
+        return bool(self.old or self.new)
+
+
+def _chunks(path: str, lines: Sequence[str]) -> tuple[Chunk, ...]:
+    drafts = [_Draft()]
+    for line in lines:
+        draft = drafts[-1]
+        if line.startswith("@@"):
+            if draft.has_lines:
+                draft = _Draft()
+                drafts.append(draft)
+            context = line[2:].removesuffix("@@").strip()
+            if context:
+                draft.context.append(context)
+        elif line.rstrip() == _END_OF_FILE:
+            draft.at_end = True
+            drafts.append(_Draft())
+        elif not line or line[0] == " ":
+            draft.old.append(line[1:])
+            draft.new.append(line[1:])
+        elif line[0] == "-":
+            draft.old.append(line[1:])
+        elif line[0] == "+":
+            draft.new.append(line[1:])
+        else:
+            raise PatchError(f"In {path}, {line!r} begins with none of blank, - and +.")
+    return tuple(
+        Chunk(tuple(d.context), tuple(d.old), tuple(d.new), d.at_end) for d in drafts if d.has_lines
+    )
+
+
+def _addition(text: str, chunk: Chunk) -> Match | MatchError:
+    new = _joined(chunk.new)
+    if chunk.context:
+        start = _below(text, chunk.context)
+        if isinstance(start, MatchError):
+            return start
+        gap = "" if text[:start].endswith("\n") else "\n"
+        return Match((Edit(start, start, gap + new),))
+    if chunk.at_end or not text:
+        gap = "\n" if text and not text.endswith("\n") else ""
+        return Match((Edit(len(text), len(text), gap + new),))
+    return MatchError(
+        "empty_old",
+        "A chunk only adds lines and does not say where. Quote the lines around the place in it.",
+    )
+
+
+def _below(text: str, context: tuple[str, ...]) -> int | MatchError:
+    """Where the line below the last context line begins."""
+    at = 0
+    for wanted in context:
+        starts: list[int] = []
+        offset = at
+        for line in text[at:].split("\n"):
+            offset += len(line) + 1
+            if line.strip() == wanted:
+                starts.append(offset)
+        if len(starts) != 1:
+            times = f"{len(starts)} times" if starts else "nowhere"
+            code = "ambiguous" if starts else "not_found"
+            return MatchError(
+                code, f"The line `@@ {wanted}` is to be found {times} in the file, not once."
+            )
+        at = min(starts[0], len(text))
+    return at
+
+
+def _joined(lines: tuple[str, ...]) -> str:
+    return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,231 @@
+"""The rungs of the ladder by which a quote finds its place: each collects all of its places.
+
+Pure; LF text. Every tier allows one kind of difference, for the whole quote, and keeps the file's
+own characters wherever `new` leaves the quote as it is.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Literal
+
+from kode_sidecar.text.line_diff import diff_lines
+from kode_sidecar.text.text_edit import Edit, common_prefix, common_suffix
+
+Tier = Literal["exact", "trailing_blanks", "indentation", "punctuation"]
+
+_BLANKS = " \t"
+_DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63"
+_SINGLE_QUOTES = "\u2018\u2019\u201a\u201b\u2032"
+_DOUBLE_QUOTES = "\u201c\u201d\u201e\u201f\u2033"
+_ODD_BLANKS = "\u00a0\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+_FULL_WIDTH = [c for c in range(0xFF01, 0xFF5F) if not chr(c).isalnum()]
+_PUNCTUATION = {
+    **dict.fromkeys(map(ord, _DASHES), "-"),
+    **dict.fromkeys(map(ord, _SINGLE_QUOTES), "'"),
+    **dict.fromkeys(map(ord, _DOUBLE_QUOTES), '"'),
+    **dict.fromkeys(map(ord, _ODD_BLANKS), " "),
+    **{code: chr(code - 0xFEE0) for code in _FULL_WIDTH},
+}
+"""One character for one, so that offsets stay; letters and digits are never folded."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place that fits, `[start, end)`, and what to do there.
+
+    `edit` is None where `new` cannot take on the shape of the place. Places of one `shape`
+    differ from the quote in the same way.
+    """
+
+    start: int
+    end: int
+    edit: Edit | None
+    shape: object = None
+
+
+FindPlaces = Callable[[str, str, str], list[Place]]
+"""`(text, old, new)` → all places, overlapping ones too, ascending."""
+
+
+def exact_places(text: str, old: str, new: str) -> list[Place]:
+    """Where `old` stands as it is."""
+    ends = ((at, at + len(old)) for at in _occurrences(text, old))
+    return [Place(start, end, Edit(start, end, new)) for start, end in ends]
+
+
+def trailing_blank_places(text: str, old: str, new: str) -> list[Place]:
+    """Whole lines that differ from `old` in blanks at their ends."""
+    old_lines, new_lines = old.split("\n"), new.split("\n")
+    result: list[Place] = []
+    for start, end, lines in _windows(text, old, _without_trailing_blanks):
+        merged = _merged(lines, old_lines, new_lines, new_lines)
+        result.append(Place(start, end, Edit(start, end, merged), tuple(lines)))
+    return result
+
+
+def indented_places(text: str, old: str, new: str) -> list[Place]:
+    """Whole lines that stand deeper or less deep than `old`, all by the same blanks.
+
+    Those are one prefix added or removed, or one of tabs in place of one of blanks. `new` moves
+    as far; it must begin where `old` does.
+    """
+    old_lines, new_lines = old.split("\n"), new.split("\n")
+    level = _depth(old_lines) == _depth(new_lines) or not any(map(str.strip, new_lines))
+    result: list[Place] = []
+    for start, end, lines in _windows(text, old, _without_indent):
+        shift = _uniform_shift(old_lines, lines)
+        if shift is None:
+            continue
+        moved = _moved(new_lines, *shift) if level else None
+        edit = None
+        if moved is not None:
+            edit = Edit(start, end, _merged(lines, old_lines, new_lines, moved))
+        result.append(Place(start, end, edit, shift))
+    return result
+
+
+def punctuation_places(text: str, old: str, new: str) -> list[Place]:
+    """Where `old` stands with other dashes, quotes, blanks or full-width punctuation."""
+    old_lines, new_lines = old.split("\n"), new.split("\n")
+    result: list[Place] = []
+    for start in _occurrences(text.translate(_PUNCTUATION), old.translate(_PUNCTUATION)):
+        end = start + len(old)
+        lines = text[start:end].split("\n")
+        merged = _merged(lines, old_lines, new_lines, new_lines, inside=True)
+        result.append(Place(start, end, Edit(start, end, merged)))
+    return result
+
+
+TIERS: tuple[tuple[Tier, FindPlaces], ...] = (
+    ("exact", exact_places),
+    ("trailing_blanks", trailing_blank_places),
+    ("indentation", indented_places),
+    ("punctuation", punctuation_places),
+)
+
+
+def _occurrences(text: str, part: str) -> Iterator[int]:
+    at = text.find(part)
+    while at >= 0:
+        yield at
+        at = text.find(part, at + 1)
+
+
+def _without_trailing_blanks(line: str) -> str:
+    return line.rstrip(_BLANKS)
+
+
+def _without_indent(line: str) -> str:
+    return line.lstrip(_BLANKS)
+
+
+def _windows(
+    text: str, old: str, key: Callable[[str], str]
+) -> Iterator[tuple[int, int, list[str]]]:
+    """Runs of whole lines with the keys of `old`'s: their span and the lines in it.
+
+    An `old` that ends with a line end covers one, too. Blank lines alone are no quote.
+    """
+    lines = text.split("\n")
+    wanted = [key(line) for line in old.split("\n")]
+    with_end = not wanted[-1] and old.endswith("\n")
+    if with_end:
+        wanted.pop()
+    if not any(wanted):
+        return
+    keys = [key(line) for line in lines]
+    offsets = list(accumulate((len(line) + 1 for line in lines), initial=0))
+    count = len(wanted)
+    last = len(lines) - count - (1 if with_end else 0)
+    for at in _positions(keys, wanted[0]):
+        if at <= last and keys[at : at + count] == wanted:
+            end = offsets[at + count] - (0 if with_end else 1)
+            yield offsets[at], end, [*lines[at : at + count], *([""] if with_end else [])]
+
+
+def _positions(keys: Sequence[str], wanted: str) -> Iterator[int]:
+    return (at for at, key in enumerate(keys) if key == wanted)
+
+
+def _merged(
+    there: Sequence[str],
+    old: Sequence[str],
+    new: Sequence[str],
+    put: Sequence[str],
+    *,
+    inside: bool = False,
+) -> str:
+    """The text for a place: the file's own lines where `old` and `new` agree, else `put`'s.
+
+    `put` has the lines of `new` as they suit the place. With `inside` the file's characters at
+    both ends of a changed run stay, too; `there` and `old` agree in length then.
+    """
+    result: list[str] = []
+    at = 0
+    for a0, a1, b0, b1 in diff_lines(old, new):
+        result += there[at:a0]
+        if inside and a0 < a1 and b0 < b1:
+            runs = ("\n".join(lines) for lines in (there[a0:a1], old[a0:a1], put[b0:b1]))
+            result.append(_inner_change(*runs))
+        else:
+            result += put[b0:b1]
+        at = a1
+    result += there[at:]
+    return "\n".join(result)
+
+
+def _inner_change(there: str, old: str, new: str) -> str:
+    """`there`, changed as `old` changes to `new`; the ends that those two share stay."""
+    head = common_prefix(old, new)
+    tail = common_suffix(old, new, head)
+    return there[:head] + new[head : len(new) - tail] + there[len(there) - tail :]
+
+
+def _depth(lines: Sequence[str]) -> int:
+    """The least indentation of the lines that are not blank."""
+    return min((len(_indent(line)) for line in lines if line.strip(_BLANKS)), default=0)
+
+
+def _indent(line: str) -> str:
+    return line[: len(line) - len(line.lstrip(_BLANKS))]
+
+
+def _uniform_shift(old: Sequence[str], there: Sequence[str]) -> tuple[str, str] | None:
+    """`(taken, given)`: the prefix that every line of `old` has where those of `there` have
+    another one. None if there is no such pair."""
+    pairs = [(a, b) for a, b in zip(old, there, strict=True) if a.strip(_BLANKS)]
+    first, first_there = min(pairs, key=lambda pair: len(_indent(pair[0])))
+    indent, indent_there = _indent(first), _indent(first_there)
+    for length in range(len(indent) + 1):
+        taken, rest = indent[:length], indent[length:]
+        if not indent_there.endswith(rest):
+            continue
+        given = indent_there[: len(indent_there) - len(rest)]
+        if _is_shift(taken, given) and all(_shifts(a, b, taken, given) for a, b in pairs):
+            return taken, given
+    return None
+
+
+def _is_shift(taken: str, given: str) -> bool:
+    """Blanks added, blanks removed, or tabs for blanks."""
+    if not taken or not given:
+        return taken != given
+    return {*taken, *given} == {" ", "\t"} and len({*taken}) == len({*given}) == 1
+
+
+def _shifts(line: str, there: str, taken: str, given: str) -> bool:
+    return line.startswith(taken) and there == given + line[len(taken) :]
+
+
+def _moved(lines: Sequence[str], taken: str, given: str) -> list[str] | None:
+    """The lines with the prefix exchanged; None if one does not have it. Blank lines stay."""
+    result: list[str] = []
+    for line in lines:
+        if not line.strip(_BLANKS):
+            result.append(line)
+        elif line.startswith(taken):
+            result.append(given + line[len(taken) :])
+        else:
+            return None
+    return result

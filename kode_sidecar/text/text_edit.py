@@ -1,0 +1,245 @@
+"""Edits of a text by code-point offsets: doing them, moving spans past them, making them small.
+
+Pure. Offsets count code points of the raw text, whatever its line ends.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Protocol
+
+from kode_sidecar.text.line_diff import Run, diff_lines, split_lines
+
+LineRange = tuple[int, int]
+"""First and last line, from 1."""
+
+
+class Change(Protocol):
+    """`[start, end)` of a text is replaced by `text`: an edit, or what a `didChange` reported."""
+
+    @property
+    def start(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+    @property
+    def text(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A change that we make, or one that we have understood."""
+
+    start: int
+    end: int
+    text: str
+
+
+def to_lf(text: str) -> str:
+    """`text` with LF line ends."""
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def with_eol(text: str, eol: str) -> str:
+    """`text` with every line end turned into `eol`."""
+    lf = to_lf(text)
+    return lf if eol == "\n" else lf.replace("\n", eol)
+
+
+def apply_edits(text: str, edits: Iterable[Change]) -> str:
+    """`text` with ascending, disjoint edits done; all offsets are those of `text`."""
+    parts: list[str] = []
+    at = 0
+    for edit in edits:
+        parts += (text[at : edit.start], edit.text)
+        at = edit.end
+    parts.append(text[at:])
+    return "".join(parts)
+
+
+def shift(start: int, end: int, change: Change) -> tuple[int, int, bool]:
+    """A span after `change`, and whether the change touched it.
+
+    A change before it moves it, one after leaves it. An overlap, or an insertion exactly at a
+    border, touches it; the span then covers what came in.
+    """
+    growth = len(change.text) - (change.end - change.start)
+    if change.start == change.end:
+        before, after = change.end < start, change.start > end or not change.text
+    else:
+        before, after = change.end <= start, change.start >= end
+    if before:
+        return start + growth, end + growth, False
+    if after:
+        return start, end, False
+    return min(start, change.start), max(end, change.end) + growth, True
+
+
+def refine(text: str, change: Change) -> tuple[Edit, ...]:
+    """A change of `text` as changes of whole lines, ascending, in offsets of `text`.
+
+    For editors that report the whole text, or all from the first to the last change, as one.
+    """
+    start = _line_start(text, change.start)
+    head = text[start : change.start]
+    whole = (head + change.text).endswith(("\n", "\r")) and between_lines(text, change.end)
+    end = change.end if whole else _line_end(text, change.end)
+    tail = text[change.end : end]
+    old, new = split_lines(text[start:end]), split_lines(head + change.text + tail)
+    offsets = list(accumulate(map(len, old), initial=start))
+    return tuple(
+        Edit(offsets[a0], offsets[a1], "".join(new[b0:b1]))
+        for a0, a1, b0, b1 in diff_lines(old, new)
+    )
+
+
+def whole_lines(text: str, edit: Change) -> Edit:
+    """The same edit of `text`, told as one of whole lines."""
+    start = _line_start(text, edit.start)
+    end = edit.end if between_lines(text, edit.end) else _line_end(text, edit.end)
+    return Edit(start, end, text[start : edit.start] + edit.text + text[edit.end : end])
+
+
+def between_lines(text: str, at: int) -> bool:
+    """Whether `at` is the start of a line, or the end of the text."""
+    if at in (0, len(text)):
+        return True
+    return text[at - 1] == "\n" or (text[at - 1] == "\r" and text[at] != "\n")
+
+
+def common_prefix(one: str, other: str) -> int:
+    """How many characters at the beginning are equal, by bisection over fast comparisons."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def common_suffix(one: str, other: str, head: int = 0) -> int:
+    """How many characters at the end are equal, those in the first `head` of either left out."""
+    room = min(len(one), len(other)) - head
+    return common_prefix(one[len(one) - room :][::-1], other[len(other) - room :][::-1])
+
+
+def minimal_edits(text: str, edits: Sequence[Edit]) -> list[Edit]:
+    """The same edits, as small as every editor understands them: ascending, none touching.
+
+    Common lines and characters at both ends are left out. No edit starts or ends between
+    `\\r` and `\\n`, and none lies past the last line as Neovim counts lines (it knows no empty
+    line after a final line end), except where a text cannot be reached without.
+    """
+    small = [_off_the_end(text, _trim(text, edit)) for edit in joined_edits(edits)]
+    return joined_edits(edit for edit in small if edit.start < edit.end or edit.text)
+
+
+def joined_edits(edits: Iterable[Edit]) -> list[Edit]:
+    """`edits` with those that touch made one."""
+    result: list[Edit] = []
+    for edit in edits:
+        if result and result[-1].end == edit.start:
+            last = result.pop()
+            result.append(Edit(last.start, edit.end, last.text + edit.text))
+        else:
+            result.append(edit)
+    return result
+
+
+def replace_lines(text: str, lines: LineRange, new: str | None) -> str:
+    """`text` with these lines replaced by those of `new`, whose one final line end is optional.
+
+    None deletes the lines, "" leaves one empty line. The text keeps its final line end, or its
+    lack of one. Raises ValueError for lines that the text does not have.
+    """
+    old = split_lines(text)
+    first, last = lines
+    if not 1 <= first <= last <= len(old):
+        raise ValueError(f"there are no lines {first}-{last} in a text of {len(old)} lines")
+    put = "" if new is None else new.removesuffix("\n") + "\n"
+    result = "".join((*old[: first - 1], put, *old[last:]))
+    ended = text.endswith("\n")
+    return result if ended or last < len(old) else result.removesuffix("\n")
+
+
+def follow_lines(before: str, after: str, lines: LineRange) -> LineRange | None:
+    """Where these lines of `before` are in `after`; None if they, or a border, were touched.
+
+    A change that could as well have happened elsewhere, as in a run of equal lines, counts as
+    done at each of those places.
+    """
+    old, new = split_lines(before), split_lines(after)
+    first, last = lines[0] - 1, lines[1]
+    moved = 0
+    for run in diff_lines(old, new):
+        start, end = _reach(old, new, run)
+        if run[1] <= first and (end < first or (end == first and run[0] < run[1])):
+            moved = run[3] - run[1]
+        elif not (start > last or (start == last and run[0] < run[1])):
+            return None
+    return lines[0] + moved, lines[1] + moved
+
+
+def _trim(text: str, edit: Edit) -> Edit:
+    """`edit` without what both sides share at their ends."""
+    old, new = text[edit.start : edit.end], edit.text
+    head = common_prefix(old, new)
+    while head and (_splits_crlf(text, edit.start + head) or _splits_crlf(new, head)):
+        head -= 1
+    tail = common_suffix(old, new, head)
+    while tail and (_splits_crlf(text, edit.end - tail) or _splits_crlf(new, len(new) - tail)):
+        tail -= 1
+    return Edit(edit.start + head, edit.end - tail, new[head : len(new) - tail])
+
+
+def _off_the_end(text: str, edit: Edit) -> Edit:
+    """An edit behind the final line end, told from before it: `b⏎` after `a⏎` is `⏎b` after `a`."""
+    final = _final_eol(text)
+    if not final or edit.end < len(text):
+        return edit
+    gone = text[edit.start : edit.end]
+    before = edit.start - len(final)
+    if not gone and _final_eol(edit.text) == final:
+        return Edit(before, before, final + edit.text.removesuffix(final))
+    rotates = before >= 0 and text.startswith(final, before) and not _splits_crlf(text, before)
+    if gone and not edit.text and rotates:
+        return Edit(before, edit.end - len(final), "")
+    return edit
+
+
+def _final_eol(text: str) -> str:
+    return next((eol for eol in ("\r\n", "\n", "\r") if text.endswith(eol)), "")
+
+
+def _splits_crlf(text: str, at: int) -> bool:
+    return 0 < at < len(text) and text[at - 1] == "\r" and text[at] == "\n"
+
+
+def _line_start(text: str, at: int) -> int:
+    if between_lines(text, at):
+        return at
+    return max(text.rfind("\n", 0, at - 1), text.rfind("\r", 0, at - 1)) + 1
+
+
+def _line_end(text: str, at: int) -> int:
+    """The start of the line after the one that holds `at`."""
+    ends = [end for end in (text.find("\n", at), text.find("\r", at)) if end >= 0]
+    if not ends:
+        return len(text)
+    end = min(ends) + 1
+    return end + 1 if _splits_crlf(text, end) else end
+
+
+def _reach(old: Sequence[str], new: Sequence[str], run: Run) -> tuple[int, int]:
+    """The lines of `old` that an insertion or a deletion may slide over, `[start, end)`."""
+    a0, a1, b0, b1 = run
+    if a0 < a1 and b0 < b1:
+        return a0, a1
+    lines, first, last = (old, a0, a1) if a0 < a1 else (new, b0, b1)
+    up = down = 0
+    while first - up > 0 and lines[first - up - 1] == lines[last - up - 1]:
+        up += 1
+    while last + down < len(lines) and lines[last + down] == lines[first + down]:
+        down += 1
+    return a0 - up, a1 + down

@@ -1,0 +1,86 @@
+"""URIs of documents: one canonical key per document, and the way to a path and back.
+
+Editors spell one file in many ways: `file:///c%3A/a.py`, `file:///C:/a.py` and
+`file:///c:/a.py` are one document on every platform. Source: RFC 3986, RFC 8089.
+"""
+
+import os
+import re
+from pathlib import Path
+from urllib.parse import quote, unquote
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
+_DRIVE = re.compile(r"/[A-Za-z][:|](?=[/\\]|$)")
+_SAFE = "/:!$&'()*+,;=@"
+
+
+def canonical_key(uri: str) -> str:
+    """The one spelling under which a document is known; a key is its own key.
+
+    Only `file` URIs are touched: scheme and host in lower case, drive letter in lower case,
+    percent-encoding only where it is needed. `untitled:` and all others stay verbatim.
+    """
+    parts = _file_parts(uri)
+    if parts is None:
+        return uri
+    authority, path = parts
+    if _DRIVE.match(path):
+        path = path[:2].lower() + ":" + path[3:]
+    return f"file://{authority}{quote(path, _SAFE, errors='surrogateescape')}"
+
+
+def uri_to_path(uri: str) -> Path | None:
+    """The path of a `file` URI; None for other schemes, and for a host where none can be named."""
+    name = file_name(uri, windows=os.name == "nt")
+    return None if name is None else Path(name)
+
+
+def file_path(uri: str) -> Path:
+    """Return the path of a `file` URI. Raises ValueError for any other."""
+    path = uri_to_path(uri)
+    if path is None:
+        raise ValueError(f"{uri} is no URI of a file here")
+    return path
+
+
+def path_to_uri(path: str | os.PathLike[str]) -> str:
+    """The `file` URI of an absolute path."""
+    name = os.fspath(path)
+    drive = re.match(r"[A-Za-z]:(?=[/\\]|$)", name)
+    if drive or name.startswith("\\\\"):
+        name = name.replace("\\", "/")
+    prefix = "file:///" if drive else "file:" if name.startswith("//") else "file://"
+    return prefix + quote(name, _SAFE, errors="surrogateescape")
+
+
+def file_name(uri: str, *, windows: bool) -> str | None:
+    """The file name of a `file` URI in the spelling of Windows or POSIX."""
+    parts = _file_parts(uri)
+    if parts is None:
+        return None
+    authority, path = parts
+    if not windows:
+        return path if not authority else None
+    if authority:
+        return f"//{authority}{path}".replace("/", "\\")
+    if _DRIVE.match(path):
+        path = f"{path[1]}:{path[3:] or '/'}"
+    return path.replace("/", "\\")
+
+
+def _file_parts(uri: str) -> tuple[str, str] | None:
+    """Host and decoded path of a `file` URI. `#` and `?` are part of the name."""
+    scheme = _SCHEME.match(uri)
+    if scheme is None or scheme[1].lower() != "file":
+        return None
+    rest = uri[scheme.end() :]
+    authority = ""
+    if rest.startswith("//"):
+        authority, slash, tail = rest[2:].partition("/")
+        rest = slash + tail
+    authority = unquote(authority).lower()
+    path = unquote(rest, errors="surrogateescape") or "/"
+    path = path if path.startswith("/") else "/" + path
+    if _DRIVE.match(path) or authority:
+        path = path.replace("\\", "/")
+    return ("" if authority == "localhost" else authority), path

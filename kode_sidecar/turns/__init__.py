@@ -1,0 +1,41 @@
+"""One turn from prompt to end. See README.md; `toolset` is the second door, loaded late."""
+
+from kode_sidecar.turns.compactor import answer_of, compact_result
+from kode_sidecar.turns.context import LearnedRates, TurnContext, report_message, write_incoming
+from kode_sidecar.turns.prompt import prompt_blocks, title_of
+from kode_sidecar.turns.services import EncodedRequest, SessionServices
+from kode_sidecar.turns.setup import TurnSetup
+from kode_sidecar.turns.turn import (
+    RunningTurn,
+    TurnKeys,
+    log_turn,
+    report_end,
+    report_usage,
+    run_to_end,
+    turn_active,
+    turn_to_steer,
+    with_turn_key,
+)
+
+__all__ = [
+    "EncodedRequest",
+    "LearnedRates",
+    "RunningTurn",
+    "SessionServices",
+    "TurnContext",
+    "TurnKeys",
+    "TurnSetup",
+    "answer_of",
+    "compact_result",
+    "log_turn",
+    "prompt_blocks",
+    "report_end",
+    "report_message",
+    "report_usage",
+    "run_to_end",
+    "title_of",
+    "turn_active",
+    "turn_to_steer",
+    "with_turn_key",
+    "write_incoming",
+]

@@ -1,0 +1,177 @@
+"""Summing up a conversation: a question to the model, and the message its answer becomes (C11)."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kode_sidecar.context.compaction import (
+    CompactionTexts,
+    kept_from,
+    summary_content,
+    summary_meta,
+)
+from kode_sidecar.domain.agent_event import ContextCompacted, Notice, NoticeLevel
+from kode_sidecar.domain.error_info import ErrorInfo, failure
+from kode_sidecar.domain.message import Message, TextBlock
+from kode_sidecar.errors import ERRORS, INTERNAL_ERROR, KodeError
+from kode_sidecar.kernel import MessageAssembler
+from kode_sidecar.kernel.contracts import (
+    Clock,
+    Emit,
+    Incoming,
+    ModelClient,
+    ModelRequest,
+    NewId,
+    ToolSpec,
+)
+from kode_sidecar.protocol.turn import ContextCompactResult
+from kode_sidecar.turns.context import TurnContext, report_message, write_incoming
+
+_NOTHING_TO_SUM_UP = 2
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What the model wrote, and which of the messages it was shown it takes the place of.
+
+    `known` are the fields of the message to be that the answer tells: usage, cost, model.
+    """
+
+    text: str
+    dropped: Sequence[Message]
+    kept: Sequence[Message]
+    tokens_before: int
+    known: Mapping[str, Any]
+
+
+class Compactor:
+    """Sums up what a `TurnContext` shows. `texts` are read when they are needed."""
+
+    def __init__(
+        self,
+        *,
+        model: ModelClient,
+        texts: Callable[[], CompactionTexts],
+        emit: Emit,
+        new_id: NewId,
+        clock: Clock,
+    ) -> None:
+        self._model = model
+        self._texts = texts
+        self._emit = emit
+        self._new_id = new_id
+        self._clock = clock
+
+    async def compact(self, context: TurnContext, tools: Sequence[ToolSpec]) -> bool:
+        """Do it within a turn; whether it was done. A failure is told, and the turn goes on.
+
+        Raises KodeError `Storage`.
+        """
+        summary = await self.ask(context, tools)
+        if isinstance(summary, ErrorInfo):
+            if summary.code != "InvalidParams":
+                text = f"The conversation could not be summed up: {summary.message}"
+                self._tell(context, "CompactionFailed", text, level="warning")
+            return False
+        self.place(context, summary, tools)
+        return True
+
+    async def ask(self, context: TurnContext, tools: Sequence[ToolSpec]) -> Summary | ErrorInfo:
+        """The model's summary. The question holds what the last one held: hosts have it cached."""
+        shown = context.shown
+        kept = kept_from(shown, context.window)
+        if kept < _NOTHING_TO_SUM_UP:
+            return failure("InvalidParams", "There is nothing to sum up yet: go on first.")
+        texts = self._texts()
+        before = context.fitted(tools, "none").whole.tokens
+        instruction = Message(
+            id="", session_id="", role="user", content=(TextBlock(text=texts.instruction),)
+        )
+        self._tell(context, "CompactingContext", "Summing up the conversation to make room.")
+        started = self._clock.monotonic()
+        question = context.fitted(tools, "none", [instruction])
+        answer = await self._answer(context, question.request)
+        if answer.error is not None and answer.error.code == "ContextOverflow":
+            context.was_too_long(question)
+            question = context.fitted(tools, "none", [instruction])
+            answer = await self._answer(context, question.request)
+        if answer.error is not None:
+            return answer.error
+        text = "\n\n".join(block.text for block in answer.blocks if isinstance(block, TextBlock))
+        if not text.strip():
+            return failure("EmptyAnswer", "the model wrote no summary.")
+        known = {
+            "usage": answer.usage,
+            "cost": answer.cost,
+            "cost_usd": answer.cost_usd,
+            "duration_ms": round((self._clock.monotonic() - started) * 1000),
+            "response_id": answer.response_id,
+            "model": answer.model,
+        }
+        return Summary(text, shown[:kept], shown[kept:], before, known)
+
+    def place(
+        self, context: TurnContext, summary: Summary, tools: Sequence[ToolSpec]
+    ) -> ContextCompacted:
+        """Write the summary below the newest message; from now on the context begins with it.
+
+        Raises KodeError `Storage`.
+        """
+        content = summary_content(self._texts(), summary.text, summary.dropped)
+        incoming = Incoming("user", content, summary_meta(summary.kept))
+        message = write_incoming(context, incoming, self._new_id, **summary.known)
+        context.show([message, *summary.kept])
+        report_message(self._emit, message, context.turn_id)
+        event = ContextCompacted(
+            turn_id=context.turn_id,
+            dropped_messages=len(summary.dropped),
+            tokens_before=summary.tokens_before,
+            tokens_after=context.fitted(tools, "none").whole.tokens,
+            summary_message_id=message.id,
+        )
+        self._emit(event)
+        return event
+
+    async def _answer(self, context: TurnContext, question: ModelRequest) -> MessageAssembler:
+        assembler = MessageAssembler(lambda: "", context.turn_id, "")
+        question = replace(question, asker=f"summary {context.session_id}")
+        async with aclosing(self._model.stream(question)) as batches:
+            async for batch in batches:
+                for event in assembler.feed(batch):
+                    if isinstance(event, Notice):
+                        self._emit(event)
+                await self._emit.flow()
+        assembler.finish()
+        return assembler
+
+    def _tell(
+        self, context: TurnContext, code: str, text: str, level: NoticeLevel = "info"
+    ) -> None:
+        self._emit(Notice(turn_id=context.turn_id, code=code, message=text, level=level))
+
+
+def answer_of(error: ErrorInfo) -> KodeError:
+    """Why there is no summary, as the answer to who asked for one.
+
+    An error without a code of its own counts as `Provider`.
+    """
+    own = ERRORS[error.code][0] != INTERNAL_ERROR
+    return KodeError(
+        error.code if own else "Provider",
+        error.message,
+        http_status=error.http_status,
+        retry_after_ms=error.retry_after_ms,
+        retryable=error.retryable,
+        details=error.details if own else {"reason": error.code},
+    )
+
+
+def compact_result(event: ContextCompacted) -> ContextCompactResult:
+    """The event as the answer to who asked for it."""
+    return ContextCompactResult(
+        summary_message_id=event.summary_message_id,
+        dropped_messages=event.dropped_messages,
+        tokens_before=event.tokens_before,
+        tokens_after=event.tokens_after,
+    )

@@ -1,0 +1,319 @@
+"""The conversation as one turn sees it: where messages go, and the next request."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from kode_sidecar.context.builder import PromptContext
+from kode_sidecar.context.fitting import Fitted, fit
+from kode_sidecar.context.token_count import (
+    Estimate,
+    Measured,
+    Rates,
+    estimate,
+    learned,
+    message_weight,
+    with_answer,
+)
+from kode_sidecar.domain.conversation import Conversation
+from kode_sidecar.domain.error_info import ErrorInfo
+from kode_sidecar.domain.message import Block, Message, Role
+from kode_sidecar.kernel import block_events, message_added, message_completed
+from kode_sidecar.kernel.contracts import (
+    Clock,
+    Emit,
+    Incoming,
+    ModelRequest,
+    NewId,
+    ToolChoice,
+    ToolSpec,
+)
+from kode_sidecar.records.spending import Totals
+from kode_sidecar.turns.prompt import reminder_input
+
+ContextWindow = Callable[[str], int | None]
+"""The window of a model in tokens, None where nobody knows it."""
+
+ReturnsThinking = Callable[[str], bool]
+"""Whether a model gets its reasoning back."""
+
+REMEMBERED_ANSWERS = 200
+# Fewer tokens for a request's weight than this are no count of it: some hosts leave out what they
+# had cached.
+_LEAST_PLAUSIBLE = 0.25
+
+
+class LearnedRates:
+    """What all sessions of this process have learned, by the model's name."""
+
+    def __init__(self) -> None:
+        self._rates: dict[str, Rates] = {}
+
+    def of(self, model: str) -> Rates:
+        """The rates of a model; those everybody starts with while nothing is known."""
+        return self._rates.get(model, Rates())
+
+    def learn(self, model: str, asked: Estimate, answer: Message) -> None:
+        """Take the lesson of one answer."""
+        if answer.usage is not None:
+            self._rates[model] = learned(self.of(model), asked, answer.usage)
+
+
+class TokenMeter:
+    """Estimates requests of one session; the newest answers on every branch are remembered.
+
+    So is the weight of each message: every step asks with all of them again.
+    """
+
+    def __init__(self, rates: LearnedRates) -> None:
+        self._rates = rates
+        self._measured: dict[str, Measured] = {}
+        self._weights: dict[str, tuple[Sequence[Block], float]] = {}
+
+    def estimate(self, request: ModelRequest) -> Estimate:
+        """The size of a request."""
+        return estimate(request, self._measured, self._rates.of(request.model), self._weigh)
+
+    def answered(
+        self,
+        request: ModelRequest,
+        asked: Estimate,
+        answer: Message,
+        *,
+        returns_thinking: bool = True,
+    ) -> None:
+        """A request was answered; hosts that tell no usage, or nonsense, teach nothing.
+
+        `returns_thinking`: later requests hold the reasoning of this answer.
+        """
+        usage = answer.usage
+        if usage is None or answer.is_api_error_message:
+            return
+        if usage.input_tokens <= _LEAST_PLAUSIBLE * asked.weight:
+            return
+        self._rates.learn(request.model, asked, answer)
+        self._measured[answer.id] = with_answer(
+            asked, answer, usage, returns_thinking=returns_thinking
+        )
+        if len(self._measured) > REMEMBERED_ANSWERS:
+            del self._measured[next(iter(self._measured))]
+
+    def _weigh(self, message: Message) -> float:
+        known = self._weights.get(message.id)
+        # A request may hold a message otherwise than the tree does, under the same id.
+        if known is not None and known[0] is message.content:
+            return known[1]
+        weight = message_weight(message)
+        self._weights[message.id] = (message.content, weight)
+        return weight
+
+
+# A refused request was larger than was thought, or the window is smaller.
+_AFTER_OVERFLOW = 0.9
+
+Compact = Callable[["TurnContext", Sequence[ToolSpec]], Awaitable[bool]]
+"""Puts a summary in the place of history; whether it did. Raises KodeError `Storage`."""
+
+
+class MessageLog(Protocol):
+    """Where finished messages are kept, `records.conversation_store`."""
+
+    def append(self, message: Message) -> None:
+        """Write one message. Raises KodeError `Storage`."""
+        ...
+
+
+class TurnContext:
+    """`kernel.contracts.Context` over the session's tree, from one leaf on.
+
+    `shown` are the stored messages that the model gets, `window` is how many tokens it reads at
+    most. Without `compact` history is never summed up. Every message carries `meta.turnId`, so
+    that a branch knows which turns made it.
+    """
+
+    def __init__(
+        self,
+        *,
+        session_id: str,
+        turn_id: str,
+        conversation: Conversation,
+        log: MessageLog,
+        clock: Clock,
+        new_id: NewId,
+        parent_id: str | None,
+        prompt: PromptContext,
+        shown: Iterable[Message],
+        window: int | None,
+        meter: TokenMeter,
+        reminders: Callable[[], str | None],
+        compact: Compact | None = None,
+        may_compact: bool = True,
+    ) -> None:
+        self.session_id = session_id
+        self.turn_id = turn_id
+        self._conversation = conversation
+        self._log = log
+        self._clock = clock
+        self._new_id = new_id
+        self._leaf = parent_id
+        self._prompt = prompt
+        self._shown = list(shown)
+        self._meter = meter
+        self._reminders = reminders
+        self._compact = compact
+        self._may_compact = may_compact
+        self._recovered = False
+        self._asked: Fitted | None = None
+        self._steering: list[Incoming] = []
+        self._remembered: list[Incoming] = []
+        self._added: list[Message] = []
+        self.window = window
+        self.totals = Totals()
+
+    @property
+    def model(self) -> str:
+        """The name of the model that is asked."""
+        return self._prompt.model
+
+    @property
+    def leaf_id(self) -> str | None:
+        """The newest message of this turn; before the first one, what it grows from."""
+        return self._leaf
+
+    @property
+    def shown(self) -> Sequence[Message]:
+        """The stored messages that the model gets, oldest first."""
+        return tuple(self._shown)
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """What this turn has committed so far, oldest first."""
+        return tuple(self._added)
+
+    def open(self, role: Role, meta: Mapping[str, Any]) -> Message:
+        """A new, empty message below the newest."""
+        return Message(
+            id=self._new_id("message"),
+            session_id=self.session_id,
+            role=role,
+            parent_id=self._leaf,
+            depth=self._conversation.depth_below(self._leaf),
+            version=self._conversation.next_version(self._leaf, role) if role == "user" else 1,
+            created_at=self._clock.timestamp(),
+            meta={**meta, "turnId": self.turn_id} if self.turn_id else dict(meta),
+        )
+
+    def commit(self, message: Message) -> None:
+        """Write the finished message and make it the newest. Raises KodeError `Storage`."""
+        self._log.append(message)
+        self._conversation.add(message)
+        self._leaf = message.id
+        self._added.append(message)
+        self._shown.append(message)
+        self.totals.add_message(message)
+        if message.role == "assistant" and self._asked is not None:
+            self._meter.answered(
+                self._asked.request,
+                self._asked.size,
+                message,
+                returns_thinking=self._prompt.returns_thinking,
+            )
+
+    def show(self, messages: Iterable[Message]) -> None:
+        """From now on the model gets these and what is committed after them."""
+        self._shown = list(messages)
+
+    def fitted(
+        self, tools: Sequence[ToolSpec], tool_choice: ToolChoice, more: Sequence[Message] = ()
+    ) -> Fitted:
+        """The next request as it would be now, with `more` at its end."""
+        request = self._prompt.request([*self._shown, *more], tools, tool_choice)
+        return fit(request, self.window, self._meter.estimate)
+
+    def will_sum_up(self, fitted: Fitted) -> bool:
+        """Whether history is summed up before this request is sent."""
+        return fitted.is_due and self._may_compact
+
+    async def request(self, tools: Sequence[ToolSpec], tool_choice: ToolChoice) -> ModelRequest:
+        """The exact next request; history is summed up before when the window is nearly full."""
+        fitted = self.fitted(tools, tool_choice)
+        if self._compact is not None and self.will_sum_up(fitted):
+            done = await self._compact(self, tools)
+            fitted = self.fitted(tools, tool_choice)
+            # What failed, or did not help, is not tried again in this turn.
+            self._may_compact = done and not fitted.is_due
+        self._asked = fitted
+        return fitted.request
+
+    async def recover(self, error: ErrorInfo) -> bool:
+        """After a refusal for its length: once a turn, a shorter request."""
+        asked = self._asked
+        if error.code != "ContextOverflow" or self._recovered or asked is None:
+            return False
+        self._recovered = True
+        self.was_too_long(asked)
+        if self._compact is not None:
+            self._may_compact = await self._compact(self, asked.request.tools)
+        again = self.fitted(asked.request.tools, asked.request.tool_choice)
+        return again.size.weight < asked.size.weight
+
+    def was_too_long(self, asked: Fitted) -> None:
+        """The host took a request for too long: requests of this turn must be smaller."""
+        real = int(asked.size.tokens * _AFTER_OVERFLOW)
+        self.window = real if self.window is None else min(self.window, real)
+
+    def remember(self, incoming: Incoming) -> None:
+        """What memory has to say, for the next step of this turn."""
+        self._remembered.append(incoming)
+
+    def steer(self, blocks: tuple[Block, ...]) -> None:
+        """Input from the user for the next step of this turn."""
+        self._steering.append(Incoming("user", blocks, {"origin": "steer"}))
+
+    def take_steering(self) -> Sequence[Incoming]:
+        """What the user said and no step has taken yet."""
+        taken, self._steering = self._steering, []
+        return taken
+
+    def incoming(self, reminder: str | None) -> list[Incoming]:
+        """What the next step would be told, `reminder` first; nothing is taken."""
+        found = [] if reminder is None else [reminder_input(reminder)]
+        return [*found, *self._remembered, *self._steering]
+
+    def take_incoming(self) -> Sequence[Incoming]:
+        """Reminders first, then what the user said meanwhile."""
+        reminder = self._reminders()
+        found = self.incoming(reminder)
+        self._remembered, self._steering = [], []
+        return found
+
+    def wants_another_step(self) -> bool:
+        """Has the user steered since the last request?"""
+        return bool(self._steering)
+
+
+def write_incoming(
+    context: TurnContext, incoming: Incoming, new_id: NewId, **known: Any
+) -> Message:
+    """Place it below the newest message and commit it; blocks without an id get one.
+
+    `known` are more fields of the message, such as its usage. Raises KodeError `Storage`.
+    """
+    opened = context.open(incoming.role, incoming.meta)
+    blocks = tuple(
+        block if block.id else msgspec.structs.replace(block, id=new_id("block"))
+        for block in incoming.content
+    )
+    message = msgspec.structs.replace(opened, content=blocks, **known)
+    context.commit(message)
+    return message
+
+
+def report_message(emit: Emit, message: Message, turn_id: str) -> None:
+    """Everything there is to say about a committed message."""
+    emit(message_added(message, turn_id))
+    for block in message.content:
+        for event in block_events(block, turn_id, message.id):
+            emit(event)
+    emit(message_completed(message, turn_id))

@@ -1,0 +1,81 @@
+"""What a turn begins with: what the model is told before a prompt, and the prompt."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from kode_sidecar.context.editor_context import EditorNote
+from kode_sidecar.context.trimming import OUR_ORIGINS
+from kode_sidecar.domain.message import Block, ImageBlock, Message, ResourceBlock, TextBlock
+from kode_sidecar.errors import KodeError
+from kode_sidecar.kernel.contracts import Incoming, NewId
+from kode_sidecar.protocol.turn import TurnOptions
+
+TITLE_LENGTH = 60
+
+
+def prompt_blocks(blocks: Sequence[Block], new_id: NewId) -> tuple[Block, ...]:
+    """The blocks of a prompt with ids of ours; blank text is left out.
+
+    Raises KodeError `InvalidParams` for blocks that only a model or a tool makes.
+    """
+    kept: list[Block] = []
+    for position, block in enumerate(blocks):
+        if not isinstance(block, TextBlock | ImageBlock | ResourceBlock):
+            raise KodeError(
+                "InvalidParams",
+                f"$.input[{position}]: a prompt holds text, image and resource blocks only.",
+            )
+        if not isinstance(block, TextBlock) or block.text.strip():
+            own: dict[str, Any] = {"blob": None} if isinstance(block, TextBlock) else {}
+            kept.append(msgspec.structs.replace(block, id=new_id("block"), **own))
+    return tuple(kept)
+
+
+def title_of(blocks: Sequence[Block]) -> str:
+    """The first line with words in it, cut to a title's length."""
+    text = next((block.text for block in blocks if isinstance(block, TextBlock)), "")
+    line = next((line.strip() for line in text.split("\n") if line.strip()), "")
+    return line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1] + "…"
+
+
+_EDITOR_CONTEXT = "editorContext"
+
+
+def reminder_input(text: str, editor_context: Mapping[str, Any] | None = None) -> Incoming:
+    """What the sidecar tells the model on its own account, as a persisted message.
+
+    `editor_context` is what it says of the editor.
+    """
+    meta: dict[str, Any] = {"origin": "reminder"}
+    if editor_context is not None:
+        meta[_EDITOR_CONTEXT] = editor_context
+    return Incoming("user", (TextBlock(text=text),), meta)
+
+
+def prompt_reminder(
+    told: Sequence[str | None], note: EditorNote | None, shown: Sequence[Message]
+) -> Incoming | None:
+    """What goes before a prompt: what there is to be told, and what the user looks at.
+
+    The latter only if the messages that the model gets do not say so already.
+    """
+    texts = [text for text in told if text]
+    said = (message.meta.get(_EDITOR_CONTEXT) for message in reversed(shown))
+    known = next((context for context in said if context is not None), None)
+    if note is None or note.meta == known:
+        return reminder_input("\n\n".join(texts)) if texts else None
+    return reminder_input("\n\n".join([*texts, note.text]), note.meta)
+
+
+def prompt_input(
+    blocks: tuple[Block, ...], meta: Mapping[str, Any], options: TurnOptions | None
+) -> Incoming:
+    """The prompt. Its `meta` is the client's, but an origin that is ours makes no prompt."""
+    own = dict(meta)
+    if own.get("origin") in OUR_ORIGINS:
+        del own["origin"]
+    if options is not None:
+        own["options"] = msgspec.to_builtins(options)
+    return Incoming("user", blocks, own)

@@ -1,0 +1,244 @@
+"""One turn: the one that runs in a session, its run to the end, its lines in the log."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kode_sidecar.context.agents import AgentProfile
+from kode_sidecar.domain.agent_event import TurnCompleted, UsageUpdated
+from kode_sidecar.domain.error_info import failure
+from kode_sidecar.domain.message import Message, TextBlock, ToolResultBlock, ToolUseBlock
+from kode_sidecar.errors import KodeError
+from kode_sidecar.event_log import SessionStream
+from kode_sidecar.kernel import run_turn
+from kode_sidecar.kernel.contracts import (
+    ArtifactSink,
+    CutOff,
+    Emit,
+    Tool,
+    TurnEnd,
+    TurnLimits,
+    TurnScope,
+)
+from kode_sidecar.protocol.session import Mode
+from kode_sidecar.protocol.turn import TurnStartResult
+from kode_sidecar.records.json_log import JsonLog, LogScope
+from kode_sidecar.records.spending import Totals
+from kode_sidecar.turns.context import TurnContext, report_message, write_incoming
+from kode_sidecar.turns.services import SessionServices, recall
+
+REMEMBERED_TURN_KEYS = 1_000
+
+_TURN_KEY = "clientTurnKey"
+
+
+@dataclass
+class RunningTurn:
+    """The turn that occupies the session until its last event is out."""
+
+    id: str
+    context: TurnContext
+    mode: Mode
+    key: str | None
+    saved: asyncio.Event
+    started: float
+    cut_off: CutOff
+    running: bool = False
+    ending: bool = False
+
+    def name(self) -> dict[str, object] | None:
+        """Its id for an error's details, once the client has got it (O1)."""
+        return {"turnId": self.id} if self.saved.is_set() else None
+
+
+def turn_active(turn: RunningTurn) -> KodeError:
+    """Why nothing else can be done in the session now."""
+    text = (
+        "A turn is running in this session; wait for turn.completed or cancel it with "
+        "kode/turn/cancel."
+    )
+    return KodeError("TurnActive", text, details=turn.name())
+
+
+def turn_to_steer(turn: RunningTurn | None, turn_id: str) -> RunningTurn:
+    """The turn that was meant. Raises KodeError `NoActiveTurn`, `TurnMismatch`."""
+    if turn is None or turn.ending:
+        text = "No turn is running in this session; start one with kode/turn/start."
+        raise KodeError("NoActiveTurn", text)
+    if turn.id != turn_id:
+        text = "Another turn is running; steer that one or cancel it with kode/turn/cancel."
+        raise KodeError("TurnMismatch", text, details=turn.name())
+    return turn
+
+
+class TurnKeys:
+    """What became of the newest turns that were started with a key of the client's own.
+
+    A key is kept with its prompt: whoever sends a prompt again after a crash gets the same turn.
+    """
+
+    def __init__(self, messages: Sequence[Message] = ()) -> None:
+        self._results: dict[str, TurnStartResult] = {}
+        for message in messages:
+            key, turn_id = message.meta.get(_TURN_KEY), str(message.meta.get("turnId", ""))
+            if isinstance(key, str):
+                self.remember(key, TurnStartResult(turn_id=turn_id, message_id=message.id))
+
+    def get(self, key: str) -> TurnStartResult | None:
+        """The turn that was started with this key."""
+        return self._results.get(key)
+
+    def remember(self, key: str | None, result: TurnStartResult) -> None:
+        """A turn was started."""
+        if key is None:
+            return
+        self._results[key] = result
+        if len(self._results) > REMEMBERED_TURN_KEYS:
+            del self._results[next(iter(self._results))]
+
+    def forget(self, key: str | None) -> None:
+        """It did not start after all."""
+        self._results.pop(key or "", None)
+
+
+def with_turn_key(meta: Mapping[str, Any], key: str | None) -> dict[str, Any]:
+    """A prompt's meta that says with which key it was sent."""
+    return {**meta} if key is None else {**meta, _TURN_KEY: key}
+
+
+_MODULE = "turns"
+
+
+def _log_messages(log: JsonLog, turn_id: str, provider: str, messages: Sequence[Message]) -> None:
+    """A line per message. Prompts and answers are content; of tool results the summary."""
+    for message in messages:
+        answered = message.provider or provider
+        scope = LogScope(turn_id, message.session_id, message.id, answered)
+        text = "".join(block.text for block in message.content if isinstance(block, TextBlock))
+        if message.role == "tool":
+            for block in message.content:
+                if isinstance(block, ToolResultBlock):
+                    log.write(
+                        "info",
+                        _MODULE,
+                        "tool_result",
+                        scope,
+                        tool_use_id=block.tool_use_id,
+                        status=block.status,
+                        summary=block.summary,
+                    )
+        elif message.role == "assistant":
+            tools = [block.name for block in message.content if isinstance(block, ToolUseBlock)]
+            log.write(
+                "error" if message.is_api_error_message else "info",
+                _MODULE,
+                "answer",
+                scope,
+                duration_ms=message.duration_ms,
+                tokens=message.usage,
+                content={"reply": text},
+                model=message.model,
+                tools=tools,
+            )
+        else:
+            log.write("info", _MODULE, "prompt", scope, content={"prompt": text})
+
+
+def log_turn(
+    log: JsonLog,
+    provider: Callable[[str], str],
+    context: TurnContext,
+    completed: TurnCompleted,
+) -> None:
+    """A line per message of a turn, and its last one. `provider` is who is asked for a model."""
+    _log_messages(log, context.turn_id, provider(context.model), context.messages)
+    log.write(
+        "error" if completed.error else "info",
+        _MODULE,
+        "turn_completed",
+        LogScope(context.turn_id, context.session_id),
+        duration_ms=completed.duration_ms,
+        tokens=completed.usage,
+        stop_reason=completed.stop_reason,
+        error=completed.error and completed.error.code,
+        error_message=completed.error and completed.error.message,
+        error_details=completed.error and completed.error.details,
+    )
+
+
+async def run_to_end(
+    turn: RunningTurn,
+    services: SessionServices,
+    agent: AgentProfile,
+    tools: Callable[[], Sequence[Tool]],
+    save_artifact: ArtifactSink,
+    emit: Emit,
+) -> TurnEnd:
+    """Run the engine; cancellation and bugs are ends like any other."""
+    scope = TurnScope(
+        session_id=turn.context.session_id,
+        turn_id=turn.id,
+        new_id=services.new_id,
+        clock=services.clock,
+        save_artifact=save_artifact,
+        report_bug=services.report_bug,
+        silence_told=services.silence_told,
+        work=services.work,
+        cut_off=turn.cut_off,
+    )
+    limits = TurnLimits(agent.max_tool_rounds, services.limit_instruction)
+    try:
+        turn.running = True
+        await recall(turn.context, services.recall, emit)
+        return await run_turn(scope, services.model, tools(), turn.context, limits, emit)
+    except asyncio.CancelledError:
+        return TurnEnd("cancelled")
+    except Exception as error:
+        services.report_bug("turn", error)
+        text = (
+            "The sidecar failed inside this turn; the log has the details. "
+            "The conversation is intact: send the prompt again."
+        )
+        return TurnEnd("error", failure("InternalError", text))
+
+
+def report_end(
+    turn: RunningTurn,
+    end: TurnEnd,
+    services: SessionServices,
+    totals: Totals,
+    stream: SessionStream,
+) -> TurnCompleted:
+    """The last events of a turn; they are held until the caller releases them.
+
+    What was said to it after its last step comes before: the next turn has it.
+    """
+    turn.ending = True
+    context = turn.context
+    totals.add(context.totals)
+    stream.hold_end()
+    try:
+        for incoming in context.take_steering():
+            message = write_incoming(context, incoming, services.new_id)
+            report_message(stream, message, turn.id)
+    except KodeError as error:
+        stream.not_saved(error)
+    report_usage(totals, stream)
+    spent = context.totals
+    completed = TurnCompleted(
+        turn_id=turn.id,
+        stop_reason=end.stop_reason,
+        usage=spent.usage,
+        cost=spent.cost,
+        cost_usd=spent.cost_usd,
+        duration_ms=round((services.clock.monotonic() - turn.started) * 1000),
+        error=end.error,
+    )
+    stream(completed)
+    return completed
+
+
+def report_usage(totals: Totals, emit: Emit) -> None:
+    """What the session has cost so far."""
+    emit(UsageUpdated(usage=totals.usage, cost=totals.cost, cost_usd=totals.cost_usd))
