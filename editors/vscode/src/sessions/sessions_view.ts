@@ -60,7 +60,8 @@ export class SessionsView implements vscode.TreeDataProvider<SessionView>, vscod
   getTreeItem(view: SessionView): vscode.TreeItem {
     const forks = this.sessionViews.some((other) => originOf(other) === view.sessionId);
     const item = new vscode.TreeItem(view.title || vscode.l10n.t("Untitled"), forks ? vscode.TreeItemCollapsibleState.Expanded : vscode.TreeItemCollapsibleState.None);
-    item.id = view.sessionId;
+    // The editor remembers by the id that something without children was folded.
+    item.id = forks ? `${view.sessionId}/forks` : view.sessionId;
     item.contextValue = "kode.session";
     item.description = [view.sessionId === this.sessions.shown?.id ? "●" : "", ago(view.updatedAt)].filter(Boolean).join(" ");
     item.iconPath = new vscode.ThemeIcon(view.activeTurnId ? "loading~spin" : originOf(view) ? "repo-forked" : "comment");
