@@ -33,7 +33,7 @@ WANTED = (
     "media/icon.png",
     "media/kode.svg",
 )
-ALLOWED = (*WANTED, "media/walkthrough/", "server/")
+ALLOWED = (*WANTED, "media/walkthrough/", "media/docs/review-dark.png", "server/")
 
 
 class VsixError(Exception):
