@@ -33,7 +33,7 @@ WANTED = (
     "media/icon.png",
     "media/kode.svg",
 )
-ALLOWED = (*WANTED, "media/walkthrough/", "media/docs/review-dark.png", "server/")
+ALLOWED = (*WANTED, "media/walkthrough/", "media/docs/", "server/")
 
 
 class VsixError(Exception):
