@@ -6,12 +6,15 @@ import { button, h, setText, t } from "./dom";
 import { render, renderQuickly, stableEnd } from "./markdown";
 
 const SHOWN_RESULT = 20_000;
+/** So many characters of Markdown are rendered for good in a frame. */
+const MAX_STEP = 2500;
 
 export type Post = (message: FromView) => void;
 
 export interface BlockView {
   readonly element: HTMLElement;
-  update(block: FoldedBlock): void;
+  /** True when there is more to draw than fits into a frame: call it again with the next one. */
+  update(block: FoldedBlock): boolean | void;
 }
 
 export function makeView(block: Block, fold: Fold, post: Post): BlockView | undefined {
@@ -37,12 +40,14 @@ class TextView implements BlockView {
   /** What stands before the tail. */
   private stable = "";
 
-  update({ text, open }: FoldedBlock): void {
+  update({ text, open }: FoldedBlock): boolean {
     if (!text.startsWith(this.stable)) {
       this.element.replaceChildren(this.tail); // something was missing in between
       this.stable = "";
     }
-    const cut = stableEnd(text, this.stable.length);
+    const step = text.slice(0, this.stable.length + MAX_STEP);
+    const cut = stableEnd(step, this.stable.length);
+    const more = cut > this.stable.length && step.length < text.length;
     if (cut > this.stable.length) {
       const piece = h("div", { class: "piece" });
       piece.innerHTML = render(text.slice(this.stable.length, cut));
@@ -50,9 +55,10 @@ class TextView implements BlockView {
       this.tail.before(piece);
       this.stable = text.slice(0, cut);
     }
-    const end = text.slice(cut);
+    const end = more ? "" : text.slice(cut);
     this.tail.innerHTML = open ? renderQuickly(end) : render(end);
     if (!open) this.tail.querySelectorAll("pre").forEach(addCopyButton);
+    return more;
   }
 }
 

@@ -66,8 +66,10 @@ export class Transcript {
       this.arranged = order;
       this.list.replaceChildren(...visible.map((message) => this.row(message).element));
     }
-    for (const id of this.owners(fold)) this.rows.get(id)?.update();
+    const unfinished = [...this.owners(fold)].filter((id) => this.rows.get(id)?.update());
     fold.touched.clear();
+    for (const id of unfinished) fold.touched.add(id);
+    if (unfinished.length) this.invalidate();
     this.end(fold);
     if (atEnd) element.scrollTop = element.scrollHeight;
   }
@@ -143,10 +145,12 @@ class Row {
     const inside = folded ? h("details", { class: "note" }, h("summary", { text: who }), this.content) : this.content;
     this.element = h("article", { class: `row ${message.role}${folded ? " folded" : ""}`, tabindex: "-1", label: who, "data-id": message.id }, inside, this.actions);
     this.showVersions();
-    this.update();
+    if (this.update()) fold.touched.add(message.id);
   }
 
-  update(): void {
+  /** True when the next frame has to go on with it. */
+  update(): boolean {
+    let unfinished = false;
     const { blocks } = this.fold.messages.get(this.message.id) ?? this.message;
     for (const [id, view] of this.views)
       if (!blocks.includes(id)) {
@@ -165,10 +169,13 @@ class Row {
       }
       // A tool's card depends on its result, too; anything else only on its own block.
       const state = block.open ? block.text.length : block.block;
-      if (block.block.type === "tool_use" || this.states.get(id) !== state) view.update(block);
-      this.states.set(id, state);
+      if (block.block.type !== "tool_use" && this.states.get(id) === state) continue;
+      const more = view.update(block) === true;
+      this.states.set(id, more ? undefined : state);
+      unfinished ||= more;
     }
     this.element.classList.toggle("failure", this.message.isApiErrorMessage === true);
+    return unfinished;
   }
 
   showVersions(): void {
