@@ -314,6 +314,27 @@ def bench(arguments: list[str]) -> int:
     return subprocess.run(command, cwd=ROOT, check=False).returncode
 
 
+def vsix(arguments: list[str]) -> int:
+    """The extension for VS Code carries the folder build; where there is none it is built first."""
+    if unknown := [argument for argument in arguments if argument != "--no-server"]:
+        say(f"vsix takes only --no-server, not {' '.join(unknown)}")
+        return 2
+    if not arguments and not BUILT["folder"].exists():
+        prepare("exe")
+        if not build(["folder"]).ok:
+            return 1
+    command = [str(PYTHON), str(ROOT / "editors" / "vscode" / "scripts" / "vsix.py"), *arguments]
+    return subprocess.run(command, cwd=ROOT, check=False).returncode
+
+
+def editors(arguments: list[str]) -> int:
+    """Not part of `test`: it needs Chromium and minutes. Installs code-server once."""
+    command = ["pytest", "-s", "-o", "faulthandler_timeout=0", "tests/editors/vscode_story.py"]
+    outcomes = run_stages([Stage("VS Code", [*command, *arguments])])
+    say(" | ".join([summary(outcomes), outcomes[0].last_line]))
+    return 0 if outcomes[0].ok else 1
+
+
 def cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
@@ -348,6 +369,15 @@ COMMANDS = {
         "[--folder] [--onefile] [--test] [--windows]",
         "build the program: a folder, dist/kode-sidecar (the default), or one file, dist/one-file; "
         "--test runs the tests over it on the result; --windows does all that for Windows by Wine",
+    ),
+    "vsix": Command(
+        vsix,
+        "dev",
+        "[--no-server]",
+        "pack the VS Code extension with the folder build, dist/kode-sidecar-PLATFORM.vsix",
+    ),
+    "editors": Command(
+        editors, "dev", "[pytest arguments]", "the story of a user in real VS Code, by Chromium"
     ),
     "bench": Command(
         bench,

@@ -1,0 +1,196 @@
+// The chat's webview: passes the stream on in batches, and carries out what the user does there.
+import { randomBytes } from "node:crypto";
+import * as vscode from "vscode";
+import type { BlockDelta, Event } from "../../../../protocol/kode";
+import { errorInfo, type Sidecar } from "../client/sidecar";
+import type { Sessions } from "../session/sessions";
+import { meter, meterTitle } from "../status";
+import * as attachments from "./attachments";
+import type { Attachment, ChatState, FromView, ToView } from "./messages";
+
+const BATCH_MS = 16;
+const LAST_SESSION = "session";
+
+export class ChatView implements vscode.WebviewViewProvider {
+  private view: vscode.WebviewView | undefined;
+  private ready = false;
+  /** For a view that is not there yet. */
+  private early: ToView[] = [];
+  private items: (Event | BlockDelta)[] = [];
+  private timer: NodeJS.Timeout | undefined;
+
+  constructor(
+    private readonly extension: vscode.ExtensionContext,
+    private readonly sidecar: Sidecar,
+    private readonly sessions: Sessions,
+    private readonly openText: (title: string, text: string) => Promise<void>,
+  ) {
+    extension.subscriptions.push(
+      vscode.window.registerWebviewViewProvider("kode.chat", this, { webviewOptions: { retainContextWhenHidden: true } }),
+      sidecar.onDeltas((deltas) => this.stream(deltas)),
+      sessions.onEvents((events) => this.stream(events)),
+      sessions.onSnapshot((told) => this.post({ type: "snapshot", told })),
+      sessions.onPage((messages) => this.post({ type: "page", messages: [...messages] })),
+      sessions.onDidChange((what) => {
+        if (what === "shown" && !sidecar.stage) void extension.workspaceState.update(LAST_SESSION, sessions.shown?.id);
+        this.postState();
+      }),
+    );
+  }
+
+  resolveWebviewView(view: vscode.WebviewView): void {
+    this.view = view;
+    const { webview } = view;
+    const dist = vscode.Uri.joinPath(this.extension.extensionUri, "dist", "webview");
+    webview.options = { enableScripts: true, localResourceRoots: [dist] };
+    webview.onDidReceiveMessage((message: FromView) => void this.heard(message));
+    view.onDidDispose(() => {
+      this.view = undefined;
+      this.ready = false;
+    });
+    const nonce = randomBytes(16).toString("hex");
+    const script = webview.asWebviewUri(vscode.Uri.joinPath(dist, "main.js"));
+    const style = webview.asWebviewUri(vscode.Uri.joinPath(dist, "style.css"));
+    const policy = `default-src 'none'; script-src 'nonce-${nonce}'; style-src ${webview.cspSource}; img-src data:`;
+    webview.html = `<!DOCTYPE html>
+<html lang="${vscode.env.language}">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="${policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="stylesheet" href="${style}">
+<title>kode</title>
+</head>
+<body><script nonce="${nonce}" src="${script}"></script></body>
+</html>`;
+  }
+
+  async focus(): Promise<void> {
+    await vscode.commands.executeCommand("kode.chat.focus");
+    this.post({ type: "focus" });
+  }
+
+  async attach(attachment: Attachment | undefined): Promise<void> {
+    if (!attachment) return;
+    await this.focus();
+    this.post({ type: "attach", attachment });
+  }
+
+  async prefill(text: string): Promise<void> {
+    await this.focus();
+    this.post({ type: "prefill", text });
+  }
+
+  private async heard(message: FromView): Promise<void> {
+    try {
+      await this.carryOut(message);
+    } catch (error) {
+      void vscode.window.showErrorMessage(errorInfo(error).message);
+    }
+  }
+
+  private async carryOut(message: FromView): Promise<void> {
+    switch (message.type) {
+      case "ready":
+        return this.begin();
+      case "send": {
+        const input = [...(message.text ? [{ type: "text" as const, text: message.text }] : []), ...message.attachments.map(({ block }) => block)];
+        if (message.steer) return this.sessions.steer(message.text, input);
+        return this.sessions.send(message.text, input, message.parentId);
+      }
+      case "cancel":
+        return this.sessions.cancel();
+      case "unqueue":
+        return this.sessions.unqueue(message.index);
+      case "fork":
+        return this.sessions.shown && this.sessions.fork(this.sessions.shown.id, message.messageId);
+      case "setHead":
+        return this.sessions.setHead(message.messageId);
+      case "open":
+        return this.open(message.uri, message.line);
+      case "blob":
+        return this.openText(message.title, await this.blob(message.ref));
+      case "link":
+        if (/^(https?|mailto):/.test(message.href)) await vscode.env.openExternal(vscode.Uri.parse(message.href));
+        return;
+      case "pickAttachment":
+        return this.attach(await attachments.pick());
+      case "command":
+        // Only our own: the view shows what a model has said.
+        if (message.command.startsWith("kode.")) await vscode.commands.executeCommand(message.command, message.argument);
+    }
+  }
+
+  private begin(): void {
+    this.ready = true;
+    this.post({ type: "start", strings: strings(), language: vscode.env.language });
+    for (const message of this.early.splice(0)) this.post(message);
+    this.postState();
+    const last = this.sessions.shown?.id ?? this.extension.workspaceState.get<string>(LAST_SESSION);
+    if (last) void this.sessions.show(last);
+    this.sidecar.ready().catch(() => undefined); // the state tells what is wrong
+  }
+
+  private stream(items: readonly (Event | BlockDelta)[]): void {
+    this.items.push(...items);
+    this.timer ??= setTimeout(() => this.flush(), BATCH_MS);
+  }
+
+  private flush(): void {
+    clearTimeout(this.timer);
+    this.timer = undefined;
+    const items = this.items.splice(0);
+    // A view that comes later gets a snapshot instead.
+    if (items.length && this.ready) void this.view?.webview.postMessage({ type: "stream", items } satisfies ToView);
+  }
+
+  private post(message: ToView): void {
+    this.flush();
+    if (this.ready) void this.view?.webview.postMessage(message);
+    else if (message.type === "attach" || message.type === "prefill" || message.type === "focus") this.early.push(message);
+  }
+
+  postState(): void {
+    const { shown } = this.sessions;
+    const hunks = this.sessions.all().flatMap((session) => [...session.fold.hunks.values()].filter((hunk) => hunk.state === "proposed"));
+    const failure = shown?.failure ?? this.sessions.failure;
+    const state: ChatState = {
+      status: this.sidecar.status,
+      problem: this.sidecar.problem,
+      sessionId: shown?.id,
+      running: shown?.running ?? false,
+      readOnly: shown?.readOnly ?? false,
+      demo: this.sidecar.stage !== undefined,
+      mode: shown?.fold.mode || this.sessions.wish.mode || "",
+      model: shown?.fold.model || this.sessions.wish.model || "",
+      meter: shown ? meter(shown) : "",
+      meterTitle: shown ? meterTitle(shown) : "",
+      queue: shown?.queue.map(({ text }) => text) ?? [],
+      failure: failure && { message: failure.message, code: failure.code },
+      waiting: { hunks: hunks.length, files: new Set(hunks.map((hunk) => hunk.uri)).size },
+    };
+    this.post({ type: "state", state });
+  }
+
+  private async open(uri: string, line?: number): Promise<void> {
+    const selection = line === undefined ? undefined : new vscode.Range(line - 1, 0, line - 1, 0);
+    await vscode.window.showTextDocument(vscode.Uri.parse(uri, true), { selection });
+  }
+
+  private async blob(ref: string): Promise<string> {
+    const pages: string[] = [];
+    for (let offset: number | undefined = 0; offset !== undefined; ) {
+      const page: { text: string; nextOffset?: number } = await this.sidecar.request("kode/blob/read", { ref, offset });
+      pages.push(page.text);
+      offset = page.nextOffset;
+    }
+    return pages.join("");
+  }
+}
+
+/** The translations that were loaded for this language. */
+function strings(): Record<string, string> {
+  const found: Record<string, string> = {};
+  for (const [key, value] of Object.entries(vscode.l10n.bundle ?? {})) found[key] = typeof value === "string" ? value : String((value as { message?: string }).message ?? key);
+  return found;
+}

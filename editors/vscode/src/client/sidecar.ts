@@ -1,0 +1,232 @@
+// The sidecar process and the connection to it: started, restarted with growing pauses, stopped.
+import { type ChildProcess, spawn } from "node:child_process";
+import { tmpdir } from "node:os";
+import * as vscode from "vscode";
+import { CloseAction, ErrorAction, type InitializeParams, LanguageClient, type LanguageClientOptions, State } from "vscode-languageclient/node";
+import type {
+  BlockDelta,
+  ErrorInfo,
+  EventParams,
+  KodeClientNotifications,
+  KodeInitializeOptions,
+  KodeInitializeResult,
+  KodeNotifications,
+  KodeRequests,
+  KodeServerRequests,
+} from "../../../../protocol/kode";
+import { Backoff } from "./backoff";
+import { findProgram, type Found, serveArguments } from "./program";
+
+const READY_MS = 30_000;
+
+export type Status = "stopped" | "starting" | "ready" | "waiting" | "missing";
+export type Answerer<M extends keyof KodeServerRequests> = (
+  params: KodeServerRequests[M][0],
+  cancelled: vscode.CancellationToken,
+) => Promise<KodeServerRequests[M][1]>;
+export type Answers = { [M in keyof KodeServerRequests]: Answerer<M> };
+
+/** Another environment and another folder than the window's, for the demo. */
+export type Stage = { environment: Record<string, string>; root: vscode.Uri };
+
+export class Sidecar implements vscode.Disposable {
+  status: Status = "stopped";
+  /** What to show when the status is not `ready`. */
+  problem = "";
+  server: KodeInitializeResult | undefined;
+  stage: Stage | undefined;
+  private client: LanguageClient | undefined;
+  private process: ChildProcess | undefined;
+  private wanted = false;
+  private startedAt = 0;
+  private timer: NodeJS.Timeout | undefined;
+  private readonly backoff = new Backoff();
+  private readonly changed = new vscode.EventEmitter<Status>();
+  readonly onDidChangeStatus = this.changed.event;
+  private readonly told = new vscode.EventEmitter<EventParams>();
+  readonly onEvents = this.told.event;
+  private readonly grew = new vscode.EventEmitter<BlockDelta[]>();
+  readonly onDeltas = this.grew.event;
+
+  constructor(
+    private readonly extension: vscode.ExtensionContext,
+    private readonly keys: { environment(): Promise<Record<string, string>> },
+    private readonly answers: Answers,
+    private readonly log: vscode.LogOutputChannel,
+    private readonly trace: vscode.LogOutputChannel,
+  ) {}
+
+  get pid(): number | undefined {
+    return this.process?.pid;
+  }
+
+  program(): Found | undefined {
+    const setting = vscode.workspace.getConfiguration("kode").get<string[]>("command", []);
+    return findProgram({
+      setting,
+      extensionFolder: this.extension.extensionPath,
+      path: process.env.PATH,
+      windows: process.platform === "win32",
+    });
+  }
+
+  /** Resolves when the sidecar answers; starts it where it does not run. */
+  async ready(): Promise<void> {
+    if (this.status === "ready") return;
+    if (!this.wanted || this.status === "missing") void this.start();
+    const signal = AbortSignal.timeout(READY_MS);
+    await new Promise<void>((resolve, reject) => {
+      const listener = this.changed.event((status) => {
+        if (status === "ready") finish(resolve);
+        else if (status === "missing") finish(() => reject(new Error(this.problem)));
+      });
+      const finish = (how: () => void): void => {
+        listener.dispose();
+        how();
+      };
+      signal.addEventListener("abort", () => finish(() => reject(new Error(this.problem || vscode.l10n.t("The sidecar does not answer.")))));
+      if (this.status === "ready") finish(resolve);
+      else if (this.status === "missing") finish(() => reject(new Error(this.problem)));
+    });
+  }
+
+  async request<M extends keyof KodeRequests>(method: M, params: KodeRequests[M][0]): Promise<KodeRequests[M][1]> {
+    await this.ready();
+    return (this.client as LanguageClient).sendRequest<KodeRequests[M][1]>(method, params);
+  }
+
+  notify<M extends keyof KodeClientNotifications>(method: M, params: KodeClientNotifications[M][0]): void {
+    if (this.status === "ready") void this.client?.sendNotification(method, params);
+  }
+
+  async start(): Promise<void> {
+    this.wanted = true;
+    clearTimeout(this.timer);
+    const program = this.program();
+    if (!program) {
+      this.set("missing", vscode.l10n.t("kode-sidecar was not found. Install it on the PATH, or set kode.command."));
+      return;
+    }
+    this.set("starting");
+    this.startedAt = Date.now();
+    const client = new StagedClient(this.stage?.root, () => this.spawn(program), await this.options());
+    this.client = client;
+    client.onNotification("kode/event", (params: KodeNotifications["kode/event"][0]) => this.told.fire(params));
+    client.onNotification("kode/delta", (params: KodeNotifications["kode/delta"][0]) => this.grew.fire(params.deltas));
+    for (const method of Object.keys(this.answers) as (keyof KodeServerRequests)[])
+      client.onRequest(method, (params: unknown, cancelled: vscode.CancellationToken): Promise<unknown> => this.answers[method](params as never, cancelled));
+    client.onDidChangeState(({ newState }) => {
+      if (newState === State.Stopped && this.client === client) this.died();
+    });
+    try {
+      await client.start();
+      if (this.client !== client) return;
+      this.server = (client.initializeResult?.capabilities.experimental as { kode?: KodeInitializeResult } | undefined)?.kode;
+      this.log.info(`${program.command} (${program.source}), protocol ${this.server?.protocolVersion}, pid ${this.pid}`);
+      this.set("ready");
+    } catch (error) {
+      this.problem = errorInfo(error).message;
+      this.log.error(`start: ${this.problem}`);
+      if (this.client === client) this.died();
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.wanted = false;
+    clearTimeout(this.timer);
+    const { client } = this;
+    this.client = undefined;
+    this.set("stopped");
+    if (client?.state === State.Running) await client.stop(5000).catch((error: unknown) => this.log.warn(`stop: ${String(error)}`));
+  }
+
+  async restart(): Promise<void> {
+    await this.stop();
+    this.backoff.reset();
+    await this.start();
+  }
+
+  /** The process ended without being asked to: start it again, later each time. No popup. */
+  private died(): void {
+    this.client = undefined;
+    if (!this.wanted) return;
+    const pause = this.backoff.afterDeath(Date.now() - this.startedAt);
+    this.log.warn(`the sidecar ended; next start in ${pause} ms`);
+    this.set("waiting", this.problem);
+    this.timer = setTimeout(() => void this.start(), pause);
+  }
+
+  private async spawn(program: Found): Promise<ChildProcess> {
+    const environment = { ...process.env, ...(await this.keys.environment()), ...this.stage?.environment };
+    // Not the project: nothing there may be taken for a part of the program.
+    this.process = spawn(program.command, serveArguments(program.args), { env: environment, cwd: tmpdir(), shell: false, windowsHide: true });
+    return this.process;
+  }
+
+  private async options(): Promise<LanguageClientOptions> {
+    return {
+      documentSelector: [{ scheme: "file" }],
+      outputChannel: this.log,
+      traceOutputChannel: this.trace,
+      initializationOptions: { kode: handshake(this.extension) },
+      initializationFailedHandler: () => false,
+      errorHandler: {
+        error: () => ({ action: ErrorAction.Continue, handled: true }),
+        closed: () => ({ action: CloseAction.DoNotRestart, handled: true }),
+      },
+    };
+  }
+
+  private set(status: Status, problem = ""): void {
+    this.status = status;
+    this.problem = problem;
+    this.changed.fire(status);
+  }
+
+  dispose(): void {
+    void this.stop();
+  }
+}
+
+/** Opens the stage's folder where there is a stage, else the window's folders. */
+class StagedClient extends LanguageClient {
+  constructor(
+    private readonly root: vscode.Uri | undefined,
+    server: () => Promise<ChildProcess>,
+    options: LanguageClientOptions,
+  ) {
+    super("kode", "kode", server, options);
+  }
+
+  protected override fillInitializeParams(params: InitializeParams): void {
+    super.fillInitializeParams(params);
+    if (!this.root) return;
+    params.rootUri = this.root.toString();
+    params.workspaceFolders = [{ uri: params.rootUri, name: "demo" }];
+  }
+}
+
+function handshake(extension: vscode.ExtensionContext): KodeInitializeOptions {
+  const configuration = vscode.workspace.getConfiguration("kode");
+  const setting = (name: string): string | undefined => configuration.get<string>(name) || undefined;
+  return {
+    protocolVersions: ["0.9"],
+    client: { name: "kode for VS Code", version: (extension.extension.packageJSON as { version: string }).version },
+    locale: vscode.env.language,
+    trusted: vscode.workspace.isTrusted,
+    settings: {
+      mode: setting("mode") as never,
+      model: setting("model"),
+      agent: setting("agent"),
+      fileEncoding: setting("fileEncoding"),
+    },
+    capabilities: { permission: {}, ask: {}, openDocument: {}, changeSetReview: {} },
+  };
+}
+
+/** What went wrong, as the sidecar tells it; anything else becomes an `InternalError`. */
+export function errorInfo(error: unknown): ErrorInfo {
+  const data = (error as { data?: Partial<ErrorInfo> } | undefined)?.data;
+  const message = error instanceof Error ? error.message : String(error);
+  return { code: "InternalError", category: "", retryable: false, ...data, message };
+}

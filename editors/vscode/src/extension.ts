@@ -1,0 +1,53 @@
+// Builds the rooms and connects them. Nothing starts before the user opens a view or runs a command.
+import * as vscode from "vscode";
+import { ChatView } from "./chat/view";
+import { Keys } from "./client/keys";
+import { Sidecar } from "./client/sidecar";
+import { registerCommands } from "./commands";
+import { tellContext } from "./context";
+import { Demo } from "./demo";
+import { answers } from "./prompts";
+import { ChangesView } from "./review/changes_view";
+import { Marks } from "./review/marks";
+import { OwnText } from "./review/own_text";
+import { Review } from "./review/review";
+import { Texts } from "./review/texts";
+import { Sessions } from "./session/sessions";
+import { SessionsView } from "./sessions/sessions_view";
+import { StatusItem } from "./status";
+
+export function activate(extension: vscode.ExtensionContext): void {
+  const log = vscode.window.createOutputChannel("kode", { log: true });
+  const trace = vscode.window.createOutputChannel("kode trace", { log: true });
+  const keys = new Keys(extension.secrets);
+  const showText = (title: string, text: string): Promise<void> => texts.show(title, text);
+  const sidecar = new Sidecar(extension, keys, answers(showText), log, trace);
+  const sessions = new Sessions(sidecar, log);
+  const review = new Review(sidecar, sessions);
+  const texts = new Texts(review);
+  const ownText = new OwnText(review);
+  const demo = new Demo(sidecar, log);
+  const chat = new ChatView(extension, sidecar, sessions, showText);
+  const sessionsView = new SessionsView(sidecar, sessions);
+  extension.subscriptions.push(
+    ...[log, trace, sessions, review, texts, ownText, demo, sessionsView, new Marks(review), new ChangesView(review, sessions), new StatusItem(sidecar, sessions)],
+    tellContext(sidecar),
+    // Trust and settings travel in the handshake alone.
+    vscode.workspace.onDidGrantWorkspaceTrust(() => restartWhenIdle(sidecar, sessions)),
+    vscode.workspace.onDidChangeConfiguration((change) => change.affectsConfiguration("kode") && !change.affectsConfiguration("kode.trace") && restartWhenIdle(sidecar, sessions)),
+    ...registerCommands({ extension, sidecar, sessions, chat, review, texts, ownText, sessionsView, keys, demo, log }),
+    sidecar,
+  );
+}
+
+/** A turn that runs is not cut off: the new process begins when it is over. */
+function restartWhenIdle(sidecar: Sidecar, sessions: Sessions): void {
+  if (sidecar.status === "stopped") return;
+  const busy = (): boolean => sessions.all().some((session) => session.running);
+  if (!busy()) return void sidecar.restart();
+  const listener = sessions.onDidChange(() => {
+    if (busy()) return;
+    listener.dispose();
+    void sidecar.restart();
+  });
+}
