@@ -17,11 +17,9 @@ from kode_sidecar.boot.provider_setup import set_up_providers
 from kode_sidecar.boot.system import Environment
 from kode_sidecar.context.agents import SCOUT, AgentProfile
 from kode_sidecar.context.compaction import compaction_texts
-from kode_sidecar.context.editor_context import EditorNote, editor_note
-from kode_sidecar.context.koding import koding_note
-from kode_sidecar.context.project_notes import ProjectNotes
 from kode_sidecar.context.prompt_files import PromptFiles, find_prompts
-from kode_sidecar.context.system_prompt import Surroundings, system_prompt
+from kode_sidecar.context.reminders import EditorNote, editor_note, koding_note
+from kode_sidecar.context.system_prompt import ProjectNotes, Surroundings, system_prompt
 from kode_sidecar.edits import EditLocks
 from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log import NewSession, OpenedSession
@@ -141,7 +139,7 @@ class Agent:
     def run_services(self) -> "RunServices":
         """What headless runs need. Raises KodeError `ConfigInvalid` for settings that are wrong."""
         # Late: only who starts a run pays for that room and for PyYAML.
-        from kode_sidecar.headless_run import NativeServices, RunServices  # noqa: PLC0415
+        from kode_sidecar.headless_run import RunServices  # noqa: PLC0415
 
         self._loaded.require_valid()
         settings, services = self._loaded.settings, self._services
@@ -153,17 +151,12 @@ class Agent:
             prompts=self._prompts,
             environ={**self._loaded.variables, **os.environ},
             ripgrep=Ripgrep(find_ripgrep()),
-            native=NativeServices(
-                model=self._model,
-                clock=self._clock,
-                new_id=services.new_id,
-                limit_instruction=services.limit_instruction,
-                window=self._context_window,
-                returns_thinking=self._returns_thinking,
-                report_bug=self._report_bug,
-                silence_told=settings.http_silence_told,
-            ),
+            model=self._model,
             target=lambda name: self._providers.registry.targets(name)[0],
+            window=self._context_window,
+            returns_thinking=self._returns_thinking,
+            limit_instruction=services.limit_instruction,
+            silence_told=settings.http_silence_told,
             open_memory=self._open_memory,
             report_bug=self._report_bug,
             file_encoding=settings.file_encoding,

@@ -5,14 +5,12 @@ from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from kode_sidecar.chat.choice import MODES, Choice
+from kode_sidecar.chat.commands import MODES, Commands
 from kode_sidecar.chat.files import Files
-from kode_sidecar.chat.kept import obey_memory, show_skills
 from kode_sidecar.chat.keyboard import Interrupted, Interrupts, Keyboard
 from kode_sidecar.chat.review import Review, waiting_hunks, waiting_uris
 from kode_sidecar.chat.sessions import Sessions
 from kode_sidecar.chat.undo import Undo
-from kode_sidecar.chat.usage import show_usage
 from kode_sidecar.chat.words import Words
 from kode_sidecar.client.connection import Client, RpcError
 from kode_sidecar.client.editor import Editor
@@ -49,13 +47,8 @@ class Conversation:
         self._review = Review(client, self._files, keyboard, terminal, words, accept)
         self._editor.answer_permission = self._review.permit
         self._editor.answer_choice = self._review.choose
-        self._choice = Choice(
-            client,
-            interrupts,
-            terminal,
-            words,
-            {name: value for name, value in chosen.items() if value},
-        )
+        given = {name: value for name, value in chosen.items() if value}
+        self._commands = Commands(client, terminal, words, given)
         self._sessions = Sessions(client, self._watch, terminal, words)
         self._undo = Undo(client, self._files, terminal, words)
 
@@ -106,20 +99,20 @@ class Conversation:
         if any(check["name"] in ("key", "settings") for check in wrong):
             return False
         settings = {each["name"]: each["value"] for each in doctor["settings"]}
-        self._choice.settings = settings
+        self._commands.settings = settings
         self._sessions.records = Path(str(settings["storage_root"])) / "conversations"
         await self._sessions.begin()
         text = self._words.welcome.format(
             version=doctor["version"],
-            model=self._choice.now("model"),
-            mode=self._choice.now("mode"),
+            model=self._commands.now("model"),
+            mode=self._commands.now("mode"),
             root=handshake.roots[0],
         )
         self._terminal.line(text, "dim")
         return True
 
     async def _prompt(self) -> str | None:
-        """A prompt of one or more lines; None at the end of input."""
+        """Return a prompt of one or more lines; None at the end of input."""
         lines: list[str] = []
         while True:
             if self._keyboard.interactive:
@@ -139,11 +132,9 @@ class Conversation:
         match name:
             case "/help":
                 self._terminal.line(words.help.format(modes=", ".join(MODES)))
-            case "/model":
-                await self._choice.choose_model(argument)
             case "/mode":
-                self._choice.choose_mode(argument)
-            case "/session" | "/fork" | "/usage" | "/skills" | "/memory":
+                self._commands.mode(argument)
+            case "/model" | "/session" | "/fork" | "/usage" | "/skills" | "/memory":
                 await self._asking(self._question(name, argument))
             case "/undo":
                 await self._stepping(self._undo.undo(self._session, skip=argument == "skip"))
@@ -160,19 +151,20 @@ class Conversation:
         return True
 
     def _question(self, name: str, argument: str) -> Awaitable[None]:
-        """The command of that name that asks the sidecar."""
-        told = (self._client, self._terminal, self._words)
+        """Return the command of that name that asks the sidecar."""
         match name:
+            case "/model":
+                return self._commands.model(argument)
             case "/session":
                 return self._sessions.obey(argument)
             case "/fork":
                 return self._sessions.fork(argument)
             case "/usage":
-                return show_usage(*told, self._session.session_id)
+                return self._commands.usage(self._session.session_id)
             case "/skills":
-                return show_skills(*told)
+                return self._commands.skills()
             case _:
-                return obey_memory(*told, argument)
+                return self._commands.memory(argument)
 
     async def _asking(self, command: Awaitable[None]) -> None:
         """Run a command that asks the sidecar; what it refuses is told. Raises Interrupted."""
@@ -198,7 +190,7 @@ class Conversation:
         """One turn to its end and what it proposed decided; False when it failed."""
         self._files.refresh()
         content = [{"type": "text", "text": prompt}] if prompt else []
-        params = {"sessionId": self._session.session_id, "input": content, **self._choice.chosen}
+        params = {"sessionId": self._session.session_id, "input": content, **self._commands.chosen}
         try:
             started = await self._client.request("kode/turn/start", params)
         except RpcError as error:
@@ -238,7 +230,7 @@ class Conversation:
         def news() -> bool:
             return over() is not None or not waiting_hunks(session) <= asked
 
-        asks = self._choice.now("mode") == "ask"
+        asks = self._commands.now("mode") == "ask"
         while asks:
             await self._watch.until(news)
             if over() is not None:

@@ -93,7 +93,7 @@ class Interrupts:
             working.cancel()
 
     async def unless(self, work: Awaitable[T]) -> T:
-        """The result of `work`. Ctrl-C cancels it and raises Interrupted or Leaving."""
+        """Return the result of `work`. Ctrl-C cancels it and raises Interrupted or Leaving."""
         working = asyncio.ensure_future(work)
         interrupt = asyncio.create_task(self.wait())
         try:
@@ -151,7 +151,7 @@ class Keyboard:
         return self._pending is not None and not self._pending.done()
 
     async def line(self) -> str | None:
-        """The next line without its end; None at the end of input.
+        """Return the next line without its end; None at the end of input.
 
         Raises Interrupted and Leaving.
         """
@@ -201,7 +201,7 @@ class Keyboard:
         return future
 
     def _read(self) -> str | None:
-        """A line with its end, None at the end of input, empty when Ctrl-C broke it off."""
+        """Return a line with its end, None at the end of input, empty when Ctrl-C broke it off."""
         try:
             if self.interactive and sys.platform == "win32":
                 return input() + "\n"  # its console tells Ctrl-C and Ctrl-Z to nothing else

@@ -66,7 +66,7 @@ class Review:
         return []
 
     async def _reply(self, question: str) -> str | None:
-        """A line typed below `question`; None for Ctrl-C and at the end of input."""
+        """Return a line typed below `question`; None for Ctrl-C and at the end of input."""
         self.keyboard.forget_typed_ahead()
         self.terminal.prompt(question)
         try:
@@ -161,13 +161,13 @@ class Review:
 
 
 def waiting_hunks(session: SessionFold) -> set[str]:
-    """The ids of a session's hunks that are not decided."""
+    """Return the ids of a session's hunks that are not decided."""
     sets = session.change_sets.values()
     return {hunk.id for change_set in sets for hunk in change_set.hunks("proposed")}
 
 
 def waiting_uris(session: SessionFold) -> set[str]:
-    """The files of a session that have hunks to decide."""
+    """Return the files of a session that have hunks to decide."""
     return {
         file.uri
         for change_set in session.change_sets.values()

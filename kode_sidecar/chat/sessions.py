@@ -79,7 +79,7 @@ class Sessions:
         await self._show()
 
     async def _kept(self, limit: int) -> list[Json]:
-        """The sessions of the open folder, the one last written to first."""
+        """Return the sessions of the open folder, the one last written to first."""
         return (await self.client.request("kode/session/list", {"limit": limit}))["sessions"]
 
     async def _show(self) -> None:
@@ -99,7 +99,7 @@ class Sessions:
         self.terminal.line(f"{mark} {session['sessionId']}  {session['updatedAt'][:16]}  {title}")
 
     async def _prompts(self) -> list[Json]:
-        """What the user said on the way to the head, the first one first."""
+        """Return what the user said on the way to the head, the first one first."""
         nodes: dict[str, Json] = {}
         params: Json = {"sessionId": self.now.session_id}
         while True:

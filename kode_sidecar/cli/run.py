@@ -16,10 +16,10 @@ import msgspec
 
 from kode_sidecar.boot.agent import Agent
 from kode_sidecar.boot.system import System
+from kode_sidecar.domain.agent_event import BlockDelta
 from kode_sidecar.domain.run import RunEvent, RunResult
 from kode_sidecar.errors import KodeError
 from kode_sidecar.headless_run import HeadlessRun, Overrides, RunIds, RunOptions
-from kode_sidecar.headless_run.contracts import TextGrew
 from kode_sidecar.ide_chat import NoEditor
 from kode_sidecar.protocol.documents import EditorContextParams
 from kode_sidecar.settings import load_settings
@@ -124,13 +124,13 @@ class Progress:
         self._shown = shown
         self._in_text = False
 
-    def __call__(self, event: RunEvent | TextGrew) -> None:
-        """Write a line about what is worth showing, and the text of answers as it grows."""
+    def __call__(self, event: RunEvent | BlockDelta) -> None:
+        """Show an event, or text that grows."""
         if not self._shown:
             return
-        if isinstance(event, TextGrew):
+        if isinstance(event, BlockDelta):
             self._in_text = True
-            self._screen.write(without_controls(event.text))
+            self._screen.write(without_controls(event.add))
         elif event.type in _SHOWN or event.type in _MARKS:
             mark = _MARKS.get(event.type, "-")
             start = "\n" if self._in_text else ""

@@ -46,7 +46,7 @@ class Frame:
     body: bytes
 
     def message(self) -> Any:
-        """The decoded body. Raises ValueError for what is no JSON."""
+        """Return the decoded body. Raises ValueError for what is no JSON."""
         return json.loads(self.body)
 
 

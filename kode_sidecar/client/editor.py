@@ -18,12 +18,12 @@ AnswerMessage = Callable[[dict[str, Any]], Awaitable[dict[str, Any] | None]]
 
 
 async def reject(params: dict[str, Any]) -> str | None:
-    """The answer to a permission question when nobody is asked."""
+    """Return the answer to a permission question when nobody is asked."""
     return next((o["optionId"] for o in params["options"] if o["kind"] == "reject"), None)
 
 
 async def choose_nothing(params: dict[str, Any]) -> Sequence[str]:
-    """The answer to a choice when nobody is asked."""
+    """Return the answer to a choice when nobody is asked."""
     del params
     return ()
 
@@ -35,7 +35,7 @@ async def dismiss(params: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def read_text(path: Path) -> str:
-    """A file as an editor shows it: UTF-8, line ends kept, a BOM hidden. Raises OSError."""
+    """Return a file as an editor shows it: UTF-8, line ends kept, a BOM hidden. Raises OSError."""
     return path.read_bytes().decode("utf-8-sig")
 
 
@@ -102,11 +102,11 @@ class Editor:
         return list(self._buffers.values())
 
     def buffer(self, uri: str) -> Buffer:
-        """The buffer of a document in any spelling of its URI. Raises KeyError."""
+        """Return the buffer of a document in any spelling of its URI. Raises KeyError."""
         return self._buffers[canonical_key(uri)]
 
     def text(self, uri: str) -> str | None:
-        """The text of a document's buffer, None without one."""
+        """Return the text of a document's buffer, None without one."""
         buffer = self._buffers.get(canonical_key(uri))
         return buffer.text if buffer is not None else None
 
@@ -167,7 +167,7 @@ class Editor:
         return plan, None
 
     def opened(self, uri: str) -> Buffer | None:
-        """The buffer of a document, None without one."""
+        """Return the buffer of a document, None without one."""
         return self._buffers.get(canonical_key(uri))
 
     def loaded(self, uri: str) -> Buffer | None:

@@ -250,7 +250,10 @@ class SessionFold:
 def attached(
     session_id: str, result: Mapping[str, Any], fold: SessionFold | None = None
 ) -> SessionFold:
-    """A snapshot makes a new fold, a replay leads `fold` on to where the stream goes on."""
+    """Return the answer of `kode/session/attach` as a fold.
+
+    A snapshot makes a new one, a replay leads `fold` on to where the stream goes on.
+    """
     if result["mode"] == "replay":
         fold = fold or SessionFold(session_id)
         for event in result.get("events", ()):

@@ -39,7 +39,7 @@ class Handshake:
     process_id: int | None = field(default_factory=os.getpid)
 
     def params(self) -> dict[str, Any]:
-        """The params as plain data."""
+        """Return the params as plain data."""
         uris = [path_to_uri(Path(root).absolute()) for root in self.roots]
         folders = [{"uri": uri, "name": uri.rstrip("/").rsplit("/", 1)[-1]} for uri in uris]
         capabilities = self.capabilities
@@ -70,7 +70,7 @@ class Handshake:
 
 
 def client_capabilities(encodings: Sequence[PositionEncoding]) -> dict[str, Any]:
-    """What this package's `Editor` can do."""
+    """Return what this package's `Editor` can do."""
     return {
         "general": {"positionEncodings": list(encodings)},
         "workspace": {

@@ -114,6 +114,6 @@ class ChangeSetView:
     files: dict[str, FileView] = field(default_factory=dict[str, FileView])
 
     def hunks(self, state: str | None = None) -> list[HunkView]:
-        """All hunks, or those in one state."""
+        """Return all hunks, or those in one state."""
         every = [hunk for file in self.files.values() for hunk in file.hunks.values()]
         return [hunk for hunk in every if state is None or hunk.state == state]

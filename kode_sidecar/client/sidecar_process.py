@@ -85,7 +85,7 @@ class SidecarProcess:
         await self._stdin.drain()
 
     async def read(self) -> bytes:
-        """The next bytes of stdout, empty at its end. Waits while reading is paused."""
+        """Return the next bytes of stdout, empty at its end. Waits while reading is paused."""
         await self._may_read.wait()
         return await self._stdout.read(_READ_BYTES)
 
@@ -102,7 +102,7 @@ class SidecarProcess:
             self._stdin.close()
 
     async def wait(self, seconds: float) -> int | None:
-        """The exit code, or None when it still runs after `seconds`."""
+        """Return the exit code, or None when it still runs after `seconds`."""
         try:
             async with asyncio.timeout(seconds):
                 code = await self._child.wait()

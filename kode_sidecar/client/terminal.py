@@ -268,13 +268,13 @@ class Terminal:
 
 
 def short_arguments(arguments: Mapping[str, Any]) -> str:
-    """The plain values of a tool call's arguments on one line, without their names."""
+    """Return the plain values of a tool call's arguments on one line, without their names."""
     plain = [value for value in arguments.values() if isinstance(value, str | int | float)]
     return one_line(" ".join(str(value) for value in plain))
 
 
 def _tool_use(session: SessionFold, tool_use_id: str) -> Json:
-    """The newest call with that id: ids repeat over the answers of a model."""
+    """Return the newest call with that id: ids repeat over the answers of a model."""
     for message in reversed(session.messages.values()):
         for block in message.blocks:
             if block.type == "tool_use" and block.block.get("toolUseId") == tool_use_id:

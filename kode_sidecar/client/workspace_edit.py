@@ -160,7 +160,7 @@ class _Planner:
             raise ValueError(f"{uri} does not exist")
 
     def _makes_way(self, uri: str, options: dict[str, Any]) -> bool:
-        """Whether a file can be put there; False where the one that is there shall stay."""
+        """Return whether a file can be put there; False where the one that is there shall stay."""
         if not self._exists(uri):
             return True
         if options.get("overwrite"):

@@ -175,7 +175,7 @@ class _ProcessTree:
             _kill(os.killpg, self._process_id)
 
     def kill_escaped(self) -> None:
-        """On Linux, end those that left the group; blocks, because it reads all of `/proc`.
+        """End those that left the group, on Linux; blocks, because it reads all of `/proc`.
 
         Again and again, because a process may start another one while it is looked for.
         """
@@ -193,14 +193,14 @@ def _kill(send: Callable[[int, int], None], number: int) -> None:
 
 
 def _running() -> list[int]:
-    """All process ids of the system, on Linux; elsewhere none."""
+    """Return all process ids of the system, on Linux; elsewhere none."""
     with suppress(OSError):
         return [int(name) for name in os.listdir("/proc") if name.isdigit()]
     return []
 
 
 def _environment(process_id: int) -> list[bytes]:
-    """The variables a process was started with; none of one that is gone, or not ours."""
+    """Return the variables a process was started with; none of one that is gone, or not ours."""
     with suppress(OSError):
         return Path(f"/proc/{process_id}/environ").read_bytes().split(b"\0")
     return []

@@ -17,7 +17,7 @@ MAX_NAME_CHARS = 100
 
 
 def search_folders(path: str, out_of: Sequence[Path]) -> tuple[Path, ...]:
-    """The folders of a search path that are absolute and neither in nor below `out_of`."""
+    """Return the folders of a search path that are absolute and neither in nor below `out_of`."""
     forbidden = [Path(os.path.realpath(folder)) for folder in out_of]
     found: list[Path] = []
     for entry in path.split(os.pathsep):
@@ -29,7 +29,7 @@ def search_folders(path: str, out_of: Sequence[Path]) -> tuple[Path, ...]:
 
 
 def find_program(name: str, folders: Sequence[Path], out_of: Sequence[Path]) -> Path:
-    """The first program of that name in `folders` that does not lie below `out_of`.
+    """Return the first program of that name in `folders` that does not lie below `out_of`.
 
     Raises KodeError `InvalidArguments` for what is no plain name, `Denied` for what only a command
     shell could run, `ToolFailed` (reason `no_program`) where there is none.
@@ -102,7 +102,7 @@ _LOADER_NAME = re.compile(
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Whether these may be kept beside `KEPT_NAMES`. Raises KodeError `ConfigInvalid`."""
+    """Refuse names that a command must not get. Raises KodeError `ConfigInvalid`."""
     for name in names:
         if not _NAME.fullmatch(name):
             raise KodeError("ConfigInvalid", f"{name!r} is no name of an environment variable.")
@@ -123,7 +123,7 @@ def check_names(names: Sequence[str]) -> None:
 def command_environment(
     environ: Mapping[str, str], path: str, ceiling: str, more: Sequence[str] = ()
 ) -> dict[str, str]:
-    """The environment of a command. `path` is the search path it was found by.
+    """Return the environment of a command. `path` is the search path it was found by.
 
     `more` are names that `check_names` has passed. Git looks for a repository below `ceiling` only:
     a sandbox inside of one is none of it.

@@ -107,7 +107,7 @@ class _UserAgent(Struct, forbid_unknown_fields=True):
 def agent_profile(
     name: str, window_messages: int | None = None, user_agents: Mapping[str, Any] | None = None
 ) -> AgentProfile:
-    """The agent of that name; `user_agents` are those of the setting `agents`, as written.
+    """Return the agent of that name; `user_agents` are those of the setting `agents`.
 
     `window_messages` is the user's own number, for agents that have a window at all. Raises
     KodeError `ConfigInvalid` listing the known ones, or saying what is wrong with the user's.
@@ -125,7 +125,7 @@ def agent_profile(
 
 
 def agent_problems(user_agents: Mapping[str, Any]) -> list[str]:
-    """What is wrong with the setting `agents`, a line each."""
+    """Return what is wrong with the setting `agents`, a line each."""
     built_in = {agent.name for agent in (*BUILT_IN_AGENTS, SCOUT)}
     taken = [
         f"config.yaml: agents.{name}: this is a built-in agent; choose another name."

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from kode_sidecar.context.compaction import after_summary
-from kode_sidecar.context.trimming import is_summary
+from kode_sidecar.context.fitting import is_summary
 from kode_sidecar.domain.message import (
     Block,
     ImageBlock,
@@ -33,7 +33,7 @@ _NO_RESULT = "[No result: the call was interrupted. Call the tool again if you s
 
 
 def cut_window(path: Sequence[Message], limit: int | None) -> list[Message]:
-    """The most recent `limit` messages of a path (A5), all of them for None.
+    """Return the most recent `limit` messages of a path (A5), all of them for None.
 
     Tool results are never torn from their calls: the window then begins earlier, at the
     message that holds the call, and it never begins with a tool message.
@@ -47,7 +47,7 @@ def cut_window(path: Sequence[Message], limit: int | None) -> list[Message]:
 
 
 def shown_messages(path: Sequence[Message], limit: int | None) -> list[Message]:
-    """What the model gets of a path: from its newest summary on, cut to the most recent `limit`.
+    """Return what the model gets of a path: from its newest summary on, at most `limit`.
 
     The summary itself is always there. Cut once, at the start of a turn, so that the prompt only
     grows: hosts cache it by prefix.
@@ -59,7 +59,7 @@ def shown_messages(path: Sequence[Message], limit: int | None) -> list[Message]:
 
 
 def _with_calls(path: Sequence[Message], start: int) -> int:
-    """`start`, or the assistant message before it that the first results of the window answer."""
+    """Return `start`, or the place of the assistant message that the first results answer."""
     for message in path[start:]:
         if message.role == "assistant":
             return start
@@ -73,7 +73,7 @@ def _with_calls(path: Sequence[Message], start: int) -> int:
 
 
 def normalize_messages_for_api(messages: Iterable[Message]) -> list[Message]:
-    """The messages as every chat API accepts them (C9). Pure; stored messages stay as they are.
+    """Return messages as every chat API accepts them (C9); the stored ones stay as they are.
 
     API errors and messages with nothing to say are left out. After each message with tool calls
     comes one tool message with one result a call, in call order; a missing result is made up, a
@@ -124,7 +124,7 @@ def _with_results(messages: Iterable[Message]) -> list[tuple[Message, _Calls | N
 
 
 def _fit(message: Message) -> Message | None:
-    """The message with the blocks its role may hold; None when it then says nothing."""
+    """Return the message with the blocks its role may hold; None when it then says nothing."""
     kinds = _KINDS[message.role]
     blocks = [block for block in message.content if isinstance(block, kinds) and not _blank(block)]
     for block in blocks:
@@ -204,7 +204,7 @@ class PromptContext:
     def request(
         self, messages: Iterable[Message], tools: Sequence[ToolSpec], tool_choice: ToolChoice
     ) -> ModelRequest:
-        """The request about stored messages, whatever its size (`fitting` sees to that)."""
+        """Return the request about stored messages, whatever its size (`fitting` bounds that)."""
         whole = normalize_messages_for_api(messages)
         return ModelRequest(
             model=self.model,

@@ -9,13 +9,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kode_sidecar.context.fitting import is_prompt, is_summary
 from kode_sidecar.context.prompt_files import PromptFiles
 from kode_sidecar.context.token_count import message_weight
-from kode_sidecar.context.trimming import is_prompt, is_summary
 from kode_sidecar.domain.message import Message, TextBlock
-
-COMPACT_AT = 0.92
-"""The share of the window at which history is summed up."""
 
 _KEPT_SHARE = 0.15
 _KEPT_WEIGHT = 20_000.0
@@ -35,7 +32,7 @@ class CompactionTexts:
 
 
 def compaction_texts(prompts: PromptFiles) -> CompactionTexts:
-    """From the prompt files; read now. Raises KodeError `ConfigInvalid`."""
+    """Read the texts from the prompt files. Raises KodeError `ConfigInvalid`."""
     return CompactionTexts(
         instruction=prompts.read("compaction_instruction"),
         summary=lambda text: prompts.read("compaction_summary", {"summary": text}),
@@ -44,7 +41,7 @@ def compaction_texts(prompts: PromptFiles) -> CompactionTexts:
 
 
 def after_summary(path: Sequence[Message]) -> list[Message]:
-    """What the model sees of a path: from its newest summary on, and what that one keeps."""
+    """Return what the model sees of a path: its newest summary, what that keeps, and the rest."""
     at = next((at for at in range(len(path) - 1, -1, -1) if is_summary(path[at])), None)
     if at is None:
         return list(path)
@@ -54,7 +51,7 @@ def after_summary(path: Sequence[Message]) -> list[Message]:
 
 
 def is_undone(path: Sequence[Message], below: Callable[[str], Sequence[Message]]) -> bool:
-    """Whether the user went back behind a summary of this path, so that none is made unasked.
+    """True if the user went back behind a summary of this path; then none is made unasked.
 
     `below` gives the messages right below one. A summary was asked for where it hangs on the path
     itself, or below a prompt there that was not answered before.
@@ -73,7 +70,7 @@ def is_undone(path: Sequence[Message], below: Callable[[str], Sequence[Message]]
 
 
 def kept_from(messages: Sequence[Message], window: int | None) -> int:
-    """Where what a summary keeps begins: newest messages, whole calls, at a prompt if possible.
+    """Return where the messages begin that a summary keeps: newest ones, with whole calls.
 
     What the user just said is always kept, unless it is itself too large.
     """
@@ -100,7 +97,7 @@ def kept_from(messages: Sequence[Message], window: int | None) -> int:
 
 
 def _unanswered_from(messages: Sequence[Message], first: int) -> int:
-    """Where the user's words begin that nothing follows."""
+    """Return where the user's words begin that nothing follows."""
     at = len(messages)
     while at > first and messages[at - 1].role == "user":
         at -= 1
@@ -110,7 +107,7 @@ def _unanswered_from(messages: Sequence[Message], first: int) -> int:
 def summary_content(
     texts: CompactionTexts, summary: str, dropped: Sequence[Message]
 ) -> tuple[TextBlock, ...]:
-    """The text of a summary message; the prompt being worked on is repeated if it was dropped."""
+    """Return the text of a summary message; it repeats the current prompt if that was dropped."""
     blocks = [TextBlock(text=texts.summary(summary))]
     if dropped and dropped[-1].role != "assistant":
         prompt = next((one for one in reversed(dropped) if is_prompt(one)), None)
@@ -121,7 +118,7 @@ def summary_content(
 
 
 def summary_meta(kept: Sequence[Message]) -> Mapping[str, Any]:
-    """What marks a summary and names the messages it keeps."""
+    """Return what marks a summary and names the messages it keeps."""
     meta = {"origin": "compaction"}
     return meta | {_KEEPS: kept[0].id} if kept else meta
 

@@ -1,18 +1,32 @@
-"""A request made to fit the model's window (C10). Sans-IO."""
+"""A request made to fit the model's window: what is left out, in which order (C10). Sans-IO.
 
-from collections.abc import Callable
+The system prompt, a summary and the newest messages stay; what users said outlives what tools
+found; what is oldest goes first. A call and its result stay or go together.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 
-from kode_sidecar.context.compaction import COMPACT_AT
-from kode_sidecar.context.token_count import Estimate
-from kode_sidecar.context.trimming import trim
+import msgspec
+
+from kode_sidecar.context.token_count import Estimate, message_weight
+from kode_sidecar.domain.message import Message, TextBlock, ToolResultBlock
 from kode_sidecar.kernel.contracts import ModelRequest
 
+COMPACT_AT = 0.92
+"""The share of the window at which history is summed up."""
 # What is left for the answer at least; above that, messages are left out.
 _FULL_AT = 0.96
 # What hosts allow an answer when nothing is asked for; in a smaller room they must be told.
 _USUAL_ANSWER = 32_768
 _SMALLEST_ANSWER = 256
+# Left out in pieces of this share of the window: a request that grows a little keeps its
+# beginning, which hosts cache.
+_STEP_SHARE = 0.1
+
+OUR_ORIGINS = ("reminder", "steer", "compaction")
+"""`meta.origin` of what stands among the user's messages and opened no turn."""
 
 Measure = Callable[[ModelRequest], Estimate]
 
@@ -31,17 +45,17 @@ class Fitted:
 
     @property
     def is_due(self) -> bool:
-        """Whether history should be summed up before anything is sent."""
+        """True if history should be summed up before anything is sent."""
         return self.window is not None and self.whole.tokens >= COMPACT_AT * self.window
 
     @property
     def fits(self) -> bool:
-        """Whether the model can be expected to take it."""
+        """True if the model can be expected to take it."""
         return self.window is None or self.size.safe <= self.window
 
     @property
     def is_trimmed(self) -> bool:
-        """Whether something was left out."""
+        """True if something was left out."""
         return self.size.weight < self.whole.weight
 
 
@@ -63,9 +77,109 @@ def fit(request: ModelRequest, window: int | None, measure: Measure) -> Fitted:
     return Fitted(sent, size, whole, window)
 
 
-def _budget(wish: int | None, room: int) -> int | None:
-    """`max_tokens`: prompt and answer together must fit into the window, or hosts refuse."""
+def _budget(wanted: int | None, room: int) -> int | None:
+    """Return `max_tokens`: prompt and answer must fit into the window together, or hosts refuse."""
     room = max(room, _SMALLEST_ANSWER)
-    if wish is None:
+    if wanted is None:
         return room if room < _USUAL_ANSWER else None
-    return min(wish, room)
+    return min(wanted, room)
+
+
+def trim(messages: Sequence[Message], excess: float, room: float) -> list[Message]:
+    """Return the messages without at least `excess` weight, where that is possible at all.
+
+    They are in the order that `builder.normalize_messages_for_api` makes, and stay so. `room` is
+    the weight that there is for all.
+    """
+    if excess <= 0:
+        return list(messages)
+    step = max(room * _STEP_SHARE, 1.0)
+    cut = _Cut(messages, ceil(excess / step) * step)
+    recent = _last_prompt(messages)
+    cut.shorten_results(0, recent)
+    cut.drop_answers(0, recent)
+    cut.shorten_results(recent, len(messages) - 1)
+    cut.drop_prompts(0, recent)
+    return cut.left()
+
+
+def is_summary(message: Message) -> bool:
+    """True if a message stands for what was said before it."""
+    return message.meta.get("origin") == "compaction"
+
+
+def is_prompt(message: Message) -> bool:
+    """True if the user opened a turn with it."""
+    return message.role == "user" and message.meta.get("origin") not in OUR_ORIGINS
+
+
+class _Cut:
+    """Messages being left out until enough weight is gone."""
+
+    def __init__(self, messages: Sequence[Message], excess: float) -> None:
+        self._messages: list[Message | None] = list(messages)
+        self._excess = excess
+
+    def left(self) -> list[Message]:
+        return [message for message in self._messages if message is not None]
+
+    def shorten_results(self, start: int, end: int) -> None:
+        """Put a sentence in place of what tools found."""
+        for position in range(start, end):
+            message = self._messages[position]
+            if self._excess > 0 and message is not None and message.role == "tool":
+                self._replace(position, _without_output(message))
+
+    def drop_answers(self, start: int, end: int) -> None:
+        """Leave out answers, and the results of the calls in them."""
+        for position in range(start, end):
+            message = self._messages[position]
+            if self._excess > 0 and message is not None and message.role == "assistant":
+                self._replace(position, None)
+                below = position + 1
+                if below < end and _role(self._messages[below]) == "tool":
+                    self._replace(below, None)
+
+    def drop_prompts(self, start: int, end: int) -> None:
+        """Leave out what the user said, and reminders; only once no answer stands between them."""
+        for position in range(start, end):
+            message = self._messages[position]
+            if self._excess > 0 and _role(message) == "user":
+                assert message is not None
+                if not is_summary(message):
+                    self._replace(position, None)
+
+    def _replace(self, position: int, new: Message | None) -> None:
+        old = self._messages[position]
+        assert old is not None
+        self._excess -= message_weight(old) - (message_weight(new) if new is not None else 0.0)
+        self._messages[position] = new
+
+
+def _role(message: Message | None) -> str:
+    """Return the role, empty for what is left out."""
+    return message.role if message is not None else ""
+
+
+def _last_prompt(messages: Sequence[Message]) -> int:
+    found = (at for at in range(len(messages) - 1, -1, -1) if is_prompt(messages[at]))
+    return next(found, 0)
+
+
+def _without_output(message: Message) -> Message:
+    content = tuple(
+        _stub(block) if isinstance(block, ToolResultBlock) else block for block in message.content
+    )
+    return msgspec.structs.replace(message, content=content)
+
+
+def _stub(block: ToolResultBlock) -> ToolResultBlock:
+    size = sum(len(part.text) for part in block.content if isinstance(part, TextBlock))
+    summary = f" It was: {block.summary}." if block.summary else ""
+    text = (
+        f"[Left out to make room: {size} characters.{summary} "
+        "Call the tool again if you need them.]"
+    )
+    if len(text) >= size and all(isinstance(part, TextBlock) for part in block.content):
+        return block
+    return msgspec.structs.replace(block, content=(TextBlock(text=text),))

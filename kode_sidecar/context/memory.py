@@ -26,7 +26,7 @@ MAX_NOTE_BYTES = 16_000
 
 
 def project_scope(folder: Path) -> str:
-    """The scope of a project: its folder's name, and a short hash of the path behind all links."""
+    """Return the scope of a project: its folder's name, and a hash of the path behind links."""
     path = os.path.normcase(folder)
     digest = hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()
     return f"project:{one_line(folder.name)[:100]}-{digest[:12]}"
@@ -38,7 +38,7 @@ class Memory(Protocol):
     """
 
     async def recall(self, query: str, scope: str, limit: int) -> Sequence[MemoryItem]:
-        """At most `limit` items of exactly this scope, what fits `query` best first.
+        """Return at most `limit` items of exactly this scope, what fits `query` best first.
 
         Candidates are never among them.
         """
@@ -60,7 +60,7 @@ class MemoryNote:
 async def recalled(
     memory: Memory, query: str, scopes: Sequence[str], limit: int, told: Collection[str] = ()
 ) -> list[MemoryItem]:
-    """What fits `query` in any of the scopes, earlier ones first, without the ids in `told`.
+    """Return what fits `query` in any scope, earlier ones first, without the ids in `told`.
 
     Raises KodeError as `Memory.recall` does.
     """
@@ -75,9 +75,9 @@ async def recalled(
 
 
 def memory_note(prompts: PromptFiles, items: Sequence[MemoryItem]) -> MemoryNote | None:
-    """The items as data in a frame that says so; None without any. Equal items, equal bytes.
+    """Return the items as data in a frame that says so; None without any.
 
-    At most `MAX_NOTE_BYTES` of them. Raises KodeError `ConfigInvalid`.
+    Equal items give equal bytes, at most `MAX_NOTE_BYTES`. Raises KodeError `ConfigInvalid`.
     """
     lines: list[str] = []
     ids: list[str] = []

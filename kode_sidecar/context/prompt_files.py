@@ -13,7 +13,7 @@ Locale = Literal["zh", "en"]
 
 
 def find_prompts() -> Path:
-    """The prompts folder of this installation: exe, wheel or checkout.
+    """Return the prompts folder of this installation: exe, wheel or checkout.
 
     Raises KodeError `ConfigInvalid` when none of them has one.
     """
@@ -43,7 +43,7 @@ class PromptFiles:
         self._newest: dict[str, tuple[str, dict[str, str], str]] = {}
 
     def read(self, name: str, values: Mapping[str, str] | None = None) -> str:
-        """The text of `{name}.md`, without outer blank lines.
+        """Return the text of `{name}.md`, without outer blank lines.
 
         With `values` each `$name` in it is replaced; `$$` is a dollar sign.
         Raises KodeError `ConfigInvalid`.

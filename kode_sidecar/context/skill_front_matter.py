@@ -49,7 +49,7 @@ class FrontMatter:
 
 
 def split_skill(data: bytes, name: str) -> tuple[bytes, bytes]:
-    """Front matter and body of the file `name`, or of its beginning; LF line ends, no BOM.
+    """Return front matter and body of the file `name`, or of its beginning; LF line ends.
 
     Raises KodeError `SkillInvalid`.
     """
@@ -68,8 +68,9 @@ def split_skill(data: bytes, name: str) -> tuple[bytes, bytes]:
 
 
 def read_front_matter(data: bytes, name: str) -> FrontMatter:
-    """From the beginning of the file `name`, `MAX_FRONT_MATTER_BYTES` of it at most.
+    """Read the metadata from the beginning of the file `name`.
 
+    `data` are its first `MAX_FRONT_MATTER_BYTES` at most.
     Raises KodeError `SkillInvalid` naming file, line and field; they are in its details, too.
     """
     # Late: PyYAML takes 10 ms, and most users have no skills.
@@ -98,7 +99,10 @@ def read_front_matter(data: bytes, name: str) -> FrontMatter:
 
 
 def utf8(data: bytes, name: str, *, first_line: int = 1) -> str:
-    """The text of a file, or of its lines from `first_line` on. Raises KodeError `SkillInvalid`."""
+    """Return the text of a file, or of its lines from `first_line` on.
+
+    Raises KodeError `SkillInvalid`.
+    """
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -161,7 +165,7 @@ class _Fields:
 
 
 def skill_invalid(file: str, line: int, field: str, problem: str) -> KodeError:
-    """KodeError `SkillInvalid` with all of this in its details; no `field`: the file as such."""
+    """Make KodeError `SkillInvalid` with all of this in its details; `field` may be empty."""
     what = f"`{field}`: {problem}" if field else problem
     details: dict[str, object] = {"file": file, "line": line}
     if field:

@@ -72,7 +72,7 @@ def load_skill(skill: Skill, budget: int = SKILL_BYTES) -> LoadedSkill:
 
 
 def read_skill_file(skill: Skill, path: str, start: int = 1, budget: int = SKILL_BYTES) -> str:
-    """A file of the skill's folder from line `start` on; a stated cut at the budget. Blocks.
+    """Return a file of the skill's folder from line `start` on, cut at the budget. Blocks.
 
     Raises KodeError as `load_skill` does, `PathOutsideRoots` for a path that leads out of the
     skill's folder, and `InvalidArguments` where there is no such line.
@@ -166,7 +166,7 @@ def _locate(skill: Skill, path: str) -> Location:
 
 
 def _files(skill: Skill) -> tuple[list[str], int]:
-    """References, then templates, by name, and how many more there are at least. No links."""
+    """Return references, then templates, by name, and how many more there are. No links."""
     found: list[str] = []
     for folder in _FOLDERS:
         start = _locate(skill, folder)
@@ -178,7 +178,7 @@ def _files(skill: Skill) -> tuple[list[str], int]:
 
 
 def _summary(skill: Skill, file: str) -> str:
-    """The first heading of a text, else its first line; never more than its beginning is read."""
+    """Return the first heading of a text, else its first line; reads only the beginning."""
     try:
         data, status = read_beginning(_locate(skill, file), _SUMMARY_BYTES)
     except KodeError as error:

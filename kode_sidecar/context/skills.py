@@ -45,7 +45,7 @@ class SkillSource:
 
 
 def user_skills(storage_root: Path) -> SkillSource:
-    """The user's own, in the state folder; it may be a link to wherever they are kept."""
+    """Return the user's own skills in the state folder, which may be a link."""
     return SkillSource("user", storage_root / "skills")
 
 
@@ -63,7 +63,7 @@ class Skill:
 
     @property
     def id(self) -> str:
-        """How models and configurations name it."""
+        """Return the name by which models and configurations call it."""
         return self.about.id
 
 
@@ -77,7 +77,7 @@ class SkillProblem:
 
     @property
     def told(self) -> str:
-        """What is wrong, with the name of the file."""
+        """Return what is wrong, with the name of the file."""
         message = self.error.message
         return message if self.file in message else f"{self.file}: {message}"
 
@@ -105,7 +105,7 @@ class SkillCatalog:
         raise KodeError("SkillNotFound", f"There is no skill {skill_id!r}; {hint}")
 
     def only(self, ids: Collection[str]) -> "SkillCatalog":
-        """These and no others; raises as `get` does for each that is missing or malformed."""
+        """Return these and no others; raises as `get` does for each missing or malformed one."""
         for skill_id in ids:
             self.get(skill_id)
         return SkillCatalog(tuple(skill for skill in self.skills if skill.id in ids))
@@ -123,7 +123,7 @@ class SkillLibrary:
         self._known: dict[Path, tuple[FileStatus, Skill]] = {}
 
     def catalog(self) -> SkillCatalog:
-        """What there is now. Never fails: what cannot be used stands among the problems."""
+        """Return what there is now. Never fails: what cannot be used is among the problems."""
         found: dict[str, Skill] = {}
         problems: list[SkillProblem] = []
         for source in self._sources():
@@ -183,9 +183,10 @@ class SkillLibrary:
 
 
 def skill_index(prompts: PromptFiles, skills: Sequence[Skill]) -> str:
-    """What a prompt says of the skills on offer; empty without any. Equal skills, equal bytes.
+    """Return what a prompt says of the skills on offer; empty without any.
 
-    At most `MAX_INDEX_BYTES` of them; what is left out is said. Raises KodeError `ConfigInvalid`.
+    Equal skills give equal bytes, at most `MAX_INDEX_BYTES`; what is left out is said. Raises
+    KodeError `ConfigInvalid`.
     """
     if not skills:
         return ""
@@ -208,7 +209,7 @@ def _index_line(about: FrontMatter) -> str:
 
 
 def _folders(place: Location) -> list[str]:
-    """Names in a folder of skills, sorted; `.` if it is itself a skill's. Raises KodeError."""
+    """Return the names in a folder of skills; `.` if it is itself a skill's. Raises KodeError."""
     try:
         names = sorted(os.listdir(place.real))
     except (FileNotFoundError, NotADirectoryError):
@@ -230,7 +231,7 @@ def _holds(status: FileStatus, path: Path) -> bool:
 
 
 def _own_words(error: KodeError) -> KodeError:
-    """A refusal of the guard, which speaks of folders open in an editor."""
+    """Return a refusal of the guard in words for skills: it speaks of folders in an editor."""
     if error.code != "PathOutsideRoots" or "link" not in error.message:
         return error
     text = "It is a link that leads out of its folder of skills: name the other folder instead."

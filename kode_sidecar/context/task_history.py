@@ -52,7 +52,7 @@ class TaskHistory:
 
     @property
     def last_words(self) -> str:
-        """The text of the newest answer that has some."""
+        """Return the text of the newest answer that has some."""
         for message in reversed(self._messages):
             if message.role == "assistant" and not message.is_api_error_message:
                 blocks = (block for block in message.content if isinstance(block, TextBlock))
@@ -61,7 +61,7 @@ class TaskHistory:
         return ""
 
     def open(self, role: Role, meta: Mapping[str, Any]) -> Message:
-        """A new, empty message below the newest."""
+        """Make a new, empty message below the newest."""
         newest = self._messages[-1] if self._messages else None
         return Message(
             id=self._new_id("message"),
@@ -79,24 +79,24 @@ class TaskHistory:
         self._keep(message)
 
     async def request(self, tools: Sequence[ToolSpec], tool_choice: ToolChoice) -> ModelRequest:
-        """The exact next request; what does not fit is left out, the oldest results first."""
+        """Return the next request; what does not fit is left out, the oldest results first."""
         request = self._prompt.request(self._messages, tools, tool_choice)
         return fit(request, self._window, _size).request
 
     async def recover(self, error: ErrorInfo) -> bool:
-        """What was refused ends the task."""
+        """Return False: what was refused ends the task."""
         del error
         return False
 
     def take_incoming(self) -> Sequence[Incoming]:
-        """What is due."""
+        """Return what is due."""
         text = self._due()
         if text is None:
             return ()
         return (Incoming("user", (TextBlock(text=text),), {"origin": "reminder"}),)
 
     def wants_another_step(self) -> bool:
-        """Nobody steers it."""
+        """Return False: nobody steers it."""
         return False
 
 

@@ -44,18 +44,18 @@ _LOST_SHARE = 0.25
 
 
 def text_weight(text: str) -> float:
-    """The tokens of a text, if its rate is the usual one."""
+    """Return the tokens of a text, if its rate is the usual one."""
     size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
     return size * (JSON_RATE if _is_json_like(text) else TEXT_RATE)
 
 
 def message_weight(message: Message) -> float:
-    """The same of a message."""
+    """Return the tokens of a message, likewise."""
     return MESSAGE_WEIGHT + sum(map(block_weight, message.content))
 
 
 def block_weight(block: Block) -> float:
-    """The same of a block; an image is a constant."""
+    """Return the tokens of a block, likewise; an image is a constant."""
     match block:
         case TextBlock() | ThinkingBlock():
             return text_weight(block.text)
@@ -72,12 +72,12 @@ def block_weight(block: Block) -> float:
 
 @lru_cache(maxsize=256)
 def tool_weight(tool: ToolSpec) -> float:
-    """The tokens a tool takes: its description and its schema."""
+    """Return the tokens a tool takes: its description and its schema."""
     return text_weight(tool.description) + len(msgspec.json.encode(tool.schema)) * JSON_RATE
 
 
 def _is_json_like(text: str) -> bool:
-    """Whether it is data rather than words: what JSON consists of, its marks, is dense in it."""
+    """True if it is data rather than words: the marks of JSON are dense in it."""
     sample = text[:600]
     marks = sum(map(sample.count, '{}[]":,'))
     return marks * 6 > len(sample)
@@ -94,12 +94,12 @@ class Rates:
     seen_weight: float = _PRIOR_WEIGHT
 
     def after_whole(self, weight: float, tokens: int) -> "Rates":
-        """A whole request had so many tokens: what the rate does not explain is hidden."""
+        """Learn from a whole request: tokens that the rate does not explain are hidden ones."""
         hidden = max(tokens - self.scale * weight, -0.5 * weight)
         return replace(self, hidden=hidden, measured=True)
 
     def after_growth(self, weight: float, tokens: int) -> "Rates":
-        """A request grew by so much since it was last measured."""
+        """Learn from how much a request grew since it was last measured."""
         low, high = _SCALES
         if weight < _SMALLEST_STEP or not low * weight <= tokens <= high * weight:
             return self
@@ -143,7 +143,7 @@ def estimate(
     rates: Rates,
     weigh: Callable[[Message], float] = message_weight,
 ) -> Estimate:
-    """The size of a request.
+    """Return the size of a request.
 
     `measured` are answers by message id. The newest one that the request holds is the base, unless
     much of what it was asked with is gone: then only bytes tell. `weigh` is `message_weight`, or
@@ -170,7 +170,7 @@ def estimate(
 
 
 def learned(rates: Rates, asked: Estimate, usage: Usage) -> Rates:
-    """What the real size of a request teaches."""
+    """Return what the real size of a request teaches."""
     if asked.base is None:
         return rates.after_whole(asked.weight, usage.input_tokens)
     growth = asked.weight - asked.base.weight
@@ -180,7 +180,7 @@ def learned(rates: Rates, asked: Estimate, usage: Usage) -> Rates:
 def with_answer(
     asked: Estimate, answer: Message, usage: Usage, *, returns_thinking: bool = True
 ) -> Measured:
-    """The measurement that an answer brings.
+    """Return the measurement that an answer brings.
 
     Reasoning is in no later request if the model does not get it back, nor if the host only
     counted it and never showed it.
@@ -198,7 +198,7 @@ def with_answer(
 
 
 def shares(estimate: Estimate, weights: Sequence[float]) -> list[int]:
-    """Whole tokens for each part, in proportion to the weights; together they are the estimate."""
+    """Return whole tokens for each part, in proportion to the weights; their sum is exact."""
     total, done, given = sum(weights) or 1.0, 0.0, 0
     found: list[int] = []
     for weight in weights:

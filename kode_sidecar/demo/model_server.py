@@ -57,7 +57,7 @@ class Recording:
 
 
 def load_recording(folder: Path, delay_ms: float) -> Recording:
-    """The recording in `folder`: one file of SSE per answer, in name order.
+    """Return the recording in `folder`: one file of SSE per answer, in name order.
 
     Each event is one piece. Raises OSError, and ValueError when there is no answer.
     """
@@ -262,7 +262,7 @@ class ModelServer:
 
 
 def _tool_rounds(messages: Sequence[dict[str, Any]]) -> int:
-    """How many answers with tool calls there are since the last one without."""
+    """Return how many answers with tool calls there are since the last one without."""
     answers = [message for message in messages if message.get("role") == "assistant"]
     calling = takewhile(lambda message: message.get("tool_calls"), reversed(answers))
     return sum(1 for _ in calling)
@@ -271,7 +271,7 @@ def _tool_rounds(messages: Sequence[dict[str, Any]]) -> int:
 def failure(
     status: int, kind: str, message: str, headers: Mapping[str, str] | None = None
 ) -> RecordedResponse:
-    """An error answer in Moonshot's shape."""
+    """Return an error answer in Moonshot's shape."""
     body = {"error": {"message": message, "type": kind}}
     return _json_response(status, body, headers)
 

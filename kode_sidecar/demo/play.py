@@ -60,7 +60,7 @@ class _Play:
             raise DemoFailed(self._say("wrong_exit", code=code))
 
     async def _environment(self, stack: AsyncExitStack) -> dict[str, str]:
-        """The child's environment; starts the recorded model if that is to answer."""
+        """Return the child's environment; starts the recorded model if that is to answer."""
         if self._options.live:
             environment = dict(os.environ)
             self._terminal.line(self._say("live"), "dim")

@@ -61,7 +61,7 @@ class Stage:
 
 
 def set_stage() -> Stage:
-    """A fresh stage below the system's folder for temporary files. Raises OSError."""
+    """Return a fresh stage below the system's folder for temporary files. Raises OSError."""
     top = Path(tempfile.mkdtemp(prefix="kode-demo-")).resolve()
     shutil.copytree(HERE / "sample_project", top / "tea-shop")
     (top / "home").mkdir()
@@ -106,7 +106,7 @@ async def perform(
 
 
 def recorded_environment(environ: Mapping[str, str], base_url: str) -> dict[str, str]:
-    """The child's environment when a recording answers."""
+    """Return the child's environment when a recording answers."""
     kept = {
         name: value for name, value in environ.items() if not name.upper().startswith(_OWN_SETTINGS)
     }

@@ -119,17 +119,20 @@ class RunEvent(Struct, frozen=True, kw_only=True):
 
 
 class ToolRecord(Struct, frozen=True, kw_only=True):
-    """One line of `logs/tools.jsonl`: a call that ended. `action` says what it worked on."""
+    """One line of `logs/tools.jsonl`: a call that ended. `action` says what it worked on.
+
+    The fields with defaults are known at its end.
+    """
 
     call_id: str
     tool_name: str
     action: str
     started_at: str
-    completed_at: str
-    duration_ms: int
-    status: ToolStatus
+    completed_at: str = ""
+    duration_ms: int = 0
+    status: ToolStatus = "ok"
     args_summary: str
-    result_summary: str
+    result_summary: str = ""
     artifacts: tuple[str, ...] = ()
     error: RunError | None = None
 

@@ -27,8 +27,8 @@ from kode_sidecar.protocol.change_set import (
     UndoParams,
     UndoResult,
 )
-from kode_sidecar.text.line_diff import split_lines, unified_diff
-from kode_sidecar.text.text_edit import apply_edits, to_lf
+from kode_sidecar.text.line_diff import Run, split_lines, unified_diff
+from kode_sidecar.text.text_edit import apply_edits, line_runs, to_lf
 from kode_sidecar.workspace.document import Document
 
 Choices = Mapping[str, HunkDecision]
@@ -40,11 +40,23 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class _Plan:
-    """What can be undone now. `diffs` are by hunk id, of those that cannot; `diff` of the rest."""
+    """What can be undone now. `diffs` are by hunk id, of those that cannot be.
+
+    `texts` are those of each file before and after the rest, with the lines that change.
+    """
 
     hunks: list[ProposedHunk] = field(default_factory=list[ProposedHunk])
     diffs: dict[str, str] = field(default_factory=dict[str, str])
-    diff: str = ""
+    texts: list[tuple[str, str, str, Sequence[Run]]] = field(
+        default_factory=list[tuple[str, str, str, Sequence[Run]]]
+    )
+
+    def diff(self) -> str:
+        """Return the unified diff of all files."""
+        return "".join(
+            unified_diff(split_lines(before), split_lines(after), path, runs=runs)
+            for path, before, after, runs in self.texts
+        )
 
 
 class Applying:
@@ -162,13 +174,14 @@ class Applying:
         refused = bool(plan.diffs) and not params.skip_conflicts
         if params.dry_run or refused:
             doable = [] if refused else [hunk.id for hunk in plan.hunks]
-            return _undo_result(change_set, plan, doable, back=back, verified=None)
+            return await _undo_result(change_set, plan, doable, back=back, verified=None)
         results = await self._followed_through(self._undo(plan, back=back))
         done = [hunk.id for hunk in plan.hunks if results[hunk.id].is_applied]
         lost = [hunk for hunk in plan.hunks if not results[hunk.id].is_applied]
         documents = await self._documents(lost)
         plan.diffs |= {hunk.id: self._diff_of(hunk, documents) for hunk in lost}
-        return _undo_result(change_set, plan, done, back=back, verified=_verified(results.values()))
+        verified = _verified(results.values())
+        return await _undo_result(change_set, plan, done, back=back, verified=verified)
 
     async def _undo(self, plan: _Plan, *, back: bool) -> dict[str, EditResult]:
         self._undos += 1
@@ -224,7 +237,8 @@ class Applying:
                 current = self._overlay.current(document)
                 edits = sorted((s.edit for s in spans), key=lambda edit: (edit.start, edit.end))
                 before, after = current.lf_text, to_lf(apply_edits(current.text, edits))
-                plan.diff += unified_diff(split_lines(before), split_lines(after), file.path)
+                runs = line_runs(current.text, edits)
+                plan.texts.append((file.path, before, after, runs))
             for hunk in whole:
                 if self._file_edits.fits(hunk.id, after):
                     plan.hunks.append(hunk)
@@ -337,7 +351,7 @@ def _verified(results: Iterable[EditResult]) -> bool | None:
     return None if "unconfirmed" in states else True
 
 
-def _undo_result(
+async def _undo_result(
     change_set: ChangeSet,
     plan: _Plan,
     done: Sequence[str],
@@ -352,6 +366,6 @@ def _undo_result(
         undone=tuple(done) if back else (),
         restored=() if back else tuple(done),
         conflicts=tuple(conflicts),
-        diff=plan.diff if done else "",
+        diff=await asyncio.to_thread(plan.diff) if done else "",
         verified=verified,
     )

@@ -177,11 +177,22 @@ class ChangeSets:
 
         Each hunk and each change once.
         """
-        return _joined(self._ledger.take_reminders(self._branch), self.files.take_reminder())
+        text = self.untold()
+        self.reminders_told()
+        return text
 
-    def untold(self, turn_ids: Collection[str]) -> str | None:
-        """What `take_reminders` would say on the branch of these turns; nothing is taken."""
-        return _joined(self._ledger.untold(turn_ids), self.files.reminder())
+    def reminders_told(self) -> None:
+        """The model was told all that `untold` said last on the branch of the turn that runs."""
+        self._ledger.take_reminders(self._branch)
+        self.files.reminder_told()
+
+    def untold(self, turn_ids: Collection[str] | None = None) -> str | None:
+        """What `take_reminders` would say on the branch of these turns; nothing is taken.
+
+        Without turns: on the branch of the turn that runs.
+        """
+        branch = self._branch if turn_ids is None else turn_ids
+        return _joined(self._ledger.untold(branch), self.files.reminder())
 
     async def decide(self, params: DecideParams) -> DecideResult:
         """Accept, reject or replace hunks; returns when the editor's text was checked.

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 
-from kode_sidecar.context.file_changes import FileChange, file_changes_note
+from kode_sidecar.context.reminders import FileChange, file_changes_note
 from kode_sidecar.domain.agent_event import ChangedFile, Event, FreshnessChanged
 from kode_sidecar.domain.seen_lines import Spans
 from kode_sidecar.errors import KodeError
@@ -47,6 +47,7 @@ class FileWatch:
         self._workspace = workspace
         self._known = known
         self._freshness = freshness
+        self._noted: list[ForeignChange] = []
         self._emit = emit
         self._in_flight = in_flight
 
@@ -84,18 +85,17 @@ class FileWatch:
         records = map(self._freshness.find, keys)
         self._look_at([record for record in records if record is not None])
 
-    def take_reminder(self) -> str | None:
-        """What changed since the model read it; each change once."""
-        self.look()
-        changes = self._untold()
-        for change in changes:
-            self._freshness.tell(change.key)
-        return self._note(changes)
-
     def reminder(self) -> str | None:
-        """What `take_reminder` would say now; nothing is taken."""
+        """What changed since the model read it; it stays untold until `reminder_told`."""
         self.look()
-        return self._note(self._untold())
+        self._noted = self._untold()
+        return self._note(self._noted)
+
+    def reminder_told(self) -> None:
+        """The model was told what `reminder` said last; each change once."""
+        noted, self._noted = self._noted, []
+        for change in noted:
+            self._freshness.tell(change.key)
 
     def report(self, limit: int) -> FreshnessGetResult:
         """Every file that was used, and the `limit` most important ones, the latest first.

@@ -1,6 +1,7 @@
-"""What the events of a session have told so far: everything that is not over yet, and how it ended.
+"""The state of a session as its events tell it: open turns, messages, blocks, questions, edits.
 
-Pure. The stream feeds it as it goes; when a session is opened again its journal does.
+It does no IO. `SessionStream` feeds it every event; when a session is opened again, the events of
+its journal are fed to it.
 """
 
 from collections.abc import Iterable
@@ -28,7 +29,7 @@ from kode_sidecar.domain.change_set import ChangeSet
 from kode_sidecar.domain.message import Block, Message
 
 LOSS = "MessagesLost"
-"""The code of the notice that says so."""
+"""The code of the notice about messages that cannot be read any more."""
 
 
 @dataclass
@@ -41,7 +42,7 @@ class OpenBlock:
 
     @property
     def text(self) -> str:
-        """What has grown so far."""
+        """Return the text so far."""
         return "".join(self.parts)
 
 
@@ -53,7 +54,7 @@ class OpenMessage:
     blocks: dict[str, Block] = field(default_factory=dict[str, Block])
 
     def message(self, session_id: str) -> Message:
-        """As far as it is known."""
+        """Return the message with the blocks known so far."""
         added = self.added
         return Message(
             id=added.message_id,
@@ -93,7 +94,7 @@ class EventHistory:
         self.agent = ""
 
     def feed_all(self, events: Iterable[object]) -> None:
-        """Events from disk; those of newer versions mean nothing here."""
+        """Feed events from disk; those of newer versions are passed over."""
         for event in events:
             if isinstance(event, ChangeSetUpdated):
                 self._change_set(event)
@@ -101,13 +102,13 @@ class EventHistory:
                 self.feed(event)
 
     def grow(self, delta: BlockDelta) -> None:
-        """A block grew."""
+        """Add a delta to its block, if that is open."""
         block = self.blocks.get(delta.block_id)
         if block is not None:
             block.parts.append(delta.add)
 
     def feed(self, event: Event) -> None:
-        """One event, the next."""
+        """Take the next event into account."""
         match event:
             case MessageAdded() | MessageCompleted() | BlockStarted() | BlockCompleted():
                 self._feed_message(event)
@@ -160,7 +161,7 @@ class EventHistory:
                 self.decided_since_turn.clear()
 
     def _hear(self, added: MessageAdded) -> None:
-        """What the user said to a running turn enters the tree in the order in which it came."""
+        """Forget a steering message that is in the tree now; they keep their order."""
         if added.meta.get("origin") == "steer" and self.steered:
             self.steered.pop(0)
 

@@ -1,4 +1,4 @@
-"""What a session is made of before its first turn: its files and how it was asked for."""
+"""The open files of a session, and the options it runs with."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,9 +16,10 @@ from kode_sidecar.records.spending import Spent
 
 @dataclass(frozen=True)
 class SessionRecords:
-    """One session's files. `save` makes all that was written durable; KodeError `Storage`.
+    """The open files of one session.
 
-    `open_scout_log` makes the record of a scout; `close` releases all but those.
+    `save` makes all that was written durable or raises KodeError `Storage`. `open_scout_log` opens
+    the log of a scout, which the scout closes; `close` releases everything else.
     """
 
     messages: ConversationFiles
@@ -31,7 +32,7 @@ class SessionRecords:
 
 @dataclass(frozen=True)
 class OpenedSession:
-    """The files of a session of an earlier process, and what is in them."""
+    """A session of an earlier process: its open files and their content."""
 
     records: SessionRecords
     conversation: Conversation
@@ -41,9 +42,9 @@ class OpenedSession:
 
 @dataclass(frozen=True)
 class SessionDefaults:
-    """What a session uses when nobody says otherwise; from the settings.
+    """Options from the settings, for what a session leaves open.
 
-    `agents` are the user's own, as written.
+    `agents` are the agents of the user's own, as written in the settings.
     """
 
     agent: str
@@ -53,7 +54,7 @@ class SessionDefaults:
     agents: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def profile(self, name: str) -> AgentProfile:
-        """The agent of that name. Raises KodeError `ConfigInvalid`."""
+        """Return the agent of that name. Raises KodeError `ConfigInvalid`."""
         return agent_profile(name, self.window_messages, self.agents)
 
 

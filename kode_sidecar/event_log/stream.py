@@ -1,4 +1,4 @@
-"""A session's events: numbered, on disk, then sent, in one order."""
+"""Number the events of a session, write them to the journal, then publish them, in one order."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
@@ -55,7 +55,7 @@ class SessionStream:
         self._cancelling = False
 
     def __call__(self, event: Event | BlockDelta) -> int:
-        """Store and publish; the event's `seq`, 0 for what is not stored."""
+        """Store and publish an event; return its `seq`, 0 for what is not stored."""
         if isinstance(event, BlockDelta):
             self.history.grow(event)
             self._send(event)
@@ -95,13 +95,13 @@ class SessionStream:
         self._released.clear()
 
     def cancel(self) -> None:
-        """The turn is to end: `flow` raises, and what it still says is held, to go out together."""
+        """Let `flow` raise from now on, and hold the last events of the turn."""
         if not self._cancelling:
             self._cancelling = True
             self.hold()
 
     def hold_end(self) -> None:
-        """`hold` for the end of a turn; for one that is being cancelled it is in force already."""
+        """Hold the last events of a turn, unless `cancel` holds them already."""
         if not self._cancelling:
             self.hold()
 
@@ -134,24 +134,24 @@ class SessionStream:
             raise
 
     async def save_told(self, save: Callable[[], Awaitable[None]]) -> None:
-        """Save what is told already; a failure is told as well, and `flow` raises it."""
+        """Save what was published already; publish a failure, too, and let `flow` raise it."""
         try:
             await save()
         except KodeError as error:
             self.not_saved(error)
 
     async def published(self) -> None:
-        """Wait until nothing is held: what was emitted before this is on its way out."""
+        """Wait until nothing is held: all that was emitted before is published."""
         while self._holds:
             await self._released.wait()
 
     def forget_held(self) -> None:
-        """End one hold; nobody needs to be told what was held, whoever asks will see it."""
+        """End one hold and drop what was held: a client that attaches gets it with the snapshot."""
         self._held.clear()
         self.release()
 
     def recover(self) -> None:
-        """Try the journal again; what it lacks is stored first, and told again with its number.
+        """Write to the journal what it lacks, and publish that again with its numbers.
 
         Raises KodeError `Storage` when that fails again.
         """
@@ -169,7 +169,7 @@ class SessionStream:
         self._failure = None
 
     def not_saved(self, error: KodeError) -> None:
-        """Tell the user, and let `flow` stop whatever still runs."""
+        """Publish a notice about a failed write, and let `flow` raise it."""
         self._failure = error
         self._send(Notice(code="NotSaved", level="error", message=error.message))
 

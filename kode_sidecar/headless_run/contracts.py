@@ -1,64 +1,117 @@
-"""What a run is made of, and what its engines promise. Open to all rooms."""
+"""What a run is asked for, what it is made of, and what its engines promise. Open to all rooms."""
 
-import asyncio
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from pathlib import Path
+from typing import Protocol
 
-from msgspec import Struct
-
-from kode_sidecar.domain.error_info import ErrorInfo
-from kode_sidecar.domain.message import Usage
-from kode_sidecar.domain.run import Actor, Severity
-from kode_sidecar.headless_run.run_config import RunConfig
+from kode_sidecar.context.memory import Memory
+from kode_sidecar.context.prompt_files import PromptFiles
+from kode_sidecar.domain.agent_event import BlockDelta
+from kode_sidecar.domain.run import RunEvent
+from kode_sidecar.errors import KodeError
+from kode_sidecar.headless_run.artifacts import Artifacts
+from kode_sidecar.headless_run.recorded_tools import RecordedTools
+from kode_sidecar.headless_run.run_config import Overrides, RunConfig
+from kode_sidecar.headless_run.run_log import EventLog
 from kode_sidecar.headless_run.sandbox import Sandbox
-from kode_sidecar.kernel.contracts import Tool, ToolOutcome
+from kode_sidecar.kernel.contracts import Clock, Emit, ModelClient, NewId, TurnEnd
+from kode_sidecar.providers.memory_http import MemoryHost
+from kode_sidecar.providers.registry import Target
+from kode_sidecar.records.json_log import Redaction
+from kode_sidecar.workspace.paths import screened
+from kode_sidecar.workspace.ripgrep import Ripgrep
 from kode_sidecar.workspace.workspace import Workspace
 
+MAX_ID_CHARS = 128
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
-class RunLog(Protocol):
-    """Where a run tells what happens. Large and secret values are moved into artifacts here.
+Watch = Callable[[RunEvent | BlockDelta], None]
+"""Called on the event loop with each event after it is on disk; must not raise.
 
-    All of it raises KodeError `Storage` when the disk fails; the run ends with it.
+Only where `runtime.stream` is on it also gets the text of an answer while it grows.
+"""
+
+
+@dataclass(frozen=True)
+class RunIds:
+    """The ids that were asked for; an empty one is made. Each may become the name of a folder."""
+
+    session_id: str = ""
+    task_id: str = ""
+    run_id: str = ""
+
+    def check(self) -> None:
+        """Raise KodeError `PathOutsideRoots` for an id that no folder should be named by."""
+        for name in ("session_id", "task_id", "run_id"):
+            text: str = getattr(self, name)
+            if text and not is_plain_id(text):
+                raise KodeError(
+                    "PathOutsideRoots",
+                    f"{name} is refused: use letters, digits, `.`, `_` and `-`, at most "
+                    f"{MAX_ID_CHARS}, beginning with a letter or digit, and no device's name.",
+                )
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What the caller asks for. `prompt` is the task, or the file that holds it.
+
+    `sandbox` is the folder of the run, else one below the state folder. A `dry_run` ends before
+    the engine.
     """
 
-    def event(
-        self,
-        kind: str,
-        summary: str,
-        *,
-        actor: Actor = "runtime",
-        severity: Severity = "info",
-        data: Mapping[str, Any] | None = None,
-        correlation_id: str = "",
-        parent_event_id: str = "",
-    ) -> str:
-        """Append an event of type `kind` to `events.jsonl`; its id."""
-        ...
-
-    def error(self, where: str, error: ErrorInfo, *, correlation_id: str = "") -> None:
-        """Append a failure to `logs/errors.jsonl`, and an event `error.recorded` that tells it.
-
-        `where` is a step or `tool NAME`. One of category `sandbox` is a `path.refused` event.
-        """
-        ...
+    config: Path
+    prompt: str | Path
+    sandbox: Path | None = None
+    ids: RunIds = field(default_factory=RunIds)
+    overrides: Overrides = field(default_factory=Overrides)
+    dry_run: bool = False
 
 
-class ArtifactRegister(Protocol):
-    """`artifact-manifest.json`: what a run made."""
+def is_plain_id(text: str) -> bool:
+    """True if an id can be the name of a folder on every system."""
+    if len(text) > MAX_ID_CHARS or not _ID.fullmatch(text):
+        return False
+    try:
+        return screened(text) == ("", (text,))
+    except KodeError:
+        return False
 
-    def add(self, path: str, *, kind: str, created_by: str, content_type: str = "") -> None:
-        """Note a file by its sandbox-relative path; noted again, the newer word holds, if any.
 
-        `kind` is `deliverable`, `workspace`, `memory`, `tool_output` or `event_data`,
-        `created_by` a tool's name or `runtime`. Raises KodeError `Storage`, `PathOutsideRoots`.
-        """
-        ...
+@dataclass(frozen=True)
+class RunServices:
+    """What all runs of a process share.
+
+    `environ` are the user's variables and the process's own. `target` gives the model behind a
+    name, for engines that ask it themselves. `window` is how many tokens a model reads, None where
+    nobody knows, `returns_thinking` whether it gets its reasoning back. `limit_instruction` is told
+    at the step limit. `open_memory` makes the memory of a service, of which nothing is asked yet.
+    `report_bug(where, error)` gets exceptions that should not exist.
+    """
+
+    storage_root: Path
+    clock: Clock
+    new_id: NewId
+    redaction: Redaction
+    prompts: PromptFiles
+    environ: Mapping[str, str]
+    ripgrep: Ripgrep
+    model: ModelClient
+    target: Callable[[str], Target]
+    window: Callable[[str], int | None]
+    returns_thinking: Callable[[str], bool]
+    limit_instruction: str
+    open_memory: Callable[[MemoryHost], Memory]
+    report_bug: Callable[[str, BaseException], None]
+    silence_told: float = 10.0
+    file_encoding: str | None = None
 
 
 @dataclass(frozen=True)
 class RunScope:
-    """What the tools of a run act on.
+    """What the tools of one run act on.
 
     `workspace` shows the readable zones of the sandbox to the tools that read.
     """
@@ -66,109 +119,35 @@ class RunScope:
     config: RunConfig
     sandbox: Sandbox
     workspace: Workspace
-    log: RunLog
-    artifacts: ArtifactRegister
-
-
-class RunTools(Protocol):
-    """A run's tools behind its policy and its records: engines call them and know no rules."""
-
-    @property
-    def offered(self) -> Sequence[Tool]:
-        """The tools as the kernel's loop takes them; each call goes the way of `call`."""
-        ...
-
-    async def call(self, name: str, arguments: Mapping[str, Any], call_id: str) -> ToolOutcome:
-        """Check, run and record one call. Every failure is an outcome the model can read.
-
-        Raises KodeError `Storage` when the records fail, and asyncio.CancelledError.
-        """
-        ...
-
-
-class StepStarted(Struct, frozen=True, kw_only=True, tag="step"):
-    """The engine asks its model for the `step`th time, counted from 1."""
-
-    step: int
-
-
-class ModelSaid(Struct, frozen=True, kw_only=True, tag="said"):
-    """A whole answer of the model. `calls` are the names of the tools it asks for."""
-
-    step: int
-    text: str
-    calls: tuple[str, ...] = ()
-    model: str = ""
-    usage: Usage | None = None
-
-
-class TextGrew(Struct, frozen=True, kw_only=True, tag="grew"):
-    """Part of an answer while it streams; only with `stream`, and never recorded."""
-
-    text: str
-
-
-class EngineNote(Struct, frozen=True, kw_only=True, tag="note"):
-    """Something a reader of the records should know, such as a retry."""
-
-    code: str
-    message: str
-
-
-EngineEvent = StepStarted | ModelSaid | TextGrew | EngineNote
+    log: EventLog
+    artifacts: Artifacts
 
 
 @dataclass(frozen=True)
 class EngineRequest:
     """One task for an engine.
 
-    `system` is the composed prompt, `prompt` the task. After `max_steps` answers with tool calls
-    the model sums up without tools. `timeout_seconds` is wall time over all of it. Setting
-    `cancelled` ends the work soon, with the result `cancelled`. `on_event` is called in order on
-    the event loop and never raises.
+    `system` is the composed prompt, `prompt` the task. The limits and the model stand in `config`:
+    after `runtime.max_steps` answers with tool calls the model sums up without tools. `emit` takes
+    the kernel's events, of which each answer needs these: `MessageAdded`, a `BlockCompleted` for
+    every text and tool call, `MessageCompleted`.
     """
 
     run_id: str
     session_id: str
     system: str
     prompt: str
-    tools: RunTools
-    model: str
-    timeout_seconds: float
-    max_steps: int
-    stream: bool
-    cancelled: asyncio.Event
-    on_event: Callable[[EngineEvent], None]
-    temperature: float | None = None
-    top_p: float | None = None
-    max_tokens: int | None = None
-
-
-EngineOutcome = Literal["finished", "step_limit", "timed_out", "cancelled", "failed"]
-
-
-@dataclass(frozen=True)
-class EngineResult:
-    """How the engine ended. `error` is there for `timed_out` and `failed`.
-
-    `step_limit`: the model was stopped by `max_steps` and summed up; what it made still counts.
-    """
-
-    outcome: EngineOutcome
-    final_text: str = ""
-    steps: int = 0
-    usage: Usage = field(default_factory=Usage)
-    error: ErrorInfo | None = None
+    tools: RecordedTools
+    config: RunConfig
+    emit: Emit
 
 
 class Engine(Protocol):
-    """What drives a model and its tools through one task (B12).
+    """Drives a model and its tools through one task (B12)."""
 
-    `headless_run.engine_limits.within_limits` keeps the time and the cancellation for all of them.
-    """
+    async def run(self, request: EngineRequest) -> TurnEnd:
+        """Work until done. Failures are results; only bugs and a failing disk raise.
 
-    name: str
-
-    async def run(self, request: EngineRequest) -> EngineResult:
-        """Work until done. Failures are results; only bugs and a failing disk raise."""
+        Cancelling the task that awaits it ends the work; nothing of it may act afterwards.
+        """
         ...

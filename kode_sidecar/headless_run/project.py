@@ -12,8 +12,13 @@ import msgspec
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.headless_run.contracts import RunScope
-from kode_sidecar.headless_run.sandbox import ARCHIVE, DELIVERABLES, WORKSPACE, source_path
-from kode_sidecar.headless_run.sandbox_files import write_file
+from kode_sidecar.headless_run.sandbox import (
+    ARCHIVE,
+    DELIVERABLES,
+    WORKSPACE,
+    source_path,
+    write_file,
+)
 from kode_sidecar.text.git_patch import quoted
 from kode_sidecar.tools.applied_edits import AppliedEdits
 from kode_sidecar.workspace.project_changes import ProjectChanges, project_changes

@@ -5,9 +5,10 @@ AI's documentation, "Iterating over an agent's graph" and "Toolsets".
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient, Timeout
 from pydantic_ai import Agent, AgentRun, CallToolsNode, ModelRequestNode, RunContext
 from pydantic_ai.exceptions import (
@@ -24,6 +25,7 @@ from pydantic_ai.messages import (
     PartStartEvent,
     TextPart,
     TextPartDelta,
+    ToolCallPart,
     ToolReturnPart,
     UserPromptPart,
 )
@@ -37,18 +39,12 @@ from pydantic_ai.usage import UsageLimits
 from pydantic_core import SchemaValidator, core_schema
 
 from kode_sidecar.domain.error_info import ErrorInfo, failure
-from kode_sidecar.domain.message import Usage
-from kode_sidecar.headless_run.contracts import (
-    EngineNote,
-    EngineRequest,
-    EngineResult,
-    ModelSaid,
-    StepStarted,
-    TextGrew,
-)
-from kode_sidecar.headless_run.engine_limits import within_limits
+from kode_sidecar.domain.message import ToolUseBlock, Usage
+from kode_sidecar.headless_run.contracts import EngineRequest, RunServices
+from kode_sidecar.headless_run.engine_events import AnswerEvents
+from kode_sidecar.headless_run.run_config import ModelPart
 from kode_sidecar.kernel import bounded_output, tool_specs
-from kode_sidecar.kernel.contracts import ArtifactSink, TurnLimits
+from kode_sidecar.kernel.contracts import ArtifactSink, TurnEnd, TurnLimits
 from kode_sidecar.providers.registry import Target
 from kode_sidecar.providers.tool_schema import normalize_schema
 
@@ -59,35 +55,26 @@ _ANY_OBJECT = SchemaValidator(core_schema.dict_schema(core_schema.str_schema()))
 
 
 class PydanticAIEngine:
-    """`contracts.Engine` on Pydantic AI's agent.
+    """`contracts.Engine` on Pydantic AI's agent, for models that speak OpenAI's chat dialect."""
 
-    `target` gives the model behind a name; it must speak OpenAI's chat dialect. `limit_instruction`
-    is told at the step limit, `save_artifact` keeps what tools say too much.
-    """
-
-    name = "pydantic-ai"
-
-    def __init__(
-        self, target: Callable[[str], Target], limit_instruction: str, save_artifact: ArtifactSink
-    ) -> None:
-        self._target = target
-        self._limit_instruction = limit_instruction
+    def __init__(self, services: RunServices, save_artifact: ArtifactSink) -> None:
+        self._services = services
         self._save_artifact = save_artifact
 
-    async def run(self, request: EngineRequest) -> EngineResult:
-        """See `contracts.Engine`."""
-        target = self._target(request.model)
+    async def run(self, request: EngineRequest) -> TurnEnd:
+        """Run an agent over one task."""
+        target = self._services.target(request.config.model.name)
         if target.model.dialect == "anthropic_messages":
             text = (
                 f"The engine pydantic-ai asks hosts that speak OpenAI's dialect, which "
                 f"{target.config.name} does not. Choose another model, or the engine native."
             )
-            return EngineResult("failed", error=failure("ConfigInvalid", text))
+            return TurnEnd("error", failure("ConfigInvalid", text))
         missing = target.config.missing()
         if missing is not None:
-            return EngineResult("failed", error=missing)
-        work = _Work(request, target, self._limit_instruction, self._save_artifact)
-        return await within_limits(request, work.run())
+            return TurnEnd("error", missing)
+        tools = _OurTools(request, self._save_artifact)
+        return await _Task(request, target, tools, self._services.limit_instruction).run()
 
 
 class _OurTools(AbstractToolset[object]):
@@ -97,15 +84,15 @@ class _OurTools(AbstractToolset[object]):
         self._tools = request.tools
         self._save_artifact = save_artifact
         self.withdrawn = False
-        self.known = {tool.name: tool.offered for tool in self._tools.offered}
+        self.offered = {tool.name for tool in self._tools.offered if tool.offered}
 
     @property
     def id(self) -> str:
-        """Its name among toolsets."""
+        """Return its name among toolsets."""
         return "kode"
 
     async def get_tools(self, ctx: RunContext[object]) -> dict[str, ToolsetTool[object]]:
-        """None once they are withdrawn."""
+        """Return the tools, none once they are withdrawn."""
         del ctx
         return {} if self.withdrawn else {tool.tool_def.name: tool for tool in self._made()}
 
@@ -116,12 +103,12 @@ class _OurTools(AbstractToolset[object]):
         ctx: RunContext[object],
         tool: ToolsetTool[object],
     ) -> str:
-        """What the model reads of a call."""
+        """Run a call; return what the model reads of it."""
         del tool
         return await self.answer(name, tool_args, ctx.tool_call_id or "")
 
     async def answer(self, name: str, arguments: Mapping[str, Any], call_id: str) -> str:
-        """The same for any name, also of a tool that there is none of."""
+        """Do the same for any name, also of a tool that does not exist."""
         outcome = await self._tools.call(name, arguments, call_id)
         text = outcome.content or outcome.summary
         return bounded_output(text, _MAX_RESULT_CHARS, self._save_artifact)[0]
@@ -144,43 +131,40 @@ class _OurTools(AbstractToolset[object]):
         ]
 
 
-class _Work:
-    """One task. `steps` are the answers so far, `rounds` those with tool calls."""
+class _Task:
+    """One task. `rounds` counts the answers with tool calls."""
 
     def __init__(
-        self,
-        request: EngineRequest,
-        target: Target,
-        limit_instruction: str,
-        save_artifact: ArtifactSink,
+        self, request: EngineRequest, target: Target, tools: _OurTools, limit_instruction: str
     ) -> None:
         self._request = request
         self._target = target
+        self._tools = tools
         self._limit_instruction = limit_instruction
-        self._tools = _OurTools(request, save_artifact)
         self._steps = 0
         self._rounds = 0
-        self._said = ""
-        self._usage = Usage()
+        self._answer: AnswerEvents | None = None
 
-    async def run(self) -> EngineResult:
-        """Ask and run tools until done. Raises what `RunTools.call` raises."""
+    async def run(self) -> TurnEnd:
+        """Ask and run tools until done. Raises what `RecordedTools.call` raises."""
         async with _http(self._target) as http:
             agent = Agent(
                 _model(self._target, http),
                 system_prompt=self._request.system,
                 toolsets=[self._tools],
-                model_settings=_settings(self._request, self._target),
+                model_settings=_settings(self._request.config.model, self._target),
                 retries={"tools": _RETRIES, "output": _CONNECTION_TRIES},
             )
             try:
                 limits = UsageLimits(request_limit=None)
                 async with agent.iter(self._request.prompt, usage_limits=limits) as run:
                     return await self._walk(run)
+            except ContentFilterError:
+                return TurnEnd("refusal")
             except AgentRunError as error:
-                return self._result("failed", _error(error, self._target))
+                return TurnEnd("error", _error(error, self._target))
 
-    async def _walk(self, run: AgentRun[object, str]) -> EngineResult:
+    async def _walk(self, run: AgentRun[object, str]) -> TurnEnd:
         node = run.next_node
         answers: dict[str, str] = {}
         while not Agent.is_end_node(node):
@@ -188,86 +172,65 @@ class _Work:
                 node.request.parts = [_answered(part, answers) for part in node.request.parts]
                 await self._ask(run, node)
             elif isinstance(node, CallToolsNode):
-                ended = self._tell(node.model_response)
-                if ended is not None:
-                    return ended
-                answers = await self._answer_unknown(node.model_response)
+                calls = self._tell(node.model_response)
+                if node.model_response.finish_reason == "length":
+                    return TurnEnd("max_tokens")
+                if calls and self._tools.withdrawn:
+                    break
+                self._rounds += bool(calls)
+                answers = await self._answer_unknown(calls)
             node = await run.next(node)
-        return self._result("step_limit" if self._tools.withdrawn else "finished")
+        return TurnEnd("max_tool_rounds" if self._tools.withdrawn else "end_turn")
 
     async def _ask(self, run: AgentRun[object, str], node: ModelRequestNode[object, str]) -> None:
         self._steps += 1
-        self._request.on_event(StepStarted(step=self._steps))
-        if self._rounds >= self._request.max_steps and not self._tools.withdrawn:
+        answer = self._answer = AnswerEvents(self._request.emit, self._steps)
+        runtime = self._request.config.runtime
+        if self._rounds >= runtime.max_steps and not self._tools.withdrawn:
             self._tools.withdrawn = True
             order = UserPromptPart(self._limit_instruction)
             node.request.parts = [*node.request.parts, order]
-        if self._request.stream:
+        if runtime.stream:
             async with node.stream(run.ctx) as stream:
                 async for event in stream:
                     match event:
                         case PartStartEvent(part=TextPart(content=text)):
-                            self._grow(text)
+                            answer.grow(text)
                         case PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
-                            self._grow(text)
+                            answer.grow(text)
                         case _:
                             pass
 
-    def _grow(self, text: str) -> None:
-        if text:
-            self._request.on_event(TextGrew(text=text))
+    def _tell(self, response: ModelResponse) -> list[ToolUseBlock]:
+        """Report an answer; return its tool calls."""
+        calls = [_tool_use(call) for call in response.tool_calls]
+        model = response.model_name or self._target.model.id
+        assert self._answer is not None, "asked before it is answered"
+        self._answer.end(response.text or "", calls, model=model, usage=_usage(response))
+        return calls
 
-    def _tell(self, response: ModelResponse) -> EngineResult | None:
-        """Report an answer; the end, where it is one that no tool call follows."""
-        usage = _usage(response)
-        self._usage = self._usage.plus(usage)
-        text = response.text or ""
-        self._said = text or self._said
-        names = tuple(call.tool_name for call in response.tool_calls)
-        said = ModelSaid(
-            step=self._steps,
-            text=text,
-            calls=names,
-            model=response.model_name or self._target.model.id,
-            usage=usage,
-        )
-        self._request.on_event(said)
-        if response.finish_reason == "length":
-            cut = "The model's answer was cut off at its token limit; raise model.max_tokens."
-            return self._result("failed", failure("IncompleteAnswer", cut))
-        if names and self._tools.withdrawn:
-            return self._result("step_limit")
-        self._rounds += bool(names)
-        return None
-
-    async def _answer_unknown(self, response: ModelResponse) -> dict[str, str]:
-        """What the model is told of calls that Pydantic AI knows no tool for, by call id.
+    async def _answer_unknown(self, calls: Sequence[ToolUseBlock]) -> dict[str, str]:
+        """Return what the model is told of calls that Pydantic AI knows no tool for, by call id.
 
         They are recorded like all others; a refusal has its own words.
         """
-        answers: dict[str, str] = {}
-        for call in response.tool_calls:
-            name, call_id = call.tool_name, call.tool_call_id
-            try:
-                arguments = call.args_as_dict(raise_if_invalid=True)
-            except (ValueError, AssertionError):
-                self._note("InvalidArguments", f"{name} was called without valid JSON.")
-                continue
-            if not self._tools.known.get(name):
-                answers[call_id] = await self._tools.answer(name, arguments, call_id)
-            if name not in self._tools.known:
-                self._note("UnknownTool", f"The model asked for a tool {name!r}.")
-        return answers
+        return {
+            call.tool_use_id: await self._tools.answer(call.name, call.input, call.tool_use_id)
+            for call in calls
+            if call.name not in self._tools.offered and call.invalid_input is None
+        }
 
-    def _note(self, code: str, message: str) -> None:
-        self._request.on_event(EngineNote(code=code, message=message))
 
-    def _result(self, outcome: Any, error: ErrorInfo | None = None) -> EngineResult:
-        return EngineResult(outcome, self._said, self._steps, self._usage, error)
+def _tool_use(call: ToolCallPart) -> ToolUseBlock:
+    block = ToolUseBlock(tool_use_id=call.tool_call_id, name=call.tool_name)
+    try:
+        return replace(block, input=call.args_as_dict(raise_if_invalid=True))
+    except (ValueError, AssertionError):
+        return replace(block, invalid_input=call.args_as_json_str())
 
 
 def _http(target: Target) -> DefaultAsyncHttpxClient:
-    """As our own client asks (W9): no proxy of the system, no redirects, patience with silence."""
+    """Make a client like our own (W9): no proxy of the system, no redirects, patience."""
     config, times = target.config, target.config.timeouts
     return DefaultAsyncHttpxClient(
         trust_env=False,
@@ -293,16 +256,16 @@ def _model(target: Target, http: DefaultAsyncHttpxClient) -> OpenAIChatModel:
     return OpenAIChatModel(target.model.id, provider=provider)
 
 
-def _settings(request: EngineRequest, target: Target) -> ModelSettings:
-    """Only what the model accepts (A13)."""
+def _settings(wanted: ModelPart, target: Target) -> ModelSettings:
+    """Return only what the model accepts (A13)."""
     settings = ModelSettings(parallel_tool_calls=True)
-    if request.max_tokens is not None:
-        settings["max_tokens"] = request.max_tokens
+    if wanted.max_tokens is not None:
+        settings["max_tokens"] = wanted.max_tokens
     if target.model.sampling:
-        if request.temperature is not None:
-            settings["temperature"] = request.temperature
-        if request.top_p is not None:
-            settings["top_p"] = request.top_p
+        if wanted.temperature is not None:
+            settings["temperature"] = wanted.temperature
+        if wanted.top_p is not None:
+            settings["top_p"] = wanted.top_p
     return settings
 
 
@@ -325,15 +288,12 @@ def _answered(part: ModelRequestPart, answers: Mapping[str, str]) -> ModelReques
 
 
 def _error(error: AgentRunError, target: Target) -> ErrorInfo:
-    """The failure as the rest of the sidecar tells it, without the key."""
+    """Return the failure as the rest of the sidecar words it, without the key."""
     errors = target.config.errors()
     if isinstance(error, ModelHTTPError):
         said = error.body if isinstance(error.body, str) else json.dumps({"error": error.body})
         body = said.encode()
         return errors.response(error.status_code, {}, body, target.model.id)
-    if isinstance(error, ContentFilterError):
-        text = "The host filtered the model's answer; change the task or the model."
-        return failure("ContentFiltered", text)
     host = target.config.host()
     if isinstance(error, ModelTimeoutError):
         return failure("Network", f"{host} did not answer in time. Try again later.")

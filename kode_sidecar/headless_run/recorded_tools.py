@@ -1,13 +1,14 @@
 """Every tool call of a run: checked, run, and told to the records. No call is left out (B5)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 import msgspec
+from msgspec import structs
 
 from kode_sidecar.domain.error_info import error_info, failure
-from kode_sidecar.domain.run import RunError, Severity, ToolRecord, ToolStatus
+from kode_sidecar.domain.run import RunError, RunRecord, Severity, ToolRecord, ToolStatus
 from kode_sidecar.errors import KodeError
 from kode_sidecar.headless_run.run_log import EventLog
 from kode_sidecar.headless_run.transcript import Transcript
@@ -19,80 +20,69 @@ _SUBJECTS = ("path", "skill", "id", "directory", "query", "argv", "source")
 _REFUSED = ("permission", "sandbox")
 
 
-@dataclass(frozen=True)
-class _Begun:
-    """A call that runs, as its record will tell it."""
-
-    name: str
-    action: str
-    arguments: str
-    call_id: str
-    event_id: str
-    timestamp: str
-    seconds: float
-
-
-ReportBug = Callable[[str, BaseException], None]
-
-
 class RecordedTools:
-    """`contracts.RunTools`. `report_bug(where, error)` gets exceptions that should not exist."""
+    """A run's tools behind its policy and its records; engines call them and know no rules.
+
+    `report_bug(where, error)` gets exceptions that should not exist.
+    """
 
     def __init__(
         self,
         tools: Sequence[Tool],
+        run: RunRecord,
         log: EventLog,
         transcript: Transcript,
         clock: Clock,
-        *,
-        session_id: str,
-        run_id: str,
-        report_bug: ReportBug,
+        report_bug: Callable[[str, BaseException], None],
     ) -> None:
+        self._run = run
         self._tools = {tool.name: tool for tool in tools}
         self._log = log
         self._transcript = transcript
         self._clock = clock
-        self._session_id = session_id
-        self._run_id = run_id
         self._report_bug = report_bug
         self.calls: list[ToolRecord] = []
 
     @property
+    def names(self) -> Sequence[str]:
+        """Return the names of all tools, also of those that are not offered."""
+        return tuple(self._tools)
+
+    @property
     def offered(self) -> Sequence[Tool]:
-        """See `contracts.RunTools`."""
+        """Return the tools as the kernel's loop takes them; each call goes the way of `call`."""
         return tuple(self._recorded(tool) for tool in self._tools.values())
 
     async def call(self, name: str, arguments: Mapping[str, Any], call_id: str) -> ToolOutcome:
-        """See `contracts.RunTools`."""
-        action = self._log.one_line(_action(arguments))
-        event_id = self._log.event(
+        """Check, run and record one call. Every failure is an outcome the model can read.
+
+        Raises KodeError `Storage` when the records fail, and asyncio.CancelledError.
+        """
+        log, started = self._log, self._clock.monotonic()
+        call = ToolRecord(
+            call_id=call_id,
+            tool_name=name,
+            action=log.one_line(_action(arguments)),
+            started_at=self._clock.timestamp(),
+            args_summary=log.one_line(encode_json(arguments).decode()),
+        )
+        event_id = log.event(
             "tool.started",
-            f"{name} {action}".strip(),
+            f"{name} {call.action}".strip(),
             actor="model",
             data={"tool": name, "arguments": dict(arguments)},
             correlation_id=call_id,
         )
-        began = _Begun(
-            name=name,
-            action=action,
-            arguments=self._log.one_line(encode_json(arguments).decode()),
-            call_id=call_id,
-            event_id=event_id,
-            timestamp=self._clock.timestamp(),
-            seconds=self._clock.monotonic(),
-        )
+        outcome = tool_failure(failure("Cancelled", "The run ended before the tool did."))
         try:
             outcome = await self._outcome(name, arguments, call_id)
-        except BaseException:
-            text = "The run ended before the tool did."
-            self._record(began, tool_failure(failure("Cancelled", text)))
-            raise
-        self._record(began, outcome)
+        finally:
+            seconds = self._clock.monotonic() - started
+            self._record(call, outcome, event_id, round(seconds * 1000))
         return outcome
 
     def _recorded(self, tool: Tool) -> Tool:
-        """The tool as the kernel's loop calls it: all arguments pass, and are checked here."""
+        """Return the tool for the kernel's loop; it takes all arguments, which are checked here."""
 
         async def run(params: Mapping[str, Any], call: ToolCall) -> ToolOutcome:
             return await self.call(tool.name, params, call.tool_use_id)
@@ -119,8 +109,8 @@ class RecordedTools:
         call = ToolCall(
             tool_use_id=call_id,
             name=name,
-            session_id=self._session_id,
-            turn_id=self._run_id,
+            session_id=self._run.session_id,
+            turn_id=self._run.run_id,
             message_id=call_id,
         )
         try:
@@ -132,46 +122,44 @@ class RecordedTools:
             text = f"{name} failed inside the sidecar; the log has the details. Go on without."
             return tool_failure(failure("ToolFailed", text))
 
-    def _record(self, began: "_Begun", outcome: ToolOutcome) -> None:
+    def _record(
+        self, call: ToolRecord, outcome: ToolOutcome, event_id: str, duration_ms: int
+    ) -> None:
         error = None if outcome.error is None else self._log.clean_error(outcome.error)
-        line = ToolRecord(
-            call_id=began.call_id,
-            tool_name=began.name,
-            action=began.action,
-            started_at=began.timestamp,
+        ended = structs.replace(
+            call,
             completed_at=self._clock.timestamp(),
-            duration_ms=round((self._clock.monotonic() - began.seconds) * 1000),
+            duration_ms=duration_ms,
             status=_status(error, ok=outcome.ok),
-            args_summary=began.arguments,
             result_summary=self._log.one_line(outcome.summary),
             artifacts=outcome.artifacts,
             error=error,
         )
-        self.calls.append(line)
-        self._log.tool(line)
-        self._tell(line, began.event_id)
-        self._transcript.tool(line)
-        if outcome.error is not None and line.status in ("denied", "error"):
-            self._log.error(f"tool {began.name}", outcome.error, correlation_id=began.call_id)
+        self.calls.append(ended)
+        self._log.tool(ended)
+        self._tell(ended, event_id)
+        self._transcript.tool(ended)
+        if outcome.error is not None and ended.status in ("denied", "error"):
+            self._log.error(f"tool {call.tool_name}", outcome.error, correlation_id=call.call_id)
 
-    def _tell(self, line: ToolRecord, parent: str) -> None:
-        what = {"ok": "completed", "denied": "refused"}.get(line.status, "failed")
-        severity: Severity = "info" if line.status == "ok" else "warning"
+    def _tell(self, call: ToolRecord, parent: str) -> None:
+        what = {"ok": "completed", "denied": "refused"}.get(call.status, "failed")
+        severity: Severity = "info" if call.status == "ok" else "warning"
         data: dict[str, Any] = {
-            "tool": line.tool_name,
-            "status": line.status,
-            "duration_ms": line.duration_ms,
-            "artifacts": list(line.artifacts),
+            "tool": call.tool_name,
+            "status": call.status,
+            "duration_ms": call.duration_ms,
+            "artifacts": list(call.artifacts),
         }
-        if line.error is not None:
-            data["error"] = cast(dict[str, Any], msgspec.to_builtins(line.error))
+        if call.error is not None:
+            data["error"] = cast(dict[str, Any], msgspec.to_builtins(call.error))
         self._log.event(
             f"tool.{what}",
-            f"{f'{line.tool_name} {line.action}'.strip()}: {line.result_summary}",
-            actor="governance" if line.status == "denied" else "tool",
+            f"{f'{call.tool_name} {call.action}'.strip()}: {call.result_summary}",
+            actor="governance" if call.status == "denied" else "tool",
             severity=severity,
             data=data,
-            correlation_id=line.call_id,
+            correlation_id=call.call_id,
             parent_event_id=parent,
         )
 
@@ -187,7 +175,7 @@ def _status(error: RunError | None, *, ok: bool) -> ToolStatus:
 
 
 def _action(arguments: Mapping[str, Any]) -> str:
-    """What a call is about, in a few words."""
+    """Return what a call is about, in a few words."""
     for key in _SUBJECTS:
         value: Any = arguments.get(key)
         if isinstance(value, str) and value:

@@ -1,9 +1,11 @@
 """The configuration of a run (B2): what can be set, and what is taken where nothing is said.
 
 Strict: an unknown field, a wrong type or a value out of bounds is refused with file, line and
-field. What is a set in meaning is sorted here, so that order changes nothing.
-"""
+field. What is a set in meaning is sorted here, so that order changes nothing."""
 
+import hashlib
+import json
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, cast
 
@@ -178,7 +180,7 @@ class Overrides(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def parse_run_config(text: str, name: str, overrides: Overrides | None = None) -> RunConfig:
-    """The configuration of a text, resolved: defaults spelt out, sets sorted, overrides laid over.
+    """Return the configuration of a text: defaults spelt out, sets sorted, overrides laid over.
 
     Raises KodeError `ConfigInvalid` naming file, line and field, and `PathOutsideRoots`, with the
     same, for a path that is not safe.
@@ -198,12 +200,12 @@ def parse_run_config(text: str, name: str, overrides: Overrides | None = None) -
 
 
 def read_run_config(path: Path, overrides: Overrides | None = None) -> RunConfig:
-    """As `parse_run_config`, of a file; also raises KodeError `ConfigInvalid` if unreadable."""
+    """Do the same with a file; also raises KodeError `ConfigInvalid` if it cannot be read."""
     return parse_run_config(read_text(path), path.name, overrides)
 
 
 def read_text(path: Path) -> str:
-    """A file that the user named for a run. Raises KodeError `ConfigInvalid`."""
+    """Read a file that the user named for a run. Raises KodeError `ConfigInvalid`."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_TEXT_BYTES + 1)
@@ -219,7 +221,7 @@ def read_text(path: Path) -> str:
 
 
 def _sorted(config: RunConfig) -> RunConfig:
-    """What is a set in meaning in one order, each thing once."""
+    """Return what is a set in meaning in one order, each thing once."""
     shell, offer = config.tools.shell, config.tools.offer
     tools = replace(
         config.tools,
@@ -243,7 +245,7 @@ def _set(items: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _check(config: RunConfig, document: YamlDocument, name: str) -> None:
-    """What no type can say."""
+    """Check what no type can say."""
 
     def refuse(path: str, problem: str, code: str = "ConfigInvalid") -> NoReturn:
         line = document.line_of(f"$.{path}")
@@ -273,7 +275,7 @@ def _check(config: RunConfig, document: YamlDocument, name: str) -> None:
 
 
 def _located(name: str, problem: YamlProblem, code: str = "ConfigInvalid") -> KodeError:
-    """The problem with file, line and field."""
+    """Return the problem with file, line and field."""
     where = f", line {problem.line}" if problem.line else ""
     where += f", column {problem.column}" if problem.column else ""
     field_path = f"`{problem.path}`: " if problem.path else ""
@@ -302,3 +304,29 @@ def _override(config: RunConfig, overrides: Overrides) -> RunConfig:
         return msgspec.convert(raw, RunConfig)
     except msgspec.ValidationError as error:
         raise KodeError("ConfigInvalid", f"command line: {error}") from None
+
+
+_USER_INFO = re.compile(r"(?<=://)[^/@\s]*@")
+MASK = "***"
+
+
+def config_fingerprint(config: RunConfig) -> str:
+    """Return the SHA-256 of the resolved configuration: equal for all that mean the same.
+
+    Key order, spelt-out defaults and what the command line repeats make no difference; neither
+    does the place of the file.
+    """
+    text = json.dumps(msgspec.to_builtins(config), sort_keys=True, ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def recorded_config(config: RunConfig) -> dict[str, Any]:
+    """Return it as plain data, with names and passwords in addresses masked.
+
+    Keys themselves are never in a configuration: it names variables of the environment.
+    """
+    data: dict[str, Any] = msgspec.to_builtins(config)
+    external: dict[str, Any] | None = data["memory"]["external"]
+    if external is not None:
+        external["url"] = _USER_INFO.sub(f"{MASK}@", external["url"])
+    return data

@@ -1,13 +1,14 @@
 """How a run goes: its state, its steps between their events, and its end.
 
 `run.json` is written before anything tells what it says: no record claims an end that a crash
-could still prevent.
-"""
+could still prevent."""
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable
+import re
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +16,33 @@ import msgspec
 from msgspec.structs import replace
 
 from kode_sidecar.domain.error_info import ErrorInfo, error_info, failure
-from kode_sidecar.domain.run import RunEvent, RunRecord, RunResult, StepName
+from kode_sidecar.domain.run import Governance, RunRecord, RunResult, RunState, StepName
 from kode_sidecar.errors import KodeError
-from kode_sidecar.headless_run.contracts import TextGrew
-from kode_sidecar.headless_run.governance import Verdict, on_failed_step
+from kode_sidecar.headless_run.contracts import RunOptions, RunServices, Watch, is_plain_id
 from kode_sidecar.headless_run.run_log import EventLog
-from kode_sidecar.headless_run.run_options import RunOptions, is_plain_id, made_run_id
-from kode_sidecar.headless_run.run_services import RunServices
 from kode_sidecar.headless_run.transcript import Transcript
 from kode_sidecar.records.run_records import RUNS_FOLDER, TRANSCRIPT_FILE, RunRecords
 
-Watch = Callable[[RunEvent | TextGrew], None]
-"""Told what happens while it happens, on the event loop; must not raise."""
+_BLOCKING = ("config", "sandbox")
+_BEFORE_THE_ENGINE: tuple[StepName, ...] = (
+    "config",
+    "ids",
+    "sandbox",
+    "records",
+    "skills",
+    "memory",
+    "prompt",
+    "tools",
+)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How a run ends. `governance` is None where nothing was judged: it was cancelled."""
+
+    status: RunState
+    governance: Governance | None
+    error: ErrorInfo | None = None
 
 
 class RunOver(Exception):
@@ -50,9 +66,13 @@ class RunCourse:
         self.record = _first_record(options, services)
         self.records = RunRecords(Path(self.record.sandbox_root))
         self.log = EventLog(
-            self.records, lambda: self.record, services.clock, services.redaction, watch
+            self.records,
+            lambda: self.record,
+            services.clock,
+            services.redaction,
+            watch,
+            self.cancelled.set,
         )
-        self.log.on_failure = self.cancelled.set
         self.transcript = Transcript(
             lambda text: self.records.append_text(TRANSCRIPT_FILE, text), self.log.text
         )
@@ -60,22 +80,13 @@ class RunCourse:
 
     @property
     def result(self) -> RunResult:
-        """What the run has come to so far."""
-        record = self.record
-        return RunResult(
-            session_id=record.session_id,
-            task_id=record.task_id,
-            run_id=record.run_id,
-            status=record.status,
-            sandbox_root=record.sandbox_root,
-            final_text=record.final_text,
-            error=record.error,
-            governance=record.governance,
-        )
+        """Return what the run has come to so far."""
+        names = RunResult.__struct_fields__
+        return RunResult(**{name: getattr(self.record, name) for name in names})
 
     @asynccontextmanager
     async def step(self, name: StepName) -> AsyncGenerator[None, None]:
-        """A step between its events. Raises `RunOver` where it ends the run."""
+        """Do a step between its events. Raises `RunOver` where it ends the run."""
         if self.cancelled.is_set():
             raise RunOver(cancelled_verdict())
         self.change(step=name)
@@ -89,14 +100,17 @@ class RunCourse:
                 correlation_id=name,
                 parent_event_id=started,
             )
+        except RunOver:
+            raise
         except KodeError as error:
-            raise RunOver(self._failed(name, error_info(error))) from None
+            raise self.failed(name, error_info(error)) from None
         except Exception as error:
             self._services.report_bug(f"run {self.record.run_id}, step {name}", error)
             text = f"The sidecar failed inside the step {name}; the log has the details."
-            raise RunOver(self._failed(name, failure("InternalError", text))) from None
+            raise self.failed(name, failure("InternalError", text)) from None
 
-    def _failed(self, name: StepName, error: ErrorInfo) -> Verdict:
+    def failed(self, name: StepName, error: ErrorInfo) -> RunOver:
+        """Record that a step failed; return what to raise in it."""
         # When it is the disk that fails, run.json may be all that can still be written.
         with suppress(KodeError):
             self.log.error(name, error, correlation_id=name)
@@ -107,7 +121,7 @@ class RunCourse:
                 data={"code": error.code},
                 correlation_id=name,
             )
-        return on_failed_step(name, error)
+        return RunOver(on_failed_step(name, error))
 
     async def end(self, verdict: Verdict) -> RunResult:
         """Record the verdict: `run.json` first, then what tells that the run is over."""
@@ -152,19 +166,19 @@ class RunCourse:
 
 
 def cancelled_verdict() -> Verdict:
-    """Somebody wanted it to end."""
+    """Return the verdict of a run that somebody ended."""
     return Verdict("cancelled", None, failure("Cancelled", "The run was cancelled."))
 
 
 def _first_record(options: RunOptions, services: RunServices) -> RunRecord:
-    """What is known before the first step."""
+    """Return what is known before the first step."""
     now, given = services.clock.timestamp(), options.ids
 
     def usable(text: str) -> str:
         # An id that could lead elsewhere names nothing; the step `ids` tells of it.
         return text if is_plain_id(text) else ""
 
-    run_id = usable(given.run_id) or made_run_id(now, services.new_id("session"))
+    run_id = usable(given.run_id) or _made_run_id(now, services.new_id("session"))
     folder = options.sandbox or services.storage_root / RUNS_FOLDER / run_id
     return RunRecord(
         session_id=usable(given.session_id) or services.new_id("session"),
@@ -178,3 +192,22 @@ def _first_record(options: RunOptions, services: RunServices) -> RunRecord:
         dry_run=options.dry_run,
         pid=os.getpid(),
     )
+
+
+def on_failed_step(step: StepName, error: ErrorInfo) -> Verdict:
+    """Judge a failed step: before the engine a bad configuration or path blocks the run."""
+    blocked = step in _BEFORE_THE_ENGINE and error.category in _BLOCKING
+    return Verdict("failed", "blocked" if blocked else "failed", error)
+
+
+def on_deliverables(missing: ErrorInfo | None) -> Verdict:
+    """Judge what was delivered, once the engine is done."""
+    if missing is not None:
+        return Verdict("incomplete", "incomplete", missing)
+    return Verdict("completed", "passed")
+
+
+def _made_run_id(timestamp: str, random: str) -> str:
+    """Return a run id that sorts by time, to the millisecond: `20260102-030405678-1a2b3c4d`."""
+    digits = re.sub(r"\D", "", timestamp)[:17]
+    return f"{digits[:8]}-{digits[8:]}-{random[:8]}"

@@ -37,18 +37,16 @@ MAX_DATA_BYTES = 8_000
 MAX_SUMMARY_CHARS = 300
 _BLANKS = re.compile(r"\s+")
 
-Watch = Callable[[RunEvent], None]
-AddArtifact = Callable[[str, str, str], None]
-"""`(path, kind, created_by)`: notes a file in the manifest."""
-
 
 class EventLog:
-    """`contracts.RunLog`, and the other logs of the run.
+    """The logs of a run. What is large or secret is moved into artifacts.
 
-    `record` gives the run's ids as they are now. `redaction` takes out the keys in use. `watch` is
-    told of every event after it is on disk. `note_artifact` is called for each artifact made.
-    `failure` is the first one of the disk, and `on_failure` is told of it: who cannot raise it
-    leaves it there.
+    `record` gives the run's ids as they are now. `redaction` takes out the keys in use. `watch`
+    gets every event after it is on disk. `note_artifact(path, kind, created_by)` is called for each
+    artifact made. `failure` is the first failure of the disk; `on_failure` is called then, for
+    those who cannot raise it.
+
+    Its methods raise KodeError `Storage` when the disk fails; the run ends with it.
     """
 
     def __init__(
@@ -57,7 +55,8 @@ class EventLog:
         record: Callable[[], RunRecord],
         clock: Clock,
         redaction: Redaction,
-        watch: Watch,
+        watch: Callable[[RunEvent], None],
+        on_failure: Callable[[], None],
     ) -> None:
         self._records = records
         self._record = record
@@ -66,8 +65,8 @@ class EventLog:
         self._watch = watch
         self._sequence = 0
         self.failure: KodeError | None = None
-        self.on_failure: Callable[[], None] = lambda: None
-        self.note_artifact: AddArtifact = lambda _path, _kind, _by: None
+        self._on_failure = on_failure
+        self.note_artifact: Callable[[str, str, str], None] = lambda _path, _kind, _by: None
 
     def event(
         self,
@@ -80,7 +79,7 @@ class EventLog:
         correlation_id: str = "",
         parent_event_id: str = "",
     ) -> str:
-        """See `contracts.RunLog`."""
+        """Append an event of type `kind` to `events.jsonl`; return its id."""
         record, sequence = self._record(), self._sequence + 1
         event = RunEvent(
             event_id=f"{record.run_id}-{sequence}",
@@ -103,7 +102,11 @@ class EventLog:
         return event.event_id
 
     def error(self, where: str, error: ErrorInfo, *, correlation_id: str = "") -> None:
-        """See `contracts.RunLog`."""
+        """Append a failure to `logs/errors.jsonl`, and the event that tells it.
+
+        `where` is a step or `tool NAME`. The event is `path.refused` for an error of category
+        `sandbox`, else `error.recorded`.
+        """
         told = self.clean_error(error)
         refused = error.category == "sandbox"
         event_id = self.event(
@@ -125,29 +128,26 @@ class EventLog:
         self._append(ERRORS_FILE, line)
 
     def tool(self, line: ToolRecord) -> None:
-        """Append to `logs/tools.jsonl`. Raises KodeError `Storage`."""
+        """Append a call to `logs/tools.jsonl`."""
         self._append(TOOLS_FILE, line)
 
     def clean_error(self, error: ErrorInfo) -> RunError:
-        """The error as it may be recorded: without keys."""
+        """Return the error as it may be recorded: without keys."""
         clean = run_error(error)
         details = self._redaction.value(clean.details) if clean.details else None
         return structs.replace(clean, message=self.text(clean.message), details=details)
 
     def text(self, text: str) -> str:
-        """A text for people without keys in use, other credentials and control characters."""
+        """Return a text without keys in use, other credentials and control characters."""
         return without_secrets(self._redaction.text(text))
 
     def one_line(self, text: str) -> str:
-        """A text as a summary: one line, not long, nothing secret."""
+        """Return a text as a summary: one line, not long, nothing secret."""
         line = _BLANKS.sub(" ", self.text(text)).strip()
         return line if len(line) <= MAX_SUMMARY_CHARS else f"{line[: MAX_SUMMARY_CHARS - 1]}…"
 
     def save_artifact(self, text: str, name: str, *, kind: str, created_by: str) -> Blob:
-        """Keep a text as `archive/artifacts/{name}.txt`, without the keys in use.
-
-        Raises KodeError `Storage`.
-        """
+        """Keep a text as `archive/artifacts/{name}.txt`, without the keys in use."""
         text = self._redaction.text(text)
         path = f"archive/artifacts/{name}.txt"
         size = self._records.save_artifact(f"{name}.txt", text)
@@ -160,11 +160,11 @@ class EventLog:
         except KodeError as error:
             if self.failure is None:
                 self.failure = error
-                self.on_failure()
+                self._on_failure()
             raise
 
     def _small(self, data: Mapping[str, Any], name: str) -> dict[str, Any]:
-        """Data fit for an event: what is large or secret is in an artifact."""
+        """Return data fit for an event: what is large or secret is in an artifact."""
         kept = {
             key: self._fit(value, f"{name}-{position}")
             for position, (key, value) in enumerate(self._redaction.value(data).items())

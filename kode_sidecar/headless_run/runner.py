@@ -4,46 +4,61 @@ import asyncio
 from collections.abc import Sequence
 
 from kode_sidecar.context.skills import SkillCatalog, skill_index
+from kode_sidecar.domain.agent_event import BlockDelta
 from kode_sidecar.domain.message import Blob
 from kode_sidecar.domain.run import RunEvent, RunRecord, RunResult
 from kode_sidecar.errors import KodeError
-from kode_sidecar.headless_run.contracts import EngineResult, RunScope, TextGrew
-from kode_sidecar.headless_run.deliverables import (
+from kode_sidecar.headless_run.artifacts import (
+    Artifacts,
     CheckedDeliverable,
     check_deliverables,
     delivered_files,
     missing_error,
 )
-from kode_sidecar.headless_run.engine_report import EngineReport
-from kode_sidecar.headless_run.engines import make_engine
-from kode_sidecar.headless_run.fingerprint import config_fingerprint, recorded_config
-from kode_sidecar.headless_run.governance import Verdict, on_deliverables
-from kode_sidecar.headless_run.manifests import Artifacts, write_sandbox_manifest
+from kode_sidecar.headless_run.contracts import (
+    Engine,
+    EngineRequest,
+    RunOptions,
+    RunScope,
+    RunServices,
+    Watch,
+)
+from kode_sidecar.headless_run.engine_events import EngineRecorder
+from kode_sidecar.headless_run.engines import engine_failure, make_engine, within_limits
 from kode_sidecar.headless_run.project import deliver_changes, import_project
-from kode_sidecar.headless_run.prompt_composition import PromptParts, compose_prompt
 from kode_sidecar.headless_run.recorded_tools import RecordedTools
-from kode_sidecar.headless_run.run_config import RunConfig, read_run_config, read_text
+from kode_sidecar.headless_run.run_config import (
+    RunConfig,
+    config_fingerprint,
+    read_run_config,
+    read_text,
+    recorded_config,
+)
 from kode_sidecar.headless_run.run_course import (
     RunCourse,
     RunOver,
-    Watch,
+    Verdict,
     cancelled_verdict,
+    on_deliverables,
 )
-from kode_sidecar.headless_run.run_memory import CANDIDATES, RunMemory, open_memory
-from kode_sidecar.headless_run.run_options import RunOptions
-from kode_sidecar.headless_run.run_services import RunServices
-from kode_sidecar.headless_run.run_skills import enabled_skills
+from kode_sidecar.headless_run.run_prompt import (
+    CANDIDATES,
+    RunMemory,
+    compose_prompt,
+    enabled_skills,
+    open_memory,
+)
 from kode_sidecar.headless_run.sandbox import make_sandbox
-from kode_sidecar.headless_run.toolset import Toolset, ToolSources, run_toolset
-from kode_sidecar.kernel.contracts import Tool
+from kode_sidecar.headless_run.toolset import Toolset, run_toolset
+from kode_sidecar.kernel.contracts import Tool, TurnEnd
 from kode_sidecar.text.yaml_text import write_yaml
 from kode_sidecar.tools.knowledge import load_skill_tool
 from kode_sidecar.workspace.project_copy import ProjectCopy
 from kode_sidecar.workspace.workspace import Workspace
 
 
-def _nobody(_event: RunEvent | TextGrew) -> None:
-    """Nobody watches."""
+def _nobody(_event: RunEvent | BlockDelta) -> None:
+    """Do nothing: nobody watches."""
 
 
 class HeadlessRun:
@@ -65,11 +80,11 @@ class HeadlessRun:
 
     @property
     def record(self) -> RunRecord:
-        """The run as it stands."""
+        """Return the record of the run as it stands."""
         return self._course.record
 
     async def run(self) -> RunResult:
-        """Do the steps in their order; how it ended.
+        """Do the steps in their order; return how it ended.
 
         Raises KodeError `Storage` when not even the end can be recorded. When its task is
         cancelled the run ends as cancelled, and asyncio.CancelledError is raised.
@@ -105,18 +120,11 @@ class HeadlessRun:
             skills = enabled_skills(config.skills, base, services.storage_root)
             self._tell_skills(skills)
         async with self._course.step("memory"):
-            memory = open_memory(
-                config.memory,
-                scope.sandbox,
-                services.environ,
-                services.open_memory,
-                services.clock,
-                services.new_id,
-            )
+            memory = open_memory(config.memory, scope.sandbox, services)
             note = await memory.note(services.prompts, prompt) if memory else ""
         async with self._course.step("prompt"):
-            parts = PromptParts(skill_index(services.prompts, skills.skills), note)
-            system = compose_prompt(services.prompts, config, parts)
+            index = skill_index(services.prompts, skills.skills)
+            system = compose_prompt(services.prompts, config, index, note)
             self._records.write_text("effective-prompt.md", log.text(system))
         async with self._course.step("tools"):
             toolset = self._toolset(scope, project, skills, memory)
@@ -125,12 +133,9 @@ class HeadlessRun:
         if options.dry_run:
             return Verdict("pending", None)
         async with self._course.step("engine"):
-            report = EngineReport(log, self._transcript, self._watch)
-            request = report.request(config, self.record, system, prompt, tools, self.cancelled)
-            result = await engine.run(request)
-            self._course.change(final_text=log.text(result.final_text))
-            if (over := self._engine_over(result)) is not None:
-                return over
+            end = await self._work(engine, config, system, prompt, tools)
+            if end.stop_reason == "cancelled":
+                return cancelled_verdict()
         async with self._course.step("deliverables"):
             if project is not None:
                 await deliver_changes(scope, project, toolset.edits)
@@ -146,7 +151,7 @@ class HeadlessRun:
         return on_deliverables(missing)
 
     def _read_job(self) -> tuple[RunConfig, str]:
-        """The configuration and the prompt; the record then tells what they are."""
+        """Return the configuration and the prompt, and note in the record what they are."""
         options = self._options
         config = read_run_config(options.config, options.overrides)
         self._course.change(
@@ -163,9 +168,10 @@ class HeadlessRun:
 
     def _open_sandbox(self, config: RunConfig) -> RunScope:
         sandbox = make_sandbox(self._records.folder)
-        write_sandbox_manifest(sandbox, self._services.clock.timestamp())
-        artifacts = Artifacts(sandbox, self._services.clock.timestamp)
-        artifacts.required = frozenset(one.path for one in config.deliverables if one.required)
+        timestamp = self._services.clock.timestamp
+        sandbox.tell_zones(timestamp())
+        required = {one.path for one in config.deliverables if one.required}
+        artifacts = Artifacts(sandbox, timestamp, required)
         self._log.note_artifact = lambda path, kind, by: artifacts.add(
             path, kind=kind, created_by=by, content_type="text/plain"
         )
@@ -197,31 +203,19 @@ class HeadlessRun:
         skills: SkillCatalog,
         memory: RunMemory | None,
     ) -> Toolset:
-        services, more = self._services, list[Tool]()
+        more: list[Tool] = []
         if skills.skills:
             more.append(load_skill_tool(lambda: skills, scope.config.skills.max_bytes))
         if memory is not None:
             more.append(memory.tool())
-        sources = ToolSources(
-            ripgrep=services.ripgrep,
-            environ=services.environ,
-            now=services.clock.timestamp,
-            project=project,
-            more=more,
-        )
-        return run_toolset(scope, sources)
+        return run_toolset(scope, self._services, project, more)
 
     def _recorded(self, tools: Sequence[Tool]) -> RecordedTools:
         names = [tool.name for tool in tools if tool.offered]
         self._log.event("tools.offered", ", ".join(names) or "none", data={"tools": names})
+        services = self._services
         return RecordedTools(
-            tools,
-            self._log,
-            self._transcript,
-            self._services.clock,
-            session_id=self.record.session_id,
-            run_id=self.record.run_id,
-            report_bug=self._services.report_bug,
+            tools, self.record, self._log, self._transcript, services.clock, services.report_bug
         )
 
     def _keep_output(self, text: str) -> Blob:
@@ -251,20 +245,22 @@ class HeadlessRun:
             )
         return found
 
-    def _engine_over(self, result: EngineResult) -> Verdict | None:
-        """The verdict where the engine's end decides. Raises KodeError when it failed."""
-        if self._log.failure is not None:
-            raise self._log.failure
-        if result.outcome == "cancelled":
-            return cancelled_verdict()
-        error = result.error
+    async def _work(
+        self, engine: Engine, config: RunConfig, system: str, prompt: str, tools: RecordedTools
+    ) -> TurnEnd:
+        """Let the engine do the task. Raises `RunOver` when it failed, KodeError for the disk."""
+        log, record = self._log, self.record
+        stream = config.runtime.stream
+        recorder = EngineRecorder(log, self._transcript, self._watch, tools.names, stream=stream)
+        request = EngineRequest(
+            record.run_id, record.session_id, system, prompt, tools, config, recorder
+        )
+        end = await within_limits(engine, request, self.cancelled)
+        if end.stop_reason not in ("cancelled", "interrupted"):
+            self._course.change(final_text=log.text(recorder.final_text))
+        if log.failure is not None:
+            raise log.failure
+        error = engine_failure(end)
         if error is not None:
-            raise KodeError(
-                error.code,
-                error.message,
-                http_status=error.http_status,
-                retry_after_ms=error.retry_after_ms,
-                retryable=error.retryable,
-                details=error.details,
-            )
-        return None
+            raise self._course.failed("engine", error)
+        return end

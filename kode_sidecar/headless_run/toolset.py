@@ -1,17 +1,18 @@
-"""The tools of a run, each behind its policy (B9)."""
+"""The tools of a run, each behind the policy that its configuration describes (B9)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
 
 from kode_sidecar.commands.command import CommandLimits
 from kode_sidecar.commands.programs import check_names
-from kode_sidecar.domain.run_policy import RUN_COMMAND
-from kode_sidecar.headless_run.contracts import RunScope
-from kode_sidecar.headless_run.run_rules import run_policy
-from kode_sidecar.headless_run.sandbox import ARCHIVE, DELIVERABLES
-from kode_sidecar.headless_run.sandbox_files import write_file
+from kode_sidecar.domain.permission import Rule
+from kode_sidecar.domain.run_policy import RUN_COMMAND, Policy, command_rule, effective_policy
+from kode_sidecar.errors import KodeError
+from kode_sidecar.headless_run.contracts import RunScope, RunServices
+from kode_sidecar.headless_run.run_config import PermissionPart, ToolsPart
+from kode_sidecar.headless_run.sandbox import ARCHIVE, DELIVERABLES, write_file
 from kode_sidecar.headless_run.write_artifact_tool import (
     artifact_subject,
     check_not_the_patch,
@@ -37,7 +38,6 @@ from kode_sidecar.workspace.document import Document
 from kode_sidecar.workspace.freshness import Freshness
 from kode_sidecar.workspace.paths import Location
 from kode_sidecar.workspace.project_copy import ProjectCopy
-from kode_sidecar.workspace.ripgrep import Ripgrep
 
 OWN_TOOLS = (
     "read_file",
@@ -49,21 +49,10 @@ OWN_TOOLS = (
     "run_command",
 )
 """What every run knows; which of them it offers is for its configuration to say."""
-
-
-@dataclass(frozen=True)
-class ToolSources:
-    """What the tools of a run are made of, besides its scope.
-
-    `environ` is our own environment, of which commands get the allowed names. `more` are tools of
-    other rooms; rules allow or deny them as a whole. `now` gives the time, RFC 3339.
-    """
-
-    ripgrep: Ripgrep
-    environ: Mapping[str, str]
-    now: Callable[[], str]
-    project: ProjectCopy | None = None
-    more: Sequence[Tool] = ()
+OPERATIONS = ("create", "move", "delete")
+_EDITS = ("propose_edit", "propose_file")
+_BY_PATH = frozenset({*_EDITS, "read_file", "write_artifact", RUN_COMMAND})
+_ALL = "**"
 
 
 @dataclass(frozen=True)
@@ -74,12 +63,20 @@ class Toolset:
     edits: AppliedEdits
 
 
-def run_toolset(scope: RunScope, sources: ToolSources) -> Toolset:
-    """The tools of a run. Raises KodeError `ConfigInvalid` for rules that make no sense."""
+def run_toolset(
+    scope: RunScope,
+    services: RunServices,
+    project: ProjectCopy | None = None,
+    more: Sequence[Tool] = (),
+) -> Toolset:
+    """Make the tools of a run. Rules allow or deny those of `more` as a whole.
+
+    Raises KodeError `ConfigInvalid` for rules that make no sense.
+    """
     workspace = scope.workspace
-    policy = run_policy(scope.config.tools, {*OWN_TOOLS, *(tool.name for tool in sources.more)})
-    shown = Freshness(_as_it_is, sources.now)
-    free = sources.project.check_free if sources.project else _anywhere
+    policy = run_policy(scope.config.tools, {*OWN_TOOLS, *(tool.name for tool in more)})
+    shown = Freshness(_as_it_is, services.clock.timestamp)
+    free = project.check_free if project else _anywhere
     edits = AppliedEdits(
         workspace,
         shown,
@@ -91,18 +88,18 @@ def run_toolset(scope: RunScope, sources: ToolSources) -> Toolset:
     made: list[tuple[Tool, Subjects]] = [
         (read_file_tool(workspace, workspace, shown.note), path_subject(workspace)),
         (list_files_tool(workspace), no_subject),
-        (search_code_tool(workspace, sources.ripgrep, workspace, shown.note), no_subject),
+        (search_code_tool(workspace, services.ripgrep, workspace, shown.note), no_subject),
         (propose_edit_tool(edits, workspace, shown), no_subject),
         (propose_file_tool(edits, workspace, shown), no_subject),
         (write_artifact_tool(scope, free, edits.touched), artifact_subject(scope)),
-        (run_command_tool(_command_place(scope, sources)), command_subject),
-        *((tool, no_subject) for tool in sources.more),
+        (run_command_tool(_command_place(scope, services.environ)), command_subject),
+        *((tool, no_subject) for tool in more),
     ]
     return Toolset(tuple(governed(tool, policy, subjects) for tool, subjects in made), edits)
 
 
-def _command_place(scope: RunScope, sources: ToolSources) -> CommandPlace:
-    """Raises KodeError `ConfigInvalid`."""
+def _command_place(scope: RunScope, environ: Mapping[str, str]) -> CommandPlace:
+    """Return where commands run. Raises KodeError `ConfigInvalid`."""
     shell = scope.config.tools.shell
     check_names(shell.environment)
     numbers = count(1)
@@ -116,7 +113,7 @@ def _command_place(scope: RunScope, sources: ToolSources) -> CommandPlace:
     return CommandPlace(
         scope.workspace,
         scope.sandbox.root,
-        sources.environ,
+        environ,
         keep,
         CommandLimits(shell.timeout_seconds, shell.max_output_bytes),
         shell.environment,
@@ -124,13 +121,13 @@ def _command_place(scope: RunScope, sources: ToolSources) -> CommandPlace:
 
 
 def _check_writable(scope: RunScope, place: Location) -> None:
-    """Raises KodeError `PathOutsideRoots` for a zone that is only read."""
+    """Raise KodeError `PathOutsideRoots` for a zone that is only read."""
     scope.sandbox.locate(place.display, "write")
     check_not_the_patch(scope, place)
 
 
 def _note(scope: RunScope, place: Location, call: ToolCall) -> None:
-    """Deliverables are noted, however they are made; the rest is in the patch."""
+    """Note a deliverable, however it was made; the rest is in the patch."""
     if place.root.name == DELIVERABLES and place.real.exists():
         content_type = content_type_of(place.display)
         scope.artifacts.add(
@@ -139,8 +136,51 @@ def _note(scope: RunScope, place: Location, call: ToolCall) -> None:
 
 
 def _anywhere(_place: Location) -> None:
-    """There is no project that could have a file there."""
+    """Allow every place: there is no project that could have a file there."""
 
 
 def _as_it_is(document: Document) -> Document:
     return document
+
+
+def run_policy(config: ToolsPart, known: Collection[str]) -> Policy:
+    """Return the policy of `tools`, for a run that knows the tools `known`.
+
+    What is not in `offer` is denied. Raises KodeError `ConfigInvalid` for a rule that would have
+    no effect, because its author believes that it has one.
+    """
+    rules = [_rule(part, known) for part in config.permissions]
+    rules += [command_rule(words) for words in config.shell.allow]
+    if config.offer is not None:
+        for name in config.offer:
+            _check_known(name, known, "tools.offer")
+        rules += [Rule(name, _ALL, "deny") for name in sorted(set(known) - set(config.offer))]
+    return effective_policy(
+        shell=config.shell.enabled, delete=config.filesystem.delete, rules=rules
+    )
+
+
+def _rule(part: PermissionPart, known: Collection[str]) -> Rule:
+    name, _, operation = part.tool.partition(":")
+    _check_known(name, known, "tools.permissions")
+    if operation and (name not in _EDITS or operation not in OPERATIONS):
+        raise _invalid(
+            f"{part.tool!r} is nothing a tool does; write propose_file:create, :move or :delete"
+        )
+    if part.path != _ALL and name not in _BY_PATH:
+        raise _invalid(
+            f'{name} is allowed or denied as a whole: leave out `path` or write "{_ALL}"; what it '
+            "must not find is kept out by workspace.exclude"
+        )
+    if name == RUN_COMMAND and part.path != _ALL:
+        return command_rule(part.path.split(), part.effect)
+    return Rule(part.tool, part.path, part.effect)
+
+
+def _check_known(name: str, known: Collection[str], field: str) -> None:
+    if name not in known:
+        raise _invalid(f"there is no tool {name!r}; there are {', '.join(sorted(known))}", field)
+
+
+def _invalid(problem: str, field: str = "tools.permissions") -> KodeError:
+    return KodeError("ConfigInvalid", f"`{field}`: {problem}.", details={"field": field})

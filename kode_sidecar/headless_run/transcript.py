@@ -7,7 +7,7 @@ outcome comes last, after `run.json` has it.
 from collections.abc import Callable, Sequence
 
 from kode_sidecar.domain.run import RunRecord, RunResult, ToolRecord
-from kode_sidecar.headless_run.deliverables import CheckedDeliverable
+from kode_sidecar.headless_run.artifacts import CheckedDeliverable
 
 Append = Callable[[str], None]
 Clean = Callable[[str], str]
@@ -26,7 +26,7 @@ class Transcript:
         self._begun = False
 
     def begin(self, record: RunRecord, prompt: str = "") -> None:
-        """Which run this is, and what was asked for."""
+        """Write which run this is, and what was asked for."""
         self._begun = True
         rows = {
             "Profile": record.profile_id,
@@ -43,26 +43,26 @@ class Transcript:
             self._append(f"\n## Prompt\n\n{self._quoted(prompt)}\n\n## Conversation\n")
 
     def said(self, step: int, text: str) -> None:
-        """An answer of the model."""
+        """Write an answer of the model."""
         if text.strip():
             self._append(f"\n**Step {step}**\n\n{self._quoted(text)}\n")
 
     def tool(self, call: ToolRecord) -> None:
-        """A tool call, where it happened."""
+        """Write a tool call, where it happened."""
         self._append(
             f"\n- `{call.tool_name}` {self._line(call.action)}: {call.status}, "
             f"{self._line(call.result_summary)}\n"
         )
 
     def tool_calls(self, calls: Sequence[ToolRecord]) -> None:
-        """All of them."""
+        """Write a table of all tool calls."""
         rows = [
             (call.tool_name, call.action, call.status, f"{call.duration_ms} ms") for call in calls
         ]
         self._append(f"\n## Tool calls\n\n{self._table(('tool', 'about', 'status', 'time'), rows)}")
 
     def deliverables(self, found: Sequence[CheckedDeliverable]) -> None:
-        """What was to be delivered, and was."""
+        """Write a table of what was to be delivered, and was."""
         rows = [
             (
                 one.path,
@@ -75,7 +75,7 @@ class Transcript:
         self._append(f"\n## Deliverables\n\n{table}")
 
     def outcome(self, record: RunRecord, result: RunResult) -> None:
-        """How it ended; nothing follows. A run that ended early has little before it."""
+        """Write how it ended; nothing follows. A run that ended early has little before it."""
         if not self._begun:
             self.begin(record)
         error = "" if result.error is None else f"\n- {result.error.code}: {result.error.message}"

@@ -2,15 +2,16 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
-import msgspec
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from kode_sidecar.domain.error_info import ErrorInfo
-from kode_sidecar.domain.run import RunError, RunEvent, RunRecord
+from kode_sidecar.domain.run import RunEvent, RunRecord
 from kode_sidecar.errors import KodeError
+from kode_sidecar.headless_run.contracts import RunIds, RunOptions, RunServices, is_plain_id
 from kode_sidecar.headless_run.run_config import Overrides
-from kode_sidecar.headless_run.run_options import RunIds, RunOptions, is_plain_id
-from kode_sidecar.headless_run.run_services import RunServices
 from kode_sidecar.headless_run.runner import HeadlessRun
 from kode_sidecar.protocol.run import (
     RunCancelParams,
@@ -66,7 +67,7 @@ class WireRuns:
         )
 
     async def get(self, params: RunGetParams) -> RunGetResult:
-        """What has become of a run, also of an earlier process.
+        """Return what has become of a run, also of an earlier process.
 
         Raises KodeError `RunNotFound`, `Storage`.
         """
@@ -120,40 +121,14 @@ def _read(folder: Path, params: RunGetParams) -> RunGetResult:
 
 
 def _view(record: RunRecord) -> RunView:
-    return RunView(
-        run_id=record.run_id,
-        session_id=record.session_id,
-        task_id=record.task_id,
-        status=record.status,
-        step=record.step,
-        sandbox_root=record.sandbox_root,
-        created_at=record.created_at,
-        updated_at=record.updated_at,
-        started_at=record.started_at,
-        completed_at=record.completed_at,
-        profile_id=record.profile_id,
-        config_fingerprint=record.config_fingerprint,
-        engine=record.engine,
-        model=record.model,
-        governance=record.governance,
-        final_text=record.final_text,
-        error=None if record.error is None else _wire_error(record.error),
-        dry_run=record.dry_run,
-    )
-
-
-def _wire_error(error: RunError) -> ErrorInfo:
-    return ErrorInfo(**msgspec.structs.asdict(error))
+    error = None if record.error is None else ErrorInfo(**asdict(record.error))
+    return RunView(**_fields(record, RunView, "error"), error=error)
 
 
 def _event_view(event: RunEvent) -> RunEventView:
-    return RunEventView(
-        sequence=event.sequence,
-        type=event.type,
-        timestamp=event.timestamp,
-        actor=event.actor,
-        severity=event.severity,
-        summary=event.summary,
-        data=event.data,
-        correlation_id=event.correlation_id,
-    )
+    return RunEventView(**_fields(event, RunEventView))
+
+
+def _fields(record: Struct, view: type[Struct], *but: str) -> dict[str, Any]:
+    """Return what a view shows of a record, by the names that both give it."""
+    return {name: getattr(record, name) for name in view.__struct_fields__ if name not in but}

@@ -9,8 +9,7 @@ from msgspec import Meta, Struct
 from kode_sidecar.errors import KodeError
 from kode_sidecar.headless_run.contracts import RunScope
 from kode_sidecar.headless_run.project import CHANGES_PATCH
-from kode_sidecar.headless_run.sandbox import DELIVERABLES
-from kode_sidecar.headless_run.sandbox_files import write_file
+from kode_sidecar.headless_run.sandbox import DELIVERABLES, write_file
 from kode_sidecar.kernel.contracts import Tool, ToolCall, ToolOutcome
 from kode_sidecar.tools.governed import Subject, Subjects
 from kode_sidecar.workspace.credentials import find_secret
@@ -49,7 +48,7 @@ class WriteArtifactParams(Struct, forbid_unknown_fields=True):
 
 
 def artifact_subject(scope: RunScope) -> Subjects:
-    """Where an artifact goes, as rules know it."""
+    """Return where an artifact goes, as rules know it."""
 
     def subjects(params: WriteArtifactParams) -> Sequence[Subject]:
         place = scope.sandbox.locate(params.path, "write")
@@ -61,7 +60,7 @@ def artifact_subject(scope: RunScope) -> Subjects:
 def write_artifact_tool(
     scope: RunScope, check_free: Callable[[Location], None], touched: set[Path]
 ) -> Tool:
-    """The tool. `check_free` keeps files apart that the project has; `touched` gets new ones."""
+    """Make the tool. `check_free` refuses files of the project; `touched` gets new ones."""
     written: set[str] = set()
 
     async def run(params: WriteArtifactParams, call: ToolCall) -> ToolOutcome:  # noqa: ARG001
@@ -93,7 +92,7 @@ def write_artifact_tool(
 
 
 def content_type_of(path: str) -> str:
-    """What a deliverable is, by the ending of its name; "" where nothing is known."""
+    """Return the content type of a deliverable, by the ending of its name; else ""."""
     return _CONTENT_TYPES.get(PurePosixPath(path).suffix.lower(), "")
 
 
@@ -104,7 +103,7 @@ def check_not_the_patch(scope: RunScope, place: Location) -> None:
 
 
 def _check(scope: RunScope, place: Location, content: str) -> None:
-    """What is no artifact wherever it goes. Raises KodeError `Denied`."""
+    """Refuse what is no artifact wherever it goes. Raises KodeError `Denied`."""
     if is_refused(place.named) or is_refused(place.below):
         raise KodeError("Denied", f"{place.display} belongs to Git and is never written.")
     if is_secret_place(place):

@@ -82,14 +82,14 @@ class PermissionRules:
         return deciding_rule(rules, tool, paths, sensitive=sensitive)
 
     def matched(self, rule: Rule, subject: str, request_id: str, now: str) -> None:
-        """A rule answered a question."""
+        """Record that a rule answered a question."""
         standing = self._rules[rule.tool, rule.pattern]
         standing.matched += 1
         standing.matches.append(RuleMatch(subject=subject, request_id=request_id, at=now))
         del standing.matches[:-MAX_MATCHES]
 
     def reason(self, rule: Rule) -> str:
-        """Why there is this rule."""
+        """Return the reason given with a rule."""
         return self._rules[rule.tool, rule.pattern].reason
 
     def views(self) -> Iterator[RuleView]:
@@ -116,7 +116,7 @@ MAX_DIFF_CHARS = 20_000
 
 
 def preview(before: str, after: str, path: str) -> str:
-    """What the user is asked about, as a unified diff that says where it is cut."""
+    """Return a unified diff for the question; it says where it is cut."""
     diff = unified_diff(split_lines(before), split_lines(after), path)
     cut = len(diff) - MAX_DIFF_CHARS
     shown = diff if cut <= 0 else f"{diff[:MAX_DIFF_CHARS]}\n[{cut} characters cut]\n"

@@ -40,7 +40,7 @@ class UserQuestions:
             self._again.pop(question.request_id, None)
 
     def repeater(self, session_id: str) -> Callable[[], None]:
-        """What takes those of a session that are open now back, and asks them again."""
+        """Return what withdraws the questions of a session open now, and asks them again."""
         of_session = [again for of, again in self._again.values() if of == session_id]
 
         def repeat() -> None:
@@ -91,7 +91,7 @@ class AskUserParams(Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Questions:
-    """How the user is asked."""
+    """Puts the questions of `ask_user` to the user."""
 
     editor: EditorPort
     new_id: NewId

@@ -52,7 +52,7 @@ class ThinkTags:
         self.passed = False
 
     def feed(self, text: str) -> tuple[str, str]:
-        """What is reasoning and what is text of that which is certain by now."""
+        """Return what is reasoning and what is text of that which is certain by now."""
         text = self._held + text
         self._held = ""
         if not self._inside:
@@ -76,7 +76,7 @@ class ThinkTags:
         return thought, rest
 
     def finish(self) -> tuple[str, str]:
-        """What was held back, now that nothing follows."""
+        """Return what was held back, now that nothing follows."""
         held = self._held
         self._held, self.passed = "", True
         return (held, "") if self._inside else ("", held)
@@ -106,7 +106,7 @@ class LeakedCallScanner:
         self._captured: list[str] = []
 
     def feed(self, text: str) -> str:
-        """The part of the text that is certainly text."""
+        """Return the part of the text that is certainly text."""
         if self._captured:
             self._captured.append(text)
             return ""
@@ -123,12 +123,12 @@ class LeakedCallScanner:
         return text
 
     def release(self) -> str:
-        """The start of a marker that was held back, now that something else follows it."""
+        """Return the start of a marker that was held back, now that something else follows it."""
         held, self._held = self._held, ""
         return held
 
     def finish(self, *, take_calls: bool) -> tuple[list[LeakedCall], str]:
-        """The calls that were held back, and the text that was none.
+        """Return the calls that were held back, and the text that was none.
 
         With `take_calls` False, with a call cut off or a tool not on offer, all of it is text.
         """
@@ -209,13 +209,13 @@ class DeltaRuns:
         self.has_any = self.has_any or isinstance(event, ToolUseStarted)
 
     def take(self) -> list[ModelEvent]:
-        """What was collected since the last time."""
+        """Return what was collected since the last time."""
         self._close()
         events, self._events = self._events, []
         return events
 
     def end_leaks(self, *, take_calls: bool) -> list[LeakedCall]:
-        """The calls that leaked; what was held back but is none becomes text again."""
+        """Return the calls that leaked; what was held back but is none becomes text again."""
         self._close()
         self._release()
         calls: list[LeakedCall] = []

@@ -73,7 +73,7 @@ class MessagesDecoder:
     def of(
         cls, request: ModelRequest, profile: ModelProfile, errors: ProviderErrors
     ) -> "MessagesDecoder":
-        """The decoder for the answer to a request."""
+        """Return the decoder for the answer to a request."""
         names = frozenset(tool.name for tool in request.tools)
         return cls(price=profile.price, tool_names=names, errors=errors, provider=profile.provider)
 
@@ -105,7 +105,7 @@ class MessagesDecoder:
         return self._runs.growth
 
     def feed_many(self, batch: Iterable[bytes]) -> list[ModelEvent]:
-        """What the events of one read mean, in order. Bytes that are no JSON are passed over
+        """Return what the events of one read mean, in order. Bytes that are no JSON are passed over
         once; two in a row end the answer.
         """
         for data in batch:
@@ -127,7 +127,7 @@ class MessagesDecoder:
         return self._runs.take()
 
     def finish(self) -> list[ModelEvent]:
-        """The end of the answer; call once, after the last `feed_many`."""
+        """Return what the end of the answer means; call once, after the last `feed_many`."""
         if self._failed:
             return []
         if self._head is None:

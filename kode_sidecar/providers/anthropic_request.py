@@ -47,7 +47,7 @@ _EARLIER = "[Earlier messages of this conversation are left out.]"
 
 
 def headers(api_key: str) -> dict[str, str]:
-    """The headers of every request."""
+    """Return the headers of every request."""
     return {
         "x-api-key": api_key,
         "anthropic-version": VERSION,
@@ -56,7 +56,7 @@ def headers(api_key: str) -> dict[str, str]:
 
 
 def encode_request(request: ModelRequest, profile: ModelProfile) -> EncodedRequest:
-    """The request for one model; wishes it refuses are left out."""
+    """Return the request for one model; options it refuses are left out."""
     messages = anthropic_messages(request.messages, profile)
     choice = tool_choice(request, profile)
     if choice.asked and messages:
@@ -78,8 +78,8 @@ def encode_request(request: ModelRequest, profile: ModelProfile) -> EncodedReque
         # Together the two are refused.
         sent_sampling.pop("top_p", None)
     body.update(sent_sampling)
-    wish = request.max_tokens or profile.max_output or _DEFAULT_MAX_TOKENS
-    body["max_tokens"] = budget(wish, request, profile, body)
+    wanted = request.max_tokens or profile.max_output or _DEFAULT_MAX_TOKENS
+    body["max_tokens"] = budget(wanted, request, profile, body)
     body["stream"] = request.stream
     return EncodedRequest(json_bytes(body), (*choice.notices, *notices))
 
@@ -87,7 +87,7 @@ def encode_request(request: ModelRequest, profile: ModelProfile) -> EncodedReque
 def new_decoder(
     request: ModelRequest, profile: ModelProfile, errors: ProviderErrors
 ) -> AnswerDecoder:
-    """See `Dialect`."""
+    """Return the headers of every request."""
     return AnswerDecoder(MessagesDecoder.of(request, profile, errors))
 
 

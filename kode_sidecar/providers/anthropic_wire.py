@@ -103,7 +103,7 @@ _KNOWN_PARTS = frozenset(
 
 
 def decode_tolerant(data: bytes) -> Event | None:
-    """An event from JSON that strict readers refuse; None when it is none at all.
+    """Return an event from JSON that strict readers refuse; None when it is none at all.
 
     An event, a block or a delta of a type we do not know is one of its type alone, whatever its
     fields look like.

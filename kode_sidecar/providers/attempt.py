@@ -85,7 +85,7 @@ class Attempt:
     async def batches(
         self, raw: RawAnswer | None = None
     ) -> AsyncGenerator[Sequence[ModelEvent], None]:
-        """The answer, one batch per read. A failure is in `error`, not among the events."""
+        """Return the answer, one batch per read. A failure is in `error`, not among the events."""
         endpoint, decoder = self._endpoint, self._decoder
         try:
             async with endpoint.limiter.turn(), self._ask() as response:
@@ -157,7 +157,7 @@ class Attempt:
             self._endpoint.limiter.pause(min(seconds, MAX_RETRY_AFTER))
 
     def _passed_on(self, events: list[ModelEvent]) -> list[ModelEvent]:
-        """`events` as they go out: with the notices, without what tells of a failure."""
+        """Return `events` as they go out: with the notices, without what tells of a failure."""
         if not self.started and events and isinstance(events[0], ResponseStarted):
             self.started = True
             events[1:1] = self._notices

@@ -48,12 +48,12 @@ class DeferredClient:
         self._ready = asyncio.Event()
 
     def attach(self, client: ModelClient) -> None:
-        """The client is there; waiting questions go on."""
+        """Give it the client; waiting questions go on."""
         self._client = client
         self._ready.set()
 
     def missing(self, model: str) -> ErrorInfo | None:
-        """See `ModelClient.missing`."""
+        """Return what keeps this model from being asked at all; None if ready."""
         return self._missing(model)
 
     async def loaded(self) -> None:
@@ -61,7 +61,7 @@ class DeferredClient:
         await self._ready.wait()
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[ModelEvent], None]:
-        """See `ModelClient.stream`."""
+        """Yield batches of events, the first one once the client is there."""
         return self._client.stream(request) if self._client else self._later(request)
 
     async def _later(self, request: ModelRequest) -> AsyncGenerator[Sequence[ModelEvent], None]:
@@ -101,7 +101,7 @@ class ChatClient:
         self._told: set[ModelNotice] = set()
 
     def missing(self, model: str) -> ErrorInfo | None:
-        """What keeps this model from being asked at all; None if ready."""
+        """Return what keeps this model from being asked at all; None if ready."""
         return self.registry.targets(model)[0].config.missing()
 
     def warm(self, model: str) -> None:
@@ -112,7 +112,7 @@ class ChatClient:
         self.endpoint(self.registry.targets(model)[0].config).http()
 
     def endpoint(self, config: ProviderConfig) -> Endpoint:
-        """The one endpoint of a provider. Raises KodeError `ConfigInvalid`."""
+        """Return the one endpoint of a provider. Raises KodeError `ConfigInvalid`."""
         found = self._endpoints.get(config.name)
         if found is None:
             key = (config.host(), config.api_key)
@@ -122,7 +122,7 @@ class ChatClient:
         return found
 
     def masked(self, data: bytes) -> bytes:
-        """`data` without any key in use: hosts repeat them."""
+        """Return `data` without any key in use: hosts repeat them."""
         for config in self.registry.providers.values():
             if config.api_key:
                 data = data.replace(config.api_key.encode(), b"***")
@@ -134,7 +134,7 @@ class ChatClient:
             await endpoint.aclose()
 
     def encode(self, request: ModelRequest) -> tuple[str, bytes]:
-        """The model that a request would go to now, and the body it would go with.
+        """Return the model that a request would go to now, and the body it would go with.
 
         Raises KodeError `ConfigInvalid`.
         """
@@ -143,14 +143,18 @@ class ChatClient:
         return model.id, DIALECTS[model.dialect].encode_request(request, model).body
 
     def models(self, name: str) -> list[ModelProfile]:
-        """The models that a name stands for now, the first one asked first, as hosts say."""
+        """Return the models that a name stands for now, the first one asked first, as hosts say."""
         targets = ModelChoice(name, self.registry, self._retired).targets
         return [self._described(target) for target in targets]
 
     async def stream(
         self, request: ModelRequest, raw: RawAnswer | None = None
     ) -> AsyncGenerator[Sequence[ModelEvent], None]:
-        """See `ModelClient.stream`. `raw` collects the bytes of the last answer."""
+        """Yield the events of an answer in batches, those of repeated attempts included.
+
+        The last event tells how it ended; nothing is raised but cancellation. `raw` collects the
+        bytes of the last attempt.
+        """
         choice = ModelChoice(request.model, self.registry, self._retired)
         started = self._now()
         failed = shown = 0
@@ -188,7 +192,7 @@ class ChatClient:
         return endpoint.described(target.model) if endpoint else target.model
 
     def _ready(self, target: Target) -> Endpoint:
-        """What can be asked now. Raises KodeError."""
+        """Return what can be asked now. Raises KodeError."""
         if missing := target.config.missing():
             raise KodeError(missing.code, missing.message, details=missing.details)
         endpoint = self.endpoint(target.config)

@@ -40,11 +40,11 @@ class EventDecoder(Protocol):
     def growth(self) -> int: ...
 
     def feed_many(self, batch: Iterable[bytes]) -> list[ModelEvent]:
-        """What the events of one read mean, in order."""
+        """Return what the events of one read mean, in order."""
         ...
 
     def finish(self) -> list[ModelEvent]:
-        """The end of the answer."""
+        """Return what the end of the answer means."""
         ...
 
 
@@ -78,7 +78,7 @@ class AnswerDecoder:
         return self._answer.growth
 
     def feed(self, data: bytes) -> list[ModelEvent]:
-        """What one read means. Raises KodeError `TooLarge` for an endless event or body."""
+        """Return what one read means. Raises KodeError `TooLarge` for an endless event or body."""
         if not self._is_stream:
             self._whole_size += len(data)
             if not self._whole:
@@ -98,7 +98,7 @@ class AnswerDecoder:
         return self._answer.feed_many(events) if events else []
 
     def finish(self) -> list[ModelEvent]:
-        """The end of the body; call once. The last event is the end of the answer."""
+        """Return what the end of the body means; call once. The last event ends the answer."""
         if self._is_stream:
             events = self._sse.finish()
         elif self._start() == b"<":
@@ -109,12 +109,12 @@ class AnswerDecoder:
         return [*self._answer.feed_many(events), *self._answer.finish()]
 
     def _start(self) -> bytes:
-        """The first byte that says something; empty while there is none."""
+        """Return the first byte that says something; empty while there is none."""
         return self._whole[0][:1] if self._whole else b""
 
 
 class EncodedRequest(NamedTuple):
-    """The body of a request, and what of the wishes was left out of it."""
+    """The body of a request, and notices of the options that were left out of it."""
 
     body: bytes
     notices: tuple[ModelNotice, ...]

@@ -19,7 +19,10 @@ MAX_MODELS_BYTES = 4 * 1024 * 1024
 
 
 class HostResponse(Protocol):
-    """An answer whose body is still to be read; see `http_client.HttpResponse`."""
+    """An answer whose body is still to be read, over HTTP or from a recording.
+
+    `http_client.HttpResponse` says what each method does.
+    """
 
     status: int
     headers: Mapping[str, str]
@@ -34,7 +37,7 @@ class HostResponse(Protocol):
 
 
 class Host(Protocol):
-    """Where requests go; see `http_client.HttpClient`."""
+    """Where requests go: `http_client.HttpClient`, or a recording. `asker` names who asks."""
 
     def stream(
         self,
@@ -61,7 +64,7 @@ class OfferedModel(Struct, frozen=True):
 
 
 def read_models(body: bytes, host: str, url_name: str = "KIMI_BASE_URL") -> list[OfferedModel]:
-    """The models in the host's order; an entry that cannot be read is left out.
+    """Return the models in the host's order; an entry that cannot be read is left out.
 
     A field of another type than expected counts as absent. Raises KodeError `Provider`.
     """
@@ -113,18 +116,21 @@ class Endpoint:
         self._offered: dict[str, OfferedModel] = {}
 
     def http(self) -> Host:
-        """The HTTP client, built on first use, in any thread. Raises KodeError `ConfigInvalid`."""
+        """Return the HTTP client, built on first use, in any thread.
+
+        Raises KodeError `ConfigInvalid`.
+        """
         with self._opening:
             if self._http is None:
                 self._http = self._open_host(self.config)
             return self._http
 
     def headers(self, model: ModelProfile) -> dict[str, str]:
-        """The headers of a request, key included."""
+        """Return the headers of a request, key included."""
         return self.config.headers(dict(DIALECTS[model.dialect].headers(self.config.api_key)))
 
     def described(self, model: ModelProfile) -> ModelProfile:
-        """`model` with what the host last said of it."""
+        """Return `model` with what the host last said of it."""
         offered = self._offered.get(model.id)
         if offered is None:
             return model
@@ -136,7 +142,7 @@ class Endpoint:
         )
 
     async def list_models(self) -> list[OfferedModel]:
-        """The models the host serves to this key. Raises KodeError."""
+        """Return the models the host serves to this key. Raises KodeError."""
         http = self.http()
         headers = self.headers(self.config.profile.model("list"))
         async with http.stream("GET", MODELS_PATH, None, headers) as response:

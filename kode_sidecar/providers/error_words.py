@@ -44,7 +44,7 @@ class ErrorWords(NamedTuple):
         return f"{self.kind} {self.message}"
 
     def without(self, secret: str) -> "ErrorWords":
-        """The same with a key masked wherever the host repeated it."""
+        """Return the same with a key masked wherever the host repeated it."""
         if not secret:
             return self
         kind, message = (text.replace(secret, "***") for text in (self.kind, self.message))
@@ -83,7 +83,7 @@ def _date(text: str) -> datetime:
 
 
 def error_payload(body: bytes) -> object:
-    """The error object of a body; an HTML page is worth its title, other text itself."""
+    """Return the error object of a body; an HTML page is worth its title, other text itself."""
     text = body.decode("utf-8", "replace").strip()
     try:
         value: object = json.loads(text, strict=False)
@@ -100,7 +100,7 @@ def error_payload(body: bytes) -> object:
 
 
 def error_words(error: object) -> ErrorWords:
-    """An error as hosts write it: an object, or just a text; codes as text or number."""
+    """Return an error as hosts write it: an object, or just a text; codes as text or number."""
     if not isinstance(error, dict):
         return ErrorWords("", error if isinstance(error, str) else "", None)
     fields = cast(dict[str, Any], error)
@@ -123,7 +123,7 @@ class Limits(NamedTuple):
 
 
 def limit_kind(said: str) -> LimitKind:
-    """Which limit the words of a refusal speak of."""
+    """Return which limit the words of a refusal speak of."""
     if _PER_DAY.search(said):
         return "day"
     if _OVERLOADED.search(said):
@@ -134,7 +134,7 @@ def limit_kind(said: str) -> LimitKind:
 
 
 def limits_in(said: str) -> Limits:
-    """The numbers in the words of a refusal."""
+    """Return the numbers in the words of a refusal."""
     at_once, minute = _CONCURRENCY.search(said), _PER_MINUTE.search(said)
     return Limits(
         int(at_once[1]) if at_once and at_once[1] else None,
@@ -156,7 +156,7 @@ def seconds_until_reset(headers: Mapping[str, str]) -> float | None:
 
 
 def _seconds(text: str, date: str) -> float | None:
-    """A duration (`1s`, `6m0s`, `20`), or a time (RFC 3339, or seconds since 1970)."""
+    """Return a duration (`1s`, `6m0s`, `20`), or a time (RFC 3339, or seconds since 1970)."""
     text = text.strip()
     try:
         if re.fullmatch(r"\d+(\.\d+)?", text):

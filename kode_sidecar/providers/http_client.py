@@ -46,7 +46,7 @@ class Unpacker:
         self._zlib = zlib.decompressobj(_GZIP_OR_ZLIB)
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """What `data` unpacks to, in pieces.
+        """Return what `data` unpacks to, in pieces.
 
         Raises KodeError `TooLarge` beyond the limit, `Network` for bytes that are broken.
         """
@@ -113,7 +113,7 @@ class HttpResponse:
         self._patience = self._idle
 
     async def read(self) -> bytes:
-        """The next bytes as they come; nothing at the end. Raises KodeError `Network`.
+        """Return the next bytes as they come; nothing at the end. Raises KodeError `Network`.
 
         Only time spent in here counts as idle: a slow reader is not the host's fault.
         """
@@ -131,7 +131,7 @@ class HttpResponse:
             raise _network_error(self._host, error) from None
 
     async def read_all(self, limit: int) -> bytes:
-        """The body, at most `limit` bytes of it. Raises KodeError `Network`."""
+        """Return the body, at most `limit` bytes of it. Raises KodeError `Network`."""
         body = bytearray()
         while len(body) < limit and (data := await self.read()):
             body += data
@@ -203,7 +203,7 @@ class HttpClient:
 
 
 def system_tls() -> ssl.SSLContext:
-    """The certificates of the system's store; some 0.05 s, so in a thread. For all clients.
+    """Return the certificates of the system's store; some 0.05 s, so in a thread. For all clients.
 
     A program built elsewhere may not know where this system keeps them: then those of httpx.
     """

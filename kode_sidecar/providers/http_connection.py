@@ -44,7 +44,7 @@ class ChunkMerger:
         self._at_border = False  # its line end is still to come
 
     def feed(self, data: bytes) -> bytes:
-        """The bytes to pass on; maybe none while a head or a line is incomplete."""
+        """Return the bytes to pass on; maybe none while a head or a line is incomplete."""
         if self._passes:
             return data
         data, self._rest = self._rest + data, b""
@@ -147,14 +147,14 @@ class HttpConnection:
         return event
 
     async def read(self) -> bytes:
-        """The next bytes of the body, nothing at its end. Raises httpx.TransportError."""
+        """Return the next bytes of the body, nothing at its end. Raises httpx.TransportError."""
         if self._grammar.their_state is not h11.SEND_BODY:
             return b""
         event = await self._next()
         return bytes(event.data) if isinstance(event, h11.Data) else b""
 
     def end_answer(self) -> bool:
-        """The answer is done with: whether the connection can be asked again."""
+        """End the answer; return whether the connection can be asked again."""
         if self._grammar.our_state is self._grammar.their_state is h11.DONE:
             self._grammar.start_next_cycle()
         return self.is_idle
@@ -173,7 +173,7 @@ class HttpConnection:
         self._grammar = h11.Connection(h11.CLIENT, max_incomplete_event_size=_MAX_HEAD)
 
     async def _next(self) -> h11.Event | None:
-        """What comes next; None when the answer is over."""
+        """Return what comes next; None when the answer is over."""
         grammar = self._grammar
         try:
             while True:
@@ -193,7 +193,7 @@ class HttpConnection:
             raise httpx.ReadError(describe_os_error(error)) from error
 
     async def _receive(self) -> bytes:
-        """What is there, at least one byte; nothing at the end of the stream."""
+        """Return what is there, at least one byte; nothing at the end of the stream."""
         while data := await self._reader.read(_READ_BYTES - _SIZE_LINE):
             if merged := self._merger.feed(data):
                 return merged
@@ -201,7 +201,7 @@ class HttpConnection:
 
 
 def describe_os_error(error: OSError) -> str:
-    """A failure of the network in a few words, without addresses or paths."""
+    """Return a failure of the network in a few words, without addresses or paths."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"the certificate was not accepted: {error.verify_message}"
     if isinstance(error, ssl.SSLError):

@@ -55,7 +55,7 @@ class Proxy:
 async def connect(
     address: Address, proxy: Proxy | None, tls: ssl.SSLContext, seconds: float
 ) -> HttpConnection:
-    """A connection on which `address` can be asked. Each step may take so many seconds.
+    """Return a connection on which `address` can be asked. Each step may take so many seconds.
 
     Raises httpx.ConnectError, httpx.ConnectTimeout and httpx.ProxyError; what was opened is closed
     then, and so it is when cancelled.
@@ -128,7 +128,10 @@ async def _tunnel(
 
 
 def _is_address(host: str) -> bool:
-    """An address leaves nothing to race for (and a cancelled race leaves sockets behind)."""
+    """Return whether `host` is an address, which leaves nothing to race for.
+
+    A cancelled race leaves sockets behind.
+    """
     try:
         ipaddress.ip_address(host)
     except ValueError:

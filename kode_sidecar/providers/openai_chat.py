@@ -89,7 +89,7 @@ class ChatDecoder:
         *,
         needs_done: bool,
     ) -> "ChatDecoder":
-        """The decoder for the answer to a request."""
+        """Return the decoder for the answer to a request."""
         return cls(
             price=profile.price,
             tool_names=frozenset(tool.name for tool in request.tools),
@@ -125,11 +125,11 @@ class ChatDecoder:
         return self._runs.growth
 
     def feed(self, data: bytes) -> list[ModelEvent]:
-        """What one event means. Bytes that are no JSON are passed over once."""
+        """Return what one event means. Bytes that are no JSON are passed over once."""
         return self.feed_many((data,))
 
     def feed_many(self, batch: Iterable[bytes]) -> list[ModelEvent]:
-        """What the events of one read mean, in order."""
+        """Return what the events of one read mean, in order."""
         read_chunk = self._read_chunk
         for data in batch:
             if self.ended:
@@ -166,7 +166,7 @@ class ChatDecoder:
         return self._runs.take()
 
     def finish(self) -> list[ModelEvent]:
-        """The end of the answer; call once, after the last `feed`."""
+        """Return what the end of the answer means; call once, after the last `feed`."""
         if self._failed:
             return []
         self._start(None)

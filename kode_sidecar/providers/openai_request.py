@@ -61,7 +61,7 @@ class ChatHabits:
 
 
 def encode_chat(request: ModelRequest, profile: ModelProfile, habits: ChatHabits) -> EncodedRequest:
-    """The request for one model; wishes it refuses are left out."""
+    """Return the request for one model; options it refuses are left out."""
     messages = chat_messages(request.system, request.messages, profile)
     choice = tool_choice(request, profile)
     if choice.asked:
@@ -85,7 +85,7 @@ def encode_chat(request: ModelRequest, profile: ModelProfile, habits: ChatHabits
 
 
 def bearer_headers(api_key: str) -> dict[str, str]:
-    """The headers of every request."""
+    """Return the headers of every request."""
     return {"authorization": f"Bearer {api_key}", "content-type": "application/json"}
 
 
@@ -166,7 +166,7 @@ def _result(block: ToolResultBlock) -> ChatMessage:
 
 
 def _content(blocks: Sequence[Block], profile: ModelProfile) -> str | list[dict[str, Any]]:
-    """A text where all is text (some models take nothing else), else a list of parts."""
+    """Return a text where all is text (some models take nothing else), else a list of parts."""
     texts: list[str] = []
     images: list[dict[str, Any]] = []
     for block in blocks:
@@ -186,7 +186,7 @@ def _content(blocks: Sequence[Block], profile: ModelProfile) -> str | list[dict[
 
 
 def image_note(block: ImageBlock, profile: ModelProfile) -> str:
-    """What a model that cannot see is told of an image."""
+    """Return what a model that cannot see is told of an image."""
     return f"[An image, {block.media_type}: {profile.id} reads text only.]"
 
 

@@ -114,7 +114,7 @@ decode_exact = msgspec.json.Decoder(Chunk).decode
 
 
 def decode_tolerant(data: bytes) -> Chunk | None:
-    """A chunk from JSON that strict readers refuse; None when it is none at all.
+    """Return a chunk from JSON that strict readers refuse; None when it is none at all.
 
     Lone surrogates (a character cut in two by a gateway), raw control characters, NaN, bytes
     that are not UTF-8, and numbers as text.
@@ -127,7 +127,7 @@ def decode_tolerant(data: bytes) -> Chunk | None:
 
 
 def error_of(data: bytes, chunk: Chunk) -> object:
-    """The error that an event reports, however it is wrapped; None when it reports none."""
+    """Return the error that an event reports, however it is wrapped; None when it reports none."""
     if chunk.error:
         return chunk.error
     for choice in chunk.choices or ():
@@ -175,7 +175,7 @@ def usage_of(wire: WireUsage) -> Usage:
 
 
 def _count(*values: Number) -> int:
-    """The first count given."""
+    """Return the first count given."""
     return next((int(value) for value in values if value), 0)
 
 
@@ -184,7 +184,7 @@ ReadChunk = Callable[[bytes], Chunk]
 
 
 def chunk_reader(names: WireNames) -> ReadChunk:
-    """What reads a chunk of a host that uses these names."""
+    """Return what reads a chunk of a host that uses these names."""
     if not any(getattr(names, name) for name in (*_IN_ANSWER, *_COUNTS)):
         return decode_exact
 

@@ -113,7 +113,7 @@ class ProviderProfile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     base_url_env: str = ""
 
     def model(self, model_id: str) -> ModelProfile:
-        """The profile of one of its ids; a careful guess where the id is unknown.
+        """Return the profile of one of its ids; a careful guess where the id is unknown.
 
         Every current Kimi model thinks and pins its sampling; other vendors must never get
         reasoning back, and none minds a missing temperature.
@@ -131,7 +131,7 @@ class ProviderProfile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         )
 
     def listed(self, model_id: str) -> ModelProfile | None:
-        """The profile of an id of the table."""
+        """Return the profile of an id of the table."""
         return next((model for model in self.models if model.id == model_id), None)
 
 
@@ -158,7 +158,7 @@ def with_facts(
     images: bool | None = None,
     reasoning: bool | None = None,
 ) -> ModelProfile:
-    """`model` as its host describes it; None: the host does not say."""
+    """Return `model` as its host describes it; None: the host does not say."""
     thinking = model.thinking
     if reasoning is False:
         thinking = "never"

@@ -74,7 +74,7 @@ class ProviderConfig:
         return host_of(self.base_url, self.url_name)
 
     def errors(self) -> ProviderErrors:
-        """What reads this provider's refusals. Raises KodeError `ConfigInvalid`."""
+        """Return what reads this provider's refusals. Raises KodeError `ConfigInvalid`."""
         host = self.host()
         own = self.profile if self.base_url == self.profile.base_url else None
         known = KNOWN_HOSTS.get(host, own)
@@ -88,7 +88,7 @@ class ProviderConfig:
         )
 
     def headers(self, dialect: dict[str, str]) -> dict[str, str]:
-        """Those of the dialect as this provider wants them."""
+        """Return those of the dialect as this provider wants them."""
         headers = {**dialect, **{k.lower(): v for k, v in self.profile.headers.items()}}
         auth = self.profile.auth
         if auth is None and self.api_key:
@@ -120,7 +120,7 @@ class ProviderConfig:
 
 @lru_cache(64)
 def host_of(base_url: str, setting: str = "KIMI_BASE_URL") -> str:
-    """The host of a base URL, with its port if that is not the usual one.
+    """Return the host of a base URL, with its port if that is not the usual one.
 
     Raises KodeError `ConfigInvalid` for anything but https, or http to this machine.
     """
@@ -141,7 +141,7 @@ def host_of(base_url: str, setting: str = "KIMI_BASE_URL") -> str:
 def read_providers(
     raw: Mapping[str, Any], builtin: Mapping[str, ProviderProfile]
 ) -> dict[str, ProviderProfile]:
-    """All providers by name, the built-in ones first.
+    """Return all providers by name, the built-in ones first.
 
     Raises KodeError `ConfigInvalid` naming the path of the field that is wrong.
     """
@@ -154,7 +154,7 @@ def read_providers(
 def read_logical_models(
     raw: Mapping[str, Any], builtin: Mapping[str, tuple[str, ...]]
 ) -> dict[str, tuple[str, ...]]:
-    """All logical names, each with the models to try. Raises KodeError `ConfigInvalid`."""
+    """Return all logical names, each with the models to try. Raises KodeError `ConfigInvalid`."""
     try:
         own = msgspec.convert(raw, dict[str, tuple[str, ...]])
     except msgspec.ValidationError as error:
@@ -188,7 +188,7 @@ def _read(name: str, entry: object, base: ProviderProfile | None) -> ProviderPro
 
 
 def _merged(name: str, fields: Mapping[str, Any], base: ProviderProfile | None) -> dict[str, Any]:
-    """The entry laid over `base`, with what its models share filled in."""
+    """Return the entry laid over `base`, with what its models share filled in."""
     start: dict[str, Any] = {} if base is None else msgspec.to_builtins(base)
     merged = {**start, **fields, "name": name}
     merged.setdefault("dialect", "openai_chat")
@@ -207,7 +207,7 @@ def _merged(name: str, fields: Mapping[str, Any], base: ProviderProfile | None) 
 def _model(
     entry: Any, known: Mapping[str, dict[str, Any]], shared: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """An entry over the built-in model of its id; a mere text is an id."""
+    """Return an entry over the built-in model of its id; a mere text is an id."""
     fields = cast(dict[str, Any], entry) if isinstance(entry, dict) else {"id": entry}
     model_id = fields.get("id")
     base = known.get(model_id) if isinstance(model_id, str) else None

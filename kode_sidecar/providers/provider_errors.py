@@ -139,7 +139,7 @@ class ProviderErrors:
         )
 
     def _judge(self, status: int, words: ErrorWords, model: str) -> tuple[str, str]:
-        """The code of our table, and what to say before the host's words."""
+        """Return the code of our table, and what to say before the host's words."""
         said = words.all
         if _FILTERED.search(said) and status in (0, 400, 403):
             return (
@@ -208,7 +208,7 @@ class ProviderErrors:
 
 
 def _limit(code: str, words: ErrorWords) -> dict[str, object]:
-    """Which of the limits it is, and what the host said of it."""
+    """Return which of the limits it is, and what the host said of it."""
     if code == "QuotaExceeded":
         return {"limit": "quota"}
     told = limits_in(words.message)
@@ -221,7 +221,7 @@ def _limit(code: str, words: ErrorWords) -> dict[str, object]:
 
 
 def _retryable(code: str, status: int, words: ErrorWords) -> bool | None:
-    """Whether the same request may succeed later; None: as the table of codes says."""
+    """Return whether the same request may succeed later; None: as the table of codes says."""
     if code == "RateLimited":
         return limit_kind(words.all) != "day"
     if code != "Provider":

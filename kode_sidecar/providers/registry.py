@@ -23,7 +23,7 @@ class RetiredModels(Protocol):
     """Remembers which ids a host answered with "no such model". A hint that may be lost."""
 
     def ids(self, host: str) -> frozenset[str]:
-        """The ids known to be gone from a host."""
+        """Return the ids known to be gone from a host."""
         ...
 
     def add(self, host: str, model_id: str) -> None:
@@ -38,7 +38,7 @@ class SessionRetiredModels:
         self._ids: dict[str, frozenset[str]] = {}
 
     def ids(self, host: str) -> frozenset[str]:
-        """The ids known to be gone from a host."""
+        """Return the ids known to be gone from a host."""
         return self._ids.get(host, frozenset())
 
     def add(self, host: str, model_id: str) -> None:
@@ -67,7 +67,7 @@ class Registry:
         self._ready = lru_cache(_REMEMBERED_NAMES)(self._find)
 
     def targets(self, name: str) -> list[Target]:
-        """What to try for a name, in order.
+        """Return what to try for a name, in order.
 
         A logical name stands for its list; of that, models whose provider has no key are passed
         over unless nothing is left. Any other name stands for itself: `provider/id`, or an id of
@@ -81,7 +81,7 @@ class Registry:
         return ready or targets
 
     def listed(self, name: str) -> list[Target]:
-        """All that stand behind a name, whether they can be asked or not."""
+        """Return all that stand behind a name, whether they can be asked or not."""
         return [self._target(one) for one in self.logical_models.get(name, (name,))]
 
     def _target(self, name: str) -> Target:
@@ -141,7 +141,7 @@ class ModelChoice:
         return True
 
     def notices(self) -> list[ModelNotice]:
-        """What the user is told about models that this question could not go to."""
+        """Return what the user is told about models that this question could not go to."""
         if not self._gone:
             return []
         host = _host(self._gone[-1])
@@ -149,7 +149,7 @@ class ModelChoice:
         return [ModelNotice("model_retired", text + self._offer(host))]
 
     def none_left(self, error: ErrorInfo) -> ErrorInfo:
-        """The failure when no model of that name is served."""
+        """Return the failure when no model of that name is served."""
         asked = f"{self._name} ({self._gone_ids()})" if self._is_logical else self._name
         host = _host(self._gone[-1])
         text = (

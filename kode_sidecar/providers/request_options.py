@@ -44,7 +44,10 @@ class Choice(NamedTuple):
 
 
 def tool_choice(request: ModelRequest, profile: ModelProfile) -> Choice:
-    """Most models refuse to be forced, at least while thinking: they are asked instead."""
+    """Return the choice to send.
+
+    Most models refuse to be forced, at least while thinking: they are asked instead.
+    """
     if not request.tools or request.tool_choice != "required" or profile.forced_tools:
         return Choice(request.tool_choice, asked=False, notices=())
     text = f"{profile.id} cannot be forced to call a tool, so it is asked to instead."
@@ -54,27 +57,27 @@ def tool_choice(request: ModelRequest, profile: ModelProfile) -> Choice:
 def sampling(
     request: ModelRequest, profile: ModelProfile, highest: float
 ) -> tuple[dict[str, float], Notices]:
-    """Temperature and top_p to send; above `highest` the host refuses them."""
-    wishes = {"temperature": request.temperature, "top_p": request.top_p}
-    given = {name: wish for name, wish in wishes.items() if wish is not None}
-    sent = {name: wish for name, wish in given.items() if profile.sampling and wish <= highest}
-    dropped = [f"{name} {wish:g}" for name, wish in given.items() if name not in sent]
+    """Return temperature and top_p to send; above `highest` the host refuses them."""
+    asked = {"temperature": request.temperature, "top_p": request.top_p}
+    given = {name: value for name, value in asked.items() if value is not None}
+    sent = {name: value for name, value in given.items() if profile.sampling and value <= highest}
+    dropped = [f"{name} {value:g}" for name, value in given.items() if name not in sent]
     if not dropped:
         return sent, ()
     text = f"{profile.id} chooses this itself, so it was not sent: {', '.join(dropped)}."
     return sent, (ModelNotice("sampling_dropped", text),)
 
 
-def budget(wish: int, request: ModelRequest, profile: ModelProfile, body: dict[str, Any]) -> int:
-    """Tokens of the answer, reasoning included, that `body` leaves room for in the window."""
+def budget(wanted: int, request: ModelRequest, profile: ModelProfile, body: dict[str, Any]) -> int:
+    """Return the tokens of the answer, reasoning included, that the window has room for."""
     if profile.max_output is not None:
-        wish = min(wish, profile.max_output)
+        wanted = min(wanted, profile.max_output)
     if profile.context_window is None:
-        return wish
+        return wanted
     prompt = request.prompt_tokens
     if prompt is None:
         prompt = _guessed(body)
-    return min(wish, max(profile.context_window - prompt, _SMALLEST_BUDGET))
+    return min(wanted, max(profile.context_window - prompt, _SMALLEST_BUDGET))
 
 
 def _guessed(body: dict[str, Any]) -> int:
@@ -84,7 +87,7 @@ def _guessed(body: dict[str, Any]) -> int:
 
 
 def json_bytes(body: dict[str, Any]) -> bytes:
-    """The body of a request: equal values give equal bytes."""
+    """Return the body of a request: equal values give equal bytes."""
     try:
         return msgspec.json.encode(body)
     except UnicodeEncodeError:
@@ -93,7 +96,7 @@ def json_bytes(body: dict[str, Any]) -> bytes:
 
 
 def with_safe_ids(messages: Sequence[Message], keeps: Keeps) -> list[Message]:
-    """The history with every id replaced in call and result that `keeps` refuses, that is
+    """Return the history with every id replaced in call and result that `keeps` refuses, that is
     empty, or that its own message has used before.
 
     A message's ids depend on what is before it alone, so a growing history keeps its beginning.
@@ -129,7 +132,7 @@ def with_safe_ids(messages: Sequence[Message], keeps: Keeps) -> list[Message]:
 
 
 def is_foreign(message: Message, provider: str) -> bool:
-    """Whether another provider than this one gave the answer, as far as both are known."""
+    """Return whether another provider than this one gave the answer, as far as both are known."""
     return bool(provider and message.provider) and message.provider != provider
 
 

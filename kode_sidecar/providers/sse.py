@@ -30,7 +30,7 @@ class SseDecoder:
         self._bom: bytes | None = b""  # what was seen of a BOM; None once the start is past
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The data of every event that `data` completes, in order.
+        """Return the data of every event that `data` completes, in order.
 
         Raises KodeError `TooLarge` when an event passes the size limit.
         """
@@ -58,7 +58,7 @@ class SseDecoder:
         return self._data_of(events)
 
     def finish(self) -> list[bytes]:
-        """The last event when the stream ended without its empty line."""
+        """Return the last event when the stream ended without its empty line."""
         rest, self._open = b"".join(self._open), []
         return self._data_of([rest])
 

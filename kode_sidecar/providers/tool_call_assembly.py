@@ -36,7 +36,7 @@ class ToolCallAssembly:
         return len(self._calls)
 
     def feed(self, fragments: Sequence[ToolCallDelta], *, whole: bool = False) -> list[ModelEvent]:
-        """What the fragments of one chunk mean. `whole`: each one is a complete call."""
+        """Return what the fragments of one chunk mean. `whole`: each one is a complete call."""
         out: list[ModelEvent] = []
         for fragment in fragments:
             call = self._open_new(fragment) if whole else self._owner(fragment)
@@ -59,11 +59,11 @@ class ToolCallAssembly:
         return out
 
     def has_nameless_call(self) -> bool:
-        """Whether a call came without a name: it cannot be run, nor answered."""
+        """Return whether a call came without a name: it cannot be run, nor answered."""
         return any(not call.name for call in self._calls)
 
     def add_complete(self, tool_use_id: str, name: str, arguments: str) -> list[ModelEvent]:
-        """A call that did not come as fragments."""
+        """Open a call that did not come as fragments; return its events."""
         call = _Call(number=len(self._calls), wire_index=None, id=tool_use_id, name=name)
         self._calls.append(call)
         out: list[ModelEvent] = []

@@ -22,12 +22,12 @@ _TYPE_NAMES: dict[type, str] = {
 
 
 def object_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema with a root that is an object, which every host insists on."""
+    """Return the schema with a root that is an object, which every host insists on."""
     return {**schema, "type": "object", "properties": schema.get("properties", {})}
 
 
 def normalize_schema(schema: Mapping[str, Any]) -> Schema:
-    """The same arguments, described as Moonshot wants them. The input is left as it is."""
+    """Return the same arguments, described as Moonshot wants them. The input is left as it is."""
     found: Schema = {}
     for key in ("definitions", "$defs"):
         found.update(schema.get(key, {}))
@@ -90,7 +90,7 @@ class _Normalizer:
 
 
 def _as_schema(value: object) -> Schema:
-    """A copy; `true`, which allows anything, says no more than an empty schema."""
+    """Return a copy; `true`, which allows anything, says no more than an empty schema."""
     return dict(cast(Schema, value)) if isinstance(value, dict) else {}
 
 
@@ -104,7 +104,7 @@ def _merged(part: Schema, schema: Schema) -> Schema:
 
 
 def _with_type(schema: Schema) -> Schema:
-    """`schema` with exactly one of `type` and `anyOf`."""
+    """Return `schema` with exactly one of `type` and `anyOf`."""
     if "anyOf" in schema:
         outside = {key: schema.pop(key) for key in list(schema) if _moves_inside(key)}
         schema["anyOf"] = [
@@ -126,7 +126,7 @@ def _moves_inside(key: str) -> bool:
 
 
 def _of_type(schema: Schema, kind: str) -> Schema:
-    """The branch for one of several types, with only the values that it can have."""
+    """Return the branch for one of several types, with only the values that it can have."""
     branch = {**schema, "type": kind}
     if "enum" in branch:
         branch["enum"] = [value for value in branch["enum"] if _type_name(value) == kind]

@@ -15,6 +15,7 @@ from kode_sidecar.domain.message import Blob, Message
 from kode_sidecar.errors import KodeError
 from kode_sidecar.protocol.events import artifact_ref
 from kode_sidecar.records.disk import not_read, not_saved, replace_file, sync_folder
+from kode_sidecar.records.journal import Journal
 from kode_sidecar.records.json_record import DECODE_ERRORS, clean_text, encode_json
 from kode_sidecar.records.jsonl import JsonlFile
 from kode_sidecar.records.message_record import encode_message
@@ -58,6 +59,18 @@ class ConversationMeta(Struct, frozen=True, kw_only=True):
 
 
 _decode = msgspec.json.Decoder(ConversationMeta).decode
+
+FileState = tuple[int, int, int]
+"""What tells that a file was written or replaced: its number, time of change and size."""
+
+
+def file_state(path: str | os.PathLike[str]) -> FileState | None:
+    """The state of a file now; None where there is none."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def read_meta(folder: str | os.PathLike[str]) -> ConversationMeta | None:
@@ -198,15 +211,12 @@ def scout_logs(conversation_folder: Path) -> list[Path]:
     return sorted((conversation_folder / SCOUTS_FOLDER).glob("*.jsonl"))
 
 
-JOURNAL_FILE = "journal.jsonl"
-
-
 class ConversationFiles:
-    """`records.conversation_store.ConversationWriter` over `meta.json` and the file of messages.
+    """One conversation open for writing; hand it to `Saver.save` to have its messages saved.
 
     A `new` conversation's meta and folder become durable with the first `sync`, and so does what
     `write_meta` wrote; otherwise `meta.json` is replaced without fsync, for `updated_at` can be
-    had from the messages. `lock` is released with the files.
+    had from the messages. `lock` and `journal` are released with the files.
     """
 
     def __init__(
@@ -216,6 +226,7 @@ class ConversationFiles:
         saver: Saver,
         lock: SessionLock,
         messages: MessageFile,
+        journal: Journal,
         *,
         new: bool = False,
     ) -> None:
@@ -225,19 +236,12 @@ class ConversationFiles:
         self._saver = saver
         self._messages = messages
         self._new = self._meta_due = new
-        if new:
-            # Its name must be in the folder before the folder is synced.
-            JsonlFile(folder / JOURNAL_FILE).close()
+        self.journal = journal
 
     @property
     def folder(self) -> Path:
         """Where the journal and the artifacts lie, too."""
         return self._path.parent
-
-    @property
-    def journal_path(self) -> Path:
-        """Where `records.journal.Journal` belongs."""
-        return self.folder / JOURNAL_FILE
 
     @property
     def meta(self) -> ConversationMeta:
@@ -275,8 +279,13 @@ class ConversationFiles:
         self._new = False
 
     def close(self) -> None:
-        """Release the files; harmless when repeated."""
+        """Release the files; harmless when repeated.
+
+        A meta that waits to be written is written before: the next writer must not meet it later.
+        """
         self._messages.close()
+        self.journal.close()
+        self._saver.finish(self._path)
         self._lock.release()
 
     def _sync_meta(self) -> None:

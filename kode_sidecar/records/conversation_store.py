@@ -6,7 +6,7 @@ import shutil
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -15,21 +15,35 @@ from kode_sidecar.domain.conversation import Conversation
 from kode_sidecar.domain.message import Message
 from kode_sidecar.errors import KodeError
 from kode_sidecar.records.conversation_files import (
-    JOURNAL_FILE,
     META_FILE,
     ConversationFiles,
     ConversationMeta,
+    FileState,
     HeadMark,
     copy_artifact,
+    file_state,
     read_artifact,
     read_meta,
     scout_logs,
 )
 from kode_sidecar.records.disk import not_read, not_saved, sync_folder
-from kode_sidecar.records.journal import StoredEvent, read_events
+from kode_sidecar.records.journal import (
+    JOURNAL_FILE,
+    Journal,
+    StoredEvent,
+    read_events,
+    with_rebuilt,
+)
 from kode_sidecar.records.jsonl import LineProblem, stream_lines
-from kode_sidecar.records.message_record import says
-from kode_sidecar.records.messages import KeptMessages, StorageName, messages_as, messages_in
+from kode_sidecar.records.message_record import decode_outline, encode_message, says
+from kode_sidecar.records.messages import (
+    MESSAGE_FILES,
+    KeptMessages,
+    MessageStorage,
+    StorageName,
+    messages_as,
+    messages_in,
+)
 from kode_sidecar.records.saver import Saver
 from kode_sidecar.records.session_lock import SessionLock
 from kode_sidecar.records.spending import Spent, read_spending
@@ -94,6 +108,7 @@ class ConversationStore:
         self._root = storage_root / "conversations"
         self._root_name = str(self._root)
         self._saver = saver
+        self._heads: dict[str, tuple[FileState, ConversationMeta]] = {}
 
     def create(self, meta: ConversationMeta) -> ConversationFiles:
         """Make an empty conversation and open it. It is saved with the writer's first `sync`."""
@@ -108,14 +123,16 @@ class ConversationStore:
             undo.callback(lock.release)
             messages = messages_as(self._storage).create(folder)
             undo.callback(messages.close)
-            files = ConversationFiles(folder, meta, self._saver, lock, messages, new=True)
+            journal = Journal(folder / JOURNAL_FILE)  # in the folder before the folder is synced
+            files = ConversationFiles(folder, meta, self._saver, lock, messages, journal, new=True)
             undo.pop_all()
         return files
 
     def open(self, conversation_id: str) -> OpenConversation:
         """Open a conversation for writing, as the only one who does; blocks while it reads.
 
-        Its lock is held until the writer is closed. Damaged records are quarantined.
+        Its lock is held until the writer is closed. Damaged records are quarantined; messages that
+        are lost by that are rebuilt from the journal and put back into their places.
         Raises KodeError `SessionNotFound`, `ReadOnly` when another process writes to it.
         """
         with ExitStack() as undo:
@@ -123,23 +140,39 @@ class ConversationStore:
             undo.callback(lock.release)
             # Once more: it may have been deleted while nobody had the lock.
             folder = self._folder(conversation_id)
-            messages, kept = messages_in(folder).open(folder)
+            storage = messages_in(folder)
+            messages, kept = storage.open(folder)
             undo.callback(messages.close)
+            journal = Journal(folder / JOURNAL_FILE)
+            undo.callback(journal.close)
+            if journal.completed - {one.id for one in kept.messages}:
+                rebuilt = with_rebuilt(kept.messages, journal.read()[0], conversation_id)
+                if len(rebuilt) > len(kept.messages):
+                    messages.close()
+                    _put_back(storage, folder, rebuilt)
+                    messages, again = storage.open(folder)
+                    undo.callback(messages.close)
+                    kept = replace(again, problems=kept.problems)
             written = read_meta(folder)
             stored = _stored(conversation_id, written, kept)
-            writer = ConversationFiles(folder, stored.meta, self._saver, lock, messages)
+            writer = ConversationFiles(folder, stored.meta, self._saver, lock, messages, journal)
             undo.pop_all()
         if written != stored.meta:
             writer.write_meta(stored.meta)
         return OpenConversation(writer, stored)
 
     def load(self, conversation_id: str) -> StoredConversation:
-        """Everything readable of a conversation; blocks while it reads.
+        """Everything readable of a conversation, and what can be rebuilt of damaged messages.
 
-        Raises KodeError `SessionNotFound`.
+        Times that are missing in the meta come from the messages. Blocks while it reads. Raises
+        KodeError `SessionNotFound`.
         """
         folder = self._folder(conversation_id)
         kept = messages_in(folder).load(folder)
+        if kept.problems:
+            events = read_events(folder / JOURNAL_FILE)[0]
+            whole = with_rebuilt(kept.messages, events, conversation_id)
+            kept = KeptMessages(whole, kept.problems)
         return _stored(conversation_id, read_meta(folder), kept)
 
     def spending(self, conversation_id: str) -> Sequence[Spent]:
@@ -185,16 +218,29 @@ class ConversationStore:
     def head(self, conversation_id: str) -> ConversationMeta:
         """The meta alone; of the messages nothing is read unless it is missing or damaged.
 
+        It is read again only when its file has changed: a page of a list asks for thousands.
         Raises KodeError `SessionNotFound`.
         """
         if not _ID.fullmatch(conversation_id):
             raise _not_found(conversation_id)
-        meta = read_meta(f"{self._root_name}{os.sep}{conversation_id}")
+        folder = f"{self._root_name}{os.sep}{conversation_id}"
+        state = file_state(f"{folder}{os.sep}{META_FILE}")
+        known = self._heads.get(conversation_id)
+        if known is not None and known[0] == state:
+            return known[1]
+        meta = read_meta(folder)
         if meta is None or not meta.updated_at:
             return self.load(conversation_id).meta
-        if meta.id == conversation_id:
-            return meta
-        return msgspec.structs.replace(meta, id=conversation_id)
+        if meta.id != conversation_id:
+            meta = msgspec.structs.replace(meta, id=conversation_id)
+        if state is not None:
+            self._heads[conversation_id] = state, meta
+        return meta
+
+    def state(self, conversation_id: str) -> Sequence[FileState | None]:
+        """What changes with every message and every head. Raises KodeError `SessionNotFound`."""
+        folder = self._folder(conversation_id)
+        return [file_state(folder / name) for name in (META_FILE, *MESSAGE_FILES)]
 
     def says(self, conversation_id: str, query: str) -> bool:
         """Whether a prompt or an answer has the text, whatever the case; blocks while it reads."""
@@ -220,6 +266,7 @@ class ConversationStore:
         # What another program holds open is left for the next deletion.
         for left in self._root.glob(f"{_GRAVE}*"):
             shutil.rmtree(left, ignore_errors=True)
+        self._heads.pop(conversation_id, None)
 
     @contextmanager
     def locked(self, conversation_id: str) -> Generator[Path]:
@@ -275,6 +322,15 @@ class ConversationStore:
         if not _ID.fullmatch(conversation_id):
             raise _not_found(conversation_id)
         return self._root / conversation_id
+
+
+def _put_back(storage: MessageStorage, folder: Path, messages: Sequence[Message]) -> None:
+    """Write these messages anew; those that are there keep their records byte for byte."""
+    there: dict[str, bytes] = {}
+    for record in storage.records(folder):
+        there.setdefault(decode_outline(record).id, record)
+    records = [there.get(one.id) or encode_message(one) for one in messages]
+    storage.replace(folder, records)
 
 
 def _stored(

@@ -17,7 +17,7 @@ _JUNK = b" \t\r\0"
 
 
 class DamagedRecord(ValueError):
-    """The bytes are not those that were written."""
+    """The checksum of a record is not that of its bytes."""
 
 
 def seal(record: bytes) -> bytes:

@@ -12,6 +12,7 @@ from typing import Literal, Protocol
 
 from kode_sidecar.domain.conversation import ReadMessages
 from kode_sidecar.domain.message import Message
+from kode_sidecar.records.disk import replace_file
 from kode_sidecar.records.jsonl import (
     JsonlFile,
     LineProblem,
@@ -70,6 +71,10 @@ class MessageStorage(Protocol):
         """Everything readable, whoever writes meanwhile."""
         ...
 
+    def replace(self, folder: Path, records: Sequence[bytes]) -> None:
+        """Let these be all; the only writer asks, and has closed its file."""
+        ...
+
     def records(self, folder: Path) -> Iterator[bytes]:
         """Each record as it stands there, whole or damaged, in the order written."""
         ...
@@ -80,10 +85,12 @@ class MessageStorage(Protocol):
 
 
 MESSAGES_FILE = "messages.jsonl"
+MESSAGE_FILES = (MESSAGES_FILE, DATABASE_FILE, f"{DATABASE_FILE}-wal")
+"""Those of them that are there change with every message."""
 
 
 class JsonlMessageFile:
-    """`messages.MessageFile` over lines."""
+    """`MessageFile` over lines."""
 
     def __init__(self, path: Path) -> None:
         self._file = JsonlFile(path)
@@ -102,7 +109,7 @@ class JsonlMessageFile:
 
 
 class JsonlMessages:
-    """`messages.MessageStorage` as lines."""
+    """`MessageStorage` as lines."""
 
     def create(self, folder: Path) -> JsonlMessageFile:
         """An empty file."""
@@ -116,6 +123,11 @@ class JsonlMessages:
     def load(self, folder: Path) -> KeptMessages:
         """A missing file holds nothing."""
         return KeptMessages(*read_records(folder / MESSAGES_FILE, decode_message))
+
+    def replace(self, folder: Path, records: Sequence[bytes]) -> None:
+        """The file is replaced whole."""
+        data = b"".join(record + b"\n" for record in records)
+        replace_file(folder / MESSAGES_FILE, data, durable=True)
 
     def records(self, folder: Path) -> Iterator[bytes]:
         """Line by line."""

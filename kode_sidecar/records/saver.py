@@ -37,9 +37,10 @@ class Saver(Executor):
     def __init__(self) -> None:
         self._jobs: dict[Hashable, Job] = {}
         self._changed = threading.Lock()
+        self._doing_jobs = threading.Lock()
         self._closing = False
-        self._first = _SyncThread("saver", self._take_jobs)
-        self._beside = _SyncThread("saver-beside", list)
+        self._first = _SyncThread("saver", self._do_jobs)
+        self._beside = _SyncThread("saver-beside", lambda: None)
 
     def save(self, *files: Syncable) -> asyncio.Future[None]:
         """Sync `files`; done when all that was written to them before is saved.
@@ -91,10 +92,21 @@ class Saver(Executor):
         for thread in (self._beside, self._first):
             thread.join(timeout_s)
 
-    def _take_jobs(self) -> Sequence[Job]:
-        with self._changed:
-            jobs, self._jobs = list(self._jobs.values()), {}
-        return jobs
+    def finish(self, key: Hashable) -> None:
+        """Do the job that waits under this key now; afterwards none of it is under way."""
+        with self._doing_jobs:
+            with self._changed:
+                job = self._jobs.pop(key, None)
+            if job is not None:
+                _failure_of(job)
+
+    def _do_jobs(self) -> None:
+        """On the saver's thread."""
+        with self._doing_jobs:
+            with self._changed:
+                jobs, self._jobs = list(self._jobs.values()), {}
+            for job in jobs:
+                _failure_of(job)
 
 
 class _Request:
@@ -128,13 +140,13 @@ class _Part(NamedTuple):
 class _SyncThread(threading.Thread):
     """Syncs the parts that are put into `queue`; None ends it, once all before it is done.
 
-    `jobs` gives what is to be done when nothing came for a moment after that.
+    `do_jobs` is called when nothing came for a moment after that.
     """
 
-    def __init__(self, name: str, jobs: Callable[[], Sequence[Job]]) -> None:
+    def __init__(self, name: str, do_jobs: Job) -> None:
         super().__init__(name=name, daemon=True)
         self.queue: SimpleQueue[_Part | None] = SimpleQueue()
-        self._take_jobs = jobs
+        self._do_jobs = do_jobs
         self.start()
 
     def run(self) -> None:
@@ -166,10 +178,6 @@ class _SyncThread(threading.Thread):
         with suppress(Empty):
             while True:
                 yield self.queue.get_nowait()
-
-    def _do_jobs(self) -> None:
-        for job in self._take_jobs():
-            _failure_of(job)
 
 
 def _failure_of(action: Job) -> Exception | None:

@@ -7,6 +7,7 @@ clean up. The file itself stays.
 import errno
 import os
 import sys
+import time
 from pathlib import Path
 
 from kode_sidecar.errors import KodeError
@@ -15,6 +16,8 @@ from kode_sidecar.records.disk import not_read, not_saved
 LOCK_FILE = "lock"
 
 _FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
+# Together far longer than a test of the lock lasts, and short for who must be told "no".
+_TRIES, _PAUSE_SECONDS = 40, 0.002
 _TAKEN = (errno.EACCES, errno.EAGAIN, errno.EDEADLK)
 
 
@@ -30,7 +33,7 @@ class SessionLock:
         except OSError as error:
             raise not_saved(LOCK_FILE, error) from None
         try:
-            _lock(self._fd)
+            _lock_patiently(self._fd)
         except OSError as error:
             self.release()
             if error.errno in _TAKEN:
@@ -42,6 +45,18 @@ class SessionLock:
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
+
+
+def _lock_patiently(fd: int) -> None:
+    """Whoever tests a lock with `is_held` has it for a moment: do not take that for a holder."""
+    for _ in range(_TRIES):
+        try:
+            return _lock(fd)
+        except OSError as error:
+            if error.errno not in _TAKEN:
+                raise
+        time.sleep(_PAUSE_SECONDS)
+    return _lock(fd)
 
 
 def is_held(folder: Path) -> bool:

@@ -13,21 +13,14 @@ from kode_sidecar.records.json_record import DECODE_ERRORS
 _MARK = b'"usage"'
 
 
-class _DiskUsage(Struct, frozen=True):
-    """`domain.message.Usage` as it stands on disk."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    total_tokens: int = 0
-    cached_tokens: int = 0
-    reasoning_tokens: int = 0
+_COUNTS = Usage.__struct_fields__  # their names on disk
 
 
 class _Record(Struct, frozen=True):
     """All that is wanted of a message."""
 
     id: str
-    usage: _DiskUsage | None = None
+    usage: dict[str, Any] | None = None
     created_at: str | None = None
     meta: dict[str, Any] | None = None
     cost: Cost | None = None
@@ -63,13 +56,13 @@ def read_spending(records: Iterable[bytes]) -> list[Spent]:
     return found
 
 
-def _spent(record: _Record, usage: _DiskUsage) -> Spent:
+def _spent(record: _Record, usage: dict[str, Any]) -> Spent:
     return Spent(
         message_id=record.id,
         turn_id=str((record.meta or {}).get("turnId", "")),
         created_at=record.created_at or "",
         model=record.model,
-        usage=Usage(**msgspec.structs.asdict(usage)),
+        usage=Usage(**{name: usage[name] for name in _COUNTS if isinstance(usage.get(name), int)}),
         cost=record.cost,
         cost_usd=record.cost_usd,
     )

@@ -14,14 +14,8 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from kode_sidecar.records.disk import not_read, not_saved
-from kode_sidecar.records.sqlite_salvage import (
-    PAGE_BYTES,
-    frame_count,
-    log_of,
-    message_ids,
-    salvage_log,
-)
 
+PAGE_BYTES = 4096
 _SCHEMA = "CREATE TABLE message (number INTEGER PRIMARY KEY, record BLOB NOT NULL)"
 _INSERT = "INSERT INTO message (record) VALUES (?)"
 _OPEN = os.O_RDWR | getattr(os, "O_BINARY", 0)
@@ -47,7 +41,7 @@ Row = tuple[int, bytes]
 
 
 class DamagedDatabase(Exception):
-    """Its structure is broken: what it holds must be looked for in its pages."""
+    """Its structure is broken: what it holds cannot all be read."""
 
 
 class SqliteFile:
@@ -158,19 +152,13 @@ class SqliteFile:
     def _fold_log(self) -> None:
         """Move the log into the database and begin it anew."""
         ask = self._writer.execute
-        frames = frame_count(self._path)
         ask("PRAGMA synchronous=FULL")
         ask("PRAGMA wal_autocheckpoint=0")
         if (ask("PRAGMA journal_mode").fetchone(), ask("PRAGMA page_size").fetchone()) != _OURS:
             raise DamagedDatabase("it is no database of this program")
-        _, known, _ = ask("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        ask("PRAGMA wal_checkpoint(PASSIVE)")
         if ask("PRAGMA quick_check(1)").fetchone() != ("ok",):
             raise DamagedDatabase("its pages contradict each other")
-        if known < frames:
-            # A commit that was cut off, or damage: SQLite drops all from there on.
-            there = message_ids(record for _, record in _rows(self._writer, self.name))
-            lost = [one for one in salvage_log(self._path) if not message_ids([one]) <= there]
-            self._all(_INSERT, ((record,) for record in lost))
         ask("PRAGMA wal_checkpoint(TRUNCATE)")
         self._writer.execute("PRAGMA synchronous=NORMAL")
         # The head of a new log is fsynced when it is written: now, and not on the event loop.
@@ -185,6 +173,20 @@ class SqliteFile:
         """Nothing that failed must be found in the log later."""
         with suppress(OSError):
             os.ftruncate(self._log, self._log_bytes)
+
+
+def log_of(path: Path) -> Path:
+    """The file beside a database that commits are written to."""
+    return path.with_name(f"{path.name}-wal")
+
+
+def readable_records(path: Path) -> list[bytes]:
+    """The records of a database before its first damage. Raises KodeError `Storage`."""
+    found: list[bytes] = []
+    with suppress(DamagedDatabase):
+        for _, record in read_rows(path):
+            found.append(record)
+    return found
 
 
 def read_rows(path: Path) -> Iterator[Row]:

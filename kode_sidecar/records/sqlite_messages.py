@@ -28,17 +28,18 @@ from kode_sidecar.records.sqlite_file import (
     DamagedDatabase,
     Row,
     SqliteFile,
+    log_of,
     read_rows,
+    readable_records,
     write_database,
 )
-from kode_sidecar.records.sqlite_salvage import log_of, salvage_all
 
 _INDEX_SUFFIX = "-shm"
 _NEW_FILE = ".messages.sqlite.new"
 
 
 class SqliteMessageFile:
-    """`messages.MessageFile` over rows."""
+    """`MessageFile` over rows."""
 
     def __init__(self, file: SqliteFile) -> None:
         self._file = file
@@ -57,7 +58,7 @@ class SqliteMessageFile:
 
 
 class SqliteMessages:
-    """`messages.MessageStorage` as rows."""
+    """`MessageStorage` as rows."""
 
     def create(self, folder: Path) -> SqliteMessageFile:
         """An empty database."""
@@ -66,34 +67,38 @@ class SqliteMessages:
     def open(self, folder: Path) -> tuple[SqliteMessageFile, KeptMessages]:
         """Damaged rows go to `messages.sqlite.bad`.
 
-        A database whose structure is damaged is kept beside as a whole, and one with all its whole
-        records takes its place.
+        A database whose structure is damaged is kept beside as a whole, and one with what can be
+        read of it takes its place.
         """
         path = folder / DATABASE_FILE
         try:
             return _opened(path)
         except DamagedDatabase as damage:
-            _rebuild(path)
+            _set_aside(path)
             file, kept = _opened(path)
             return file, replace(kept, problems=[LineProblem(0, str(damage)), *kept.problems])
 
     def load(self, folder: Path) -> KeptMessages:
-        """Out of the pages themselves where the structure is damaged."""
+        """As far as the structure is sound."""
         path = folder / DATABASE_FILE
+        damage: list[LineProblem] = []
         try:
-            decoded = _Decoded(read_rows(path), decode_message)
-        except DamagedDatabase as damage:
-            messages = [decode_message(record) for record in salvage_all(path)]
-            return KeptMessages(messages, [LineProblem(0, str(damage))])
-        return KeptMessages(decoded.messages, decoded.problems)
+            rows = list(read_rows(path))
+        except DamagedDatabase as error:
+            damage.append(LineProblem(0, str(error)))
+            rows = list(enumerate(readable_records(path), start=1))
+        decoded = _Decoded(iter(rows), decode_message)
+        return KeptMessages(decoded.messages, [*damage, *decoded.problems])
+
+    def replace(self, folder: Path, records: Sequence[bytes]) -> None:
+        """A new database takes the place of the one that is there."""
+        put_database(folder, records)
 
     def records(self, folder: Path) -> Iterator[bytes]:
-        """Row by row."""
-        path = folder / DATABASE_FILE
-        try:
-            yield from (record for _, record in read_rows(path))
-        except DamagedDatabase:
-            yield from salvage_all(path)
+        """Row by row, as far as the structure is sound."""
+        with suppress(DamagedDatabase):
+            for _, record in read_rows(folder / DATABASE_FILE):
+                yield record
 
     def is_empty(self, folder: Path) -> bool:
         """A new database has no rows."""
@@ -193,9 +198,9 @@ def _companions(path: Path) -> tuple[Path, Path]:
     return log_of(path), path.with_name(f"{path.name}{_INDEX_SUFFIX}")
 
 
-def _rebuild(path: Path) -> None:
-    """Meanwhile a file of lines holds the messages: whatever happens, they are all there."""
-    folder, records = path.parent, salvage_all(path)
+def _set_aside(path: Path) -> None:
+    """Meanwhile a file of lines holds what can be read: whatever happens, that is there."""
+    folder, records = path.parent, readable_records(path)
     lines = b"".join(record + b"\n" for record in records)
     replace_file(folder / MESSAGES_FILE, lines, durable=True)
     taken = len(list(folder.glob(f"{DATABASE_FILE}.damaged-?")))

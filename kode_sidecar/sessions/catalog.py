@@ -146,10 +146,15 @@ class SessionCatalog:
                 changed = change(records.messages.meta)
                 if changed is None:
                     return stream.recover
-                async with stream.saving(records.save):
-                    meta, event = changed
-                    records.messages.write_meta(meta)
-                    stream(event)
+                before = records.messages.meta
+                try:
+                    async with stream.saving(records.save):
+                        meta, event = changed
+                        records.messages.write_meta(meta)
+                        stream(event)
+                except BaseException:
+                    records.messages.write_meta(before)
+                    raise
                 return stream.release
             finally:
                 records.close()

@@ -1,7 +1,6 @@
 """The files of sessions, and the head of each: made, opened, changed, shown."""
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast, get_args
@@ -26,7 +25,6 @@ from kode_sidecar.records.conversation_files import (
     open_scout_log,
 )
 from kode_sidecar.records.conversation_store import ConversationStore
-from kode_sidecar.records.journal import Journal
 from kode_sidecar.records.saver import Saver
 
 if TYPE_CHECKING:
@@ -87,7 +85,7 @@ def update_event(
 
 
 def changes_nothing(params: SessionUpdateParams) -> bool:
-    """Whether an update leaves everything as it is."""
+    """Return whether an update changes nothing."""
     return {params.title, params.mode, params.model} == {UNSET} and params.meta is UNSET
 
 
@@ -156,37 +154,24 @@ class SessionFolders:
         Raises KodeError `SessionNotFound`, `ReadOnly`, `Storage`.
         """
         opened = self.store.open(session_id)
-        history = EventHistory()
-        records = self._records(opened.writer, history)
-        if history.title and not opened.writer.meta.title:
-            opened.writer.rename(history.title)  # the head was written before its title was
+        writer, history = opened.writer, EventHistory()
         try:
+            history.feed_all(writer.journal.take_events())
+            if history.title and not writer.meta.title:
+                writer.rename(history.title)  # the head was written before its title was
             spent = self.store.scouts_spending(session_id)
         except BaseException:
-            records.close()
+            writer.close()
             raise
         conversation = opened.stored.tree()
         history.lost = len(history.completed_messages.difference(conversation.ids))
-        return OpenedSession(records, conversation, history, spent)
+        return OpenedSession(self._records(writer), conversation, history, spent)
 
-    def _records(
-        self, writer: ConversationFiles, history: EventHistory | None = None
-    ) -> SessionRecords:
-        with ExitStack() as undo:
-            undo.callback(writer.close)
-            journal = Journal(writer.journal_path)
-            undo.callback(journal.close)
-            if history is not None:
-                history.feed_all(journal.take_events())
-            undo.pop_all()
+    def _records(self, writer: ConversationFiles) -> SessionRecords:
         artifacts = Artifacts(writer.folder, partial(self.new_id, "artifact"))
 
         async def save() -> None:
-            await self.saver.save(writer, journal)
-
-        def close() -> None:
-            journal.close()
-            writer.close()
+            await self.saver.save(writer, writer.journal)
 
         scout_log = partial(open_scout_log, writer.folder)
-        return SessionRecords(writer, journal, save, artifacts.save, scout_log, close)
+        return SessionRecords(writer, writer.journal, save, artifacts.save, scout_log, writer.close)

@@ -49,16 +49,21 @@ if TYPE_CHECKING:
 
 MAX_LISTED = 1_000
 MAX_NODES = 5_000
+_FIRST_PAGE = MAX_LISTED + 1  # of a snapshot, to know whether there is more
 MAX_PAGE_BYTES = 4 * 1024 * 1024
 _TEXT_CHARS = 120
 
 
-@dataclass(frozen=True)
 class StoredMessages:
-    """Reads on threads. Texts of more than `max_inline_bytes` are told as blobs."""
+    """Reads on threads. Texts of more than `max_inline_bytes` are told as blobs.
 
-    store: ConversationStore
-    max_inline_bytes: int
+    Between two pages of a session it is kept, as long as its files stay as they are.
+    """
+
+    def __init__(self, store: ConversationStore, max_inline_bytes: int) -> None:
+        self.store = store
+        self.max_inline_bytes = max_inline_bytes
+        self._last: tuple[str, object, Conversation] | None = None
 
     async def list(self, params: MessageListParams) -> MessageListResult:
         """A page, ended early at 4 MiB.
@@ -66,19 +71,32 @@ class StoredMessages:
         Raises KodeError `SessionNotFound`, `MessageNotFound`, `InvalidParams`, `Storage`.
         """
         limit = page_limit(params.limit, MAX_LISTED)
-        return await asyncio.to_thread(self._page, params, limit)
+        page = await asyncio.to_thread(self._page, params, limit)
+        self._last = self._last if page.next_cursor else None
+        return page
 
     async def tree(self, params: TreeGetParams) -> TreeGetResult:
         """The tree of a session. Raises KodeError as `list` does."""
         limit = page_limit(params.limit, MAX_NODES)
-        return await asyncio.to_thread(self._tree, params, limit)
+        page = await asyncio.to_thread(self._tree, params, limit)
+        self._last = self._last if page.next_cursor else None
+        return page
 
     async def read_blob(self, params: BlobReadParams) -> BlobReadResult:
         """A page of a large text. Raises KodeError `BlobNotFound`, `InvalidParams`, `Storage`."""
-        return await asyncio.to_thread(self._read_blob, params)
+        page = await asyncio.to_thread(self._read_blob, params)
+        self._last = self._last if page.next_offset else None
+        return page
+
+    def _load(self, session_id: str) -> Conversation:
+        """On a thread. Its state is taken before: what is written meanwhile is read next time."""
+        state, last = self.store.state(session_id), self._last
+        if last is None or last[:2] != (session_id, state):
+            last = self._last = session_id, state, self.store.load(session_id).tree()
+        return last[2]
 
     def _page(self, params: MessageListParams, limit: int) -> MessageListResult:
-        conversation = self.store.load(params.session_id).tree()
+        conversation = self._load(params.session_id)
         if params.all:
             messages = conversation.messages
         else:
@@ -88,7 +106,7 @@ class StoredMessages:
         return MessageListResult(messages=page, next_cursor=cursor)
 
     def _tree(self, params: TreeGetParams, limit: int) -> TreeGetResult:
-        conversation = self.store.load(params.session_id).tree()
+        conversation = self._load(params.session_id)
         rest = _after(conversation.messages, params.cursor)
         return TreeGetResult(
             nodes=tuple(_tree_node(message, conversation) for message in rest[:limit]),
@@ -129,7 +147,7 @@ class StoredMessages:
 
     def _text(self, place: BlobPlace) -> str | None:
         """In the messages, or where a message that is not whole yet has its blocks: the journal."""
-        messages = self.store.load(place.session_id).messages
+        messages = self._load(place.session_id).messages
         text = text_at([block for one in messages for block in one.content], place)
         if text is not None:
             return text
@@ -209,9 +227,9 @@ class SessionAttachments:
         if params.access == "read" and self.sessions.meta_of(params.session_id) is None:
             result = await asyncio.to_thread(self._read, params)
             self.sessions.mark_read_only(params.session_id)
-            return result, _nothing
+            return result, lambda: None  # nothing is held
         session = await self.sessions.open(params.session_id)
-        page = _first_page(session.conversation)
+        page = session.conversation.messages[:_FIRST_PAGE]
         if params.after_seq is None and not session.conversation.is_read(page):
             await asyncio.to_thread(session.conversation.whole, page)
         await session.stream.published()  # what was accepted before is told before (O1)
@@ -244,7 +262,8 @@ class SessionAttachments:
         seq, history = session.stream.seq, session.stream.history
         result = _open_parts(history, seq, session.active_turn_id)
         if after_seq is not None:
-            events = await asyncio.to_thread(self._events, session.id, after_seq, seq)
+            stored = await asyncio.to_thread(self.folders.store.load_events, session.id)
+            events = await asyncio.to_thread(self._replay, session.id, stored, after_seq, seq)
             return msgspec.structs.replace(result, mode="replay", events=events)
         return self._snapshot(
             result,
@@ -282,12 +301,8 @@ class SessionAttachments:
         change_sets: Sequence[ChangeSetView],
         totals: Totals,
     ) -> SessionAttachResult:
-        page, cursor = message_page(
-            conversation.whole(_first_page(conversation)),
-            meta.id,
-            MAX_LISTED,
-            self.max_inline_bytes,
-        )
+        first = conversation.whole(conversation.messages[:_FIRST_PAGE])
+        page, cursor = message_page(first, meta.id, MAX_LISTED, self.max_inline_bytes)
         return msgspec.structs.replace(
             result,
             session=view_of(meta, self.folders.defaults, result.active_turn_id),
@@ -310,9 +325,6 @@ class SessionAttachments:
             for message in opened
             if message.id not in conversation
         ]
-
-    def _events(self, session_id: str, after_seq: int, seq: int) -> tuple[Event, ...]:
-        return self._replay(session_id, self.folders.store.load_events(session_id), after_seq, seq)
 
     def _replay(
         self, session_id: str, stored: Sequence[StoredEvent], after_seq: int, seq: int
@@ -372,15 +384,6 @@ def _tell_loss(session: "Session") -> None:
         session.stream(Notice(code=LOSS, level="warning", message=text))
 
 
-def _first_page(conversation: Conversation) -> Sequence[Message]:
-    """What a snapshot begins with, and one more; nothing is read."""
-    return conversation.messages[: MAX_LISTED + 1]
-
-
 def _gap(why: str) -> KodeError:
     text = f"No replay: {why}. Attach without `afterSeq` and start from the snapshot."
     return KodeError("ReplayGap", text)
-
-
-def _nothing() -> None:
-    """Nothing was held."""

@@ -122,7 +122,7 @@ class SessionRegistry:
             session.change_sets.files.look_on_disk(map(canonical_key, uris))
 
     def mark_read_only(self, session_id: str) -> None:
-        """Who attached to it wants to read and no more."""
+        """Note that a client attached to this session only to read."""
         if not self._is_open(session_id):
             self._read_only.add(session_id)
 
@@ -172,7 +172,7 @@ class SessionRegistry:
         await asyncio.gather(*(session.close() for session in self._sessions.values()))
 
     async def _open(self, session_id: str) -> None:
-        """Files first, on a thread: meanwhile the agent may be loaded."""
+        """Open the files on a thread, wait for the agent, repair the session, save it."""
         async with self.writing:
             opened = await asyncio.to_thread(self._folders.open, session_id)
         try:
@@ -203,7 +203,7 @@ class SessionRegistry:
         )
 
     def _agent(self, name: str) -> AgentProfile:
-        """The agent it was held with; the user's default where that one is gone."""
+        """Return the agent it was held with, or the default where that one is gone."""
         if name:
             try:
                 return self._defaults.profile(name)

@@ -69,7 +69,7 @@ class _Repair:
         self._new_id = new_id
 
     def finish_messages(self) -> None:
-        """What was told of messages that never became whole is all that is left of them."""
+        """Keep the told part of messages that were never completed: nothing else is left."""
         for opened in tuple(self._history.messages.values()):
             message = opened.message(self._session_id)
             if message.id in self._conversation:
@@ -81,7 +81,7 @@ class _Repair:
             self._write(msgspec.structs.replace(message, content=(*kept, *results)))
 
     def tell_messages(self) -> None:
-        """The journal learns what was said and not told."""
+        """Emit the events of messages that are kept and were never told."""
         messages = self._conversation.messages
         last_turn = _turn_of(messages[-1]) if messages else ""
         for message in messages:
@@ -93,7 +93,7 @@ class _Repair:
             self._tell(self._conversation.get(message.id))
 
     def answer_calls(self) -> None:
-        """A tool call at the end of a branch has nobody who will answer it."""
+        """Add cancelled results to tool calls at the end of a branch: nothing will answer them."""
         for leaf in self._conversation.whole(self._conversation.leaves()):
             calls = [block for block in leaf.content if isinstance(block, ToolUseBlock)]
             if leaf.role == "assistant" and calls:
@@ -101,7 +101,7 @@ class _Repair:
                 self._say("tool", leaf, results, {"turnId": _turn_of(leaf)})
 
     def keep_steering(self) -> None:
-        """What the user said to a turn that had no further step; the next turn has it."""
+        """Keep steering that no step of its turn took, so that the next turn has it."""
         for steered in tuple(self._history.steered):
             mine = [one for one in self._conversation.messages if _turn_of(one) == steered.turn_id]
             if mine:
@@ -109,7 +109,7 @@ class _Repair:
                 self._say("user", mine[-1], steered.input, meta)
 
     def end_turns(self) -> None:
-        """Every turn ends once."""
+        """Emit the end of every turn that has none."""
         for turn_id in tuple(self._history.turns):
             for request_id, question in tuple(self._history.questions.items()):
                 if question.turn_id == turn_id:

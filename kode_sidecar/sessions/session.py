@@ -13,7 +13,7 @@ from kode_sidecar.edits import ChangeSets
 from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log import NewSession, OpenedSession, SessionStream
 from kode_sidecar.kernel.contracts import CutOff, TurnEnd
-from kode_sidecar.protocol.session import Mode, SessionUpdateParams
+from kode_sidecar.protocol.session import SessionUpdateParams
 from kode_sidecar.protocol.turn import (
     ContextCompactResult,
     ContextInspectParams,
@@ -29,7 +29,6 @@ from kode_sidecar.sessions.repair import repair_session
 from kode_sidecar.turns import (
     RunningTurn,
     SessionServices,
-    TurnContext,
     TurnKeys,
     TurnSetup,
     answer_of,
@@ -116,32 +115,10 @@ class Session:
         Raises KodeError `TurnActive`, `AuthRequired`, `MessageNotFound`, `InvalidParams`
         or `Storage`.
         """
-        known = await self._known_turn(params.client_turn_key)
-        if known is not None:
-            return msgspec.structs.replace(known, deduplicated=True), _nothing
-        await self._setup.read_ahead(self._options, params.parent_id)
-        self._check_may_start(params.model or self._options.model)
-        self._catch_up()
-        blocks = prompt_blocks(params.input, self._services.new_id)
-        parent_id = self._parent_of(params.parent_id)
-        if not blocks:
-            self._check_may_go_on(parent_id)
-        turn = self._new_turn(params, parent_id)
-        try:
-            async with self.stream.saving(self._records.save):
-                prompt_id = self._open_turn(turn, blocks, params)
-                self._turn = turn
-                self._task = asyncio.create_task(self._run(turn), name=f"turn {turn.id}")
-                result = TurnStartResult(turn_id=turn.id, message_id=prompt_id)
-                self._turn_keys.remember(turn.key, result)
-                await asyncio.sleep(0)  # the model is asked before the disk is
-        except BaseException:
-            self._turn_keys.forget(turn.key)
-            self.cancel(turn.id)
-            raise
-        finally:
-            turn.saved.set()
-        return result, self.stream.release
+        async with self._turn_keys.starting(params.client_turn_key) as known:
+            if known is not None:
+                return msgspec.structs.replace(known, deduplicated=True), lambda: None
+            return await self._start_turn(params), self.stream.release
 
     async def steer(self, params: TurnSteerParams) -> Release:
         """Give the running turn the user's word; saved. Call the result after replying.
@@ -163,14 +140,18 @@ class Session:
         Raises KodeError `Storage`.
         """
         if changes_nothing(params):
-            return _nothing
-        meta = updated(self.meta, params)
-        async with self.stream.saving(self._records.save):
-            self._records.messages.write_meta(meta)
-            self._title = meta.title
-            self._options = with_meta(self._options, meta)
-            self.stream(update_event(params, meta, self._options.defaults))
-        return self.stream.release
+            return lambda: None  # nothing is held
+        before, title, options = self.meta, self._title, self._options
+        meta = updated(before, params)
+        self._title, self._options = meta.title, with_meta(options, meta)
+        event = update_event(params, meta, options.defaults)
+        try:
+            return await self._save_head(meta, event)
+        except BaseException:
+            if self.meta is meta:
+                self._title, self._options = title, options
+                self._take_head_back(before, update_event(params, before, options.defaults))
+            raise
 
     async def set_head(self, message_id: str | None) -> Release:
         """Let the next turn start below another message; saved. Call the result after replying.
@@ -178,13 +159,18 @@ class Session:
         None: before the first one. Raises KodeError `TurnActive`, `MessageNotFound`, `Storage`.
         """
         self._check_idle()
+        before, head, stopped = self.meta, self.conversation.head, self._stopped_at_limit
         self.conversation.set_head(message_id)
         self._stopped_at_limit = False
-        async with self.stream.saving(self._records.save):
-            newest = self.conversation.newest
-            self._records.messages.write_meta(with_head(self.meta, message_id, newest))
-            self.stream(SessionUpdated(head_id=message_id or ""))
-        return self.stream.release
+        meta = with_head(before, message_id, self.conversation.newest)
+        try:
+            return await self._save_head(meta, SessionUpdated(head_id=message_id or ""))
+        except BaseException:
+            if self.meta is meta:
+                self.conversation.set_head(head)
+                self._stopped_at_limit = stopped
+                self._take_head_back(before, SessionUpdated(head_id=head or ""))
+            raise
 
     async def compact(self) -> tuple[ContextCompactResult, Release]:
         """Sum up the conversation now; saved. Call the second value after replying.
@@ -244,6 +230,43 @@ class Session:
         await self.close()
         self._records.close()
 
+    async def _start_turn(self, params: TurnStartParams) -> TurnStartResult:
+        """Raises as `start_turn` does; else the stream is held for the reply."""
+        await self._setup.read_ahead(self._options, params.parent_id)
+        self._check_may_start(params.model or self._options.model)
+        self._catch_up()
+        blocks = prompt_blocks(params.input, self._services.new_id)
+        parent_id = self._parent_of(params.parent_id)
+        if not blocks:
+            self._check_may_go_on(parent_id)
+        turn = self._new_turn(params, parent_id)
+        try:
+            async with self.stream.saving(self._records.save):
+                prompt_id = self._open_turn(turn, blocks, params)
+                self._turn = turn
+                self._task = asyncio.create_task(self._run(turn), name=f"turn {turn.id}")
+                result = TurnStartResult(turn_id=turn.id, message_id=prompt_id)
+                await asyncio.sleep(0)  # the model is asked before the disk is
+        except BaseException:
+            self.cancel(turn.id)
+            raise
+        finally:
+            turn.saved.set()
+        self._turn_keys.remember(params.client_turn_key, result)
+        return result
+
+    async def _save_head(self, meta: ConversationMeta, event: SessionUpdated) -> Release:
+        """Write another head of the session and tell of it. Raises KodeError `Storage`."""
+        async with self.stream.saving(self._records.save):
+            self._records.messages.write_meta(meta)
+            self.stream(event)
+        return self.stream.release
+
+    def _take_head_back(self, before: ConversationMeta, event: SessionUpdated) -> None:
+        """The change was told and could not be saved: tell what is in force again."""
+        self._records.messages.write_meta(before)
+        self.stream(event)
+
     def _catch_up(self) -> None:
         """Write what a failing disk did not take. Raises KodeError `Storage` if it still fails."""
         self.stream.recover()
@@ -281,25 +304,20 @@ class Session:
                 "turn that stopped with max_tool_rounds, or below a message without an answer.",
             )
 
-    def _context(
-        self, turn_id: str, parent_id: str | None, mode: Mode, model: str | None
-    ) -> TurnContext:
-        return self._setup.context(self._options, turn_id, parent_id, mode=mode, model=model)
-
     def _new_turn(self, params: TurnStartParams, parent_id: str | None) -> RunningTurn:
         turn_id = self._services.new_id("turn")
         mode = params.mode or self._options.mode
-        context = self._context(turn_id, parent_id, mode, params.model)
+        context = self._setup.context(self._options, turn_id, parent_id, mode, params.model)
         self.change_sets.enter_turn(turn_id, mode, self._setup.turn_ids(parent_id))
-        key, started = params.client_turn_key, self._services.clock.monotonic()
-        return RunningTurn(turn_id, context, mode, key, asyncio.Event(), started, CutOff())
+        started = self._services.clock.monotonic()
+        return RunningTurn(turn_id, context, mode, asyncio.Event(), started, CutOff())
 
     def _open_turn(
         self, turn: RunningTurn, blocks: tuple[Block, ...], params: TurnStartParams
     ) -> str:
         """Write the prompt (a reminder before it), then report it; the prompt's message id."""
-        told = turn.context.leaf_id is not None  # else there is nothing it could refer to
-        decided = self.change_sets.take_reminders() if told else None
+        # Without a message above there is nothing that a reminder could refer to.
+        decided = turn.context.reminder() if turn.context.leaf_id is not None else None
         meta = with_turn_key(params.meta, params.client_turn_key)
         opening = self._setup.opening(turn.context, decided, blocks, meta, params.options)
         new_id = self._services.new_id
@@ -328,8 +346,9 @@ class Session:
         self.stream(SessionUpdated(title=title))
 
     async def _compact(self) -> ContextCompactResult:
-        context = self._context("", self.conversation.head, self._options.mode, None)
-        tools = self._setup.specs(self._options, self._options.mode, context)
+        options, head = self._options, self.conversation.head
+        context = self._setup.context(options, "", head, options.mode, None)
+        tools = self._setup.specs(options, options.mode, context)
         summary = await self._setup.compactor.ask(context, tools)
         if isinstance(summary, ErrorInfo):
             raise answer_of(summary)
@@ -378,15 +397,3 @@ class Session:
         self.stream.release()
         # Last, because the log's thread would compete with all of the above.
         log_turn(self._services.log, self._services.provider, turn.context, completed)
-
-    async def _known_turn(self, key: str | None) -> TurnStartResult | None:
-        """The turn that was started with this key, once it is saved."""
-        if key is None:
-            return None
-        if self._turn is not None and self._turn.key == key:
-            await self._turn.saved.wait()
-        return self._turn_keys.get(key)
-
-
-def _nothing() -> None:
-    """A repeated start has nothing to release."""

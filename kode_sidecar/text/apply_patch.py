@@ -68,7 +68,7 @@ class PatchError(Exception):
 
 
 def parse_patch(patch: str) -> tuple[FilePatch, ...]:
-    """The files of a patch, each once. Raises PatchError."""
+    """Return the files of a patch, each once. Raises PatchError."""
     lines = _body(patch.replace("\r\n", "\n").split("\n"))
     files: list[FilePatch] = []
     at = 0
@@ -91,7 +91,7 @@ def parse_patch(patch: str) -> tuple[FilePatch, ...]:
 
 
 def locate_chunk(text: str, chunk: Chunk) -> Match | MatchError:
-    """What the chunk does to `text`.
+    """Return what the chunk does to `text`.
 
     Its old lines must occur once; if they occur more often, once below the lines of its context,
     each of which must occur once below the one before. Lines that are only added go below the
@@ -117,7 +117,7 @@ def locate_chunk(text: str, chunk: Chunk) -> Match | MatchError:
 
 
 def _body(lines: Sequence[str]) -> Sequence[str]:
-    """What stands between the markers."""
+    """Return what stands between the markers."""
     stripped = [line.strip() for line in lines]
     if _BEGIN not in stripped:
         raise PatchError(f"It does not begin with `{_BEGIN}`.")
@@ -206,7 +206,7 @@ def _addition(text: str, chunk: Chunk) -> Match | MatchError:
 
 
 def _below(text: str, context: tuple[str, ...]) -> int | MatchError:
-    """Where the line below the last context line begins."""
+    """Return where the line below the last context line begins."""
     at = 0
     for wanted in context:
         starts: list[int] = []

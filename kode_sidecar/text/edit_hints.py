@@ -50,13 +50,13 @@ def not_found_text(text: str, old: str) -> str:
 
 
 def line_span(text: str, start: int, end: int) -> tuple[int, int]:
-    """The first and the last line that `[start, end)` touches, from 1."""
+    """Return the first and the last line that `[start, end)` touches, from 1."""
     first = text.count("\n", 0, start) + 1
     return first, first + text.count("\n", start, max(start, end - 1))
 
 
 def _remark(text: str, old: str, wanted: Sequence[str]) -> str:
-    """A mistake that is known by its look."""
+    """Return a mistake that is known by its look."""
     if any(line.strip() in _ELISIONS for line in wanted):
         return "It leaves lines out with `...`, which stands for nothing here: quote every line. "
     plain = old
@@ -91,7 +91,7 @@ def _closest(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
 
 
 def _difference(lines: Sequence[str], wanted: Sequence[str], start: int) -> str:
-    """The first line that differs, as quoted and as it is."""
+    """Return the first line that differs, as quoted and as it is."""
     for k, want in enumerate(wanted):
         there = lines[start + k] if start + k < len(lines) else None
         inner = 0 < k < len(wanted) - 1

@@ -58,7 +58,7 @@ def locate(
     near_line: int | None = None,
     whole_lines: bool = False,
 ) -> Match | MatchError:
-    """The one place of `old` in `text`, or all of them with `replace_all`.
+    """Return the one place of `old` in `text`, or all of them with `replace_all`.
 
     Overlapping places count as several, so a match is never a guess; with `replace_all` they
     are taken from left to right. Among several places `near_line` (from 1) chooses the only one
@@ -94,7 +94,7 @@ class _Reading:
     to_line: bool = False
 
     def fits(self, text: str, place: Place) -> bool:
-        """Whether the place begins and ends where it must."""
+        """Return whether the place begins and ends where it must."""
         begins = not self.from_line or text[place.start - 1 : place.start] in ("", "\n")
         ends = text[place.end - 1 : place.end] == "\n" or text[place.end : place.end + 1] in (
             "",
@@ -106,7 +106,7 @@ class _Reading:
 def _climb(
     text: str, reading: _Reading, replace_all: bool, near_line: int | None
 ) -> Match | MatchError | None:
-    """The first rung with places decides; None where no rung has any."""
+    """Return the first rung with places decides; None where no rung has any."""
     for tier, find_places in TIERS:
         found = find_places(text, reading.old, reading.new)
         places = [place for place in found if reading.fits(text, place)]
@@ -125,7 +125,7 @@ def _climb(
 def _chosen(
     text: str, tier: Tier, places: Sequence[Place], replace_all: bool, near_line: int | None
 ) -> Sequence[Place]:
-    """The places to change; none where that would be a guess."""
+    """Return the places to change; none where that would be a guess."""
     if len(places) == 1:
         return places
     if replace_all:
@@ -175,7 +175,7 @@ def _repairs(old: str, new: str) -> Iterator[_Reading]:
 def _without_blank(
     old: str, new: str, repair: str, *, head: bool, tail: bool
 ) -> Iterator[_Reading]:
-    """The quote without a blank line, or a line end, at its beginning or its end."""
+    """Return the quote without a blank line, or a line end, at its beginning or its end."""
     if head:
         old, new = (_FIRST_BLANK.sub("", part, count=1) for part in (old, new))
     if tail:
@@ -209,7 +209,7 @@ def _ambiguous(text: str, tier: Tier, places: Sequence[Place], replace_all: bool
 
 
 def _first_lines(text: str, starts: Sequence[int]) -> tuple[int, ...]:
-    """The lines of ascending offsets, those of the first hundred."""
+    """Return the lines of ascending offsets, those of the first hundred."""
     lines: list[int] = []
     line, at = 1, 0
     for start in starts[:MAX_NAMED_LINES]:

@@ -49,7 +49,7 @@ FindPlaces = Callable[[str, str, str], list[Place]]
 
 
 def exact_places(text: str, old: str, new: str) -> list[Place]:
-    """Where `old` stands as it is."""
+    """Return where `old` stands as it is."""
     ends = ((at, at + len(old)) for at in _occurrences(text, old))
     return [Place(start, end, Edit(start, end, new)) for start, end in ends]
 
@@ -86,7 +86,7 @@ def indented_places(text: str, old: str, new: str) -> list[Place]:
 
 
 def punctuation_places(text: str, old: str, new: str) -> list[Place]:
-    """Where `old` stands with other dashes, quotes, blanks or full-width punctuation."""
+    """Return where `old` stands with other dashes, quotes, blanks or full-width punctuation."""
     old_lines, new_lines = old.split("\n"), new.split("\n")
     result: list[Place] = []
     for start in _occurrences(text.translate(_PUNCTUATION), old.translate(_PUNCTUATION)):
@@ -156,7 +156,7 @@ def _merged(
     *,
     inside: bool = False,
 ) -> str:
-    """The text for a place: the file's own lines where `old` and `new` agree, else `put`'s.
+    """Return the text for a place: the file's own lines where `old` and `new` agree, else `put`'s.
 
     `put` has the lines of `new` as they suit the place. With `inside` the file's characters at
     both ends of a changed run stay, too; `there` and `old` agree in length then.
@@ -183,7 +183,7 @@ def _inner_change(there: str, old: str, new: str) -> str:
 
 
 def _depth(lines: Sequence[str]) -> int:
-    """The least indentation of the lines that are not blank."""
+    """Return the least indentation of the lines that are not blank."""
     return min((len(_indent(line)) for line in lines if line.strip(_BLANKS)), default=0)
 
 

@@ -29,7 +29,7 @@ class FileState:
 
 
 def file_patch(old: FileState | None, new: FileState | None) -> bytes:
-    """The patch of one file: changed, moved, created (no `old`) or deleted (no `new`).
+    """Return the patch of one file: changed, moved, created (no `old`) or deleted (no `new`).
 
     Empty where nothing changed.
     """
@@ -50,7 +50,7 @@ def blob_id(data: bytes) -> str:
 
 
 def quoted(path: str) -> str:
-    """A path as a header has it, quoted only where it must be: `core.quotePath` off."""
+    """Return a path as a header has it, quoted only where it must be: `core.quotePath` off."""
     if not any(ord(sign) < 32 or sign in '"\\\x7f' for sign in path):
         return path
     return '"' + "".join(map(_escaped, path)) + '"'
@@ -117,7 +117,7 @@ def _binary(before: bytes, after: bytes) -> bytes:
 
 
 def _literal(data: bytes) -> bytes:
-    """The whole content, compressed, in lines that begin with their length."""
+    """Return the whole content, compressed, in lines that begin with their length."""
     packed = zlib.compress(data)
     out = [b"literal %d\n" % len(data)]
     for at in range(0, len(packed), _BINARY_LINE_BYTES):

@@ -46,7 +46,7 @@ def split_lines(text: str) -> list[str]:
 
 
 def diff_lines(old: Sequence[str], new: Sequence[str]) -> list[Run]:
-    """The runs of changed lines, ascending, with at least one equal line between two runs.
+    """Return the runs of changed lines, ascending, with at least one equal line between two runs.
 
     Replacing each run's old lines by its new ones turns `old` into `new`.
     """
@@ -54,12 +54,20 @@ def diff_lines(old: Sequence[str], new: Sequence[str]) -> list[Run]:
     return _gaps(_matches(a, b), len(a), len(b))
 
 
-def unified_diff(old: Sequence[str], new: Sequence[str], path: str, *, context: int = 3) -> str:
-    """A unified diff for people and models; the empty string when nothing changed.
+def unified_diff(
+    old: Sequence[str],
+    new: Sequence[str],
+    path: str,
+    *,
+    context: int = 3,
+    runs: Sequence[Run] | None = None,
+) -> str:
+    """Return a unified diff for people and models; the empty string when nothing changed.
 
-    Lines come with their ends; a missing last line end is told as `diff` does it.
+    Lines come with their ends; a missing last line end is told as `diff` does it. Where `runs` of
+    changed lines are known the texts need not be compared.
     """
-    body = unified_hunks(old, new, _shown, context=context)
+    body = unified_hunks(old, new, _shown, context=context, runs=runs)
     return f"--- a/{path}\n+++ b/{path}\n{body}" if body else ""
 
 
@@ -69,10 +77,11 @@ def unified_hunks(
     shown: Callable[[str, str], str],
     *,
     context: int = 3,
+    runs: Sequence[Run] | None = None,
 ) -> str:
     """Return the hunks of a unified diff; `shown(mark, line)` writes a line with its end."""
     out: list[str] = []
-    for group in diff_groups(old, new, context):
+    for group in diff_groups(old, new, context, runs):
         places = _extent(group.first, group.end), _extent(group.new_first, group.new_end)
         out.append(f"@@ -{places[0]} +{places[1]} @@\n")
         at = group.first
@@ -85,10 +94,12 @@ def unified_hunks(
     return "".join(out)
 
 
-def diff_groups(old: Sequence[str], new: Sequence[str], context: int) -> Iterator[DiffGroup]:
-    """Yield the runs of `diff_lines`, those together whose surroundings meet."""
+def diff_groups(
+    old: Sequence[str], new: Sequence[str], context: int, known: Sequence[Run] | None = None
+) -> Iterator[DiffGroup]:
+    """Yield the runs of `diff_lines`, or those `known`, together where their surroundings meet."""
     groups: list[list[Run]] = []
-    for run in diff_lines(old, new):
+    for run in diff_lines(old, new) if known is None else known:
         if groups and run[0] - groups[-1][-1][1] <= 2 * context:
             groups[-1].append(run)
         else:
@@ -125,7 +136,7 @@ def _matches(a: Lines, b: Lines) -> list[Block]:
 
 
 def _gaps(blocks: Sequence[Block], a_len: int, b_len: int) -> list[Run]:
-    """What an alignment leaves out, as runs."""
+    """Return what an alignment leaves out, as runs."""
     runs: list[Run] = []
     i = j = 0
     for x, y, size in [*blocks, (a_len, b_len, 0)]:
@@ -136,14 +147,14 @@ def _gaps(blocks: Sequence[Block], a_len: int, b_len: int) -> list[Run]:
 
 
 def _common_prefix(a: Lines, i: int, a_end: int, b: Lines, j: int, b_end: int) -> int:
-    """How many lines from `i` and `j` on are equal."""
+    """Return how many lines from `i` and `j` on are equal."""
     return _longest(
         lambda low, high: a[i + low : i + high] == b[j + low : j + high], min(a_end - i, b_end - j)
     )
 
 
 def _common_suffix(a: Lines, b: Lines, head: int) -> int:
-    """How many lines at the end are equal, the first `head` left out."""
+    """Return how many lines at the end are equal, the first `head` left out."""
     a_len, b_len = len(a), len(b)
     return _longest(
         lambda low, high: a[a_len - high : a_len - low] == b[b_len - high : b_len - low],
@@ -168,7 +179,7 @@ def _longest(equal: Callable[[int, int], bool], room: int) -> int:
 
 
 def _anchors(a: Lines, b: Lines) -> tuple[Sequence[int], Sequence[int]]:
-    """Where lines stand that occur once on both sides, in an order both sides agree on."""
+    """Return where lines stand that occur once on both sides, in an order both sides agree on."""
     shared = _singles(a) & _singles(b)
     at_b = dict(zip(b, range(len(b)), strict=True))
     in_a = [i for i, line in enumerate(a) if line in shared]
@@ -184,7 +195,7 @@ def _singles(lines: Lines) -> set[str]:
 
 
 def _longest_rising(places: Sequence[int]) -> list[int]:
-    """The indexes of a longest subsequence that rises (patience sorting)."""
+    """Return the indexes of a longest subsequence that rises (patience sorting)."""
     tops: list[int] = []
     piles: list[int] = []
     back: list[int] = []
@@ -218,7 +229,7 @@ def _between(a: Lines, b: Lines, a_span: Pair, b_span: Pair) -> list[Block]:
 
 
 def _myers(a: Sequence[int], b: Sequence[int]) -> list[Pair]:
-    """A shortest edit script (Myers 1986), as the pairs it keeps; none beyond the cap."""
+    """Return a shortest edit script (Myers 1986), as the pairs it keeps; none beyond the cap."""
     a_len, b_len = len(a), len(b)
     furthest = {1: 0}
     trace: list[dict[int, int]] = []
@@ -244,7 +255,7 @@ def _myers(a: Sequence[int], b: Sequence[int]) -> list[Pair]:
 
 
 def _walk_back(trace: Sequence[dict[int, int]], x: int, y: int) -> list[Pair]:
-    """The pairs on the path that `trace` found, ascending."""
+    """Return the pairs on the path that `trace` found, ascending."""
     pairs: list[Pair] = []
     for distance in range(len(trace) - 1, 0, -1):
         before = trace[distance - 1]
@@ -266,7 +277,7 @@ def _walk_back(trace: Sequence[dict[int, int]], x: int, y: int) -> list[Pair]:
 
 
 def _extent(start: int, end: int) -> str:
-    """A hunk's place as `diff -u` writes it: 1-based; an empty one names the line before."""
+    """Return a hunk's place as `diff -u` writes it: 1-based; an empty one names the line before."""
     count = end - start
     if count == 1:
         return f"{start + 1}"

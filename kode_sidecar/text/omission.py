@@ -23,7 +23,7 @@ _IN_COMMENT = (
 
 
 def omission(text: str, known: str = "") -> str | None:
-    """The first line of `text` that only says that something was left out.
+    """Return the first line of `text` that only says that something was left out.
 
     Lines that `known` has, too, do not count.
     """

@@ -35,18 +35,18 @@ class Edit:
 
 
 def to_lf(text: str) -> str:
-    """`text` with LF line ends."""
+    """Return `text` with LF line ends."""
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def with_eol(text: str, eol: str) -> str:
-    """`text` with every line end turned into `eol`."""
+    """Return `text` with every line end turned into `eol`."""
     lf = to_lf(text)
     return lf if eol == "\n" else lf.replace("\n", eol)
 
 
 def apply_edits(text: str, edits: Iterable[Change]) -> str:
-    """`text` with ascending, disjoint edits done; all offsets are those of `text`."""
+    """Return `text` with ascending, disjoint edits done; all offsets are those of `text`."""
     parts: list[str] = []
     at = 0
     for edit in edits:
@@ -57,7 +57,7 @@ def apply_edits(text: str, edits: Iterable[Change]) -> str:
 
 
 def shift(start: int, end: int, change: Change) -> tuple[int, int, bool]:
-    """A span after `change`, and whether the change touched it.
+    """Return a span after `change`, and whether the change touched it.
 
     A change before it moves it, one after leaves it. An overlap, or an insertion exactly at a
     border, touches it; the span then covers what came in.
@@ -75,7 +75,7 @@ def shift(start: int, end: int, change: Change) -> tuple[int, int, bool]:
 
 
 def refine(text: str, change: Change) -> tuple[Edit, ...]:
-    """A change of `text` as changes of whole lines, ascending, in offsets of `text`.
+    """Return a change of `text` as changes of whole lines, ascending, in offsets of `text`.
 
     For editors that report the whole text, or all from the first to the last change, as one.
     """
@@ -93,7 +93,7 @@ def refine(text: str, change: Change) -> tuple[Edit, ...]:
 
 
 def whole_lines(text: str, edit: Change) -> Edit:
-    """The same edit of `text`, told as one of whole lines."""
+    """Return the same edit of `text`, told as one of whole lines."""
     start = _line_start(text, edit.start)
     end = edit.end if between_lines(text, edit.end) else _line_end(text, edit.end)
     return Edit(start, end, text[start : edit.start] + edit.text + text[edit.end : end])
@@ -120,14 +120,14 @@ def _lines_in(text: str) -> int:
 
 
 def between_lines(text: str, at: int) -> bool:
-    """Whether `at` is the start of a line, or the end of the text."""
+    """Return whether `at` is the start of a line, or the end of the text."""
     if at in (0, len(text)):
         return True
     return text[at - 1] == "\n" or (text[at - 1] == "\r" and text[at] != "\n")
 
 
 def common_prefix(one: str, other: str) -> int:
-    """How many characters at the beginning are equal, by bisection over fast comparisons."""
+    """Return how many characters at the beginning are equal, by bisection over fast comparisons."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -145,7 +145,7 @@ def common_suffix(one: str, other: str, head: int = 0) -> int:
 
 
 def minimal_edits(text: str, edits: Sequence[Edit]) -> list[Edit]:
-    """The same edits, as small as every editor understands them: ascending, none touching.
+    """Return the same edits, as small as every editor understands them: ascending, none touching.
 
     Common lines and characters at both ends are left out. No edit starts or ends between
     `\\r` and `\\n`, and none lies past the last line as Neovim counts lines (it knows no empty
@@ -156,7 +156,7 @@ def minimal_edits(text: str, edits: Sequence[Edit]) -> list[Edit]:
 
 
 def joined_edits(edits: Iterable[Edit]) -> list[Edit]:
-    """`edits` with those that touch made one."""
+    """Return `edits` with those that touch made one."""
     result: list[Edit] = []
     for edit in edits:
         if result and result[-1].end == edit.start:
@@ -184,7 +184,7 @@ def replace_lines(text: str, lines: LineRange, new: str | None) -> str:
 
 
 def follow_lines(before: str, after: str, lines: LineRange) -> LineRange | None:
-    """Where these lines of `before` are in `after`; None if they, or a border, were touched.
+    """Return where these lines of `before` are in `after`; None if they, or a border, were touched.
 
     A change that could as well have happened elsewhere, as in a run of equal lines, counts as
     done at each of those places.
@@ -202,7 +202,7 @@ def follow_lines(before: str, after: str, lines: LineRange) -> LineRange | None:
 
 
 def _trim(text: str, edit: Edit) -> Edit:
-    """`edit` without what both sides share at their ends."""
+    """Return `edit` without what both sides share at their ends."""
     old, new = text[edit.start : edit.end], edit.text
     head = common_prefix(old, new)
     while head and (_splits_crlf(text, edit.start + head) or _splits_crlf(new, head)):
@@ -244,7 +244,7 @@ def _line_start(text: str, at: int) -> int:
 
 
 def _line_end(text: str, at: int) -> int:
-    """The start of the line after the one that holds `at`."""
+    """Return the start of the line after the one that holds `at`."""
     feed = text.find("\n", at)
     last = len(text) if feed < 0 else feed
     carriage = text.find("\r", at, last)
@@ -253,7 +253,7 @@ def _line_end(text: str, at: int) -> int:
 
 
 def _reach(old: Sequence[str], new: Sequence[str], run: Run) -> tuple[int, int]:
-    """The lines of `old` that an insertion or a deletion may slide over, `[start, end)`."""
+    """Return the lines of `old` that an insertion or a deletion may slide over, `[start, end)`."""
     a0, a1, b0, b1 = run
     if a0 < a1 and b0 < b1:
         return a0, a1

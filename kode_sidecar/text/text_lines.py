@@ -14,21 +14,21 @@ PositionEncoding = Literal["utf-8", "utf-16", "utf-32"]
 
 
 def line_content(line: str) -> str:
-    """A line without its end."""
+    """Return a line without its end."""
     if line.endswith("\r\n"):
         return line[:-2]
     return line[:-1] if line.endswith(("\n", "\r")) else line
 
 
 def dominant_eol(text: str) -> str:
-    """The most frequent line end; `\\n` where there is none and on a tie."""
+    """Return the most frequent line end; `\\n` where there is none and on a tie."""
     crlf = text.count("\r\n")
     counts = {"\n": text.count("\n") - crlf, "\r\n": crlf, "\r": text.count("\r") - crlf}
     return max(counts, key=lambda eol: counts[eol])
 
 
 def code_point_column(line: str, column: int, encoding: PositionEncoding) -> int:
-    """A column counted in units of `encoding`, as an index into `line`.
+    """Return a column counted in units of `encoding`, as an index into `line`.
 
     Past the content it is the end of the content (before the line end); inside a
     character it is that character's start.

@@ -15,7 +15,7 @@ _SAFE = "/:!$&'()*+,;=@"
 
 
 def canonical_key(uri: str) -> str:
-    """The one spelling under which a document is known; a key is its own key.
+    """Return the one spelling under which a document is known; a key is its own key.
 
     Only `file` URIs are touched: scheme and host in lower case, drive letter in lower case,
     percent-encoding only where it is needed. `untitled:` and all others stay verbatim.
@@ -44,7 +44,7 @@ def file_path(uri: str) -> Path:
 
 
 def path_to_uri(path: str | os.PathLike[str]) -> str:
-    """The `file` URI of an absolute path."""
+    """Return the `file` URI of an absolute path."""
     name = os.fspath(path)
     drive = re.match(r"[A-Za-z]:(?=[/\\]|$)", name)
     if drive or name.startswith("\\\\"):
@@ -54,7 +54,7 @@ def path_to_uri(path: str | os.PathLike[str]) -> str:
 
 
 def file_name(uri: str, *, windows: bool) -> str | None:
-    """The file name of a `file` URI in the spelling of Windows or POSIX."""
+    """Return the file name of a `file` URI in the spelling of Windows or POSIX."""
     parts = _file_parts(uri)
     if parts is None:
         return None

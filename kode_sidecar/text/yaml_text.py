@@ -38,7 +38,7 @@ class YamlDocument:
     lines: Mapping[str, int]
 
     def line_of(self, path: str) -> int:
-        """The line of a part; of what holds it where the part itself is not there."""
+        """Return the line of a part; of what holds it where the part itself is not there."""
         while path not in self.lines and path:
             path = path[: max(path.rfind("."), path.rfind("["), 0)]
         return self.lines.get(path, 1)
@@ -58,7 +58,7 @@ class YamlDocument:
 
 
 def read_yaml(text: str, *, only_text: bool = False) -> YamlDocument:
-    """The one document of a text; None for an empty one.
+    """Return the one document of a text; None for an empty one.
 
     With `only_text` every scalar is the text as it was written: `no` stays `no`, `1.0` `1.0`.
     Raises YamlProblem.

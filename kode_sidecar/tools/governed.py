@@ -27,12 +27,12 @@ Subjects = Callable[[Any], Sequence[Subject]]
 
 
 def no_subject(_params: object) -> Sequence[Subject]:
-    """A tool that is allowed or denied as a whole."""
+    """Return no subject, for a tool that is allowed or denied as a whole."""
     return (Subject(""),)
 
 
 def path_subject(workspace: Workspace) -> Subjects:
-    """The path that a tool reads, as the guard spells it."""
+    """Make subjects of the path that a tool reads, as the guard spells it."""
 
     def subjects(params: object) -> Sequence[Subject]:
         path = getattr(params, "path", None) or getattr(params, "directory", None) or "."
@@ -56,7 +56,7 @@ def check_allowed(policy: Policy, tool: str, subject: Subject) -> None:
 
 
 def governed(tool: Tool, policy: Policy, subjects: Subjects = no_subject) -> Tool:
-    """The tool behind the policy. One that may do nothing at all is known, but not offered.
+    """Return the tool behind the policy; one that may do nothing is known, but not offered.
 
     `subjects` may raise KodeError for a path that the guard refuses.
     """

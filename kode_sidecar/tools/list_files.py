@@ -45,7 +45,7 @@ class ListFilesParams(Struct, forbid_unknown_fields=True):
 
 
 def list_files_tool(workspace: Workspace, files: SessionFiles | None = None) -> Tool:
-    """The tool. `files` has the session's proposals in it.
+    """Make the tool. `files` has the session's proposals in it.
 
     The walk runs in a thread and ends when the call is cancelled.
     """
@@ -99,7 +99,7 @@ def _beyond_disk(
     starts: Sequence[Location],
     matches: Callable[[str], bool],
 ) -> list[tuple[list[str], str]]:
-    """Files that are not on disk: open in the editor, or to be created or moved there."""
+    """Return files that are not on disk: open in the editor, or to be created or moved there."""
     removed = {location.real for location in files.removed()}
     found = {
         location.real: (location, "open in the editor, not on disk")

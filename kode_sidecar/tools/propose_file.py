@@ -65,7 +65,7 @@ class FileCall:
 
 
 def propose_file_tool(proposals: Proposals, files: SessionFiles, shown: Freshness) -> Tool:
-    """The tool, for one session. It remembers which files it refused for being incomplete."""
+    """Make the tool of one session. It remembers which files it refused as incomplete."""
     refused: set[str] = set()
 
     async def run(given: FileCall, call: ToolCall) -> ToolOutcome:
@@ -102,7 +102,7 @@ def propose_file_tool(proposals: Proposals, files: SessionFiles, shown: Freshnes
         return proposed, f"{proposed.message}\n{head(proposed)}"
 
     def _note_known(path: str) -> None:
-        """The model knows the file that it has just written, unless the user said no to it."""
+        """Note that the model knows the file it wrote, unless the user said no to it."""
         with suppress(KodeError):
             document = files.document(path, purpose="read")
             text = files.view(document).text_lf

@@ -34,7 +34,7 @@ class ReadFileParams(Struct, forbid_unknown_fields=True):
 def read_file_tool(
     workspace: Workspace, files: SessionFiles | None = None, on_shown: OnShown | None = None
 ) -> Tool:
-    """The tool. `files` has the session's proposals in it, `on_shown` is told what was shown."""
+    """Make the tool. `files` has the session's proposals, `on_shown` gets what was shown."""
     seen = files or workspace
 
     async def run(params: ReadFileParams, call: ToolCall) -> ToolOutcome:  # noqa: ARG001
@@ -57,7 +57,7 @@ def read_file_tool(
 
 
 def _range(params: ReadFileParams, count: int, name: str) -> tuple[int, int]:
-    """The lines asked for; (1, 0) of an empty file."""
+    """Return the lines asked for; (1, 0) of an empty file."""
     start = params.start or 1
     end = min(params.end or count, count)
     if params.end is not None and params.end < start:
@@ -70,7 +70,7 @@ def _range(params: ReadFileParams, count: int, name: str) -> tuple[int, int]:
 
 
 def _body(lines: list[str], start: int, end: int) -> tuple[str, int]:
-    """The numbered lines that fit, and the number of the last of them."""
+    """Return the numbered lines that fit, and the number of the last of them."""
     shown: list[str] = []
     room = MAX_CHARS
     for line in lines[start - 1 : min(end, start - 1 + MAX_LINES)]:
@@ -83,7 +83,7 @@ def _body(lines: list[str], start: int, end: int) -> tuple[str, int]:
 
 
 def _whole_lines(lines: Sequence[str], start: int, last: int) -> Iterator[tuple[int, int]]:
-    """`start` to `last` without the lines that were cut; (1, 0) of an empty file."""
+    """Return `start` to `last` without the lines that were cut; (1, 0) of an empty file."""
     for number in range(start, last + 1):
         if len(lines[number - 1]) > MAX_LINE_CHARS + 1:
             yield start, number - 1

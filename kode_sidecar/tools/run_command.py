@@ -71,12 +71,12 @@ class CommandPlace:
 
 
 def command_subject(params: RunCommandParams) -> Sequence[Subject]:
-    """The command, word for word."""
+    """Return the command, word for word."""
     return (Subject(command_path(params.argv), shown=" ".join(params.argv)[:200]),)
 
 
 def run_command_tool(place: CommandPlace) -> Tool:
-    """The tool."""
+    """Make the tool."""
 
     async def run(params: RunCommandParams, call: ToolCall) -> ToolOutcome:
         _check_arguments(params.argv)
@@ -120,7 +120,7 @@ def _path_of(environ: Mapping[str, str]) -> str:
 
 
 def _limits(limits: CommandLimits, wanted: int | None) -> CommandLimits:
-    """The configured time is the most that a call may ask for, and what it gets unasked."""
+    """Return the limits of a call, which may ask for less time than is configured, never more."""
     seconds = limits.seconds if wanted is None else min(float(wanted), limits.seconds)
     return CommandLimits(seconds, limits.output_bytes)
 
@@ -166,7 +166,7 @@ def _how(end: CommandEnd, limits: CommandLimits) -> str:
 
 
 def _shown(output: bytes) -> str:
-    """The output as text with LF line ends; a NUL in it says that it is none."""
+    """Return the output as text with LF line ends; a NUL in it says that it is no text."""
     if b"\0" in output:
         return "\0"
     for encoding in ("utf-8", locale.getencoding()):
@@ -180,7 +180,7 @@ def _shown(output: bytes) -> str:
 
 
 def _plain(text: str) -> str:
-    """Without colours; of a line that was written over and over, the last state."""
+    """Return a text without colours; of a line written over and over, the last state."""
     lines = _ESCAPES.sub("", text).replace("\r\n", "\n").split("\n")
     return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in lines).rstrip("\n")
 

@@ -46,7 +46,7 @@ def search_code_tool(
     files: SessionFiles | None = None,
     on_shown: OnShown | None = None,
 ) -> Tool:
-    """The tool. `files` has the session's proposals in it, `on_shown` is told what was shown."""
+    """Make the tool. `files` has the session's proposals, `on_shown` gets what was shown."""
     search = Search(workspace, ripgrep, files or workspace, on_shown)
 
     async def run(params: SearchCodeParams, call: ToolCall) -> ToolOutcome:  # noqa: ARG001
@@ -78,7 +78,7 @@ def _head(query: SearchQuery, result: SearchResult) -> str:
 
 
 def _remarks(query: SearchQuery, result: SearchResult) -> list[str]:
-    """What the model must know about the lines above."""
+    """Return what the model must know about the lines above."""
     remarks: list[str] = []
     if result.more:
         remarks.append(

@@ -204,7 +204,7 @@ class LineEdit:
         return check_finished(text, replace_lines(text, (first, last), self._new), self._path)
 
     def _find(self, document: Document, text: str) -> tuple[int, int]:
-        """The lines in `text`. Raises KodeError `StaleBase`, `ToolFailed`."""
+        """Return the lines in `text`. Raises KodeError `StaleBase`, `ToolFailed`."""
         first, last = self._lines
         read = self._shown.text_of(document.key, self._base_rev)
         if read is None:
@@ -307,7 +307,7 @@ def _notes(found: Match, what: str) -> list[str]:
 
 
 def _growth(text: str, edit: Edit) -> tuple[int, int]:
-    """The last line an edit touches, and by how many lines those below it move."""
+    """Return the last line an edit touches, and by how many lines those below it move."""
     last = line_span(text, edit.start, edit.end)[1]
     return last, edit.text.count("\n") - text.count("\n", edit.start, edit.end)
 

@@ -1,12 +1,11 @@
-"""Summing up a conversation: a question to the model, and the message its answer becomes (C11)."""
+"""Compaction (C11): ask the model for a summary and place it in the conversation as a message."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
 
 from kode_sidecar.context.compaction import (
-    CompactionTexts,
     kept_from,
     summary_content,
     summary_meta,
@@ -17,16 +16,14 @@ from kode_sidecar.domain.message import Message, TextBlock
 from kode_sidecar.errors import ERRORS, INTERNAL_ERROR, KodeError
 from kode_sidecar.kernel import MessageAssembler
 from kode_sidecar.kernel.contracts import (
-    Clock,
     Emit,
     Incoming,
-    ModelClient,
     ModelRequest,
-    NewId,
     ToolSpec,
 )
 from kode_sidecar.protocol.turn import ContextCompactResult
 from kode_sidecar.turns.context import TurnContext, report_message, write_incoming
+from kode_sidecar.turns.services import SessionServices
 
 _NOTHING_TO_SUM_UP = 2
 
@@ -46,25 +43,14 @@ class Summary:
 
 
 class Compactor:
-    """Sums up what a `TurnContext` shows. `texts` are read when they are needed."""
+    """Sums up what a `TurnContext` shows, and tells of it with `emit`."""
 
-    def __init__(
-        self,
-        *,
-        model: ModelClient,
-        texts: Callable[[], CompactionTexts],
-        emit: Emit,
-        new_id: NewId,
-        clock: Clock,
-    ) -> None:
-        self._model = model
-        self._texts = texts
+    def __init__(self, services: SessionServices, emit: Emit) -> None:
+        self._services = services
         self._emit = emit
-        self._new_id = new_id
-        self._clock = clock
 
     async def compact(self, context: TurnContext, tools: Sequence[ToolSpec]) -> bool:
-        """Do it within a turn; whether it was done. A failure is told, and the turn goes on.
+        """Compact within a turn; return whether it was done. A failure is a notice to the user.
 
         Raises KodeError `Storage`.
         """
@@ -78,18 +64,18 @@ class Compactor:
         return True
 
     async def ask(self, context: TurnContext, tools: Sequence[ToolSpec]) -> Summary | ErrorInfo:
-        """The model's summary. The question holds what the last one held: hosts have it cached."""
+        """Ask for a summary. The request begins like the last one, which hosts have cached."""
         shown = context.shown
         kept = kept_from(shown, context.window)
         if kept < _NOTHING_TO_SUM_UP:
             return failure("InvalidParams", "There is nothing to sum up yet: go on first.")
-        texts = self._texts()
+        texts = self._services.compaction_texts()
         before = context.fitted(tools, "none").whole.tokens
         instruction = Message(
             id="", session_id="", role="user", content=(TextBlock(text=texts.instruction),)
         )
         self._tell(context, "CompactingContext", "Summing up the conversation to make room.")
-        started = self._clock.monotonic()
+        started = self._services.clock.monotonic()
         question = context.fitted(tools, "none", [instruction])
         answer = await self._answer(context, question.request)
         if answer.error is not None and answer.error.code == "ContextOverflow":
@@ -105,7 +91,7 @@ class Compactor:
             "usage": answer.usage,
             "cost": answer.cost,
             "cost_usd": answer.cost_usd,
-            "duration_ms": round((self._clock.monotonic() - started) * 1000),
+            "duration_ms": round((self._services.clock.monotonic() - started) * 1000),
             "response_id": answer.response_id,
             "model": answer.model,
         }
@@ -118,9 +104,9 @@ class Compactor:
 
         Raises KodeError `Storage`.
         """
-        content = summary_content(self._texts(), summary.text, summary.dropped)
+        content = summary_content(self._services.compaction_texts(), summary.text, summary.dropped)
         incoming = Incoming("user", content, summary_meta(summary.kept))
-        message = write_incoming(context, incoming, self._new_id, **summary.known)
+        message = write_incoming(context, incoming, self._services.new_id, **summary.known)
         context.show([message, *summary.kept])
         report_message(self._emit, message, context.turn_id)
         event = ContextCompacted(
@@ -136,7 +122,7 @@ class Compactor:
     async def _answer(self, context: TurnContext, question: ModelRequest) -> MessageAssembler:
         assembler = MessageAssembler(lambda: "", context.turn_id, "")
         question = replace(question, asker=f"summary {context.session_id}")
-        async with aclosing(self._model.stream(question)) as batches:
+        async with aclosing(self._services.model.stream(question)) as batches:
             async for batch in batches:
                 for event in assembler.feed(batch):
                     if isinstance(event, Notice):
@@ -152,7 +138,7 @@ class Compactor:
 
 
 def answer_of(error: ErrorInfo) -> KodeError:
-    """Why there is no summary, as the answer to who asked for one.
+    """Return the error for a client that asked for a summary and gets none.
 
     An error without a code of its own counts as `Provider`.
     """
@@ -168,7 +154,7 @@ def answer_of(error: ErrorInfo) -> KodeError:
 
 
 def compact_result(event: ContextCompacted) -> ContextCompactResult:
-    """The event as the answer to who asked for it."""
+    """Return the result for a client that asked for a summary."""
     return ContextCompactResult(
         summary_message_id=event.summary_message_id,
         dropped_messages=event.dropped_messages,

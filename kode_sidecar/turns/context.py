@@ -19,6 +19,7 @@ from kode_sidecar.context.token_count import (
 from kode_sidecar.domain.conversation import Conversation
 from kode_sidecar.domain.error_info import ErrorInfo
 from kode_sidecar.domain.message import Block, Message, Role
+from kode_sidecar.edits import ChangeSets
 from kode_sidecar.kernel import block_events, message_added, message_completed
 from kode_sidecar.kernel.contracts import (
     Clock,
@@ -45,7 +46,7 @@ _LEAST_PLAUSIBLE = 0.25
 
 
 class LearnedRates:
-    """What all sessions of this process have learned, by the model's name."""
+    """Token rates that the sessions of this process have learned, by model."""
 
     def __init__(self) -> None:
         self._rates: dict[str, Rates] = {}
@@ -55,7 +56,7 @@ class LearnedRates:
         return self._rates.get(model, Rates())
 
     def learn(self, model: str, asked: Estimate, answer: Message) -> None:
-        """Take the lesson of one answer."""
+        """Adjust the rates of a model by what its host counted for one answer."""
         if answer.usage is not None:
             self._rates[model] = learned(self.of(model), asked, answer.usage)
 
@@ -72,7 +73,7 @@ class TokenMeter:
         self._weights: dict[str, tuple[Sequence[Block], float]] = {}
 
     def estimate(self, request: ModelRequest) -> Estimate:
-        """The size of a request."""
+        """Return the estimated size of a request."""
         return estimate(request, self._measured, self._rates.of(request.model), self._weigh)
 
     def answered(
@@ -128,7 +129,8 @@ class TurnContext:
     """`kernel.contracts.Context` over the session's tree, from one leaf on.
 
     `shown` are the stored messages that the model gets, `window` is how many tokens it reads at
-    most. Without `compact` history is never summed up. Every message carries `meta.turnId`, so
+    most. Without `compact` history is never summed up, and it is not summed up unasked where the
+    user took a summary back (`undone`). Every message carries `meta.turnId`, so
     that a branch knows which turns made it.
     """
 
@@ -146,9 +148,9 @@ class TurnContext:
         shown: Iterable[Message],
         window: int | None,
         meter: TokenMeter,
-        reminders: Callable[[], str | None],
+        change_sets: ChangeSets,
         compact: Compact | None = None,
-        may_compact: bool = True,
+        undone: Callable[[], bool] = bool,
     ) -> None:
         self.session_id = session_id
         self.turn_id = turn_id
@@ -160,9 +162,11 @@ class TurnContext:
         self._prompt = prompt
         self._shown = list(shown)
         self._meter = meter
-        self._reminders = reminders
+        self._change_sets = change_sets
+        self._reminding = False
         self._compact = compact
-        self._may_compact = may_compact
+        self._undone = undone
+        self._may_compact: bool | None = None  # asked for when the window is nearly full
         self._recovered = False
         self._asked: Fitted | None = None
         self._steering: list[Incoming] = []
@@ -208,6 +212,9 @@ class TurnContext:
         """Write the finished message and make it the newest. Raises KodeError `Storage`."""
         self._log.append(message)
         self._conversation.add(message)
+        if self._reminding and message.meta.get("origin") == "reminder":
+            self._reminding = False
+            self._change_sets.reminders_told()
         self._leaf = message.id
         self._added.append(message)
         self._shown.append(message)
@@ -221,7 +228,7 @@ class TurnContext:
             )
 
     def show(self, messages: Iterable[Message]) -> None:
-        """From now on the model gets these and what is committed after them."""
+        """Let later requests hold these messages and those committed after them."""
         self._shown = list(messages)
 
     def fitted(
@@ -233,7 +240,11 @@ class TurnContext:
 
     def will_sum_up(self, fitted: Fitted) -> bool:
         """Whether history is summed up before this request is sent."""
-        return fitted.is_due and self._may_compact
+        if not fitted.is_due:
+            return False
+        if self._may_compact is None:
+            self._may_compact = not self._undone()
+        return self._may_compact
 
     async def request(self, tools: Sequence[ToolSpec], tool_choice: ToolChoice) -> ModelRequest:
         """The exact next request; history is summed up before when the window is nearly full."""
@@ -259,37 +270,42 @@ class TurnContext:
         return again.size.weight < asked.size.weight
 
     def was_too_long(self, asked: Fitted) -> None:
-        """The host took a request for too long: requests of this turn must be smaller."""
+        """Lower the window for this turn: the host refused a request for its length."""
         real = int(asked.size.tokens * _AFTER_OVERFLOW)
         self.window = real if self.window is None else min(self.window, real)
 
     def remember(self, incoming: Incoming) -> None:
-        """What memory has to say, for the next step of this turn."""
+        """Add what memory says to the input of the next step."""
         self._remembered.append(incoming)
 
     def steer(self, blocks: tuple[Block, ...]) -> None:
-        """Input from the user for the next step of this turn."""
+        """Add steering by the user to the input of the next step."""
         self._steering.append(Incoming("user", blocks, {"origin": "steer"}))
 
     def take_steering(self) -> Sequence[Incoming]:
-        """What the user said and no step has taken yet."""
+        """Take the steering messages that no step has taken yet."""
         taken, self._steering = self._steering, []
         return taken
 
+    def reminder(self) -> str | None:
+        """What the model was not told yet of edits and files; told once a reminder is committed."""
+        text = self._change_sets.untold()
+        self._reminding = text is not None
+        return text
+
     def incoming(self, reminder: str | None) -> list[Incoming]:
-        """What the next step would be told, `reminder` first; nothing is taken."""
+        """Return the input of the next step, `reminder` first; nothing is taken."""
         found = [] if reminder is None else [reminder_input(reminder)]
         return [*found, *self._remembered, *self._steering]
 
     def take_incoming(self) -> Sequence[Incoming]:
-        """Reminders first, then what the user said meanwhile."""
-        reminder = self._reminders()
-        found = self.incoming(reminder)
+        """Take the input of the next step: reminders, what memory says, then steering."""
+        found = self.incoming(self.reminder())
         self._remembered, self._steering = [], []
         return found
 
     def wants_another_step(self) -> bool:
-        """Has the user steered since the last request?"""
+        """Return whether the user steered since the last request."""
         return bool(self._steering)
 
 
@@ -311,7 +327,7 @@ def write_incoming(
 
 
 def report_message(emit: Emit, message: Message, turn_id: str) -> None:
-    """Everything there is to say about a committed message."""
+    """Emit all events of a message that arrived whole and is committed."""
     emit(message_added(message, turn_id))
     for block in message.content:
         for event in block_events(block, turn_id, message.id):

@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from kode_sidecar.context.editor_context import EditorNote
-from kode_sidecar.context.trimming import OUR_ORIGINS
+from kode_sidecar.context.fitting import OUR_ORIGINS
+from kode_sidecar.context.reminders import EditorNote
 from kode_sidecar.domain.message import Block, ImageBlock, Message, ResourceBlock, TextBlock
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import Incoming, NewId

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from kode_sidecar.context.agents import AgentProfile
 from kode_sidecar.context.compaction import CompactionTexts
-from kode_sidecar.context.editor_context import EditorNote
+from kode_sidecar.context.fitting import is_prompt
 from kode_sidecar.context.memory import MemoryNote
-from kode_sidecar.context.trimming import is_prompt
+from kode_sidecar.context.reminders import EditorNote
 from kode_sidecar.domain.agent_event import Notice
 from kode_sidecar.domain.message import Block, Message, TextBlock
 from kode_sidecar.edits import ChangeSets, EditLocks
@@ -33,7 +33,7 @@ from kode_sidecar.workspace.workspace import Workspace
 
 @dataclass(frozen=True)
 class ToolScope:
-    """A turn, and the session it is in."""
+    """What the tools of one turn act on: the turn and its session."""
 
     context: TurnContext
     change_sets: ChangeSets

@@ -1,4 +1,4 @@
-"""What a turn is made of, from a session's options and services."""
+"""Prepare turns: their context, tools, first messages, and a preview of the next request."""
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
@@ -27,7 +27,7 @@ from kode_sidecar.turns.turn import RunningTurn
 
 
 class TurnSetup:
-    """Makes the contexts of one session's turns. Nothing is written and nothing used up by it."""
+    """Prepares the turns of one session. It writes nothing and takes no reminder."""
 
     def __init__(
         self,
@@ -45,20 +45,13 @@ class TurnSetup:
         self._change_sets = change_sets
         self._stream = stream
         self._meter = TokenMeter(services.rates)
-        self.compactor = Compactor(
-            model=services.model,
-            texts=services.compaction_texts,
-            emit=stream,
-            new_id=services.new_id,
-            clock=services.clock,
-        )
+        self.compactor = Compactor(services, stream)
 
     def context(
         self,
         options: NewSession,
         turn_id: str,
         parent_id: str | None,
-        *,
         mode: Mode,
         model: str | None,
     ) -> TurnContext:
@@ -87,9 +80,9 @@ class TurnSetup:
             shown=self._conversation.whole(self._shown(options, outline)),
             window=services.context_window(model),
             meter=self._meter,
-            reminders=self._change_sets.take_reminders,
+            change_sets=self._change_sets,
             compact=self.compactor.compact,
-            may_compact=not is_undone(outline, self._conversation.children),
+            undone=lambda: is_undone(outline, self._conversation.children),
         )
 
     def turn_ids(self, parent_id: str | None) -> Collection[str]:
@@ -119,7 +112,7 @@ class TurnSetup:
         return self._services.toolset(options.agent, mode, scope)
 
     def specs(self, options: NewSession, mode: Mode, context: TurnContext) -> Sequence[ToolSpec]:
-        """The same, as the model is told of them."""
+        """Return the same tools as the model is told of them."""
         return tool_specs(self.tools(options, mode, context))
 
     async def inspect(
@@ -134,7 +127,7 @@ class TurnSetup:
             await self.read_ahead(options, parent_id)
             mode = params.mode or options.mode
             blocks = prompt_blocks(params.input, self._services.new_id)
-            context = self.context(options, "", parent_id, mode=mode, model=params.model)
+            context = self.context(options, "", parent_id, mode, params.model)
             decided = self._change_sets.untold(self.turn_ids(parent_id))
             opening = self.opening(context, decided, blocks, {}, params.options)
             with suppress(KodeError):  # memory that fails is left out of a turn, too

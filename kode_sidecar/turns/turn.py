@@ -1,7 +1,8 @@
 """One turn: the one that runs in a session, its run to the end, its lines in the log."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,7 +41,6 @@ class RunningTurn:
     id: str
     context: TurnContext
     mode: Mode
-    key: str | None
     saved: asyncio.Event
     started: float
     cut_off: CutOff
@@ -48,12 +48,12 @@ class RunningTurn:
     ending: bool = False
 
     def name(self) -> dict[str, object] | None:
-        """Its id for an error's details, once the client has got it (O1)."""
+        """Return its id for an error's details, None until the client has got it (O1)."""
         return {"turnId": self.id} if self.saved.is_set() else None
 
 
 def turn_active(turn: RunningTurn) -> KodeError:
-    """Why nothing else can be done in the session now."""
+    """Return the error for a request that must wait for the end of this turn."""
     text = (
         "A turn is running in this session; wait for turn.completed or cancel it with "
         "kode/turn/cancel."
@@ -62,7 +62,7 @@ def turn_active(turn: RunningTurn) -> KodeError:
 
 
 def turn_to_steer(turn: RunningTurn | None, turn_id: str) -> RunningTurn:
-    """The turn that was meant. Raises KodeError `NoActiveTurn`, `TurnMismatch`."""
+    """Return the running turn if it is the one meant. Raises `NoActiveTurn`, `TurnMismatch`."""
     if turn is None or turn.ending:
         text = "No turn is running in this session; start one with kode/turn/start."
         raise KodeError("NoActiveTurn", text)
@@ -73,37 +73,48 @@ def turn_to_steer(turn: RunningTurn | None, turn_id: str) -> RunningTurn:
 
 
 class TurnKeys:
-    """What became of the newest turns that were started with a key of the client's own.
+    """The newest turns that clients started with a key, by that key.
 
-    A key is kept with its prompt: whoever sends a prompt again after a crash gets the same turn.
+    The key is stored with the prompt, so a repeat after a crash still finds its turn.
     """
 
     def __init__(self, messages: Sequence[Message] = ()) -> None:
         self._results: dict[str, TurnStartResult] = {}
+        self._starting: dict[str, asyncio.Event] = {}
         for message in messages:
             key, turn_id = message.meta.get(_TURN_KEY), str(message.meta.get("turnId", ""))
             if isinstance(key, str):
                 self.remember(key, TurnStartResult(turn_id=turn_id, message_id=message.id))
 
-    def get(self, key: str) -> TurnStartResult | None:
-        """The turn that was started with this key."""
-        return self._results.get(key)
+    @asynccontextmanager
+    async def starting(self, key: str | None) -> AsyncGenerator[TurnStartResult | None]:
+        """Start a turn with this key inside, unless this gives the one that was started with it.
+
+        Whoever repeats a key waits until the first start with it has succeeded or failed.
+        """
+        if key is None:
+            yield None
+            return
+        while key in self._starting:
+            await self._starting[key].wait()
+        self._starting[key] = done = asyncio.Event()
+        try:
+            yield self._results.get(key)
+        finally:
+            del self._starting[key]
+            done.set()
 
     def remember(self, key: str | None, result: TurnStartResult) -> None:
-        """A turn was started."""
+        """Keep the result of a start for repeats of its key."""
         if key is None:
             return
         self._results[key] = result
         if len(self._results) > REMEMBERED_TURN_KEYS:
             del self._results[next(iter(self._results))]
 
-    def forget(self, key: str | None) -> None:
-        """It did not start after all."""
-        self._results.pop(key or "", None)
-
 
 def with_turn_key(meta: Mapping[str, Any], key: str | None) -> dict[str, Any]:
-    """A prompt's meta that says with which key it was sent."""
+    """Return the meta of a prompt with the key it was sent with."""
     return {**meta} if key is None else {**meta, _TURN_KEY: key}
 
 
@@ -151,7 +162,7 @@ def log_turn(
     context: TurnContext,
     completed: TurnCompleted,
 ) -> None:
-    """A line per message of a turn, and its last one. `provider` is who is asked for a model."""
+    """Log each message of a turn, and its end. `provider` maps a model to who serves it."""
     _log_messages(log, context.turn_id, provider(context.model), context.messages)
     log.write(
         "error" if completed.error else "info",
@@ -175,7 +186,7 @@ async def run_to_end(
     save_artifact: ArtifactSink,
     emit: Emit,
 ) -> TurnEnd:
-    """Run the engine; cancellation and bugs are ends like any other."""
+    """Run the turn; return its end, also when it was cancelled or failed by a bug."""
     scope = TurnScope(
         session_id=turn.context.session_id,
         turn_id=turn.id,
@@ -239,5 +250,5 @@ def report_end(
 
 
 def report_usage(totals: Totals, emit: Emit) -> None:
-    """What the session has cost so far."""
+    """Emit what the session has cost so far."""
     emit(UsageUpdated(usage=totals.usage, cost=totals.cost, cost_usd=totals.cost_usd))

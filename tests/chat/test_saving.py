@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kode_sidecar.chat.files import Files
-from kode_sidecar.chat.saving import save_file
+from kode_sidecar.chat.files import Files, save_file
 from kode_sidecar.chat.words import ENGLISH
 from kode_sidecar.client.buffer import Buffer
 from kode_sidecar.client.labels import labels_for

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kode_sidecar.context.project_notes import MAX_CHARS, ProjectNotes
+from kode_sidecar.context.system_prompt import MAX_CHARS, ProjectNotes
 from kode_sidecar.workspace.workspace import Workspace
 
 

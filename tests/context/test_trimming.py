@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kode_sidecar.context.builder import normalize_messages_for_api
-from kode_sidecar.context.fitting import fit
+from kode_sidecar.context.fitting import fit, is_prompt, is_summary, trim
 from kode_sidecar.context.token_count import Rates, estimate, message_weight
-from kode_sidecar.context.trimming import is_prompt, is_summary, trim
 from kode_sidecar.domain.message import (
     Message,
     Role,

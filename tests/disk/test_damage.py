@@ -11,9 +11,10 @@ from kode_sidecar.domain.agent_event import Event, Notice
 from kode_sidecar.domain.message import Message, TextBlock
 from kode_sidecar.records.conversation_files import ConversationMeta
 from kode_sidecar.records.conversation_store import ConversationStore
-from kode_sidecar.records.journal import Journal, read_events
+from kode_sidecar.records.journal import read_events
 from kode_sidecar.records.saver import Saver
 from tests.conftest import FULL, Played
+from tests.support.kept_messages import tell
 
 COUNT = 5
 SAMPLE = 60  # of all bytes, unless each is damaged
@@ -52,12 +53,11 @@ class Kept:
         self.store = store
         self.folder = root / "conversations" / "c-1"
         writer = store.create(ConversationMeta(id="c-1"))
-        journal = Journal(writer.journal_path)
+        journal = writer.journal
         for number in range(COUNT):
             writer.append(message(number))
             journal.append(event(number))
         writer.close()
-        journal.close()
         (self.folder / "meta.json").write_text('{"id": "c-1"}')
         self.whole = {name: (self.folder / name).read_bytes() for name in BAD}
 
@@ -67,7 +67,6 @@ class Kept:
         (self.folder / BAD[name]).unlink(missing_ok=True)
         read = self.read(name)
         writer = self.store.open("c-1").writer
-        Journal(writer.journal_path).close()
         writer.append(message(COUNT))
         writer.close()
         again = self.read(name)
@@ -179,5 +178,59 @@ def test_no_line_hides_the_session_or_the_list(kept: Kept) -> None:
         assert kept.store.head("c-1").id == "c-1"
         opened = kept.store.open("c-1")
         assert opened.stored.messages == []
-        Journal(opened.writer.journal_path).close()
         opened.writer.close()
+
+
+def told(store: ConversationStore, count: int) -> None:
+    """A session whose messages are in the journal, too."""
+    writer = store.create(ConversationMeta(id="c-1"))
+    for number in range(count):
+        writer.append(message(number))
+        tell(writer.journal, message(number))
+    writer.close()
+
+
+def test_a_damaged_message_is_rebuilt_from_the_journal(  # W6
+    store: ConversationStore, tmp_path: Path
+) -> None:
+    told(store, COUNT)
+    file = tmp_path / "conversations" / "c-1" / "messages.jsonl"
+    whole = file.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    every = [message(number) for number in range(COUNT)]
+    damages = {
+        "the first": b"\xff" + whole,
+        "one between": b"".join([*lines[:2], lines[2][:20] + b"\n", *lines[3:]]),
+        "the last": whole[:-40],
+        "all": b"\0" * len(whole),
+        "cut off": b"".join(lines[:2]),
+        "gone": b"",
+    }
+    for what, data in damages.items():
+        file.write_bytes(data)
+        opened = store.open("c-1")
+        assert list(opened.stored.messages) == every, what
+        tree = opened.stored.tree()
+        assert [one.id for one in tree.path(tree.head)] == [one.id for one in every], what
+        opened.writer.close()
+        assert file.read_bytes() == whole, what
+        file.write_bytes(data)
+        if store.load("c-1").problems:  # who only reads sees it, too, and changes nothing
+            assert list(store.load("c-1").messages) == every, what
+        assert file.read_bytes() == data
+
+
+def test_what_the_journal_does_not_have_whole_is_not_rebuilt(
+    store: ConversationStore, tmp_path: Path
+) -> None:
+    told(store, 3)
+    folder = tmp_path / "conversations" / "c-1"
+    messages, journal = folder / "messages.jsonl", folder / "journal.jsonl"
+    lines = messages.read_bytes().splitlines(keepends=True)
+    messages.write_bytes(lines[0] + lines[2])
+    events = journal.read_bytes().splitlines(keepends=True)
+    at = next(n for n, event in enumerate(events) if b'"b1"' in event)
+    journal.write_bytes(b"".join([*events[:at], *events[at + 2 :]]))  # no word of its block
+    opened = store.open("c-1")
+    assert [one.id for one in opened.stored.messages] == ["m0", "m2"]
+    opened.writer.close()

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from kode_sidecar.demo.model_server import ModelServer, Piece, RecordedResponse, Recording
+from kode_sidecar.domain.agent_event import BlockDelta
 from kode_sidecar.domain.run import RunResult
 from kode_sidecar.headless_run import HeadlessRun
-from kode_sidecar.headless_run.contracts import TextGrew
 from kode_sidecar.providers.chat_client import ChatClient
 from kode_sidecar.providers.http_client import HttpClient
 from tests.support.calling_home import STAYS, calling_home
@@ -179,7 +179,7 @@ async def test_a_job_is_done_and_recorded_alike(job: Job, stream: bool) -> None:
     ]
     types = files.types()
     assert types.count("model.asked") == types.count("model.answered") == 4
-    grown = [seen.text for seen in job.world.seen if isinstance(seen, TextGrew)]
+    grown = [seen.add for seen in job.world.seen if isinstance(seen, BlockDelta)]
     assert ("".join(grown) == "I look.I report.All done.") == stream
     assert bool(grown) == stream
     names = [artifact["path"] for artifact in _artifacts(files)]

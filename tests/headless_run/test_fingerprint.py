@@ -8,8 +8,13 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kode_sidecar.headless_run.fingerprint import config_fingerprint, recorded_config
-from kode_sidecar.headless_run.run_config import Overrides, RunConfig, parse_run_config
+from kode_sidecar.headless_run.run_config import (
+    Overrides,
+    RunConfig,
+    config_fingerprint,
+    parse_run_config,
+    recorded_config,
+)
 from kode_sidecar.text.yaml_text import read_yaml, write_yaml
 
 NAMES = st.text("abcdefgh", min_size=1, max_size=6)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.headless_run.manifests import ARTIFACT_MANIFEST, Artifacts
+from kode_sidecar.headless_run.artifacts import ARTIFACT_MANIFEST, Artifacts
 from kode_sidecar.headless_run.sandbox import make_sandbox
 from tests.conftest import FULL
 from tests.support.files import link, write

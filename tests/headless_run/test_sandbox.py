@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.headless_run.sandbox import Sandbox, make_sandbox, source_path
-from kode_sidecar.headless_run.sandbox_files import write_file
+from kode_sidecar.headless_run.sandbox import Sandbox, make_sandbox, source_path, write_file
 
 HOSTILE = (
     "../x",

@@ -11,17 +11,21 @@ from typing import Any
 import msgspec
 import pytest
 
-from kode_sidecar.domain.error_info import ErrorInfo
+from kode_sidecar.boot.system import SystemClock
+from kode_sidecar.domain.run import RunRecord
 from kode_sidecar.errors import KodeError
+from kode_sidecar.headless_run.artifacts import Artifacts
 from kode_sidecar.headless_run.contracts import RunScope
 from kode_sidecar.headless_run.project import CHANGES_PATCH, deliver_changes, import_project
 from kode_sidecar.headless_run.run_config import parse_run_config
-from kode_sidecar.headless_run.sandbox import make_sandbox
-from kode_sidecar.headless_run.toolset import ToolSources, run_toolset
+from kode_sidecar.headless_run.run_log import EventLog
+from kode_sidecar.headless_run.sandbox import Sandbox, make_sandbox
+from kode_sidecar.headless_run.toolset import run_toolset
 from kode_sidecar.kernel import tool_specs
 from kode_sidecar.kernel.contracts import ToolCall, ToolOutcome
+from kode_sidecar.records.json_log import Redaction
+from kode_sidecar.records.run_records import RunRecords
 from kode_sidecar.workspace.project_copy import ProjectCopy
-from kode_sidecar.workspace.ripgrep import Ripgrep, find_ripgrep
 from kode_sidecar.workspace.workspace import Workspace
 from tests.support.files import write
 from tests.support.git import GIT, git
@@ -33,21 +37,28 @@ EDITS = ["propose_edit", "propose_file"]
 
 
 class Notes:
-    """`RunLog` and `ArtifactRegister` in memory."""
+    """What a log and a register were told: real ones, in a folder beside the sandbox."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path, sandbox: Sandbox) -> None:
         self.events: list[tuple[str, Mapping[str, Any]]] = []
-        self.artifacts: dict[str, tuple[str, str, str]] = {}
+        record = RunRecord(
+            session_id="s", task_id="t", run_id="r", sandbox_root="", created_at="", updated_at=""
+        )
+        self.log = EventLog(
+            RunRecords(folder),
+            lambda: record,
+            SystemClock(),
+            Redaction([]),
+            lambda event: self.events.append((event.type, event.data)),
+            lambda: None,
+        )
+        self.register = Artifacts(sandbox, lambda: "")
 
-    def event(self, kind: str, summary: str, **more: Any) -> str:
-        self.events.append((kind, more.get("data") or {}))
-        return ""
-
-    def error(self, where: str, error: ErrorInfo, *, correlation_id: str = "") -> None:
-        raise AssertionError(where)
-
-    def add(self, path: str, *, kind: str, created_by: str, content_type: str = "") -> None:
-        self.artifacts[path] = (kind, created_by, content_type)
+    @property
+    def artifacts(self) -> dict[str, tuple[str, str, str]]:
+        return {
+            one.path: (one.kind, one.created_by, one.content_type) for one in self.register.found
+        }
 
 
 class Run:
@@ -58,20 +69,20 @@ class Run:
         self.box = root / "box"
         self.box.mkdir()
         sandbox = make_sandbox(self.box)
-        self.notes = Notes()
+        self.notes = Notes(root / "records", sandbox)
         self.scope = RunScope(
             parse_run_config(CONFIG + config, "run.yaml"),
             sandbox,
             Workspace([zone.path for zone in sandbox.readable], "utf-16"),
-            self.notes,
-            self.notes,
+            self.notes.log,
+            self.notes.register,
         )
         self.project: ProjectCopy | None = None
 
     async def start(self) -> "Run":
         self.project = await import_project(self.scope, self.base)
-        sources = ToolSources(Ripgrep(find_ripgrep()), os.environ, lambda: "", self.project)
-        toolset = run_toolset(self.scope, sources)
+        services = replace(HeadlessWorld(self.base).services, environ=os.environ)
+        toolset = run_toolset(self.scope, services, self.project)
         self.tools = {tool.name: tool for tool in toolset.tools}
         self.edits = toolset.edits
         return self

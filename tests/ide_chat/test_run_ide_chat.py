@@ -8,10 +8,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from kode_sidecar.demo.model_server import ModelServer, RecordedResponse, Recording
 from tests.support.model_script import answer, text, tool_call
 from tests.support.program import ROOT
-from tests.support.sidecar import HANG_SECONDS, read_jsonl
+from tests.support.sidecar import HANG_SECONDS, read_jsonl, sidecar
 
 Json = dict[str, Any]
 
@@ -76,6 +78,23 @@ async def test_a_conversation_over_calls_and_processes(tmp_path: Path) -> None:
     (newest,), model = await chat([answer(text("c"))], {**here, "user_input": "on"})
     assert prompts(model) == ["what is it?", "else?", "on"]  # the newest message is the leaf
     assert newest["conversation_id"] == first["conversation_id"]
+
+
+@pytest.mark.program
+async def test_a_conversation_keeps_an_agent_of_the_users_own(tmp_path: Path) -> None:  # A5
+    home = Path(os.environ["KODE_HOME"])
+    home.mkdir(parents=True)
+    own = "agents:\n  reviewer: {instructions: 只看不改。, tools: [read_file]}\n"
+    (home / "config.yaml").write_text(own, encoding="utf-8")
+    async with sidecar([answer(text("one"))], roots=[tmp_path]) as world:
+        session = await world.session(agent="reviewer")
+        await world.turn(session, "look")
+        assert await world.client.close() == 0
+    again = {"conversation_id": session.session_id, "user_input": "and now?"}
+    _, model = await chat([answer(text("two"))], again)
+    body = model.chats[-1].body
+    assert body["messages"][0]["content"].endswith("\n\n只看不改。")
+    assert [tool["function"]["name"] for tool in body["tools"]] == ["read_file"]
 
 
 async def test_failures_are_typed() -> None:

@@ -289,7 +289,31 @@ async def test_a_turn_whose_process_died_is_closed_as_interrupted(project: Path)
 
 
 @any_storage
+async def test_a_damaged_message_is_rebuilt_from_the_journal(project: Path) -> None:  # W6
+    use = tool_call("read_file", {"path": "app.py"})
+    async with sidecar([answer(use), answer(text("one"))], roots=[project]) as world:
+        session = await world.session()
+        await world.turn(session, "first")
+        before = await ask(world, "message/list", sessionId=session.session_id)
+        await world.client.close()
+        folder = world.folder(session)
+        records = read_records(folder)
+        write_records(folder, [records[0], *(b'{"id":"' for _ in records[1:])])
+    async with sidecar([answer(text("two"))], roots=[project]) as world:
+        where = {"sessionId": session.session_id}
+        assert (await ask(world, "message/list", **where)) == before  # before anybody opens it
+        await world.watch.attach(session.session_id)
+        assert (await ask(world, "message/list", **where)) == before
+        await world.turn(world.watch.session(session.session_id), "second")
+        roles = [one["role"] for one in world.asked()["messages"]]
+        assert roles[-5:] == ["user", "assistant", "tool", "assistant", "user"]
+        assert all(one.get("code") != "MessagesLost" for one in world.events())
+        await world.client.close()
+
+
+@any_storage
 async def test_damaged_messages_are_told_of_once(project: Path) -> None:  # W6
+    # The journal cannot help either.
     async with sidecar([answer(text("one")), answer(text("two"))], roots=[project]) as world:
         session = await world.session()
         await world.turn(session, "first")
@@ -300,6 +324,8 @@ async def test_damaged_messages_are_told_of_once(project: Path) -> None:  # W6
         damaged = records[1].replace(b"one", b"0ne")
         assert damaged != records[1]
         write_records(folder, [records[0], damaged, *records[2:]])
+        journal = folder / "journal.jsonl"
+        journal.write_bytes(journal.read_bytes().replace(b"one", b"0ne"))
     for told in (True, False):
         async with sidecar([answer(text("three"))], roots=[project]) as world:
             result = await ask(world, "session/attach", sessionId=session.session_id)

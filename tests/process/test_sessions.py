@@ -12,8 +12,10 @@ from kode_sidecar.client.connection import RpcError
 from kode_sidecar.client.fold import SessionFold
 from kode_sidecar.demo.model_server import Recording
 from protocol.export import SCHEMA_FILE, generate
+from tests.support.fsync_gate import with_faults
 from tests.support.kept_messages import write_records
 from tests.support.model_script import answer, hold, text, tool_call
+from tests.support.program import BUILT
 from tests.support.sidecar import HANG_SECONDS, World, sidecar
 
 Json = dict[str, Any]
@@ -339,3 +341,29 @@ async def test_the_schema_is_the_generated_one(project: Path) -> None:  # E1
         got = await ask(world, "schema/get")
         assert got["schema"].encode() == generate()[SCHEMA_FILE]
         assert got["sha256"] == world.client.kode["schemaSha256"]
+
+
+@pytest.mark.skipif(BUILT is not None, reason="a built program takes no faults")
+async def test_a_head_that_could_not_be_saved_is_as_before(tmp_path: Path) -> None:  # O3
+    broken = tmp_path / "broken"
+    environment = with_faults(KODE_TEST_BROKEN_FSYNC=str(broken))
+    responses = [answer(text("one")), answer(text("two"))]
+    async with sidecar(responses, roots=[tmp_path], environment=environment) as world:
+        session = await world.session(title="before")
+        await world.turn(session, "first")
+        where = {"sessionId": session.session_id}
+        broken.touch()
+        assert (await refused(world, "tree/setHead", **where, messageId=None)).code == -33023
+        assert (await refused(world, "session/update", **where, title="after")).code == -33023
+        broken.unlink()
+        got = await ask(world, "session/get", **where)
+        assert got["session"]["title"] == "before"
+        told = [one for one in world.events() if one["type"] == "session.updated"]
+        assert told[-1]["title"] == "before", "what was told is taken back"
+        await world.turn(session, "second")
+        assert [one["role"] for one in world.asked()["messages"]][-3:] == [
+            "user",
+            "assistant",
+            "user",
+        ]
+        assert session.anomalies == []

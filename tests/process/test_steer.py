@@ -19,7 +19,7 @@ from tests.support.fsync_gate import with_faults
 from tests.support.kimi_rules import refusals
 from tests.support.model_script import answer, failure, hold, text, tool_call
 from tests.support.program import BUILT, PROGRAM
-from tests.support.sidecar import HANG_SECONDS, World, sidecar
+from tests.support.sidecar import HANG_SECONDS, World, only_change_set, sidecar
 from tests.support.stream_rules import breaches
 
 pytestmark = pytest.mark.program
@@ -223,3 +223,23 @@ async def test_a_full_disk_never_hides_the_end_of_a_turn(tmp_path: Path) -> None
         assert (await world.turn(session, "go on")).stop_reason == "end_turn"
         assert refusals(world.asked()) == []
         assert session.anomalies == []
+
+
+@pytest.mark.skipif(BUILT is not None, reason="a built program takes no faults")
+async def test_what_the_model_must_hear_outlives_a_full_disk(tmp_path: Path) -> None:  # B6
+    (tmp_path / "app.py").write_text("one\n")
+    disk_is_full = tmp_path / "full"
+    environment = with_faults(KODE_TEST_FULL_DISK=str(disk_is_full))
+    edit = {"path": "app.py", "edits": [{"old": "one", "new": "two"}]}
+    responses = [answer(tool_call("propose_edit", edit)), answer(text("a")), answer(text("b"))]
+    async with sidecar(responses, roots=[tmp_path], environment=environment) as world:
+        session = await world.session()
+        await world.turn(session, "go")
+        await world.decide(only_change_set(session), rest="reject", seenSeq=1_000_000)
+        disk_is_full.touch()
+        with pytest.raises(RpcError) as caught:
+            await world.start(session, "on")
+        assert caught.value.code == -33023
+        disk_is_full.unlink()
+        assert (await world.turn(session, "go on")).stop_reason == "end_turn"
+        assert sum("What became of edits" in one for one in user_texts(world.asked())) == 1

@@ -219,6 +219,24 @@ async def test_one_turn_at_a_time_and_the_same_key_is_the_same_turn(project: Pat
         assert len(world.model.chats) == 1
 
 
+async def test_a_repeated_key_waits_for_a_start_that_reads_the_history(project: Path) -> None:
+    kept = {"KODE_STORAGE": "sqlite"}  # of what an earlier process left, blocks are read when due
+    async with sidecar([answer(text("one"))], roots=[project], environment=kept) as world:
+        session = await world.session()
+        await world.turn(session, "first")
+        seq = world.journal(session)[-1]["seq"]
+    async with sidecar([answer(text("two"))], roots=[project], environment=kept) as world:
+        where = {"sessionId": session.session_id}
+        await world.client.request("kode/session/attach", {**where, "afterSeq": seq}, HANG_SECONDS)
+        prompt = {**where, "input": [{"type": "text", "text": "x"}], "clientTurnKey": "k"}
+        starts = [world.client.start("kode/turn/start", prompt) for _ in range(3)]
+        async with asyncio.timeout(HANG_SECONDS):
+            started, *repeated = [await one.answer for one in starts]
+        assert repeated == [{**started, "deduplicated": True}] * 2
+        await world.watch.turn_end(session.session_id, started["turnId"], HANG_SECONDS)
+        assert len(world.model.chats) == 1
+
+
 async def test_an_edited_prompt_is_a_sibling_with_the_next_version(project: Path) -> None:  # A4
     responses = [answer(text("one")), answer(text("two"))]
     async with sidecar(responses, roots=[project]) as world:

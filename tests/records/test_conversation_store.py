@@ -1,20 +1,25 @@
 """Conversations as files, their messages as lines or in a database: one contract."""
 
 import json
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
+import msgspec
 import pytest
 from msgspec import UNSET, structs
 
-from kode_sidecar.domain.message import Message, TextBlock
+from kode_sidecar.domain.message import Message, TextBlock, Usage
 from kode_sidecar.errors import KodeError
+from kode_sidecar.protocol.session import MessageListParams
 from kode_sidecar.records.conversation_files import ConversationMeta, HeadMark
 from kode_sidecar.records.conversation_store import ConversationStore
-from kode_sidecar.records.journal import Journal
 from kode_sidecar.records.messages import StorageName
 from kode_sidecar.records.saver import Saver
+from kode_sidecar.records.session_lock import SessionLock, is_held
+from kode_sidecar.sessions import StoredMessages
 from tests.support.disk_calls import DiskCalls
 
 META = ConversationMeta(
@@ -104,7 +109,7 @@ async def test_a_new_session_is_saved_and_a_prompt_costs_two_fsyncs(
     storage: StorageName,
 ) -> None:
     writer = store.create(META)
-    journal = Journal(writer.journal_path)
+    journal = writer.journal
     await saver.save(writer, journal)
     assert (tmp_path / "conversations" / "c-1" / "meta.json").is_file()
     # meta.json, its folder and the folder above (folders not on Windows), and a database's files.
@@ -119,7 +124,6 @@ async def test_a_new_session_is_saved_and_a_prompt_costs_two_fsyncs(
     saver.close()
     assert json.loads(meta.read_bytes())["updated_at"] == message(0).created_at
     writer.close()
-    journal.close()
 
 
 async def test_a_title_is_kept(store: ConversationStore, saver: Saver) -> None:
@@ -274,3 +278,92 @@ async def test_what_was_opened_reads_no_more_than_is_wanted(  # A4
     tree.add(message(5))
     assert tree.path("m5") == [*messages, message(5)]
     opened.writer.close()
+
+
+async def test_what_answers_used_is_read_back_whole(store: ConversationStore) -> None:
+    usage = Usage(
+        input_tokens=9,
+        output_tokens=8,
+        total_tokens=17,
+        cached_tokens=3,
+        cache_write_tokens=4,
+        reasoning_tokens=5,
+    )
+    assert 0 not in msgspec.structs.astuple(usage), "every count there is"
+    writer = store.create(META)
+    writer.append(msgspec.structs.replace(message(0), role="assistant", usage=usage))
+    writer.close()
+    assert [one.usage for one in store.spending("c-1")] == [usage]
+
+
+async def test_a_closed_session_is_not_written_to_any_more(tmp_path: Path) -> None:  # W8
+    one, other = Saver(), Saver()
+    writer = ConversationStore(tmp_path, one).create(META)
+    await one.save(writer)
+    writer.append(message(0))  # its new time waits until there is nothing better to do
+    writer.close()
+    store = ConversationStore(tmp_path, other)
+    opened = store.open("c-1").writer
+    assert opened.meta.updated_at == message(0).created_at
+    opened.write_meta(msgspec.structs.replace(opened.meta, title="the next one's"))
+    await other.save(opened)
+    one.close()
+    assert store.load("c-1").meta.title == "the next one's"
+    opened.close()
+    other.close()
+
+
+async def test_testing_a_lock_keeps_nobody_from_it(tmp_path: Path) -> None:  # W8
+    fcntl: Any = pytest.importorskip("fcntl")
+    SessionLock(tmp_path).release()
+    tested = os.open(tmp_path / "lock", os.O_RDWR)
+    fcntl.flock(tested, fcntl.LOCK_EX | fcntl.LOCK_NB)  # as `is_held` does for a moment
+    tries = 0
+
+    def over_after_one_try(event: str, _args: object) -> None:
+        nonlocal tries
+        if event == "fcntl.flock":
+            tries += 1
+            if tries == 2:
+                os.close(tested)
+
+    sys.addaudithook(over_after_one_try)
+    lock = SessionLock(tmp_path)
+    assert tries >= 2
+    assert is_held(tmp_path)
+    with pytest.raises(KodeError) as caught:
+        SessionLock(tmp_path)
+    assert caught.value.code == "ReadOnly"
+    lock.release()
+
+
+async def test_pages_are_read_once(
+    tmp_path: Path, store: ConversationStore, storage: StorageName
+) -> None:
+    writer = store.create(META)
+    for number in range(6):
+        writer.append(message(number))
+    writer.close()
+    opened: list[str] = []
+    sys.addaudithook(lambda event, args: _note(opened, event, args))
+    messages = StoredMessages(store, 65_536)
+    pages, cursor = 0, None
+    while pages == 0 or cursor is not None:
+        page = await messages.list(MessageListParams(session_id="c-1", limit=2, cursor=cursor))
+        pages, cursor = pages + 1, page.next_cursor
+        store.head("c-1")
+    assert pages == 3
+    files = {"jsonl": "messages.jsonl", "sqlite": "messages.sqlite?mode=ro"}
+    assert [Path(name).name for name in opened].count(files[storage]) == 1
+    assert [Path(name).name for name in opened].count("meta.json") == 2  # a head, and with them
+    page = await messages.list(MessageListParams(session_id="c-1", limit=2))
+    writer = store.open("c-1").writer
+    writer.append(message(6))
+    writer.close()
+    rest = MessageListParams(session_id="c-1", cursor=page.next_cursor)
+    assert len((await messages.list(rest)).messages) == 5, "what is written meanwhile is seen"
+
+
+def _note(opened: list[str], event: str, args: tuple[object, ...]) -> None:
+    if event in ("open", "sqlite3.connect"):
+        opened.append(str(args[0]))

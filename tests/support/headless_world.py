@@ -9,16 +9,15 @@ from typing import Any
 
 from kode_sidecar.boot.system import RandomIds, SystemClock
 from kode_sidecar.context.prompt_files import PromptFiles, find_prompts
+from kode_sidecar.domain.agent_event import BlockDelta
 from kode_sidecar.domain.run import RunEvent, RunResult
 from kode_sidecar.headless_run import (
     HeadlessRun,
-    NativeServices,
     Overrides,
     RunIds,
     RunOptions,
     RunServices,
 )
-from kode_sidecar.headless_run.contracts import TextGrew
 from kode_sidecar.kernel.contracts import ModelClient
 from kode_sidecar.providers.http_client import HttpClient
 from kode_sidecar.providers.memory_http import HttpMemory, MemoryHost
@@ -51,7 +50,7 @@ class HeadlessWorld:
         self.folder = folder
         self.registry = Registry([ProviderConfig(base_url, KEY)])
         self.bugs: list[BaseException] = []
-        self.seen: list[RunEvent | TextGrew] = []
+        self.seen: list[RunEvent | BlockDelta] = []
         clock, new_id = SystemClock(), RandomIds()
         self.services = RunServices(
             storage_root=folder / "home",
@@ -61,15 +60,10 @@ class HeadlessWorld:
             prompts=PromptFiles(find_prompts(), "en"),
             environ={"MEMORY_TOKEN": KEY},
             ripgrep=Ripgrep(find_ripgrep()),
-            native=NativeServices(
-                model=model or ScriptedModel(),
-                clock=clock,
-                new_id=new_id,
-                limit_instruction="Sum up.",
-                window=lambda _: None,
-                returns_thinking=lambda _: True,
-                report_bug=self._bug,
-            ),
+            model=model or ScriptedModel(),
+            limit_instruction="Sum up.",
+            window=lambda _: None,
+            returns_thinking=lambda _: True,
             open_memory=self.open_memory,
             target=lambda name: self.registry.targets(name)[0],
             report_bug=self._bug,
@@ -88,7 +82,7 @@ class HeadlessWorld:
     def make(
         self,
         prompt: str | Path = "Do it.",
-        watch: Callable[[RunEvent | TextGrew], None] | None = None,
+        watch: Callable[[RunEvent | BlockDelta], None] | None = None,
         **options: Any,
     ) -> HeadlessRun:
         """A run of the job, not yet started."""
@@ -107,8 +101,7 @@ class HeadlessWorld:
 
     def answer_with(self, model: ModelClient) -> None:
         """Let the native engine ask this model."""
-        native = replace(self.services.native, model=model)
-        self.services = replace(self.services, native=native)
+        self.services = replace(self.services, model=model)
 
     def set_environ(self, environ: Mapping[str, str]) -> None:
         """What the process has in its environment."""

@@ -5,6 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from kode_sidecar.domain.message import Message
+from kode_sidecar.kernel import block_events, message_added, message_completed
+from kode_sidecar.records.journal import Journal
 from kode_sidecar.records.messages import messages_in, name_in
 from kode_sidecar.records.sqlite_messages import put_database
 
@@ -25,3 +30,12 @@ def write_records(folder: Path, records: Sequence[bytes]) -> None:
         put_database(folder, records)
     else:
         (folder / "messages.jsonl").write_bytes(b"".join(record + b"\n" for record in records))
+
+
+def tell(journal: Journal, message: Message) -> None:
+    """Write the events by which a finished message is told."""
+    events = [message_added(message, "")]
+    for block in message.content:
+        events += block_events(block, "", message.id)
+    for event in [*events, message_completed(message, "")]:
+        journal.append(msgspec.structs.replace(event, seq=journal.last_seq + 1, ts="2026"))

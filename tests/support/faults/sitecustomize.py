@@ -3,6 +3,7 @@
 KODE_TEST_CLOCK: the monotonic clock is ahead by the seconds in that file, also when they change.
 KODE_TEST_FSYNC_PORT: every fsync first asks the test, which lets it happen when it likes.
 KODE_TEST_BROKEN_UUID: making a UUID fails with that text.
+KODE_TEST_BROKEN_FSYNC: no fsync succeeds while a file of that name exists.
 KODE_TEST_FULL_DISK: nothing can be written to files while a file of that name exists.
 KODE_TEST_NO_NETWORK: any attempt to reach a network address ends the process with code 77.
 KODE_TEST_STRAY: making a UUID prints that text, and writes it to descriptor 1.
@@ -26,6 +27,12 @@ def _asking_fsync(fd: int) -> None:
     port = int(os.environ["KODE_TEST_FSYNC_PORT"])
     with socket.create_connection(("127.0.0.1", port)) as gate:
         gate.recv(1)
+    _fsync(fd)
+
+
+def _failing_fsync(fd: int) -> None:
+    if os.path.exists(os.environ["KODE_TEST_BROKEN_FSYNC"]):
+        raise OSError(errno.EIO, "Input/output error")
     _fsync(fd)
 
 
@@ -78,6 +85,8 @@ if "KODE_TEST_CLOCK" in os.environ:
     selectors.DefaultSelector.select = lambda *args: clock.select(*args)
 if "KODE_TEST_FSYNC_PORT" in os.environ:
     os.fsync = _asking_fsync
+if "KODE_TEST_BROKEN_FSYNC" in os.environ:
+    os.fsync = _failing_fsync
 if "KODE_TEST_FULL_DISK" in os.environ:
     os.write = _write_if_room
 if "KODE_TEST_BROKEN_UUID" in os.environ:
