@@ -58,8 +58,7 @@ class Saver(Executor):
     def sync(self, files: Sequence[Syncable]) -> None:
         """Sync `files` one after the other, and do what waits for a save. Blocks."""
         failures = [_failure_of(file.sync) for file in files]
-        for job in self._take_jobs():
-            _failure_of(job)
+        self._do_jobs()
         if error := next(filter(None, failures), None):
             raise error
 
@@ -101,7 +100,7 @@ class Saver(Executor):
                 _failure_of(job)
 
     def _do_jobs(self) -> None:
-        """On the saver's thread."""
+        """Do all that waits for a save. On the saver's thread."""
         with self._doing_jobs:
             with self._changed:
                 jobs, self._jobs = list(self._jobs.values()), {}
