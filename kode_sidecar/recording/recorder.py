@@ -77,7 +77,7 @@ class Recorder(System):
 
     def new_loop(self) -> RecordingLoop:
         """Return the loop to serve on."""
-        self._loop = RecordingLoop(self)
+        self._loop = RecordingLoop(self._timer_rang, self._call_done)
         return self._loop
 
     def begin(
@@ -224,11 +224,11 @@ class Recorder(System):
         self._write(RandomNumber(t=self._passed(), value=number))
         return number
 
-    def timer_rang(self, seconds: float) -> None:
+    def _timer_rang(self, seconds: float) -> None:
         """Note that a timer rings that was set for so many seconds ahead."""
         self._write_step(TimerRang(t=self._passed(), seconds=seconds))
 
-    def call_done(self, name: str, number: int) -> None:
+    def _call_done(self, name: str, number: int) -> None:
         """Note that the `number`th call of that name is over."""
         self._write_step(CallDone(t=self._passed(), name=name, number=number))
 

@@ -5,7 +5,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import Context, ContextVar
-from typing import Any, Protocol
+from typing import Any
 
 from kode_sidecar.recording.virtual_time import (
     PlatformLoop,
@@ -28,24 +28,19 @@ def not_recorded() -> Generator[None]:
         _not_recorded.reset(token)
 
 
-class LoopNotes(Protocol):
-    """Writes down what comes in through the event loop."""
-
-    def timer_rang(self, seconds: float) -> None:
-        """Note that a timer rings that was set for so many seconds ahead."""
-        ...
-
-    def call_done(self, name: str, number: int) -> None:
-        """Note that the `number`th call of that name is over."""
-        ...
-
-
 class RecordingLoop(PlatformLoop):
-    """Notes timers, calls in threads and programs just before they have their effect."""
+    """Tells of timers, and of calls in threads and programs, just before they have their effect.
 
-    def __init__(self, notes: LoopNotes) -> None:
+    `timer_rang(seconds)`: one rings that was set for so many seconds ahead. `call_done(name,
+    number)`: that call is over, the `number`th of its name.
+    """
+
+    def __init__(
+        self, timer_rang: Callable[[float], None], call_done: Callable[[str, int], None]
+    ) -> None:
         super().__init__()
-        self._notes = notes
+        self._timer_rang = timer_rang
+        self._call_done = call_done
         self._calls: Counter[str] = Counter()
         self._round = self._entered = 0
         self._was_idle = True
@@ -87,7 +82,7 @@ class RecordingLoop(PlatformLoop):
         seconds = round(when - self.time(), 3)
 
         def ring() -> None:
-            self._notes.timer_rang(seconds)
+            self._timer_rang(seconds)
             callback(*args)
 
         return super().call_at(when, ring, context=context)
@@ -112,7 +107,7 @@ class RecordingLoop(PlatformLoop):
     def _numbered(self, name: str) -> Callable[[], None]:
         self._calls[name] += 1
         number = self._calls[name]
-        return lambda: self._notes.call_done(name, number)
+        return lambda: self._call_done(name, number)
 
     def _run_once(self) -> None:
         ready = ready_callbacks(self)

@@ -100,7 +100,7 @@ class Saver(Executor):
                 _failure_of(job)
 
     def _do_jobs(self) -> None:
-        """On the saver's thread."""
+        """Do all that waits for a save. On the saver's thread."""
         with self._doing_jobs:
             with self._changed:
                 jobs, self._jobs = list(self._jobs.values()), {}

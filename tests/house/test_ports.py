@@ -9,7 +9,6 @@ from tests.support.package_source import FUNCTIONS, modules
 REASONS: dict[str, str] = {
     "Listener": "the demo's terminal; a chat without one listens, too",
     "AnswerRecord": "who records a model is not known below the recording",
-    "LoopNotes": "who records the loop is not known below the recording",
     "RecordedAnswers": "who plays a model is not known below the recording",
     "SessionFiles": "the workspace, and a session's files of the same name in `edits`",
 }
