@@ -6,6 +6,21 @@ from tests.support.package_source import FUNCTIONS, modules
 
 MOST_FILE_LINES = 400
 MOST_FUNCTION_LINES = 70
+FEWEST_FILE_LINES = 50
+
+# A file is one idea; these are one all the same, and why they stand alone.
+SMALL = {
+    "boot.mcp_setup": "loaded only by who has MCP servers",
+    "boot.wire_files": "asked by the wire and by the command line",
+    "demo.serve": "the model of the demo alone, for editors",
+    "domain.error_info": "the wire form of every error",
+    "kernel.turn_limits": "pure, where the loop beside it is not",
+    "mcp.names": "pure, and the same in every session",
+    "protocol.generated": "written by a program",
+    "records.retired_models": "a file on disk of its own",
+    "recording.workspace_copy": "writes files, where what is beside it compares",
+    "text.omission": "one rule with many words",
+}
 
 Sizes = list[tuple[int, str]]
 
@@ -20,6 +35,18 @@ def assert_no_longer_than(limit: int, sizes: Sizes) -> None:
 def test_no_file_is_too_long() -> None:
     sizes: Sizes = [(m.path.read_bytes().count(b"\n"), m.name) for m in modules()]
     assert_no_longer_than(MOST_FILE_LINES, sizes)
+
+
+def test_a_small_file_has_a_reason() -> None:
+    """What is cut for its size makes a reader walk; `__init__` is a room's door."""
+    small = {
+        module.name
+        for module in modules()
+        if module.path.name != "__init__.py"
+        and module.path.read_bytes().count(b"\n") < FEWEST_FILE_LINES
+    }
+    assert sorted(small - SMALL.keys()) == [], "join it with its idea, or say why not"
+    assert sorted(SMALL.keys() - small) == [], "on the list, but gone"
 
 
 def test_no_function_is_too_long() -> None:
