@@ -1,5 +1,7 @@
 """Neovim with the plugin, for the tests of this folder."""
 
+import os
+import random
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from itertools import count
@@ -9,12 +11,21 @@ from typing import Any
 import pytest
 
 from kode_sidecar.demo.model_server import ModelServer, RecordedResponse, Recording
+from tests.conftest import FULL, SEED_VARIABLE
 from tests.editors.neovim_builds import SUITES
 from tests.editors.neovim_driver import require_neovim, running
 from tests.editors.neovim_scene import Play, Scene, lay_out
 
 
-@pytest.fixture(params=SUITES)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """On a CI and in full a test runs in both Neovims, else in the one that the seed draws."""
+    if "play" in metafunc.fixturenames:
+        every = FULL or os.environ.get("CI") == "true"
+        drawn = random.Random(f"{os.environ[SEED_VARIABLE]}:{metafunc.definition.nodeid}")
+        metafunc.parametrize("play", SUITES if every else [drawn.choice(SUITES)], indirect=True)
+
+
+@pytest.fixture
 def play(request: pytest.FixtureRequest, tmp_path: Path) -> Play:
     """The plugin in the oldest Neovim that it serves, and in the newest that Debian has."""
     build = require_neovim(request.param)
