@@ -118,7 +118,7 @@ USER_SETTINGS = (
     "context_window",
     *("http_timeout_connect", "http_timeout_first_byte", "http_timeout_idle"),
     *("http_timeout_write", "http_retry_budget", "http_silence_told", "permission_timeout"),
-    *("providers", "logical_models", "agents", "storage", "storage_root", "log_dir"),
+    *("providers", "logical_models", "agents", "mcp", "storage", "storage_root", "log_dir"),
     *("log_redact_content", "log_redact_chars", "skill_folders"),
     *("memory_mode", "memory_url", "memory_key", "memory_timeout"),
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kode_sidecar import __version__
+from kode_sidecar.boot.wire_files import WIRE_FILES
 from tests.support.program import PROGRAM, ROOT
 from tests.support.sidecar import HANG_SECONDS
 
@@ -73,6 +74,6 @@ def test_the_demo_plays(tmp_path: Path, locale: str) -> None:  # E7
 def test_the_contract_it_writes_is_the_one_in_the_project(tmp_path: Path) -> None:
     done = run("protocol", "--out", str(tmp_path))
     assert done.returncode == 0, done.stderr
-    assert {path.name for path in tmp_path.iterdir()} == {"schema.json", "kode.d.ts", "methods.md"}
+    assert {path.name for path in tmp_path.iterdir()} == set(WIRE_FILES)
     for path in tmp_path.iterdir():
         assert path.read_bytes() == (ROOT / "protocol" / path.name).read_bytes()
