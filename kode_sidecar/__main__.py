@@ -12,8 +12,13 @@ ORDERLY_SECONDS = 5.0
 def main() -> int:
     """Run `kode-sidecar`; the exit code."""
     distrust_working_directory()
-    hold_unpacked(end_orphaned)
     arguments = sys.argv[1:]
+    if arguments[:1] == ["guard"]:
+        # What guards a program for us must outlive us: it watches nobody but by its pipe.
+        from kode_sidecar.commands.guard import run_guard
+
+        run_guard(arguments[1:])
+    hold_unpacked(end_orphaned)
     if arguments in ([], ["serve"]):
         return serve()
     try:

@@ -31,7 +31,8 @@ class _Part:
     """The place of hunks that adjoin, so that nobody can tell their edits apart.
 
     `[start, end)` of the text held `old` and will hold `new`. `swallowed`: a change took more than
-    the place, so that nothing of it could be followed.
+    the place, so that nothing of it could be followed. `beside`: lines came up right beside the
+    place, which may be ours, done wrongly.
     """
 
     ids: tuple[str, ...]
@@ -40,6 +41,7 @@ class _Part:
     old: str
     new: str
     swallowed: bool = False
+    beside: bool = False
 
     @property
     def edit(self) -> Edit:
@@ -80,13 +82,14 @@ class SentEdit:
         steps = [step for step, _ in found]
         after = apply_edits(before, steps)
         shifts = Shifts(steps)
+        others = [step for step, part in found if part is None]
         done = {part: shifts.start_of(at) for at, (_, part) in enumerate(found) if part}
         self._saw_others = self._saw_others or len(done) < len(steps)
         moved = follow_all(list(self._inverses.values()), steps, before, after)
         self._inverses = {hunk.id: hunk for hunk in moved}
         waiting: list[_Part] = []
         for part in self._parts:
-            now = _moved(part, shifts)
+            now = _moved(part, shifts, before, others)
             if part in done:
                 now = replace(part, start=done[part], end=done[part] + len(part.new))
             if part in done or to_lf(after[now.start : now.end]) == to_lf(part.new):
@@ -112,7 +115,10 @@ class SentEdit:
             verdict: Verdict = "diverged"
             if part.ids in shown:
                 verdict = "applied"
-            elif refused or to_lf(text[part.start : part.end]) == to_lf(part.old):
+            elif refused or (
+                to_lf(text[part.start : part.end]) == to_lf(part.old)
+                and (part.old or not part.beside)  # sent again, an insertion would stand twice
+            ):
                 verdict = "unchanged"
             result |= dict.fromkeys(part.ids, verdict)
         return result
@@ -209,7 +215,7 @@ def _parts(text: str, edits: Mapping[str, Edit]) -> list[_Part]:
     return parts
 
 
-def _moved(part: _Part, shifts: Shifts) -> _Part:
+def _moved(part: _Part, shifts: Shifts, before: str, others: Sequence[Change]) -> _Part:
     """Return a part after changes; what came up in its place or beside it belongs to it."""
     start, end = shifts.move(part.start, part.end)
     touching = (shifts.changes[at] for at in shifts.touching(part.start, part.end))
@@ -219,7 +225,13 @@ def _moved(part: _Part, shifts: Shifts) -> _Part:
         and change.end - change.start > part.end - part.start
         for change in touching
     )
-    return replace(part, start=start, end=end, swallowed=swallowed)
+    beside = part.beside or any(
+        "\n" in change.text
+        and change.start <= part.start
+        and part.start <= (before.find("\n", change.end) + 1 or len(before))
+        for change in others
+    )
+    return replace(part, start=start, end=end, swallowed=swallowed, beside=beside)
 
 
 _Found = list[tuple[Change, _Part | None]]

@@ -103,6 +103,7 @@ IO = {"asyncio", "os", "pathlib", "secrets", "shutil", "signal", "socket", "ssl"
 CLOCK_AND_CHANCE = {"random", "subprocess", "threading", "time", "uuid"}
 # Imports inside functions: importer, imported, and why.
 LATE_IMPORTS = {
+    ("__main__", "kode_sidecar.commands.guard"): "serving is no guard of a program",
     ("boot.agent", "kode_sidecar.boot.mcp_setup"): "only who has MCP servers pays for that room",
     ("boot.doctor", "kode_sidecar.mcp"): "only who has MCP servers pays for that room",
     ("commands.guard", "ctypes"): "10 ms that other systems do not need",
