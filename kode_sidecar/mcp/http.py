@@ -5,7 +5,7 @@ stateful generation that breaks is taken up again by `Last-Event-ID`.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -156,7 +156,7 @@ class HttpChannel:
     async def _events(self, response: httpx.Response) -> tuple[str, float]:
         """Hand on what a stream brings; the last event's id and how long to wait after its end."""
         decoder = EventDecoder()
-        async for chunk in _chunks(response):
+        async for chunk in response.aiter_bytes():
             for event in decoder.feed(chunk):
                 if event.data:
                     self._take(event.data)
@@ -268,11 +268,6 @@ def _routing(message: Json) -> dict[str, str]:
 
 def _is_stream(response: httpx.Response) -> bool:
     return response.headers.get("content-type", "").lower().startswith("text/event-stream")
-
-
-async def _chunks(response: httpx.Response) -> AsyncIterator[bytes]:
-    async for chunk in response.aiter_bytes():
-        yield chunk
 
 
 async def _body(response: httpx.Response) -> bytes:
