@@ -39,6 +39,7 @@ BUILT = {
     "folder": ROOT / "dist" / "kode-sidecar" / _EXE,
     "onefile": ROOT / "dist" / "one-file" / _EXE,
 }
+WINDOWS_FOLDER = ROOT / "dist" / "windows" / "kode-sidecar" / "kode-sidecar.exe"
 
 
 class SetUpError(Exception):
@@ -238,6 +239,8 @@ def test(arguments: list[str]) -> int:
         prepare("exe")
     if "--full" in arguments:
         os.environ["KODE_TEST_FULL"] = "1"
+    # The tests start this program a thousand times: it is compiled once, not every time.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     wanted = [argument for argument in arguments if argument not in ("--exe", "--full")]
     seed = choose_seed()
     outcomes = run_stages([*lint_stages(), Stage("tests", [*pytest(), *wanted])])
@@ -255,9 +258,10 @@ def pytest() -> list[str]:
     color = ["--color=yes"] if sys.stdout.isatty() else []
     # CI judges a change, not a race in a test: what fails there is run once more, and the report
     # names it and counts it ("1 rerun"). At home it fails.
-    again = ["--reruns", "1", "-r", "fR"] if os.environ.get("CI") == "true" else []
+    again = ["--reruns", "1", "-r", "fR", "--tb=native"] if os.environ.get("CI") == "true" else []
+    # A test often waits for the process it started: one worker more than cores fills these waits.
     # The slow tests lie together: a worker that is done takes from the others.
-    return ["pytest", "-n", str(cores()), "--dist", "worksteal", *again, *full, *color]
+    return ["pytest", "-n", str(cores() + 1), "--dist", "worksteal", *again, *full, *color]
 
 
 def choose_seed() -> str:
@@ -314,12 +318,30 @@ def bench(arguments: list[str]) -> int:
     return subprocess.run(command, cwd=ROOT, check=False).returncode
 
 
+def simulate(arguments: list[str]) -> int:
+    command = [str(PYTHON), "-X", "utf8", "-m", "simulation", *arguments]
+    return subprocess.run(command, cwd=ROOT, check=False).returncode
+
+
+def mutate(arguments: list[str]) -> int:
+    command = [str(PYTHON), "-X", "utf8", "-m", "simulation.mutation", *arguments]
+    return subprocess.run(command, cwd=ROOT, check=False).returncode
+
+
+def soak(arguments: list[str]) -> int:
+    command = [str(PYTHON), "-X", "utf8", "-m", "simulation.soak", *arguments]
+    return subprocess.run(command, cwd=ROOT, check=False).returncode
+
+
 def vsix(arguments: list[str]) -> int:
     """The extension for VS Code carries the folder build; where there is none it is built first."""
-    if unknown := [argument for argument in arguments if argument != "--no-server"]:
-        say(f"vsix takes only --no-server, not {' '.join(unknown)}")
+    if arguments not in ([], ["--no-server"], ["--windows"]):
+        say(f"vsix takes --no-server or --windows, not {' '.join(arguments)}")
         return 2
-    if not arguments and not BUILT["folder"].exists():
+    if "--windows" in arguments and not WINDOWS_FOLDER.exists():
+        if not run_stages([Stage("windows", ["freeze.windows", "folder", "untested"])])[0].ok:
+            return 1
+    elif not arguments and not BUILT["folder"].exists():
         prepare("exe")
         if not build(["folder"]).ok:
             return 1
@@ -373,11 +395,31 @@ COMMANDS = {
     "vsix": Command(
         vsix,
         "dev",
-        "[--no-server]",
-        "pack the VS Code extension with the folder build, dist/kode-sidecar-PLATFORM.vsix",
+        "[--no-server|--windows]",
+        "pack the VS Code extension with the folder build, dist/kode-sidecar-PLATFORM.vsix; "
+        "--windows: with the one that Wine builds, win32-x64",
     ),
     "editors": Command(
         editors, "dev", "[pytest arguments]", "the story of a user in real VS Code, by Chromium"
+    ),
+    "simulate": Command(
+        simulate,
+        "dev",
+        "[STORY] [--world NAME] [--runs N] [--seed S] [--minutes M]",
+        "worlds drawn from seeds, played until a promise is broken; that story is made small, "
+        "written to tests/simulation/stories, and played again by its name",
+    ),
+    "mutate": Command(
+        mutate,
+        "dev",
+        "[--known] [--only TEXT] [--generated N] [--seconds S]",
+        "faults put into a copy, one at a time: which do stories and tests notice?",
+    ),
+    "soak": Command(
+        soak,
+        "dev",
+        "[--minutes M] [--sessions N] [--plot FILE]",
+        "many sessions, a slow reader and a flaky host: does anything grow? a table and an SVG",
     ),
     "bench": Command(
         bench,

@@ -12,16 +12,20 @@ from types import FrameType
 from typing import NamedTuple
 
 from benchmarks import usage
+from benchmarks.acp import acp
 from benchmarks.built import built
 from benchmarks.deep_tree import deep_tree
 from benchmarks.edits import edits
+from benchmarks.estimate import estimate
 from benchmarks.figures import Figure, table
 from benchmarks.flame import FlameError, draw
+from benchmarks.large_edits import large_edits
 from benchmarks.model import Model
 from benchmarks.parsing import parsing
 from benchmarks.process import BenchError
 from benchmarks.programs import MINIMAL_LOOP, PROGRAMS, ROOT, Arena
 from benchmarks.scouts import scouts
+from benchmarks.servers import servers
 from benchmarks.sessions import sessions
 from benchmarks.start_up import start_up
 from benchmarks.stream import flat, paced
@@ -51,6 +55,10 @@ GROUPS = {
     "sessions": Group(sessions, 3),
     "tree": Group(deep_tree, 1),
     "edits": Group(edits, 20),
+    "large": Group(large_edits, 3),
+    "acp": Group(acp, 15),
+    "servers": Group(servers, 15),
+    "estimate": Group(estimate, 1),
 }
 
 

@@ -7,13 +7,17 @@ import msgspec
 
 from benchmarks.figures import Figure, medians
 from benchmarks.programs import SIDECAR, Arena
-from kode_sidecar.domain.change_set import Range
-from kode_sidecar.domain.hunk import compose
+from kode_sidecar.domain.change_set import Position, Range
+from kode_sidecar.domain.hunk import Hunk, compose
+from kode_sidecar.protocol.documents import ContentChange
 from kode_sidecar.text.edit_match import Match, locate
 from kode_sidecar.text.text_edit import Edit, apply_edits, minimal_edits
 from kode_sidecar.workspace.document import Document
+from kode_sidecar.workspace.documents import Documents
+from kode_sidecar.workspace.overlay import Overlay
 
 _LINES, _EDITS = 20_000, 50
+_MANY, _CURSORS = 200_000, 200
 _WORDS = ("def", "return", "self", "value", "index", "result", "name", "if", "else", "None", "data")
 
 
@@ -33,7 +37,33 @@ def edits(arena: Arena, runs: int) -> list[Figure]:  # noqa: ARG001
     return [
         Figure("50 edits in 20,000 lines", "ms", medians({SIDECAR: quoted}), most=50),
         Figure("20,000 lines overwritten", "ms", medians({SIDECAR: overwritten}), most=50),
+        Figure("key under 200 cursors in 6 MB", "ms", medians({SIDECAR: _keys(runs)}), most=20),
     ]
+
+
+def _keys(runs: int) -> list[float | None]:
+    """Milliseconds of the processor for each key typed at 200 places of a text with 50 hunks."""
+    uri = "file:///bench/huge.py"
+    documents, overlay = Documents("utf-16"), Overlay()
+    documents.open(
+        uri, "python", 1, "".join(f"line {at} of a text in lines\n" for at in range(_MANY))
+    )
+    document = documents.get(uri)
+    assert document is not None
+    starts = document.line_starts[100 :: _MANY // _EDITS]
+    hunks = [Hunk(f"h{at}", at, at, "", "new\n") for at in starts]
+    overlay.enter_branch(["turn"])
+    overlay.add(document, hunks, "turn")
+    documents.subscribe(lambda change: overlay.changed(change.document.key, change.entries))
+    places = [Position(at * (_MANY // _CURSORS) + 7, 2) for at in range(_CURSORS)]
+    changes = [ContentChange(text="x", range=Range(at, at)) for at in places]
+    times: list[float | None] = []
+    for version in range(2, runs + 3):
+        start = process_time()
+        documents.change(uri, version, changes)
+        times.append((process_time() - start) * 1e3)
+    assert len(overlay.pending(document)) == len(hunks)
+    return times[1:]  # the first goes through code that never ran
 
 
 def _timed(text: str, pairs: list[tuple[str, str]], new: str | None) -> float:

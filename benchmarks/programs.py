@@ -144,7 +144,7 @@ class Sidecar(Program):
         self._session_id = ""
 
     def _initialize(self) -> int:
-        kode = {"protocolVersions": ["0.9"], "client": {"name": "bench", "version": "1"}}
+        kode = {"protocolVersions": ["1.0"], "client": {"name": "bench", "version": "1"}}
         params = {
             "processId": os.getpid(),
             "rootUri": self._workspace.as_uri(),
@@ -177,6 +177,22 @@ class Sidecar(Program):
         body, mark = self._request(method, params)
         sent_ns = self.process.send(body)
         return (_accepted(self.process.until(mark)[-1], method).at_ns - sent_ns) / 1e6
+
+    def begin(self, method: str, params: Any) -> bytes:
+        """Send a request; the mark of its answer."""
+        body, mark = self._request(method, params)
+        self.process.send(body)
+        return mark
+
+    def tell(self, method: str, params: Any) -> None:
+        """Send a notification."""
+        self.process.send(_message(method, params))
+
+    def answer(self, request_id: int | str, result: Any) -> None:
+        """Answer a request of the sidecar's."""
+        self.process.send(
+            json.dumps({"jsonrpc": "2.0", "id": request_id, "result": result}).encode()
+        )
 
     def cancel(self) -> int:
         body, _ = self._request("kode/turn/cancel", {"sessionId": self._session_id})
@@ -214,16 +230,17 @@ class Arena:
         self.model = model
         self.folder = folder
         self.fsync_log = folder / "fsyncs"
+        self.step_log = folder / "steps"
         self._spawned = 0
         self.workspace = folder / "workspace"
         self.workspace.mkdir()
         lines = (f"line {number} of a file like any other\n" for number in range(1, 101))
         (self.workspace / READ_ME).write_text("".join(lines), encoding="utf-8")
 
-    def spawn(self, name: str, *, hook: str = "") -> Program:
-        """Start a program, with one of `hooks/` in it."""
+    def spawn(self, name: str, *, hook: str = "", config: str = "") -> Program:
+        """Start a program, with one of `hooks/` in it; `config` is the sidecar's `config.yaml`."""
         if name == SIDECAR:
-            process = self._process(name, ["-m", "kode_sidecar"], LspFrames(), hook)
+            process = self._process(name, ["-m", "kode_sidecar"], LspFrames(), hook, config)
             return Sidecar(process, self.workspace, self._home(name) / "state")
         return Loop(self._process(name, [str(FLOOR / f"{name}.py")], Lines(), hook))
 
@@ -263,10 +280,15 @@ class Arena:
         """The folder of the program spawned last."""
         return self.folder / f"{self._spawned}-{name}"
 
-    def _process(self, name: str, arguments: Sequence[str], framing: Framing, hook: str) -> Process:
+    def _process(
+        self, name: str, arguments: Sequence[str], framing: Framing, hook: str, config: str = ""
+    ) -> Process:
         self._spawned += 1
         home = self._home(name)
         home.mkdir()
+        if config:
+            (home / "state").mkdir()
+            (home / "state" / "config.yaml").write_text(config, encoding="utf-8")
         path = [str(HOOKS / hook), str(ROOT)] if hook else [str(ROOT)]
         environment = {
             **{key: value for key, value in os.environ.items() if not key.startswith(_OURS)},
@@ -274,6 +296,7 @@ class Arena:
             # Installed programs are compiled ahead; here the first round does it.
             "PYTHONPYCACHEPREFIX": str(self.folder / "compiled"),
             "BENCH_FSYNC_LOG": str(self.fsync_log),
+            "BENCH_STEP_LOG": str(self.step_log),
             "FAKE_URL": self.model.url,
             "KIMI_BASE_URL": f"{self.model.url}/v1",
             "KIMI_API_KEY": "x",

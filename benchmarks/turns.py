@@ -47,7 +47,7 @@ def tools(arena: Arena, runs: int) -> list[Figure]:
         samples[name].append(program.turn().seconds * 1e3)
         if len(arena.model.request_times()) != _TOOL_CALLS + 1:
             raise BenchError(f"the turn did not make {_TOOL_CALLS} tool calls")
-    return [Figure(f"{_TOOL_CALLS} tool reads", "ms", medians(samples))]
+    return [Figure(f"{_TOOL_CALLS} tool reads", "ms", medians(samples), most_ratio=3)]
 
 
 def fsyncs(arena: Arena, runs: int) -> list[Figure]:

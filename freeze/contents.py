@@ -1,6 +1,11 @@
 """What goes into the frozen program and what stays out: data of `sidecar.spec`."""
 
 from pathlib import Path
+from pkgutil import iter_modules
+
+import pygments.lexers
+import rich._unicode_data
+import wcwidth.table_grapheme_overrides
 
 from kode_sidecar.boot.wire_files import WIRE_FILES
 
@@ -9,10 +14,10 @@ PACKAGE = ROOT / "kode_sidecar"
 
 UNUSED = (
     *("multiprocessing", "tkinter", "unittest", "doctest", "pdb", "pydoc", "curses"),
-    *("setuptools", "pip", "pytest", "_pytest", "hypothesis", "pygments", "click", "rich"),
+    *("setuptools", "pip", "pytest", "_pytest", "hypothesis", "click"),
     *("trio", "uvloop", "winloop"),
     # The extra engine is for those who install the package; here it is a typed error.
-    *("pydantic_ai", "pydantic", "pydantic_core", "openai", "anthropic"),
+    *("pydantic_ai", "pydantic", "pydantic_core", "openai", "anthropic", "dask", "distributed"),
 )
 """What libraries of ours would use if it were there, or for things that we never ask of them."""
 
@@ -20,7 +25,7 @@ DATA = {
     "prompts": ROOT / "prompts",
     **{
         f"kode_sidecar/demo/{name}": PACKAGE / "demo" / name
-        for name in ("job", "recording", "sample_project", "unsaved")
+        for name in ("job", "recording", "sample_project", "scripts", "unsaved")
     },
 }
 """Folders whose files are opened by name: where they lie in the program, and here."""
@@ -34,3 +39,12 @@ def own_modules() -> list[str]:
     paths = [path.relative_to(ROOT).with_suffix("") for path in PACKAGE.rglob("*.py")]
     named = (path.parent if path.name == "__init__" else path for path in paths)
     return sorted(".".join(path.parts) for path in named)
+
+
+def modules_by_name() -> list[str]:
+    """Modules that the libraries of the chat import by a name that they put together."""
+    return sorted(
+        f"{package.__name__}.{module.name}"
+        for package in (rich._unicode_data, pygments.lexers, wcwidth.table_grapheme_overrides)
+        for module in iter_modules(package.__path__)
+    )

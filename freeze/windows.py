@@ -1,4 +1,4 @@
-"""`python -m freeze.windows [folder] [onefile]`: the Windows builds made and tested here, by Wine.
+"""`python -m freeze.windows [folder] [onefile] [untested]`: Windows builds made and tested by Wine.
 
 What they need, a Wine prefix and a Windows Python with the pinned packages, is made once for each
 lock, in the user's cache folder.
@@ -75,7 +75,7 @@ def main(arguments: list[str]) -> int:
     if "pytest" in arguments:  # over the source: whatever tests are named behind it
         return windows.run(*arguments[arguments.index("pytest") :], *_PYTEST)
     code = windows.run("freeze", *kinds, f"--dist={DIST}", f"--work={WORK}")
-    for kind in kinds if code == 0 else ():
+    for kind in kinds if code == 0 and "untested" not in arguments else ():
         program = windows_path(program_path(kind, DIST, ".exe"))
         print(f"the tests over {program}", flush=True)
         workers = str(os.cpu_count() or 1)

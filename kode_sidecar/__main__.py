@@ -21,10 +21,14 @@ def main() -> int:
     hold_unpacked(end_orphaned)
     if arguments in ([], ["serve"]):
         return serve()
+    if arguments[:2] == ["acp", "setup"]:  # a client appends the words of its way to sign in
+        arguments = arguments[1:]
+    if arguments[:1] == ["acp"] and (options := acp_options(arguments[1:])) is not None:
+        return serve_acp(*options)
     try:
         from kode_sidecar.cli.command_line import run_command
 
-        return run_command(arguments, serve)
+        return run_command(arguments, serve, serve_acp)
     except KeyboardInterrupt:
         return 130
 
@@ -57,11 +61,14 @@ def serve(
     record: str | None = None,
     tape: str | None = None,
     requests: str | None = None,
+    *,
+    grease: bool = False,
 ) -> int:
     """Speak to an editor on stdin and stdout until it goes.
 
     `record` names a file to record to, `tape` one to play instead of asking a model; what would
-    have been asked then goes to the file `requests`.
+    have been asked then goes to the file `requests`. With `grease` a recording has more in it than
+    a client knows.
     """
     from kode_sidecar.boot import front_door
 
@@ -70,11 +77,32 @@ def serve(
         return handover
     from kode_sidecar.boot.app import run_server
 
-    environment, listener = open_environment(record, tape, requests)
+    environment, listener = open_environment(record, tape, requests, grease)
     return run_server(handover, load_agent, environment, listener, env_file)
 
 
-def open_environment(record: str | None, tape: str | None, requests: str | None):
+def acp_options(words: list[str]) -> tuple[str | None, bool] | None:
+    """Read the two options of `acp`, for a client waits; None where the command line has to."""
+    left = [word for word in words if word != "--trust"]
+    if left and (left[0] != "--env-file" or len(left) != 2):
+        return None
+    return (left[1] if left else None), left != words
+
+
+def serve_acp(env_file: str | None, trusted: bool) -> int:
+    """Speak the Agent Client Protocol on stdin and stdout until the client goes."""
+    from kode_sidecar.boot import front_door
+
+    handover = front_door.open_door(front_door.ACP)
+    if isinstance(handover, int):
+        return handover
+    from kode_sidecar.boot.acp_app import run_acp
+    from kode_sidecar.boot.system import System
+
+    return run_acp(handover, load_agent, System(), env_file, trusted=trusted)
+
+
+def open_environment(record: str | None, tape: str | None, requests: str | None, grease: bool):
     """Return where time, ids and the model's answers come from, and who hears all frames."""
     if record is None and tape is None:
         from kode_sidecar.boot.system import System
@@ -82,7 +110,7 @@ def open_environment(record: str | None, tape: str | None, requests: str | None)
         return System(), None
     from kode_sidecar.recording import open_recording
 
-    opened = open_recording(record, tape, requests)
+    opened = open_recording(record, tape, requests, grease=grease)
     return opened, opened
 
 

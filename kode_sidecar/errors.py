@@ -56,6 +56,7 @@ ERRORS: dict[str, tuple[int, str, bool]] = {
     "IncompleteAnswer": (INTERNAL_ERROR, "provider", True),
     "EmptyAnswer": (INTERNAL_ERROR, "provider", True),
     "QuotaExceeded": (INTERNAL_ERROR, "provider", False),
+    "BudgetReached": (INTERNAL_ERROR, "config", False),
     "UnknownTool": (INTERNAL_ERROR, "tool", False),
     "InvalidArguments": (INTERNAL_ERROR, "tool", False),
     "ToolFailed": (INTERNAL_ERROR, "tool", False),
@@ -71,6 +72,11 @@ ERRORS: dict[str, tuple[int, str, bool]] = {
     "RunDied": (INTERNAL_ERROR, "engine", False),
     "DeliverableMissing": (INTERNAL_ERROR, "governance", False),
 }
+
+
+def invalid_at(path: str, wrong: str) -> "KodeError":
+    """An `InvalidParams` that names its place to people and to programs."""
+    return KodeError("InvalidParams", f"{path}: {wrong}", details={"path": path})
 
 
 class KodeError(Exception):

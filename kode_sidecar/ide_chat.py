@@ -6,16 +6,20 @@ stay proposals, and what would need the user's yes is refused.
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from kode_sidecar.boot.agent import Agent
+from kode_sidecar.boot.state_folder import session_folders
 from kode_sidecar.boot.system import System
-from kode_sidecar.domain.agent_event import BlockDelta, Event, TurnCompleted
+from kode_sidecar.domain.agent_event import BlockDelta, BlockStarted, Event, TurnCompleted
+from kode_sidecar.domain.change_set import FileChangeKind
 from kode_sidecar.domain.message import Message, TextBlock
 from kode_sidecar.errors import KodeError
-from kode_sidecar.event_log import SessionDefaults
 from kode_sidecar.event_log.editor_port import (
     ApplyAnswer,
     ChoiceQuestion,
@@ -23,24 +27,29 @@ from kode_sidecar.event_log.editor_port import (
     FileEdit,
     PermissionQuestion,
 )
+from kode_sidecar.protocol.change_set import ChangeSetView
 from kode_sidecar.protocol.documents import EditorContextParams
-from kode_sidecar.protocol.session import SessionNewParams
+from kode_sidecar.protocol.session import Mode, SessionNewParams
 from kode_sidecar.protocol.turn import TurnStartParams
-from kode_sidecar.records.conversation_store import ConversationStore
 from kode_sidecar.records.saver import Saver
-from kode_sidecar.sessions import SessionFolders, SessionRegistry
-from kode_sidecar.settings import LoadedSettings, load_settings
+from kode_sidecar.sessions import SessionRegistry
+from kode_sidecar.sessions.session import Session
+from kode_sidecar.settings import LiveSettings, LoadedSettings, load_settings
 from kode_sidecar.workspace.documents import Documents
-from kode_sidecar.workspace.file_changes import FileChangeKind
 
 _AGENT = "ide-helper"
 
 
 class NoEditor:
-    """`event_log.editor_port.EditorPort` where there is none; it only waits for ends of turns."""
+    """`event_log.editor_port.EditorPort` where there is none; it only waits for ends of turns.
 
-    def __init__(self) -> None:
+    `on_text` gets the text of answers as it grows.
+    """
+
+    def __init__(self, on_text: Callable[[str], None] | None = None) -> None:
         self._ended: dict[str, asyncio.Future[TurnCompleted]] = {}
+        self._on_text = on_text
+        self._texts: set[str] = set()
 
     def turn_end(self, turn_id: str) -> "asyncio.Future[TurnCompleted]":
         """Done when the turn is over, and saved."""
@@ -50,11 +59,15 @@ class NoEditor:
         """As `EditorPort.publish` says."""
         del session_id
         for event in events:
+            if isinstance(event, BlockStarted) and isinstance(event.block, TextBlock):
+                self._texts.add(event.block_id)
             if isinstance(event, TurnCompleted) and not self.turn_end(event.turn_id).done():
                 self.turn_end(event.turn_id).set_result(event)
 
     def publish_delta(self, delta: BlockDelta) -> None:
-        """Nobody watches."""
+        """As `EditorPort.publish_delta` says."""
+        if self._on_text is not None and delta.block_id in self._texts:
+            self._on_text(delta.add)
 
     async def flow(self) -> None:
         """There is always room."""
@@ -74,6 +87,10 @@ class NoEditor:
         del uri
         return False
 
+    async def refresh(self, uri: str) -> None:
+        """Files are as they are on disk."""
+        del uri
+
     def warn(self, line: str) -> None:
         """Nobody develops an editor here."""
 
@@ -91,21 +108,21 @@ class NoEditor:
 class Conversations:
     """Sessions of this process without an editor. Make it on the event loop; close it."""
 
-    def __init__(self, loaded: LoadedSettings, roots: Sequence[Path] = ()) -> None:
-        settings = loaded.settings
-        self.editor = NoEditor()
+    def __init__(
+        self,
+        loaded: LoadedSettings,
+        roots: Sequence[Path] = (),
+        on_text: Callable[[str], None] | None = None,
+    ) -> None:
+        self.editor = NoEditor(on_text)
         environment = System()
-        clock, new_id = environment.clock, environment.new_id
         self._saver = Saver()
-        store = ConversationStore(settings.storage_root, self._saver, storage=settings.storage)
         uris = [root.as_uri() for root in roots]
-        defaults = SessionDefaults(
-            _AGENT, settings.mode, settings.model, settings.window_messages, settings.agents
+        self.sessions = SessionRegistry(
+            session_folders(loaded.settings, self._saver, environment, lambda: uris, _AGENT)
         )
-        folders = SessionFolders(store, self._saver, clock, new_id, defaults, lambda: uris)
-        self.sessions = SessionRegistry(folders)
         self._agent = Agent(
-            loaded,
+            LiveSettings(loaded),
             editor=self.editor,
             editor_name="",
             documents=Documents("utf-16"),
@@ -124,56 +141,97 @@ class Conversations:
         self._saver.close()
 
 
-def run_ide_chat(
-    user_input: str,
-    conversation_id: str | None = None,
-    focus_message_id: str | None = None,
-    meta: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
-    """See `kode_sidecar.run_ide_chat`."""
-    return asyncio.run(_chat(user_input, conversation_id, focus_message_id, dict(meta or {})))
+@dataclass(frozen=True)
+class Prompt:
+    """What is said, and with what: see `kode_sidecar.run_ide_chat`."""
+
+    user_input: str
+    conversation_id: str | None = None
+    focus_message_id: str | None = None
+    meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    model: str | None = None
+    agent: str | None = None
+    mode: Mode | None = None
+    on_text: Callable[[str], None] | None = None
 
 
-async def _chat(
-    user_input: str, conversation_id: str | None, focus_message_id: str | None, meta: dict[str, Any]
-) -> dict[str, Any]:
+async def converse(prompt: Prompt) -> dict[str, Any]:
+    """Say it and wait for the answer. Raises KodeError."""
     loaded = load_settings(os.environ)
     loaded.require_valid()
-    root = meta.get("projectRoot")
+    root = prompt.meta.get("projectRoot")
     roots = [Path(root).absolute()] if isinstance(root, str) else []
-    conversations = Conversations(loaded, roots)
+    conversations = Conversations(loaded, roots, prompt.on_text)
     try:
-        sessions = conversations.sessions
-        if conversation_id is None:
-            created = await sessions.create(SessionNewParams(agent=_AGENT, meta=meta))
-            conversation_id = created.session_id
-        session = await sessions.open(conversation_id)
+        session = await _session(conversations, prompt)
         messages = session.conversation.messages
-        leaf = messages[-1].id if messages else None
         started, release = await session.start_turn(
             TurnStartParams(
-                session_id=conversation_id,
-                input=(TextBlock(text=user_input),),
-                parent_id=focus_message_id or leaf,
-                meta=meta,
+                session_id=session.id,
+                input=(TextBlock(text=prompt.user_input),),
+                parent_id=prompt.focus_message_id or (messages[-1].id if messages else None),
+                model=prompt.model,
+                mode=prompt.mode,
+                meta=dict(prompt.meta),
             )
         )
         release()
         end = await conversations.editor.turn_end(started.turn_id)
         said = session.conversation.path(session.conversation.head)
+        changes = [
+            view for view in session.change_sets.all_views() if view.turn_id == started.turn_id
+        ]
     finally:
         await conversations.close()
     if end.error is not None:
         raise KodeError(end.error.code, end.error.message, details=end.error.details)
     answer = next((one for one in reversed(said) if one.role == "assistant"), None)
     return {
-        "conversation_id": conversation_id,
-        "user_message": {"id": started.message_id, "content": user_input},
+        "conversation_id": session.id,
+        "user_message": {"id": started.message_id, "content": prompt.user_input},
         "assistant_message": {
             "id": answer.id if answer else "",
             "content": _text(answer) if answer else "",
         },
+        "stop_reason": end.stop_reason,
+        "usage": msgspec.to_builtins(end.usage),
+        "cost": None if end.cost is None else msgspec.to_builtins(end.cost),
+        "proposed_edits": [edit for change_set in changes for edit in _edits(change_set)],
     }
+
+
+def converse_blocking(prompt: Prompt) -> dict[str, Any]:
+    """`converse` for who has no event loop."""
+    return asyncio.run(converse(prompt))
+
+
+async def _session(conversations: Conversations, prompt: Prompt) -> Session:
+    sessions = conversations.sessions
+    session_id = prompt.conversation_id
+    if session_id is None:
+        new = SessionNewParams(
+            agent=prompt.agent or _AGENT,
+            model=prompt.model,
+            mode=prompt.mode,
+            meta=dict(prompt.meta),
+        )
+        session_id = (await sessions.create(new)).session_id
+    return await sessions.open(session_id)
+
+
+def _edits(change_set: ChangeSetView) -> list[dict[str, Any]]:
+    """What is proposed, file by file, as people and `git apply` read it."""
+    diff = change_set.diff if isinstance(change_set.diff, str) else ""
+    return [
+        {
+            "path": file.path,
+            "uri": file.uri,
+            "hunks": [msgspec.to_builtins(hunk) for hunk in file.hunks],
+            "change_set_id": change_set.change_set_id,
+            "diff": diff,
+        }
+        for file in change_set.files
+    ]
 
 
 def _text(message: Message) -> str:

@@ -21,7 +21,16 @@ SEED_VARIABLE = "KODE_TEST_SEED"
 FULL = os.environ.get("KODE_TEST_FULL") == "1"
 
 # Settings and proxies of whoever runs the tests must not reach them, nor a real key.
-FOREIGN_PREFIXES = ("KIMI_", "MOONSHOT_", "ANTHROPIC_", "OPENAI_", "KODE_", "AGENT_LOG_")
+FOREIGN_PREFIXES = (
+    *("DEEPSEEK_", "DASHSCOPE_", "QWEN_", "ZHIPUAI_", "GLM_", "ZAI_", "OPENROUTER_", "GEMINI_"),
+    *("GOOGLE_API_",),
+    "KIMI_",
+    "MOONSHOT_",
+    "ANTHROPIC_",
+    "OPENAI_",
+    "KODE_",
+    "AGENT_LOG_",
+)
 FOREIGN_NAMES = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"})
 
 _numbers = itertools.count()
@@ -63,7 +72,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """How much was played in full, added up over the parts, and how to repeat this run."""
     counts: Counter[str] = Counter()
     for report in terminalreporter.getreports("passed"):
-        counts.update(dict(report.user_properties))
+        told = report.user_properties  # measured figures are told there, too, as texts
+        counts.update({what: count for what, count in told if isinstance(count, int)})
     for what, count in sorted(counts.items() if FULL else ()):
         terminalreporter.write_line(f"played: {count:,} {what}")
     terminalreporter.write_line(f"{SEED_VARIABLE}={os.environ[SEED_VARIABLE]}")
@@ -114,4 +124,7 @@ def own_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
                 patch.delenv(name, raising=False)
                 patch.delenv(name.lower(), raising=False)
         patch.setenv("KODE_HOME", str(home))
+        for name in ("LC_ALL", "LC_MESSAGES"):
+            patch.delenv(name, raising=False)
+        patch.setenv("LANG", "C.UTF-8")  # tells no language: prompts are those of the default
         yield

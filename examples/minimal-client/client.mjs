@@ -21,16 +21,16 @@ const connection = rpc.createMessageConnection(
 );
 
 const kinds = new Map(); // block id -> its type
-const changeSets = new Set();
 let seq = 0;
-let turnIsOver;
+let turnIsOver, decided;
 const turnEnd = new Promise((done) => (turnIsOver = done));
 
 connection.onNotification("kode/event", ({ events }) => {
   for (const event of events) {
     seq = event.seq ?? seq;
     if (event.type === "block.started") kinds.set(event.blockId, event.block.type);
-    if (event.type === "changeSet.updated") changeSets.add(event.changeSetId);
+    // Now, for in mode `ask` the turn waits for it.
+    if (event.type === "changeSet.updated" && event.state !== "decided") decided = accept(event.changeSetId);
     if (event.type === "turn.completed") turnIsOver(event);
   }
 });
@@ -57,11 +57,12 @@ connection.onRequest("workspace/applyEdit", ({ edit }) => {
 
 connection.listen();
 const ask = (method, params) => connection.sendRequest(method, params);
+const accept = (changeSetId) => ask("kode/changeSet/decide", { changeSetId, rest: "accept", seenSeq: seq });
 await ask("initialize", {
   processId: process.pid,
   rootUri: pathToFileURL(project).href,
   capabilities: { workspace: { applyEdit: true, workspaceEdit: { documentChanges: true } } },
-  initializationOptions: { kode: { protocolVersions: ["0.9"], client: { name: "minimal" } } },
+  initializationOptions: { kode: { protocolVersions: ["1.0"], client: { name: "minimal" } } },
 });
 connection.sendNotification("initialized", {});
 const textDocument = { uri, languageId: "javascript", version, text };
@@ -70,8 +71,7 @@ const { sessionId } = await ask("kode/session/new", {});
 const prompt = "The total of the receipt is wrong. Please mend it.";
 await ask("kode/turn/start", { sessionId, input: [{ type: "text", text: prompt }] });
 const { error } = await turnEnd;
-for (const changeSetId of changeSets)
-  await ask("kode/changeSet/decide", { changeSetId, rest: "accept", seenSeq: seq });
+await decided;
 console.log("\n\n" + text.replaceAll("\r\n", "\n"));
 await ask("shutdown");
 connection.sendNotification("exit");

@@ -9,7 +9,8 @@ from pathlib import Path
 sys.stdout.reconfigure(encoding="utf-8")
 file = Path(sys.argv[1]).resolve() / "src/receipt.js"
 uri = file.as_uri()
-buffer = {"version": 1, "text": "// 未保存 🍵 unsaved\r\n" + file.read_bytes().decode("utf-8")}
+text = "// 未保存 🍵 unsaved\r\n" + file.read_bytes().decode("utf-8")
+buffer = {"uri": uri, "languageId": "javascript", "version": 1, "text": text}
 kinds, change_sets, seen, happened = {}, set(), {"seenSeq": 0}, {}
 sidecar = subprocess.Popen(sys.argv[2:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
@@ -35,7 +36,8 @@ def receive():
     for event in params.get("events", ()):  # kode/event
         seen["seenSeq"] = event.get("seq", seen["seenSeq"])
         kinds.setdefault(event.get("blockId"), event.get("block", {}).get("type"))
-        change_sets.update({event.get("changeSetId")} - {None})
+        waits = event["type"] == "changeSet.updated" and event["state"] != "decided"
+        change_sets.update([event["changeSetId"]] if waits else [])
         happened[event["type"]] = event.get("error", {}).get("message")
     for delta in params.get("deltas", ()):  # kode/delta
         print(delta["add"] if kinds[delta["blockId"]] == "text" else "", end="", flush=True)
@@ -61,18 +63,19 @@ def apply(change):
 
 edits = {"applyEdit": True, "workspaceEdit": {"documentChanges": True}}
 capabilities = {"workspace": edits, "general": {"positionEncodings": ["utf-32"]}}
-options = {"kode": {"protocolVersions": ["0.9"], "client": {"name": "minimal", "version": "1"}}}
+options = {"kode": {"protocolVersions": ["1.0"], "client": {"name": "minimal", "version": "1"}}}
 hello = {"processId": None, "rootUri": file.parents[1].as_uri(), "capabilities": capabilities}
 request(1, "initialize", {**hello, "initializationOptions": options})
 send(method="initialized", params={})
-document = {"uri": uri, "languageId": "javascript", **buffer}
-send(method="textDocument/didOpen", params={"textDocument": document})
+send(method="textDocument/didOpen", params={"textDocument": buffer})
 session = request(2, "kode/session/new", {})["sessionId"]
-prompt = [{"type": "text", "text": "The total of the receipt is wrong. Please mend it."}]
-request(3, "kode/turn/start", {"sessionId": session, "input": prompt})
-next(message for message in iter(receive, None) if "turn.completed" in happened)
-for name in change_sets:
-    request(4, "kode/changeSet/decide", {"changeSetId": name, "rest": "accept", **seen})
+prompt = {"type": "text", "text": "The total of the receipt is wrong. Please mend it."}
+request(3, "kode/turn/start", {"sessionId": session, "input": [prompt]})
+while "turn.completed" not in happened:
+    receive()
+    while change_sets:  # now, for in mode `ask` the turn waits for it
+        wanted = {"changeSetId": change_sets.pop(), "rest": "accept", **seen}
+        request(4, "kode/changeSet/decide", wanted)
 print("\n\n" + buffer["text"].replace("\r\n", "\n"))
 request(5, "shutdown")
 send(method="exit")

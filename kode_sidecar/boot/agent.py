@@ -8,19 +8,21 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from traceback import format_exception
 from typing import TYPE_CHECKING
 
+from kode_sidecar.boot.budget_setup import SpendingToday, dearest, user_budget
 from kode_sidecar.boot.doctor import examine
 from kode_sidecar.boot.knowledge import Knowledge, open_memory_http
 from kode_sidecar.boot.provider_setup import set_up_providers
 from kode_sidecar.boot.system import Environment
 from kode_sidecar.context.agents import SCOUT, AgentProfile
+from kode_sidecar.context.builder import ModelTraits
 from kode_sidecar.context.compaction import compaction_texts
 from kode_sidecar.context.prompt_files import PromptFiles, find_prompts
-from kode_sidecar.context.reminders import EditorNote, editor_note, koding_note
+from kode_sidecar.context.reminders import editor_note, koding_note
 from kode_sidecar.context.system_prompt import ProjectNotes, Surroundings, system_prompt
+from kode_sidecar.domain.error_info import ErrorInfo
 from kode_sidecar.edits import EditLocks
 from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log import NewSession, OpenedSession
@@ -35,23 +37,34 @@ from kode_sidecar.providers.endpoint import OpenHost
 from kode_sidecar.providers.memory_http import HttpMemory, MemoryHost
 from kode_sidecar.providers.models_report import models_report
 from kode_sidecar.providers.profiles import ModelProfile
-from kode_sidecar.providers.rate_limiter import RetryPolicy
+from kode_sidecar.providers.rate_limiter import STALLED_SECONDS, RetryPolicy
+from kode_sidecar.records.host_models import KnownHosts, RetiredModels
 from kode_sidecar.records.json_log import JsonLog, LogFiles, Redaction
-from kode_sidecar.records.retired_models import RetiredModels
 from kode_sidecar.scouts.contracts import ScoutServices
 from kode_sidecar.server import import_http_client
 from kode_sidecar.sessions.repair import repair_session
 from kode_sidecar.sessions.session import Session
-from kode_sidecar.settings import LoadedSettings, Settings
-from kode_sidecar.turns import EncodedRequest, LearnedRates, SessionServices, ToolScope
-from kode_sidecar.turns.toolset import Toolbox
+from kode_sidecar.settings import PROJECT_SERVER_FILES, LiveSettings, LoadedSettings, Settings
+from kode_sidecar.tools.run_command import Elsewhere, nowhere_else
+from kode_sidecar.turns import (
+    BudgetedModel,
+    Budgets,
+    EncodedRequest,
+    LearnedRates,
+    SessionServices,
+    ToolScope,
+)
+from kode_sidecar.turns.toolset import SessionCommands, Toolbox
 from kode_sidecar.workspace.documents import Documents
+from kode_sidecar.workspace.language_servers import LanguageServers
 from kode_sidecar.workspace.ripgrep import Ripgrep, find_ripgrep
 from kode_sidecar.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
+    from kode_sidecar.boot.mcp_setup import McpServers
     from kode_sidecar.headless_run import RunServices, WireRuns
-    from kode_sidecar.mcp import Servers
+    from kode_sidecar.mcp.contracts import ServerConfig
+    from kode_sidecar.protocol.mcp import McpListResult
 
 
 class Agent:
@@ -59,17 +72,22 @@ class Agent:
 
     def __init__(
         self,
-        loaded: LoadedSettings,
+        live: LiveSettings,
         *,
         editor: EditorPort,
         editor_name: str,
         documents: Documents,
         editor_context: Callable[[], EditorContextParams],
         environment: Environment,
+        servers: "Sequence[ServerConfig]" = (),
+        servers_changed: Callable[[], None] = lambda: None,
+        language: LanguageServers | None = None,
+        elsewhere: Elsewhere = nowhere_else,
+        locks: EditLocks | None = None,
     ) -> None:
-        settings = loaded.settings
-        self._loaded = loaded
-        self._providers = set_up_providers(loaded)
+        loaded, settings = live.loaded, live.loaded.settings
+        self._live = live
+        self.providers = set_up_providers(loaded)
         self._editor_name = editor_name
         self._editor_context = editor_context
         self._environment = environment
@@ -78,7 +96,7 @@ class Agent:
             LogFiles(settings.log_dir),
             clock.timestamp,
             Redaction(
-                [settings.api_key, settings.memory_key, *self._providers.keys()],
+                [settings.api_key, settings.memory_key, *self.providers.keys()],
                 settings.log_redact_chars if settings.log_redact_content else None,
             ),
         )
@@ -92,16 +110,38 @@ class Agent:
             counts_lone_cr=editor_name.startswith("Visual Studio Code"),
         )
         self.knowledge = Knowledge(
-            settings, self._prompts, lambda: self.workspace.roots, clock, environment.new_id
+            live, self._prompts, lambda: self.workspace.roots, clock, environment.new_id
         )
-        self._notes = ProjectNotes(self.workspace, lambda: settings.trusted)
-        self._model = DeferredClient(self._providers.missing)
+        self._notes = ProjectNotes(self.workspace, live.trusted)
+        self._model = DeferredClient(self.providers.missing)
+        spending = SpendingToday(settings.storage_root, clock)
+        self._budgets = Budgets(
+            BudgetedModel(self._model, lambda name: dearest(self._models(name)), spending),
+            user_budget(settings.budget),
+            spending.date,
+        )
         self._chat: ChatClient | None = None
+        self._own_chat: ChatClient | None = None
         self._runs: WireRuns | None = None
         self._memories: dict[MemoryHost, HttpMemory] = {}
         self._retired = RetiredModels(settings.storage_root)
-        self._servers: Servers | None = None
+        self._mcp: McpServers | None = None
+        self._with_servers: dict[str, bool] = {}
+        self._more_servers = servers
+        self._servers_changed = servers_changed
+        self._language = language or LanguageServers()
+        self.edit_locks = locks or EditLocks(self._language, settings.edit_timeout)
+        self._commands = self._session_commands(elsewhere)
         self._services = self._build_services(settings, editor, environment.new_id)
+
+    @property
+    def _loaded(self) -> LoadedSettings:
+        return self._live.loaded
+
+    def follow_settings(self) -> None:
+        """The editor has changed settings that are no session's."""
+        self._prompts.speak(self._loaded.settings.locale)
+        self.workspace.decode_as(self._loaded.settings.file_encoding)
 
     def run_session(self, new: NewSession) -> Session:
         """Make a session that can run."""
@@ -113,21 +153,28 @@ class Agent:
 
     def open_model(self) -> ChatClient:
         """Import the HTTP library, build the client and its TLS context. In a thread."""
-        settings = self._loaded.settings
-        environment = self._environment
+        settings, environment = self._loaded.settings, self._environment
         chat = ChatClient(
-            self._providers.registry,
+            self.providers.registry,
             environment.hosts(_open_hosts),
             retired=self._retired,
-            retry=RetryPolicy(environment.random, budget=settings.http_retry_budget),
-            now=environment.clock.monotonic,
+            hosts=KnownHosts(settings.storage_root) if environment.remembers_hosts else None,
+            retry=RetryPolicy(
+                environment.random,
+                budget=settings.http_retry_budget,
+                stalled=max(
+                    STALLED_SECONDS, settings.http_timeout_first_byte, settings.http_timeout_idle
+                ),
+            ),
+            now=self._clock.monotonic,
         )
         with suppress(KodeError):  # told again, with the reason, when a turn asks
             chat.warm(settings.model)
+        self._own_chat = chat
         return chat
 
     def attach_model(self, chat: ChatClient) -> None:
-        """The model can be asked; on the loop."""
+        """The model can be asked, by the client of this agent or of another; on the loop."""
         self._chat = chat
         self._model.attach(chat)
 
@@ -142,7 +189,7 @@ class Agent:
     def run_services(self) -> "RunServices":
         """What headless runs need. Raises KodeError `ConfigInvalid` for settings that are wrong."""
         # Late: only who starts a run pays for that room and for PyYAML.
-        from kode_sidecar.headless_run import RunServices  # noqa: PLC0415
+        from kode_sidecar.headless_run import RunServers, RunServices  # noqa: PLC0415
 
         self._loaded.require_valid()
         settings, services = self._loaded.settings, self._services
@@ -150,19 +197,20 @@ class Agent:
             storage_root=settings.storage_root,
             clock=self._clock,
             new_id=services.new_id,
-            redaction=Redaction([settings.api_key, settings.memory_key, *self._providers.keys()]),
+            redaction=Redaction([settings.api_key, settings.memory_key, *self.providers.keys()]),
             prompts=self._prompts,
             environ={**self._loaded.variables, **os.environ},
             ripgrep=Ripgrep(find_ripgrep()),
             model=self._model,
-            target=lambda name: self._providers.registry.targets(name)[0],
-            window=self._context_window,
-            returns_thinking=self._returns_thinking,
-            limit_instruction=services.limit_instruction,
+            budgeted=self._budgets.model.within,
+            target=lambda name: self.providers.registry.targets(name)[0],
+            traits=self.traits,
+            limit_instruction=services.limit_instruction(),
             silence_told=settings.http_silence_told,
             open_memory=self._open_memory,
             report_bug=self._report_bug,
             file_encoding=settings.file_encoding,
+            open_servers=lambda names: RunServers(*self.mcp().for_run(names)),
         )
 
     def _open_memory(self, host: MemoryHost) -> HttpMemory:
@@ -178,11 +226,12 @@ class Agent:
             self._loaded,
             position_encoding=self.workspace.position_encoding,
             roots=[str(root.path) for root in self.workspace.roots],
+            servers=self.named_servers(),
         )
 
     async def list_models(self) -> ModelsListResult:
         """What may be chosen as model. Raises KodeError `ConfigInvalid`."""
-        if problems := self._providers.problems:
+        if problems := self.providers.problems:
             raise KodeError("ConfigInvalid", "; ".join(problems))
         await self._model.loaded()
         assert self._chat is not None, "attached before the model is loaded"
@@ -194,10 +243,10 @@ class Agent:
             await self._runs.close()
         for memory in self._memories.values():
             await memory.aclose()
-        if self._servers is not None:
-            await self._servers.close()
-        if self._chat is not None:
-            await self._chat.aclose()
+        if self._mcp is not None:
+            await self._mcp.close()
+        if self._own_chat is not None:
+            await self._own_chat.aclose()
         await self.knowledge.close()
         self._log.close()
 
@@ -206,7 +255,8 @@ class Agent:
     ) -> SessionServices:
         questions = UserQuestions(settings.permission_timeout)
         return SessionServices(
-            model=self._model,
+            model=self._budgets.model,
+            budgets=self._budgets,
             editor=editor,
             workspace=self.workspace,
             clock=self._clock,
@@ -216,20 +266,19 @@ class Agent:
             max_tokens=settings.max_tokens,
             questions=questions,
             silence_told=settings.http_silence_told,
-            editor_note=self._editor_note,
+            editor_note=lambda: editor_note(self._editor_context(), self.workspace),
             system_prompt=self._system_prompt,
             koding_note=partial(koding_note, self._prompts),
             recall=self.knowledge.recall,
             compaction_texts=partial(compaction_texts, self._prompts),
-            context_window=self._context_window,
-            returns_thinking=self._returns_thinking,
+            traits=self.traits,
             rates=LearnedRates(),
             encode=self._encode,
-            limit_instruction=self._prompts.read("tool_limit"),
-            edit_locks=EditLocks(),
-            toolset=self._toolbox(settings, Questions(editor, new_id, questions), new_id).tools,
+            limit_instruction=partial(self._prompts.read, "tool_limit"),
+            edit_locks=self.edit_locks,
+            tools=self._toolbox(settings, Questions(editor, new_id, questions), new_id).tools,
             log=self._log,
-            provider=self._provider,
+            provider=self.providers.provider_of,
             report_bug=self._report_bug,
         )
 
@@ -237,40 +286,68 @@ class Agent:
         return Toolbox(
             workspace=self.workspace,
             ripgrep=Ripgrep(find_ripgrep()),
-            skills=self.knowledge.skills.catalog,
+            skills=self.knowledge.skills,
             memory=self.knowledge.memory,
             memory_scope=self.knowledge.memory_scope,
-            servers=self._server_tools(),
+            commands=self._commands,
+            servers=partial(self._server_tools, questions),
+            language=self._language,
             questions=questions,
             scouts=ScoutServices(
-                model=self._model,
+                model=self._budgets.model,
                 clock=self._clock,
                 new_id=new_id,
                 system_prompt=lambda: self._system_prompt(SCOUT, "plan"),
                 report_bug=self._report_bug,
-                window=self._context_window,
-                returns_thinking=self._returns_thinking,
+                traits=self.traits,
                 temperature=settings.temperature,
                 top_p=settings.top_p,
             ),
         )
 
-    def _server_tools(self) -> Callable[[ToolScope], Sequence[Tool]]:
-        """The tools of the user's MCP servers; settings that are wrong are told by the doctor."""
-        if not self._loaded.settings.mcp:
-            return lambda _: ()
-        # Late: only who has servers pays for that room.
-        from kode_sidecar.boot.mcp_setup import open_servers, tools_of_turn  # noqa: PLC0415
+    def _session_commands(self, elsewhere: Elsewhere) -> SessionCommands | None:
+        """What runs commands, where the user wants that; wrong settings are told by the doctor."""
+        settings = self._loaded.settings
+        if settings.commands.mode == "off":
+            return None
+        # Late: only who switched them on pays for it.
+        from kode_sidecar.boot.command_setup import session_commands  # noqa: PLC0415
 
-        def roots() -> list[Path]:
-            return [root.path for root in self.workspace.roots]
-
+        environ = {**self._loaded.variables, **os.environ}
         try:
-            self._servers = servers = open_servers(self._loaded, roots, self._clock.monotonic)
+            trusted = self._live.trusted
+            return session_commands(settings.commands, self.workspace, environ, trusted, elsewhere)
         except KodeError as error:
-            self._log.write("error", "mcp", "config", message=error.message)
-            return lambda _: ()
-        return partial(tools_of_turn, servers)
+            self._log.write("error", "commands", "config", message=error.message)
+            return None
+
+    def mcp(self) -> "McpServers":
+        """The MCP servers of the user, the editor and the project."""
+        # Late: only who has servers pays for that room.
+        from kode_sidecar.boot.mcp_setup import McpServers  # noqa: PLC0415
+
+        if self._mcp is None:
+            more = self._more_servers, self._servers_changed
+            now = self._clock.monotonic
+            self._mcp = McpServers(self._live, self.workspace, PROJECT_SERVER_FILES, now, *more)
+            if self._mcp.problem:
+                self._log.write("error", "mcp", "config", message=self._mcp.problem)
+        return self._mcp
+
+    def named_servers(self, *, watched: bool = False) -> "McpListResult | None":
+        """The MCP servers as they are, None where nobody names one. `watched` as in `report`."""
+        return self.mcp().report(watched=watched) if self._mcp_named() else None
+
+    def _server_tools(self, questions: Questions, scope: ToolScope) -> Sequence[Tool]:
+        """The tools of MCP servers. A session that began without any stays so: hosts cache."""
+        named = self._with_servers.setdefault(scope.session_id, self._mcp_named())
+        return self.mcp().tools(scope, questions) if named else ()
+
+    def _mcp_named(self) -> bool:
+        if self._loaded.settings.mcp or self._more_servers:
+            return True
+        roots = self.workspace.roots if self._live.trusted() else ()
+        return any((root.path / file).is_file() for root in roots for file in PROJECT_SERVER_FILES)
 
     def _system_prompt(self, agent: AgentProfile, mode: Mode) -> str:
         surroundings = Surroundings(
@@ -280,33 +357,35 @@ class Agent:
             date=self._clock.timestamp()[:10],
             notes=self._notes.read(),
             skills=self.knowledge.skills.catalog().skills,
+            language_servers=self._language.serves("definition"),
+            commands=self._commands is not None and self._commands.trusted(),
         )
         return system_prompt(self._prompts, agent, mode, surroundings)
 
-    def _context_window(self, model: str) -> int | None:
-        """The window of the model that a name stands for now; the user's own word comes first."""
-        given = self._loaded.settings.context_window
-        return self._models(model)[0].context_window if given is None else given
+    def missing_key(self) -> ErrorInfo | None:
+        """What keeps the model of the settings from being asked at all; None if it can be."""
+        return self._model.missing(self._loaded.settings.model)
 
-    def _returns_thinking(self, model: str) -> bool:
-        """Of any that may answer: what one of them has no use for is left out for that one."""
-        return any(one.returns_thinking for one in self._models(model))
+    def traits(self, name: str) -> ModelTraits:
+        """The traits of the model that a name stands for now; the user's own window comes first.
 
-    def _provider(self, model: str) -> str:
-        return self._providers.registry.targets(model)[0].config.name
+        Reasoning goes back if any that may answer wants it; for others it is left out.
+        """
+        models, window = self._models(name), self._loaded.settings.context_window
+        return ModelTraits(
+            window=models[0].context_window if window is None else window,
+            returns_thinking=any(model.returns_thinking for model in models),
+        )
 
     def _models(self, name: str) -> Sequence[ModelProfile]:
         if self._chat is not None:
             return self._chat.models(name)
-        return [target.model for target in self._providers.registry.targets(name)]
+        return [target.model for target in self.providers.registry.targets(name)]
 
     async def _encode(self, request: ModelRequest) -> EncodedRequest:
         await self._model.loaded()
         assert self._chat is not None, "attached before the model is loaded"
         return EncodedRequest(*self._chat.encode(request))
-
-    def _editor_note(self) -> EditorNote | None:
-        return editor_note(self._editor_context(), self.workspace)
 
     def _report_bug(self, where: str, error: BaseException) -> None:
         self._log.write("error", where, "bug", traceback="".join(format_exception(error)))

@@ -9,12 +9,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
+from msgspec import to_builtins
+
 from kode_sidecar.boot.leftovers import remove_leftovers, remove_unpacked
+from kode_sidecar.boot.state_folder import session_folders
 from kode_sidecar.boot.system import Environment
 from kode_sidecar.boot.wire_files import SCHEMA_FILE, wire_file
 from kode_sidecar.errors import KodeError
-from kode_sidecar.event_log import SessionDefaults
-from kode_sidecar.protocol.documents import EditorContextParams
+from kode_sidecar.protocol.documents import EditorContextParams, EncodingParams
 from kode_sidecar.protocol.generated import SCHEMA_SHA256
 from kode_sidecar.protocol.handshake import (
     DOCTOR_COMMAND,
@@ -23,10 +25,17 @@ from kode_sidecar.protocol.handshake import (
     as_object,
     editor_settings,
     kode_options,
+    unknown_members,
 )
-from kode_sidecar.protocol.process import Empty, SchemaGetResult
+from kode_sidecar.protocol.process import (
+    AuthStatusResult,
+    Empty,
+    SchemaGetResult,
+    SettingsUpdateParams,
+    SettingsUpdateResult,
+    SetTrustParams,
+)
 from kode_sidecar.protocol.run import RunStartParams, RunStartResult
-from kode_sidecar.records.conversation_store import ConversationStore
 from kode_sidecar.records.saver import Saver
 from kode_sidecar.server import (
     Application,
@@ -44,17 +53,23 @@ from kode_sidecar.server import (
     serve_documents,
 )
 from kode_sidecar.sessions import (
+    FollowedSessions,
     SessionAttachments,
     SessionCatalog,
     SessionCopies,
-    SessionFolders,
     SessionRegistry,
     StoredMessages,
     UsageReport,
 )
-from kode_sidecar.settings import LoadedSettings, load_settings, with_editor
+from kode_sidecar.settings import (
+    LiveSettings,
+    LoadedSettings,
+    load_settings,
+    with_editor,
+)
 from kode_sidecar.text.uris import uri_to_path
 from kode_sidecar.workspace.documents import Documents
+from kode_sidecar.workspace.language_servers import LanguageServers
 
 if TYPE_CHECKING:  # loaded by a thread, after the process answers
     from kode_sidecar.boot.agent import Agent
@@ -102,39 +117,39 @@ class _App:
         self._roots = self._paths(_folder_uris(params)) or _root_path(params)
         self._client = ClientProfile(params)
         self._editor = Editor(connection, self._client)
-        self._loaded = environment.begin(
-            _settings(params, env_file),
-            self._roots,
-            handover.handshake,
-            lambda line: connection.log(line, None),
+        self._ask_editor, self._notify_editor = connection.request, connection.notify
+        self._live = LiveSettings(
+            environment.begin(
+                _settings(params, env_file),
+                self._roots,
+                handover.handshake,
+                lambda line: connection.log(line, None),
+            )
         )
-        self._clock = environment.clock
-        self._new_id = environment.new_id
         self._saver = Saver()
-        settings = self._loaded.settings
-        self._store = ConversationStore(
-            settings.storage_root, self._saver, storage=settings.storage
-        )
-        self._folders = folders = SessionFolders(
-            self._store,
-            self._saver,
-            self._clock,
-            self._new_id,
-            self._defaults(),
-            self._root_uris,
+        self._folders = folders = session_folders(
+            self._live.loaded.settings, self._saver, environment, self._root_uris
         )
         capabilities = as_object(handover.result.get("capabilities"))
         self._documents = Documents(capabilities["positionEncoding"])  # type: ignore[arg-type]
+        self._documents.tell_fault = connection.tell_fault
+        for path in unknown_members(kode_options(params)):
+            connection.tell_fault(f"initialize: `{path}` is not known here, and ignored")
         self._sessions = SessionRegistry(folders)
         self._agent: Agent | None = None
         self._editor_context = EditorContextParams()
         sessions = SessionHandlers(
             sessions=self._sessions,
             catalog=SessionCatalog(self._sessions, folders, self._editor),
-            messages=StoredMessages(self._store, self._client.max_inline_bytes),
-            attachments=SessionAttachments(self._sessions, folders, self._client.max_inline_bytes),
+            messages=StoredMessages(folders.store, self._client.max_inline_bytes),
+            attachments=SessionAttachments(
+                self._sessions,
+                folders,
+                FollowedSessions(environment.grown, self._editor.show, self._editor.flow),
+                self._client.max_inline_bytes,
+            ),
             copies=SessionCopies(folders, environment.transcript),
-            usage=UsageReport(self._store),
+            usage=UsageReport(folders.store),
         )
         serve(connection, {**sessions.by_method, **self._process_handlers()})
         serve_documents(connection, self._documents)
@@ -160,12 +175,14 @@ class _App:
     def _build_agent(self) -> "Agent":
         """On the loader's thread."""
         self._agent = self._load_agent()(
-            self._loaded,
+            self._live,
             editor=self._editor,
             editor_name=self._client.name,
             documents=self._documents,
             editor_context=lambda: self._editor_context,
             environment=self._environment,
+            servers_changed=lambda: self._notify_editor("kode/mcp/changed", Empty()),
+            language=LanguageServers(self._client.editor_queries, self._ask_editor),
         )
         return self._agent
 
@@ -182,17 +199,7 @@ class _App:
 
     def _attach_agent(self, agent: "Agent") -> None:
         agent.workspace.set_roots(self._roots)
-        self._sessions.attach(agent.run_session, agent.repair_session)
-
-    def _defaults(self) -> SessionDefaults:
-        settings = self._loaded.settings
-        return SessionDefaults(
-            agent=settings.agent,
-            mode=settings.mode,
-            model=settings.model,
-            window_messages=settings.window_messages,
-            agents=settings.agents,
-        )
+        self._sessions.attach(agent.run_session, agent.repair_session, agent.providers.check_model)
 
     def _root_uris(self) -> list[str]:
         return [path.as_uri() for path in self._roots]
@@ -204,8 +211,16 @@ class _App:
             "kode/ping": ping,
             "kode/doctor": by_agent(lambda agent, _: agent.doctor()),
             "kode/schema/get": self._schema,
+            "kode/auth/status": by_agent(self._auth_status),
+            "kode/workspace/setTrust": self._set_trust,
+            "kode/settings/update": self._update_settings,
             "kode/models/list": by_agent(lambda agent, _: agent.list_models()),
             "kode/skills/list": by_agent(lambda agent, _: agent.knowledge.list_skills()),
+            "kode/mcp/list": by_agent(lambda agent, _: agent.mcp().list()),
+            "kode/mcp/decide": by_agent(lambda agent, asked: agent.mcp().decide(asked)),
+            "kode/mcp/read": by_agent(lambda agent, asked: agent.mcp().read(asked)),
+            "kode/mcp/prompt": by_agent(lambda agent, asked: agent.mcp().prompt(asked)),
+            "kode/mcp/start": by_agent(lambda agent, asked: agent.mcp().start(asked)),
             "kode/memory/list": by_agent(lambda agent, asked: agent.knowledge.list_memory(asked)),
             "kode/memory/decide": by_agent(
                 lambda agent, asked: agent.knowledge.decide_memory(asked)
@@ -214,6 +229,8 @@ class _App:
             "kode/run/get": by_agent(lambda agent, asked: agent.runs().get(asked)),
             "kode/run/cancel": by_agent(lambda agent, asked: agent.runs().cancel(asked)),
             "kode/editor/didChangeContext": self._context_changed,
+            "kode/editor/didChangeEncoding": self._encoding_changed,
+            "kode/editor/didShow": lambda _: None,  # only a recording takes note of it
         }
 
     def _by_agent(
@@ -228,11 +245,39 @@ class _App:
         return handle
 
     async def _start_run(self, params: RunStartParams) -> RunStartResult:
-        if not self._loaded.settings.trusted:
+        if not self._live.trusted():
             text = "A run needs a trusted workspace: the editor must say `trusted` in initialize."
             raise KodeError("Denied", text)
         await self._sessions.loaded()
         return await self._loaded_agent().runs().start(params)
+
+    async def _auth_status(self, agent: "Agent", _: Empty) -> AuthStatusResult:
+        return await agent.providers.auth_report(self._live.loaded.settings.model)
+
+    def _set_trust(self, params: SetTrustParams) -> Empty:
+        self._live.trust(params.trusted)
+        return Empty()
+
+    async def _update_settings(self, params: SettingsUpdateParams) -> SettingsUpdateResult:
+        defaults = self._folders.defaults
+        if params.model is not None:
+            await self._sessions.check_model(params.model)
+        if params.agent is not None:
+            defaults.profile(params.agent)
+        await self._sessions.loaded()
+        self._live.update({name: told for name, told in to_builtins(params).items() if told})
+        settings = self._live.loaded.settings
+        defaults.mode, defaults.agent = settings.mode, settings.agent
+        defaults.model = settings.model
+        self._loaded_agent().follow_settings()
+        self._sessions.follow_defaults()
+        return SettingsUpdateResult(
+            mode=settings.mode,
+            agent=settings.agent,
+            model=settings.model,
+            locale=settings.locale,
+            file_encoding=settings.file_encoding,
+        )
 
     async def _schema(self, _params: Empty) -> SchemaGetResult:
         text = await asyncio.to_thread(wire_file, SCHEMA_FILE)
@@ -240,6 +285,9 @@ class _App:
 
     def _context_changed(self, context: EditorContextParams) -> None:
         self._editor_context = context
+
+    def _encoding_changed(self, told: EncodingParams) -> None:
+        self._documents.tell_encoding(told.uri, told.encoding)
 
     def _progress_cancelled(self, token: int | str) -> None:
         """A turn's progress has the turn's id as its token."""

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from kode_sidecar.context.agents import agent_problems
 from kode_sidecar.context.prompt_files import find_prompts
 from kode_sidecar.context.skills import SkillLibrary
 from kode_sidecar.errors import KodeError
+from kode_sidecar.protocol.mcp import McpListResult
 from kode_sidecar.protocol.methods import PROTOCOL_VERSION
 from kode_sidecar.protocol.process import Check, DoctorResult, SettingView
 from kode_sidecar.providers.registry import Registry
@@ -20,25 +22,40 @@ from kode_sidecar.workspace.ripgrep import find_ripgrep
 
 
 def examine(
-    loaded: LoadedSettings, *, position_encoding: str = "", roots: Sequence[str] = ()
+    loaded: LoadedSettings,
+    *,
+    position_encoding: str = "",
+    roots: Sequence[str] = (),
+    servers: McpListResult | None = None,
 ) -> DoctorResult:
-    """Look at the installation and the settings; no network."""
+    """Look at the installation, the settings, and the `servers` of this process; no network."""
     return DoctorResult(
         version=__version__,
         protocol_version=PROTOCOL_VERSION,
         python=platform.python_version(),
-        platform=platform.platform(),
+        platform=_platform(),
         position_encoding=position_encoding,
         roots=tuple(roots),
         settings=tuple(
             SettingView(name=name, value=value, source=source)
             for name, value, source in describe(loaded)
         ),
-        checks=tuple(_checks(loaded, [Path(root) for root in roots])),
+        checks=tuple(_checks(loaded, [Path(root) for root in roots], servers)),
     )
 
 
-def _checks(loaded: LoadedSettings, roots: Sequence[Path]) -> Iterator[Check]:
+def _platform() -> str:
+    """The system and its release. `platform.platform()` would run `uname` by the search path."""
+    if sys.platform == "win32":
+        version = sys.getwindowsversion()
+        return f"Windows-{version.major}.{version.minor}.{version.build}"
+    system = os.uname()
+    return f"{system.sysname}-{system.release}-{system.machine}"
+
+
+def _checks(
+    loaded: LoadedSettings, roots: Sequence[Path], servers: McpListResult | None
+) -> Iterator[Check]:
     settings = loaded.settings
     setup = set_up_providers(loaded)
     problems = [*setup.problems, *agent_problems(settings.agents)]
@@ -51,7 +68,8 @@ def _checks(loaded: LoadedSettings, roots: Sequence[Path]) -> Iterator[Check]:
     yield _folder_check("logs", settings.log_dir, "KODE_LOG_DIR")
     yield _memory_check(settings)
     yield from _skill_checks(settings, roots)
-    yield from _mcp_checks(loaded)
+    yield from _mcp_checks(loaded) if servers is None else _server_checks(servers)
+    yield from _command_checks(settings)
     yield _prompts_check()
     if find_ripgrep() is None:
         yield Check(
@@ -69,6 +87,9 @@ def _key_checks(loaded: LoadedSettings, registry: Registry) -> Iterator[Check]:
     default = registry.targets(loaded.settings.model)[0].config
     wanted = {default.name, *loaded.settings.providers}
     for config in registry.providers.values():
+        if config.profile.plain_http and config.base_url.startswith("http:"):
+            text = f"{config.name}: what is said to {config.base_url} travels in the clear."
+            yield Check(name="plain_http", ok=True, message=text, hint="Your config.yaml says so.")
         missing = config.missing()
         if missing is None and (config.api_key or config.name in wanted):
             what = "A key for" if config.api_key else "No key is needed for"
@@ -100,7 +121,9 @@ def _memory_check(settings: Settings) -> Check:
 
 def _skill_checks(settings: Settings, roots: Sequence[Path]) -> Iterator[Check]:
     """The skills of the user, and those of trusted folders."""
-    catalog = SkillLibrary(lambda: skill_sources(settings, roots)).catalog()
+    catalog = SkillLibrary(
+        lambda: skill_sources(settings, roots, trusted=settings.trusted)
+    ).catalog()
     for problem in catalog.problems:
         yield Check(name="skills", ok=False, message=problem.told)
     if catalog.skills or not catalog.problems:
@@ -121,6 +144,43 @@ def _mcp_checks(loaded: LoadedSettings) -> Iterator[Check]:
         return
     names = ", ".join(server.name for server in servers)
     yield Check(name="mcp", ok=True, message=f"MCP servers on offer: {names}.")
+
+
+def _server_checks(servers: McpListResult) -> Iterator[Check]:
+    """How the servers of this process are; one that failed says why. Nothing is started."""
+    for server in servers.servers:
+        text = f"{server.name} ({server.source}): {server.state}"
+        text += f", {len(server.tools)} tools known" if server.tools else ""
+        said = " | ".join(server.stderr_tail[-3:])
+        yield Check(
+            name="mcp",
+            ok=server.state != "failed",
+            message=f"{text}. {server.last_error}".rstrip(),
+            hint=f"It wrote: {said}" if said else None,
+        )
+    for problem in servers.problems:
+        yield Check(name="mcp", ok=False, message=problem, hint="It is not offered.")
+
+
+def _command_checks(settings: Settings) -> Iterator[Check]:
+    """Whether the model may run commands; where it must be in a sandbox, whether there is one."""
+    commands = settings.commands
+    if commands.mode == "off":
+        return
+    from kode_sidecar.boot.command_setup import check_commands  # noqa: PLC0415 - for its users only
+
+    try:
+        check_commands(commands)
+    except KodeError as error:
+        yield Check(name="commands", ok=False, message=error.message, hint="No command is run.")
+        return
+    where = (
+        "in a sandbox, in trusted workspaces only"
+        if commands.sandbox
+        else ("in trusted workspaces only")
+    )
+    text = f"Commands of the model run {where}: {commands.mode}, {len(commands.allow)} allowed."
+    yield Check(name="commands", ok=True, message=text)
 
 
 def _prompts_check() -> Check:

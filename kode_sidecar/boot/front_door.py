@@ -8,23 +8,32 @@ import _thread
 import gc
 import os
 import sys
+from collections.abc import Callable
 
 from kode_sidecar import __version__
 from kode_sidecar.boot.unpacked import unpacked_folder
 from kode_sidecar.errors import KodeError
+from kode_sidecar.protocol import acp_handshake
 from kode_sidecar.protocol.base_protocol import (
     LOST_FRAMING,
     BadMessage,
     FrameDecoder,
+    LineDecoder,
     Message,
     encode_frame,
+    encode_line,
     error_body,
     lost_framing,
     message_id,
     read_message,
     result_body,
 )
-from kode_sidecar.protocol.handshake import PROTOCOL_VERSIONS, Handover, initialize_result
+from kode_sidecar.protocol.handshake import (
+    PROTOCOL_VERSIONS,
+    Handover,
+    Object,
+    initialize_result,
+)
 
 if sys.platform == "win32":
     import msvcrt
@@ -48,7 +57,7 @@ def guard_stdio() -> tuple[int, int]:
         null = os.open(os.devnull, os.O_RDWR)
     if os.isatty(0):
         sys.stderr.write(
-            "kode-sidecar speaks LSP on stdin and stdout and waits for an editor; "
+            "kode-sidecar speaks to editors on stdin and stdout and waits for an editor; "
             "try kode-sidecar --help\n"
         )
     if sys.platform == "win32":
@@ -64,7 +73,38 @@ def guard_stdio() -> tuple[int, int]:
     return fd_in, fd_out
 
 
-def open_door() -> Handover | int:
+class Greeting:
+    """How a client is met: what cuts and frames its messages, and what answers `initialize`.
+
+    `early` is the code for what comes before it; `leave` is the notification that ends.
+    """
+
+    def __init__(
+        self,
+        decoder: type[FrameDecoder | LineDecoder],
+        frame: Callable[[bytes], bytes],
+        initialize: Callable[[Object, str], Object],
+        early: str,
+        leave: str,
+    ) -> None:
+        self.decoder = decoder
+        self.frame = frame
+        self.initialize = initialize
+        self.early = early
+        self.leave = leave
+
+
+LSP = Greeting(FrameDecoder, encode_frame, initialize_result, "NotInitialized", "exit")
+ACP = Greeting(
+    LineDecoder,
+    encode_line,
+    acp_handshake.initialize_result,
+    "InvalidRequest",
+    "",
+)
+
+
+def open_door(greeting: Greeting = LSP) -> Handover | int:
     """Guard the streams and answer until an `initialize` succeeds.
 
     Returns the exit code instead when none will come: `exit`, end of input, lost framing.
@@ -72,8 +112,8 @@ def open_door() -> Handover | int:
     unpacker_id = None if unpacked_folder() is None else os.getppid()
     gc.disable()  # until everything is imported: most of what follows lives forever
     fd_in, fd_out = guard_stdio()
-    answers = _Answers(fd_out)
-    decoder = FrameDecoder()
+    answers = _Answers(fd_out, greeting.frame)
+    decoder = greeting.decoder()
     while True:
         try:
             data = os.read(fd_in, READ_BYTES)
@@ -81,7 +121,7 @@ def open_door() -> Handover | int:
             data = b""
         bodies = decoder.feed(data)
         for index, body in enumerate(bodies):
-            accepted = _answer(body, answers)
+            accepted = _answer(body, answers, greeting)
             if isinstance(accepted, tuple):
                 rest = bodies[index + 1 :]
                 return Handover(
@@ -109,7 +149,7 @@ class _Leave:
 
 
 def _answer(
-    body: bytes, answers: "_Answers"
+    body: bytes, answers: "_Answers", greeting: Greeting
 ) -> "tuple[Message, Message, tuple[bytes, bytes]] | type[_Leave] | None":
     """Deal with one message; params, result and both messages of an `initialize` that succeeded."""
     try:
@@ -118,19 +158,19 @@ def _answer(
         answers.put(error_body(error.request_id, error))
         return None
     method, request_id = message.get("method"), message_id(message)
-    if method == "exit":
+    if method == greeting.leave:
         return _Leave
     if method is None or request_id is None:
         return None  # a notification, or an answer to nothing
     if method != "initialize":
-        error = KodeError("NotInitialized", f"send `initialize` before `{method}`")
+        error = KodeError(greeting.early, f"send `initialize` before `{method}`")
         answers.put(error_body(request_id, error))
         return None
     params = message.get("params", {})
     try:
         if not isinstance(params, dict):
             raise KodeError("InvalidParams", "Expected `object` at `$`", details={"path": "$"})
-        result = initialize_result(params, __version__)  # type: ignore[reportUnknownArgumentType]
+        result = greeting.initialize(params, __version__)  # type: ignore[reportUnknownArgumentType]
     except KodeError as error:
         versions = {"supportedVersions": list(PROTOCOL_VERSIONS)}
         extra = versions if error.code == "UnsupportedVersion" else {}
@@ -148,8 +188,9 @@ class _Answers:
     writes, started only when it is needed.
     """
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: int, frame: Callable[[bytes], bytes]) -> None:
         self._fd = fd
+        self._frame = frame
         self._room = _PIPE_ROOM
         self._unread: list[bytes] = []
         self._unread_bytes = 0
@@ -158,7 +199,7 @@ class _Answers:
         self._drained = _thread.allocate_lock()  # held while the thread has work
 
     def put(self, body: bytes) -> None:
-        frame = encode_frame(body)
+        frame = self._frame(body)
         self._room -= len(frame)
         with self._lock:
             if self._room >= 0:

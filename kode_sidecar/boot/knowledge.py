@@ -28,7 +28,7 @@ from kode_sidecar.protocol import process as wire
 from kode_sidecar.providers.memory_http import HttpMemory, MemoryHost
 from kode_sidecar.records.memory_store import MemoryStore
 from kode_sidecar.server import import_http_client
-from kode_sidecar.settings import Settings
+from kode_sidecar.settings import LiveSettings, Settings
 from kode_sidecar.tools.knowledge import About
 from kode_sidecar.workspace.paths import Root
 
@@ -46,16 +46,19 @@ class Knowledge:
 
     def __init__(
         self,
-        settings: Settings,
+        live: LiveSettings,
         prompts: PromptFiles,
         roots: Callable[[], Sequence[Root]],
         clock: Clock,
         new_id: NewId,
     ) -> None:
-        self._settings = settings
+        self._settings = settings = live.loaded.settings
+        self._trusted = live.trusted
         self._prompts = prompts
         self._roots = roots
-        self.skills = SkillLibrary(lambda: skill_sources(settings, [root.path for root in roots()]))
+        self._sources_of: tuple[Sequence[Path], bool] = (), False
+        self._sources = skill_sources(settings, (), trusted=False)
+        self.skills = SkillLibrary(self._skill_sources)
         self._store = MemoryStore(settings.storage_root, partial(new_id, "memory"), clock.timestamp)
         self._service = HttpMemory(_memory_host(settings), open_memory_http)
         self.memory: Memory | None = {
@@ -81,6 +84,15 @@ class Knowledge:
         found = await recalled(self.memory, query, scopes, RECALLED, told)
         return memory_note(self._prompts, found)
 
+    def _skill_sources(self) -> Sequence[SkillSource]:
+        """Every turn asks, and the folders seldom change."""
+        roots = [root.path for root in self._roots()]
+        asked = roots, self._trusted()
+        if asked != self._sources_of:
+            self._sources = skill_sources(self._settings, roots, trusted=asked[1])
+            self._sources_of = asked
+        return self._sources
+
     async def list_skills(self) -> wire.SkillsListResult:
         """For `kode/skills/list`."""
         catalog = self.skills.catalog()
@@ -98,7 +110,7 @@ class Knowledge:
                 for skill in catalog.skills
             ),
             problems=tuple(map(_problem_view, catalog.problems)),
-            project_trusted=self._settings.trusted,
+            project_trusted=self._trusted(),
         )
 
     async def list_memory(self, params: wire.MemoryListParams) -> wire.MemoryListResult:
@@ -131,14 +143,16 @@ class Knowledge:
         await self._service.aclose()
 
 
-def skill_sources(settings: Settings, roots: Sequence[Path]) -> Sequence[SkillSource]:
+def skill_sources(
+    settings: Settings, roots: Sequence[Path], *, trusted: bool
+) -> Sequence[SkillSource]:
     """The user's own first, so that no project can stand in for one of them.
 
     `roots` are the open folders; they count only where the editor says that they are trusted (W12).
     """
     sources = [user_skills(settings.storage_root)]
     sources += [SkillSource("config", folder) for folder in settings.skill_folders]
-    if settings.trusted:
+    if trusted:
         sources += [SkillSource("project", root, PROJECT_FOLDER) for root in roots]
     return sources
 

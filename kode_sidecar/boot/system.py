@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:  # the kernel is loaded after the process answers
     from kode_sidecar.kernel.contracts import Clock, IdKind, NewId
+    from kode_sidecar.records.journal_tail import JournalTail
     from kode_sidecar.settings import LoadedSettings
 
 Open = TypeVar("Open")
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _PREFIX_LENGTH = 6
+_MESSAGE_BYTES = 14  # 22 digits at most
 
 
 class SystemClock:
@@ -41,7 +43,9 @@ class SystemClock:
 
 
 class RandomIds:
-    """`kernel.contracts.NewId`: UUIDs for sessions and messages, short ids for the many.
+    """`kernel.contracts.NewId`: UUIDs for sessions, short ids for the many.
+
+    A message's id is random, too, and as short as that may be: over ACP it is in every delta.
 
     A short id is a letter of its kind, a random prefix of this process and a counter: unique over
     all sessions and restarts, and cheap in every delta.
@@ -54,8 +58,10 @@ class RandomIds:
 
     def __call__(self, kind: "IdKind") -> str:
         """A new id, `[a-z0-9-]{1,64}`."""
-        if kind in ("session", "message"):
+        if kind == "session":
             return str(uuid.uuid4())
+        if kind == "message":
+            return _base36(int.from_bytes(os.urandom(_MESSAGE_BYTES), "big"))
         self._count += 1
         return f"{kind[0]}{self._prefix}{_base36(self._count)}"
 
@@ -64,9 +70,11 @@ class Environment(Protocol):
     """What makes two runs of one conversation differ, to be recorded or played.
 
     `platform` is the system's name as the model is told of it; `random()` is in [0, 1).
+    `remembers_hosts`: what hosts said of their models in other processes counts.
     """
 
     platform: str
+    remembers_hosts: bool
     clock: "Clock"
     new_id: "NewId"
     random: Callable[[], float]
@@ -88,6 +96,10 @@ class Environment(Protocol):
         """Return what opens connections to model hosts; `make` imports what the real one needs."""
         ...
 
+    async def grown(self, tail: "JournalTail") -> Sequence[bytes] | None:
+        """Wait for what another process writes to a journal; None when its session is gone."""
+        ...
+
     def transcript(self) -> str | None:
         """Return all that was recorded so far, None without a recording.
 
@@ -105,6 +117,7 @@ class System:
 
     def __init__(self) -> None:
         self.platform: str = platform.system()
+        self.remembers_hosts = True
         self.clock: Clock = SystemClock()
         self.new_id: NewId = RandomIds()
         self.random: Callable[[], float] = random.random
@@ -123,6 +136,10 @@ class System:
     def hosts(self, make: Callable[[], Open]) -> Open:
         """Return the real ones."""
         return make()
+
+    async def grown(self, tail: "JournalTail") -> Sequence[bytes] | None:
+        """Wait for the file."""
+        return await tail.grown()
 
     def transcript(self) -> str | None:
         """Return None: nothing is recorded."""

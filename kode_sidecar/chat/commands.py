@@ -1,4 +1,4 @@
-"""Commands that look or choose: `/model`, `/mode`, `/usage`, `/skills`, `/memory`."""
+"""Commands that look or choose: `/model`, `/mode`, `/effort`, `/context`, `/usage` and the like."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,15 +9,18 @@ from kode_sidecar.chat.words import Words
 from kode_sidecar.client.connection import Client
 from kode_sidecar.client.session_view import Json
 from kode_sidecar.client.terminal import Terminal
-from kode_sidecar.protocol.session import Mode
+from kode_sidecar.protocol.session import Effort, Mode
 from kode_sidecar.text.shown_text import one_line
 
+_LINE_CHARS = 110
 MODES: tuple[str, ...] = get_args(Mode)
+EFFORTS: tuple[str, ...] = get_args(Effort)
 
 
 @dataclass
 class Commands:
     """`chosen` are the model and the mode of the next turns; `settings` say the rest.
+    `offered` are the models that the last list named.
 
     What asks the sidecar raises RpcError and ConnectionLost.
     """
@@ -27,6 +30,7 @@ class Commands:
     words: Words
     chosen: dict[str, str]
     settings: Mapping[str, object] = field(default_factory=dict[str, object])
+    offered: list[str] = field(default_factory=list[str])
 
     def now(self, name: str) -> str:
         """Return the `model` or `mode` of the next turn."""
@@ -45,6 +49,7 @@ class Commands:
             names += [each["name"] for each in provider["models"] if each.get("offered")]
             if provider.get("error", {}).get("code") not in (None, "AuthRequired"):
                 self.terminal.line(f"⚠ {one_line(provider['error']['message'])}", "yellow")
+        self.offered[:] = names
         self.terminal.line(self.words.models.format(models=", ".join(names)), "dim")
 
     def mode(self, mode: str) -> None:
@@ -58,6 +63,46 @@ class Commands:
             self.chosen["mode"] = mode
         text = words.mode_set if mode else words.mode
         self.terminal.line(text.format(mode=self.now("mode")))
+
+    def effort(self, effort: str) -> None:
+        """Note how hard the model thinks in the next turns; without a word say which it is."""
+        words = self.words
+        if effort and effort not in EFFORTS:
+            text = words.effort_wrong.format(effort=effort, efforts=", ".join(EFFORTS))
+            self.terminal.line(text, "yellow")
+            return
+        if effort:
+            self.chosen["effort"] = effort
+        self.terminal.line(words.effort.format(effort=self.now("effort") or "—"))
+
+    async def context(self, session_id: str, argument: str) -> None:
+        """Carry out `/context`, `/context leave|pin|restore 1 3` or `/context undo`."""
+        words, named = self.words, {"sessionId": session_id}
+        shown = await self.client.request("kode/context/inspect", named)
+        left_out: list[Json] = shown.get("leftOut", [])
+        parts = [one for one in [*shown["segments"], *left_out] if one.get("messageId")]
+        if not argument:
+            for number, one in enumerate(parts, 1):
+                sign = "−" if one in left_out else "★" if one.get("pinned") else "·"
+                line = f"{number} {sign} {one['origin']} · {one['tokens']} · {one['head']}"
+                self.terminal.line(one_line(line)[:_LINE_CHARS])
+            self.terminal.line(words.context_how, "dim")
+            return
+        word, *numbers = argument.split()
+        known = {str(number): one["messageId"] for number, one in enumerate(parts, 1)}
+        member = {"leave": "leaveOut", "pin": "pin", "restore": "restore"}.get(word)
+        if word == "undo" and not numbers:
+            told = await self.client.request("kode/context/undoCompaction", named)
+        elif member is None or not numbers or not set(numbers) <= known.keys():
+            self.terminal.line(words.context_how, "yellow")
+            return
+        else:
+            edit: Json = {**named, member: [known[number] for number in numbers]}
+            told = await self.client.request("kode/context/edit", edit)
+        text = words.context_edited.format(
+            before=told["tokensBefore"], after=told["tokensAfter"], reread=told["rereadTokens"]
+        )
+        self.terminal.line(text)
 
     async def usage(self, session_id: str) -> None:
         """Show tokens and money of this session and of today, and of each model of several."""

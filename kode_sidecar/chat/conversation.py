@@ -1,18 +1,21 @@
 """The conversation at a terminal: prompts, turns, commands, until the user leaves."""
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from kode_sidecar.chat.commands import MODES, Commands
 from kode_sidecar.chat.files import Files
-from kode_sidecar.chat.keyboard import Interrupted, Interrupts, Keyboard
+from kode_sidecar.chat.keyboard import Asks, Interrupted, Interrupts
+from kode_sidecar.chat.pastes import prompt_blocks
 from kode_sidecar.chat.review import Review, waiting_hunks, waiting_uris
+from kode_sidecar.chat.servers import Servers
 from kode_sidecar.chat.sessions import Sessions
 from kode_sidecar.chat.undo import Undo
 from kode_sidecar.chat.words import Words
-from kode_sidecar.client.connection import Client, RpcError
+from kode_sidecar.client.connection import Client, ConnectionLost, RpcError
 from kode_sidecar.client.editor import Editor
 from kode_sidecar.client.fold import SessionFold
 from kode_sidecar.client.handshake import Handshake
@@ -21,36 +24,54 @@ from kode_sidecar.client.terminal import Terminal
 from kode_sidecar.client.watch import Watch
 from kode_sidecar.text.shown_text import one_line
 
+_QUESTIONS = ("/model", "/session", "/fork", "/usage", "/skills", "/mcp", "/memory", "/context")
+
+
+def _nothing(*_: object) -> None:
+    """Do nothing."""
+
+
+@dataclass
+class Face:
+    """What the user sees and types into.
+
+    `opened` is called when the session is there, with the state folder; `measured` with the size of
+    the next request.
+    """
+
+    keyboard: Asks
+    terminal: Terminal
+    words: Words
+    interrupts: Interrupts
+    opened: Callable[[Commands, Servers, Path], None] = _nothing
+    measured: Callable[[SessionFold, Json], None] = _nothing
+
 
 class Conversation:
     """One connection and the session that is talked in."""
 
     def __init__(
-        self,
-        client: Client,
-        interrupts: Interrupts,
-        keyboard: Keyboard,
-        terminal: Terminal,
-        words: Words,
-        chosen: Mapping[str, str | None],
-        *,
-        accept: bool,
+        self, client: Client, face: Face, chosen: Mapping[str, str | None], *, accept: bool
     ) -> None:
         self._client = client
-        self._interrupts = interrupts
-        self._keyboard = keyboard
-        self._terminal = terminal
+        self._face = face
+        self._interrupts = face.interrupts
+        self._keyboard, terminal = face.keyboard, face.terminal
+        self._terminal, words = terminal, face.words
         self._words = words
         self._watch = Watch(client, self)
         self._editor = Editor(client)
         self._files = Files(self._editor, terminal, words)
-        self._review = Review(client, self._files, keyboard, terminal, words, accept)
+        self._review = Review(client, self._files, face.keyboard, terminal, words, accept)
         self._editor.answer_permission = self._review.permit
         self._editor.answer_choice = self._review.choose
         given = {name: value for name, value in chosen.items() if value}
         self._commands = Commands(client, terminal, words, given)
         self._sessions = Sessions(client, self._watch, terminal, words)
         self._undo = Undo(client, self._files, terminal, words)
+        self._servers = Servers(client, terminal, words)
+        self._root = Path()
+        self._steering: set[asyncio.Task[None]] = set()
 
     @property
     def _session(self) -> SessionFold:
@@ -58,24 +79,35 @@ class Conversation:
 
     def event(self, session: SessionFold, event: Json) -> None:
         """`Watch` tells the stream; what a file's bytes look like comes with its first hunks."""
+        if event["type"] == "message.added" and event.get("meta", {}).get("origin") == "steer":
+            del self._keyboard.told[:1]
         if event["type"] == "changeSet.updated":
             for file in event.get("files", ()):
                 self._files.learn(file)
         if session is self._session or event["type"] == "changeSet.updated":
             self._terminal.event(session, event)
+        if event["type"] == "changeSet.updated" and self._commands.now("mode") == "auto":
+            self._show_applied(session, event)
+
+    def _show_applied(self, session: SessionFold, event: Json) -> None:
+        """What nobody was asked about is shown all the same."""
+        known = session.change_sets[event["changeSetId"]]
+        for file in event.get("files", ()):
+            for hunk in file["hunks"]:
+                if hunk["state"] == "applied":
+                    info = known.files[file["uri"]].hunks[hunk["hunkId"]].info
+                    self._terminal.hunk(file["path"], info, None)
 
     def growth(self, session: SessionFold, block: BlockView, added: str) -> None:
         """Text of an open block."""
         self._terminal.growth(session, block, added)
 
-    async def run(self, handshake: Handshake) -> int:
+    async def run(self) -> int:
         """Until the user leaves; the exit code. Raises Leaving, ConnectionLost, RpcError."""
-        if not await self._begin(handshake):
-            return 1
         ok = True
         while True:
             try:
-                prompt = await self._prompt()
+                prompt = await self._keyboard.prompt()
                 if prompt is None or prompt.strip() == "/quit":
                     break
                 if prompt.strip():
@@ -88,20 +120,24 @@ class Conversation:
             return 0
         return 0 if ok else 1
 
-    async def _begin(self, handshake: Handshake) -> bool:
+    async def begin(self, handshake: Handshake) -> bool:
         """Shake hands, look whether a turn can be made at all, make the session."""
         await self._editor.initialize(handshake)
         doctor = await self._client.request("kode/doctor", {})
         wrong = [check for check in doctor["checks"] if not check["ok"]]
-        for check in wrong:
+        told = [check for check in doctor["checks"] if check["name"] == "plain_http"]
+        for check in (*wrong, *told):
             text = one_line(f"{check['message']} {check.get('hint', '')}")
             self._terminal.line(f"⚠ {text}", "red")
-        if any(check["name"] in ("key", "settings") for check in wrong):
+        unusable = {"settings"} if "model" in self._commands.chosen else {"key", "settings"}
+        if any(check["name"] in unusable for check in wrong):
             return False
         settings = {each["name"]: each["value"] for each in doctor["settings"]}
         self._commands.settings = settings
         self._sessions.records = Path(str(settings["storage_root"])) / "conversations"
+        self._root = Path(handshake.roots[0])
         await self._sessions.begin()
+        await self._servers.begin(doctor)
         text = self._words.welcome.format(
             version=doctor["version"],
             model=self._commands.now("model"),
@@ -109,20 +145,8 @@ class Conversation:
             root=handshake.roots[0],
         )
         self._terminal.line(text, "dim")
+        self._face.opened(self._commands, self._servers, Path(str(settings["storage_root"])))
         return True
-
-    async def _prompt(self) -> str | None:
-        """Return a prompt of one or more lines; None at the end of input."""
-        lines: list[str] = []
-        while True:
-            if self._keyboard.interactive:
-                self._terminal.line()
-                self._terminal.prompt(self._words.more if lines else self._words.prompt)
-            line = await self._keyboard.line()
-            if line is None or not line.endswith("\\"):
-                break
-            lines.append(line[:-1])
-        return "\n".join([*lines, line or ""]) if line is not None or lines else None
 
     async def _obey(self, prompt: str) -> bool:
         """Run a command or a turn; False when a turn failed."""
@@ -134,7 +158,9 @@ class Conversation:
                 self._terminal.line(words.help.format(modes=", ".join(MODES)))
             case "/mode":
                 self._commands.mode(argument)
-            case "/model" | "/session" | "/fork" | "/usage" | "/skills" | "/memory":
+            case "/effort":
+                self._commands.effort(argument)
+            case _ if name in _QUESTIONS:
                 await self._asking(self._question(name, argument))
             case "/undo":
                 await self._stepping(self._undo.undo(self._session, skip=argument == "skip"))
@@ -143,11 +169,13 @@ class Conversation:
             case "/review":
                 await self._decide()
             case "/continue":
-                return await self._turn("")
+                return await self._turn(None)
+            case _ if self._servers.named(name):
+                return await self._turn(self._servers.filled(name, argument))
             case _ if name.startswith("/") and "/" not in name[1:]:
                 self._terminal.line(words.unknown_command.format(name=name), "yellow")
             case _:
-                return await self._turn(prompt)
+                return await self._turn(self._content(prompt))
         return True
 
     def _question(self, name: str, argument: str) -> Awaitable[None]:
@@ -161,8 +189,12 @@ class Conversation:
                 return self._sessions.fork(argument)
             case "/usage":
                 return self._commands.usage(self._session.session_id)
+            case "/context":
+                return self._commands.context(self._session.session_id, argument)
             case "/skills":
                 return self._commands.skills()
+            case "/mcp":
+                return self._servers.obey(argument)
             case _:
                 return self._commands.memory(argument)
 
@@ -186,28 +218,71 @@ class Conversation:
             self._terminal.line(f"⚠ {one_line(error.message)}", "red")
         self._files.close_all(but=waiting_uris(self._session))
 
-    async def _turn(self, prompt: str) -> bool:
-        """One turn to its end and what it proposed decided; False when it failed."""
+    async def _turn(self, content: Awaitable[list[Json]] | None) -> bool:
+        """One turn to its end and what it proposed decided; False when it failed.
+
+        Without `content` the model goes on. Raises Interrupted while a server is asked for it.
+        """
         self._files.refresh()
-        content = [{"type": "text", "text": prompt}] if prompt else []
-        params = {"sessionId": self._session.session_id, "input": content, **self._commands.chosen}
         try:
+            blocks = await self._interrupts.unless(content) if content else []
+            params = {"sessionId": self._session.session_id, "input": blocks}
+            params |= self._commands.chosen
             started = await self._client.request("kode/turn/start", params)
         except RpcError as error:
             self._terminal.line(f"⚠ {one_line(error.message)}", "red")
             return False
-        running = asyncio.create_task(self._until_over(started["turnId"]))
+        turn_id = started["turnId"]
+        running = asyncio.create_task(self._until_over(turn_id))
+        self._keyboard.steer = lambda text: self._steer(turn_id, text)
         try:
             while not running.done():
                 await self._cancel_on_interrupt(running)
             stop_reason = running.result()
         finally:
             running.cancel()
+            self._keyboard.steer = None
+            self._keyboard.told.clear()
+        await self._measure()
         if stop_reason == "max_tool_rounds":
             self._terminal.line(self._words.resume, "dim")
         if waiting_uris(self._session) or self._editor.buffers:
             await self._decide()
         return stop_reason != "error"
+
+    async def _content(self, prompt: str) -> list[Json]:
+        content, unread = prompt_blocks(prompt, self._root)
+        for path in unread:
+            self._terminal.line(f"⚠ {self._words.unread_image.format(path=path)}", "yellow")
+        return [*content, *await self._servers.attached(prompt)]
+
+    def _steer(self, turn_id: str, text: str) -> None:
+        """Tell the running turn; when it is over already, it is the next prompt."""
+        self._keyboard.told.append(text)
+        task = asyncio.create_task(self._tell(turn_id, text))
+        self._steering.add(task)
+        task.add_done_callback(self._steering.discard)
+
+    async def _tell(self, turn_id: str, text: str) -> None:
+        session_id = self._session.session_id
+        try:
+            steer = {"sessionId": session_id, "turnId": turn_id, "input": await self._content(text)}
+            await self._client.request("kode/turn/steer", steer)
+        except RpcError:
+            with suppress(ValueError):  # the end of the turn has taken it away
+                self._keyboard.told.remove(text)
+            self._keyboard.queue.append(text)
+        except ConnectionLost:
+            pass  # told by whoever waits for the turn
+
+    async def _measure(self) -> None:
+        """Have the size of the next request told, where somebody shows it."""
+        if self._keyboard.interactive:
+            params = {"sessionId": self._session.session_id, **self._commands.chosen}
+            with suppress(RpcError):
+                inspected = await self._client.request("kode/context/inspect", params)
+                self._face.measured(self._session, inspected)
+                await self._servers.refresh()
 
     async def _cancel_on_interrupt(self, running: "asyncio.Task[str]") -> None:
         """Wait for the turn; Ctrl-C cancels it. Raises Leaving."""

@@ -1,4 +1,4 @@
-"""Lines and Ctrl-C from whoever sits at the terminal, or lines from a pipe."""
+"""Ctrl-C as an event, and lines from a terminal that cannot draw, or from a pipe."""
 
 import asyncio
 import os
@@ -9,8 +9,10 @@ import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from types import FrameType
-from typing import Any, TextIO, TypeVar
+from typing import Any, Protocol, TextIO, TypeVar
 
+from kode_sidecar.chat.words import Words
+from kode_sidecar.client.terminal import Terminal
 from kode_sidecar.text.shown_text import without_controls
 
 if sys.platform == "win32":
@@ -108,9 +110,10 @@ class Interrupts:
 
     def _signalled(self, number: int, frame: FrameType | None) -> None:
         del number, frame
-        self._loop.call_soon_threadsafe(self._arrived)
+        self._loop.call_soon_threadsafe(self.arrived)
 
-    def _arrived(self) -> None:
+    def arrived(self) -> None:
+        """Ctrl-C was pressed."""
         now = self._loop.time()
         if now - self._last < LEAVE_SECONDS and not self._leave:
             self._leave = True
@@ -129,16 +132,73 @@ class Interrupts:
             self._on_missed()
 
 
+class Asks(Protocol):
+    """Who brings what the user says: `Keyboard`, or `input_line.InputLine`, which draws.
+
+    `interactive`: somebody sits there. `steer` takes what is said while a turn runs, None while
+    nothing does; `told` is what the turn has not read of it yet, `queue` is for later turns.
+    `reads`: a thread waits for a line. `edits`: there is the user's editor. To be
+    entered with `async with` before it is asked.
+    """
+
+    steer: Callable[[str], None] | None
+    told: list[str]
+    queue: list[str]
+
+    @property
+    def interactive(self) -> bool: ...
+
+    @property
+    def reads(self) -> bool: ...
+
+    @property
+    def edits(self) -> bool: ...
+
+    async def __aenter__(self) -> "Asks": ...
+
+    async def __aexit__(self, *_: object) -> None: ...
+
+    async def prompt(self) -> str | None:
+        """Return the next prompt; None at the end of input. Raises Interrupted and Leaving."""
+        ...
+
+    async def reply(self, question: str) -> str | None:
+        """Return the answer to a question; None at the end of input, which raises as `prompt`."""
+        ...
+
+    async def edit(self, text: str, suffix: str) -> str | None:
+        """Return what the user's editor makes of a text; None where there is none."""
+        ...
+
+
 class Keyboard:
     """Lines of standard input, read by a thread that ends with the process.
 
-    A read that nobody waits for any more is taken over by the next one: no line gets lost.
+    A read that nobody waits for any more is taken over by the next one: no line gets lost. What
+    comes by a pipe is one prompt, unless `by_lines`. Nobody can say anything while a turn runs:
+    `steer` is not called.
     """
 
-    def __init__(self, interrupts: Interrupts, source: TextIO, *, interactive: bool) -> None:
+    def __init__(
+        self,
+        interrupts: Interrupts,
+        source: TextIO,
+        terminal: Terminal,
+        words: Words,
+        *,
+        interactive: bool,
+        by_lines: bool,
+    ) -> None:
         self.interactive = interactive
+        self.edits = False
+        self.steer: Callable[[str], None] | None = None
+        self.told: list[str] = []
+        self.queue: list[str] = []
         self._interrupts = interrupts
         self._source = source
+        self._terminal = terminal
+        self._words = words
+        self._by_lines = by_lines or interactive
         self._pending: asyncio.Future[str | None] | None = None
         self._ended = False
         reconfigure: Callable[..., None] | None = getattr(source, "reconfigure", None)
@@ -150,11 +210,50 @@ class Keyboard:
         """Whether the thread waits for a line."""
         return self._pending is not None and not self._pending.done()
 
-    async def line(self) -> str | None:
-        """Return the next line without its end; None at the end of input.
+    async def __aenter__(self) -> "Keyboard":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """The thread ends with the process."""
+
+    async def prompt(self) -> str | None:
+        """Return a prompt of one or more lines; None at the end of input.
 
         Raises Interrupted and Leaving.
         """
+        lines: list[str] = []
+        while True:
+            if self.interactive:
+                self._terminal.line()
+                self._terminal.prompt(self._words.more if lines else self._words.prompt)
+            line = await self._line()
+            if line is None:
+                break
+            continues = line.endswith("\\") if self._by_lines else True
+            lines.append(line[:-1] if continues and self._by_lines else line)
+            if not continues:
+                break
+        return "\n".join(lines) if lines else None
+
+    async def reply(self, question: str) -> str | None:
+        """Return a line typed below `question`; None at the end of input.
+
+        Raises Interrupted and Leaving.
+        """
+        self._forget_typed_ahead()
+        self._terminal.prompt(question)
+        try:
+            return await self._line()
+        except (Interrupted, asyncio.CancelledError):
+            self._terminal.line()  # below the question
+            raise
+
+    async def edit(self, text: str, suffix: str) -> str | None:
+        """There is no editor beside a plain line."""
+        del text, suffix
+
+    async def _line(self) -> str | None:
+        """Return the next line without its end; None at the end of input."""
         while not self._ended:
             if self._pending is None:
                 self._pending = self._start()
@@ -166,7 +265,7 @@ class Keyboard:
                 return self._cleaned(text)
         return None
 
-    def forget_typed_ahead(self) -> None:
+    def _forget_typed_ahead(self) -> None:
         """Drop what was typed before a question was asked: it is no answer."""
         if not self.interactive:
             return

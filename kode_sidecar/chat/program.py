@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TextIO
 
 from kode_sidecar.boot.unpacked import unpacked_folder
-from kode_sidecar.chat.conversation import Conversation
+from kode_sidecar.chat.conversation import Conversation, Face
 from kode_sidecar.chat.keyboard import Interrupts, Keyboard, Leaving, end_process
-from kode_sidecar.chat.words import words_for
+from kode_sidecar.chat.words import Words, words_for
 from kode_sidecar.client.connection import Client, ConnectionLost, RpcError
 from kode_sidecar.client.handshake import Handshake
 from kode_sidecar.client.labels import labels_for, system_locale
@@ -65,17 +65,20 @@ def _give_terminal(group: int) -> None:
 class ChatOptions:
     """`root` is the folder the model may read, by default the working directory.
 
-    `model` and `mode` None = as the user's settings say. `accept`: accept every hunk that is not
-    sensitive, without asking. `trusted`: the user trusts this folder. `locale` None asks the
-    system.
+    `model` and `mode` None = as the user's settings say, `agent` is that of new sessions. `accept`:
+    accept every hunk that is not sensitive, without asking. `trusted`: the user trusts this folder.
+    `locale` None asks the system. `by_lines`: each line of piped input is a prompt, not all of it
+    together.
     """
 
     root: Path | None = None
     model: str | None = None
+    agent: str = "coder"
     mode: str | None = None
     accept: bool = False
     trusted: bool = False
     locale: str | None = None
+    by_lines: bool = False
 
 
 def chat(options: ChatOptions) -> int:
@@ -99,37 +102,71 @@ async def _chat(options: ChatOptions, root: Path) -> tuple[int, bool]:
     locale = options.locale or system_locale()
     words = words_for(locale)
     interactive = sys.stdin.isatty() and out.isatty()
-    terminal = Terminal(out, labels_for(locale), echo=not interactive)
-    keyboard = None
+    plain = Terminal(out, labels_for(locale), echo=not interactive)
     try:
         client = await Client.spawn(keep_frames=0, apart=True)
     except OSError as error:
-        terminal.line(words.no_start.format(error=error), "red")
+        plain.line(words.no_start.format(error=error), "red")
         return 1, False
+    face: Face | None = None
+
+    def missed() -> None:
+        if face is None or face.terminal is plain:
+            plain.line(f"\n{words.leave}", "dim")
+        else:  # a line is drawn, and this goes above it
+            face.terminal.line(words.leave, "dim")
+
     try:
         async with client:
-            with Interrupts(lambda: terminal.line(f"\n{words.leave}", "dim")) as interrupts:
-                keyboard = Keyboard(interrupts, sys.stdin, interactive=interactive)
-                choice = {"model": options.model, "mode": options.mode}
-                talk = Conversation(
-                    client, interrupts, keyboard, terminal, words, choice, accept=options.accept
-                )
-                handshake = _handshake(root, locale, trusted=options.trusted)
+            with Interrupts(missed) as interrupts:
+                face = _face(options, root, interrupts, plain, words, locale)
                 try:
-                    code = await interrupts.until_left(talk.run(handshake))
+                    code = await interrupts.until_left(_talk(options, root, client, face, locale))
                 except Leaving:
                     code = LEFT_BY_CTRL_C
                     await client.close(HURRIED_CLOSE_SECONDS)
     except (ConnectionLost, RpcError) as error:
-        terminal.line(words.failed.format(error=error), "red")
+        plain.line(words.failed.format(error=error), "red")
         code = 1
-    return code, keyboard is not None and keyboard.reads
+    return code, face is not None and face.keyboard.reads
 
 
-def _handshake(root: Path, locale: str, *, trusted: bool) -> Handshake:
+async def _talk(options: ChatOptions, root: Path, client: Client, face: Face, locale: str) -> int:
+    talk = Conversation(
+        client, face, {"model": options.model, "mode": options.mode}, accept=options.accept
+    )
+    if not await talk.begin(_handshake(root, locale, options)):
+        return 1
+    async with face.keyboard:
+        return await talk.run()
+
+
+def _face(
+    options: ChatOptions,
+    root: Path,
+    interrupts: Interrupts,
+    plain: Terminal,
+    words: Words,
+    locale: str,
+) -> Face:
+    """A line that is drawn, on a terminal that can; else lines as they come."""
+    interactive = sys.stdin.isatty() and sys.stdout.isatty()
+    if interactive and (sys.platform == "win32" or os.environ.get("TERM", "dumb") != "dumb"):
+        # A terminal pays for it, a pipe does not: 0.3 s.
+        from kode_sidecar.chat.screen import drawn_face  # noqa: PLC0415
+
+        return drawn_face(root, interrupts, words, labels_for(locale))
+    keyboard = Keyboard(
+        interrupts, sys.stdin, plain, words, interactive=interactive, by_lines=options.by_lines
+    )
+    return Face(keyboard, plain, words, interrupts)
+
+
+def _handshake(root: Path, locale: str, options: ChatOptions) -> Handshake:
     return Handshake(
         roots=[root],
         locale="zh-CN" if locale.lower().startswith("zh") else "en",
-        trusted=trusted,
+        trusted=options.trusted,
+        settings={"agent": options.agent},
         client_name="kode-sidecar chat",
     )

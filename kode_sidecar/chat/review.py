@@ -1,20 +1,23 @@
 """Proposed hunks and questions of both kinds, put to the user one by one."""
 
-import asyncio
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any
 
 from kode_sidecar.chat.files import Files
-from kode_sidecar.chat.keyboard import Interrupted, Keyboard, Leaving
+from kode_sidecar.chat.keyboard import Asks, Interrupted, Leaving
 from kode_sidecar.chat.words import Words
 from kode_sidecar.client.connection import Client, RpcError
 from kode_sidecar.client.fold import SessionFold
 from kode_sidecar.client.session_view import ChangeSetView, Json
 from kode_sidecar.client.terminal import Terminal
 from kode_sidecar.text.shown_text import one_line
+from kode_sidecar.text.text_edit import to_lf
 
+_KEYS = ("y", "n", "a", "r", "e", "s", "q")
 Decisions = list[dict[str, Any]]
 
 
@@ -24,7 +27,7 @@ class Review:
 
     client: Client
     files: Files
-    keyboard: Keyboard
+    keyboard: Asks
     terminal: Terminal
     words: Words
     accept: bool
@@ -44,6 +47,7 @@ class Review:
         """Answer `kode/permission/request`; the id of an option, None and silence mean no."""
         options = {option["kind"]: option["optionId"] for option in params["options"]}
         no: str | None = options.get("reject")
+        self.terminal.patch(params.get("reason", ""), params.get("diff", ""))
         if not self.keyboard.interactive:
             return no
         answer = (await self._reply(self.words.allow) or "").strip().lower()
@@ -67,15 +71,10 @@ class Review:
 
     async def _reply(self, question: str) -> str | None:
         """Return a line typed below `question`; None for Ctrl-C and at the end of input."""
-        self.keyboard.forget_typed_ahead()
-        self.terminal.prompt(question)
         try:
-            return await self.keyboard.line()
+            return await self.keyboard.reply(question)
         except (Interrupted, Leaving):
             return None
-        except asyncio.CancelledError:  # closed without us: by its timeout, or with its turn
-            self.terminal.line()
-            raise
 
     async def _decide(
         self, session: SessionFold, change_set: ChangeSetView, *, later: bool
@@ -93,18 +92,24 @@ class Review:
         decisions: Decisions = []
         try:
             if self.accept or not self.keyboard.interactive:
-                decisions += [self._unasked(hunk) for _, hunk in waiting]
+                decisions += [self._unasked(file, hunk) for file, hunk in waiting]
             else:
                 await self._ask(waiting, decisions)
         finally:
             if not later:
-                decisions += [_decision(hunk, "reject") for _, hunk in waiting[len(decisions) :]]
+                decided = {decision["hunkId"] for decision in decisions}
+                rest = [hunk for _, hunk in waiting if hunk["hunkId"] not in decided]
+                decisions += [_decision(hunk, "reject") for hunk in rest]
             if decisions:
                 await self._send(session, change_set, decisions)
 
-    def _unasked(self, hunk: Json) -> dict[str, Any]:
+    def _unasked(self, file: Json, hunk: Json) -> dict[str, Any]:
         sensitive = "sensitive" in hunk.get("flags", ())
-        return _decision(hunk, "accept" if self.accept and not sensitive else "reject")
+        accepted = self.accept and not sensitive
+        if accepted:
+            text = self.files.editor.text(file["uri"])
+            self.terminal.hunk(file["path"], hunk, text, self.files.editor.encoding)
+        return _decision(hunk, "accept" if accepted else "reject")
 
     async def _ask(self, waiting: Sequence[tuple[Json, Json]], decisions: Decisions) -> None:
         """Ask for one hunk after the other, adding to `decisions`. Raises Interrupted."""
@@ -117,29 +122,50 @@ class Review:
             title = self.words.hunk.format(number=number, count=len(waiting), path=file["path"])
             text = self.files.editor.text(file["uri"])
             self.terminal.hunk(title, hunk, text, self.files.editor.encoding)
-            key, comment = await self._answer()
+            key, comment = await self._answer(waiting)
             if key == "q":
                 return
-            decisions.append(_decision(hunk, "accept" if key in "ya" else "reject", comment))
+            if key == "s":
+                continue
+            if key == "e":
+                decisions.append(await self._edited(file, hunk, comment))
+            else:
+                decisions.append(_decision(hunk, "accept" if key in "ya" else "reject", comment))
             rest = key if key in "ar" else rest
 
-    async def _answer(self) -> tuple[str, str]:
-        """One of y, n, a, r and q, and a comment."""
-        self.keyboard.forget_typed_ahead()
+    async def _edited(self, file: Json, hunk: Json, comment: str) -> dict[str, Any]:
+        """Have the new text edited; unchanged it is accepted as it is."""
+        proposed: str = hunk.get("newText", "")
+        shown = to_lf(proposed)
+        suffix = PurePosixPath(file["path"]).suffix
+        text = await self.keyboard.edit(shown.removesuffix("\n"), suffix)
+        if text is None or text == shown.removesuffix("\n"):
+            return _decision(hunk, "accept", comment)
+        text += "\n" if shown.endswith("\n") else ""
+        text = text.replace("\n", "\r\n") if "\r\n" in proposed else text
+        return _decision(hunk, "replace", comment) | {"newText": text}
+
+    def _list(self, waiting: Sequence[tuple[Json, Json]]) -> None:
+        """Name the files with how much waits in each."""
+        counts = Counter(file["path"] for file, _ in waiting)
+        for path, count in counts.items():
+            self.terminal.line(f"  {count:3}  {path}")
+
+    async def _answer(self, waiting: Sequence[tuple[Json, Json]]) -> tuple[str, str]:
+        """One of y, n, a, r, e, s and q, and a comment."""
         while True:
-            self.terminal.prompt(self.words.decide)
-            try:
-                line = await self.keyboard.line()
-            except Interrupted:
-                self.terminal.line()  # below the question
-                raise
+            line = await self.keyboard.reply(self.words.decide)
             if line is None:
                 self.terminal.line()
                 return "q", ""
             key, _, comment = line.strip().partition(" ")
-            if key.lower() in ("y", "n", "a", "r", "q"):
-                return key.lower(), comment.strip()
-            self.terminal.line(self.words.decide_help, "dim")
+            key = key.lower()
+            if key in _KEYS and (key != "e" or self.keyboard.edits):
+                return key, comment.strip()
+            if key == "l":
+                self._list(waiting)
+            else:
+                self.terminal.line(self.words.decide_help, "dim")
 
     async def _send(
         self, session: SessionFold, change_set: ChangeSetView, decisions: Decisions

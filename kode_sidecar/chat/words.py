@@ -1,5 +1,6 @@
 """What the chat says between the lines of the conversation, in two languages."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -11,6 +12,18 @@ class Words:
     help: str
     prompt: str
     more: str
+    hint: str
+    hint_running: str
+    queued: str
+    told: str
+    pasted: str
+    more_lines: str
+    working: str
+    retrying: str
+    context: str
+    budget: str
+    budget_scopes: Mapping[str, str]
+    unread_image: str
     hunk: str
     decide: str
     decide_help: str
@@ -48,6 +61,13 @@ class Words:
     usage_session: str
     usage_today: str
     no_skills: str
+    effort: str
+    effort_wrong: str
+    context_how: str
+    context_edited: str
+    mcp_how: str
+    mcp_none: str
+    mcp_states: Mapping[str, str]
     memory_waits: str
     memory_kept: str
     memory_none: str
@@ -65,6 +85,8 @@ ENGLISH = Words(
     help="""\
 /model [NAME]    show or choose the model of the next turns
 /mode [NAME]     show or choose what becomes of proposed edits: {modes}
+/effort [NAME]   show or choose how hard the model thinks: off, low, medium, high, max
+/context         what the model is told next; /context leave|pin|restore NUMBERS, /context undo
 /session         show this session: where its records are, and your prompts
 /session list    the latest sessions of this folder
 /session ID      go on in one of them (its first letters will do); /session new begins one
@@ -74,20 +96,36 @@ ENGLISH = Words(
 /redo            put back what was taken back last
 /usage           tokens and money of this session and of today
 /skills          the skills that the model can load
+/mcp             your MCP servers; /mcp start|allow|refuse NAME; /NAME:PROMPT asks by one of theirs
 /memory          what it is to remember; /memory accept|reject NUMBERS (or all that waits)
 /continue        let the model go on after its limit of tool rounds
 /help            this
 /quit            leave; so does Ctrl-D
-A backslash at the end of a line continues the prompt on the next one.
+Alt-Enter, Ctrl-J or a backslash before Enter begins a new line; Ctrl-G opens your $EDITOR.
+@path names a file or an image, @server:uri a resource of an MCP server.
+While a turn runs Enter tells it something; Tab keeps it for later.
 Ctrl-C cancels the turn; a second one within two seconds leaves.""",
     prompt="you › ",
     more="  … ",
+    hint="ask, or /help · @ names a file",
+    hint_running="Enter tells the running turn · Tab is for later · Ctrl-C cancels",
+    queued="next › ",
+    told="told › ",
+    pasted="[pasted {number}: {lines} lines]",
+    more_lines="… {count} more lines",
+    working="working",
+    retrying="asks again in {seconds} s",
+    context="context {percent} %",
+    budget="budget of the {scope}: {spent} of {limit}",
+    budget_scopes={"turn": "turn", "session": "session", "day": "day"},
+    unread_image="not sent, for it cannot be read or is too large: {path}",
     hunk="hunk {number} of {count} · {path}",
-    decide="accept? [y/n/a/r/q/?] ",
+    decide="accept? [y/n/a/r/e/s/l/q/?] ",
     decide_help="""\
 y  accept    n  reject    a  accept this and all that follow (not the sensitive ones)
-r  reject this and all that follow    q  decide later: /review
-Words after y, n or r are a comment for the model: n the jiao stay""",
+r  reject this and all that follow    e  edit it in $EDITOR, then accept
+s  skip this one    l  list the files    q  decide later: /review
+Words after y, n, r or e are a comment for the model: n the jiao stay""",
     allow="allow? y = once, s = in this session, anything else = no: ",
     choose="number of your choice, nothing = none: ",
     choose_many="numbers of your choices, nothing = none: ",
@@ -123,6 +161,20 @@ Words after y, n or r are a comment for the model: n the jiao stay""",
     usage_session="this session",
     usage_today="today, all sessions",
     no_skills="there are no skills",
+    effort="effort: {effort}",
+    effort_wrong="there is no effort {effort}; there are: {efforts}",
+    context_how="/context leave|pin|restore NUMBERS, or /context undo for the last summary",
+    context_edited="about {before} tokens became {after}; the host reads {reread} of them anew",
+    mcp_how="/mcp start|allow|refuse NAME · /server:prompt · @server:uri",
+    mcp_none="there are no MCP servers; `kode-sidecar mcp add` makes one",
+    mcp_states={
+        "unapproved": "waits for your yes",
+        "refused": "refused by you",
+        "idle": "not started",
+        "starting": "starting",
+        "ready": "runs",
+        "failed": "failed",
+    },
     memory_waits="waits",
     memory_kept="remembered",
     memory_none="nothing is remembered, and nothing waits to be",
@@ -140,6 +192,8 @@ CHINESE = Words(
     help="""\
 /model [名称]    查看或选择之后各轮使用的模型
 /mode [名称]     查看或选择如何处理提出的修改：{modes}
+/effort [名称]   查看或选择模型的思考强度：off、low、medium、high、max
+/context         模型接下来看到的内容；/context leave|pin|restore 编号，/context undo
 /session         查看当前会话：记录所在处，以及您的提问
 /session list    列出此文件夹最近的会话
 /session ID      继续其中一个（ID 的前几位即可）；/session new 开始新的会话
@@ -149,20 +203,35 @@ CHINESE = Words(
 /redo            恢复最近撤销的修改
 /usage           当前会话与今天的 token 用量和费用
 /skills          模型可以加载的技能
+/mcp             您的 MCP 服务器；/mcp start|allow|refuse 名称；/名称:提示 使用其中的提示
 /memory          要记住的内容；/memory accept|reject 编号（或 all：全部待定的）
 /continue        达到工具轮数上限后让模型继续
 /help            显示本说明
 /quit            退出；Ctrl-D 也可以
-行尾加反斜杠，可在下一行继续输入。
+Alt-Enter、Ctrl-J 或行尾的反斜杠加 Enter 换行；Ctrl-G 打开 $EDITOR。
+@路径 引用文件或图片，@服务器:URI 引用资源。一轮进行中按 Enter 可补充说明，按 Tab 则排到下一轮。
 Ctrl-C 取消本轮；两秒内再按一次则退出。""",
     prompt="你 › ",
     more="  … ",
+    hint="请提问，或输入 /help · 用 @ 引用文件",
+    hint_running="Enter 告诉当前这一轮 · Tab 排到下一轮 · Ctrl-C 取消",
+    queued="下一轮 › ",
+    told="已告知 › ",
+    pasted="[粘贴 {number}：{lines} 行]",
+    more_lines="… 还有 {count} 行",
+    working="处理中",
+    retrying="{seconds} 秒后重试",
+    context="上下文 {percent} %",
+    budget="{scope}预算：{spent} / {limit}",
+    budget_scopes={"turn": "本轮", "session": "会话", "day": "今日"},
+    unread_image="图片无法读取或过大，未发送：{path}",
     hunk="修改 {number}/{count} · {path}",
-    decide="采纳？[y/n/a/r/q/?] ",
+    decide="采纳？[y/n/a/r/e/s/l/q/?] ",
     decide_help="""\
 y  采纳    n  拒绝    a  采纳这一处和之后的全部（敏感文件除外）
-r  拒绝这一处和之后的全部    q  以后再决定：/review
-y、n、r 后面可以写给模型的意见：n 角要保留""",
+r  拒绝这一处和之后的全部    e  用 $EDITOR 修改后采纳
+s  跳过这一处    l  列出文件    q  以后再决定：/review
+y、n、r、e 后面可以写给模型的意见：n 角要保留""",
     allow="允许吗？y = 仅此一次，s = 本会话内，其他 = 不允许：",
     choose="输入选项编号，直接回车 = 不选：",
     choose_many="输入选项编号（可多个），直接回车 = 不选：",
@@ -197,6 +266,20 @@ y、n、r 后面可以写给模型的意见：n 角要保留""",
     usage_session="当前会话",
     usage_today="今天全部会话",
     no_skills="没有技能",
+    effort="思考强度：{effort}",
+    effort_wrong="没有思考强度 {effort}；可选：{efforts}",
+    context_how="/context leave|pin|restore 编号：略去、固定或恢复；/context undo 撤销最近的摘要",
+    context_edited="约 {before} 个 token 变为 {after} 个；其中 {reread} 个由模型主机重新读取",
+    mcp_how="/mcp start|allow|refuse 名称 · /服务器:提示 · @服务器:URI",
+    mcp_none="没有 MCP 服务器；用 `kode-sidecar mcp add` 添加",
+    mcp_states={
+        "unapproved": "等待您同意",
+        "refused": "已被您拒绝",
+        "idle": "未启动",
+        "starting": "启动中",
+        "ready": "运行中",
+        "failed": "失败",
+    },
     memory_waits="待定",
     memory_kept="已记住",
     memory_none="没有记住的内容，也没有待定的",

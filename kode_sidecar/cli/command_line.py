@@ -1,210 +1,121 @@
-"""The command line: parsing only."""
+"""The command line: which function does what."""
 
 import argparse
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import get_args
+
+import msgspec
+from msgspec.structs import replace
 
 from kode_sidecar.boot.build_info import build_info
 from kode_sidecar.boot.doctor import examine
+from kode_sidecar.boot.provider_setup import usable_model
 from kode_sidecar.boot.wire_files import WIRE_FILES, wire_file
-from kode_sidecar.chat import ChatOptions, chat
+from kode_sidecar.cli import inquiry, mcp
+from kode_sidecar.cli.complete import SCRIPTS, candidates
 from kode_sidecar.cli.kept import list_command, migrate_command, show_command
-from kode_sidecar.demo import DemoOptions, play, play_job, serve_model
+from kode_sidecar.cli.parser import make_parser
+from kode_sidecar.cli.setup import setup_command
+from kode_sidecar.demo import DemoOptions, play, play_job, serve_model, serve_script
 from kode_sidecar.errors import KodeError
-from kode_sidecar.protocol.session import Mode
-from kode_sidecar.records.messages import StorageName
-from kode_sidecar.settings import load_settings
-
-RUN_ABOUT = (
-    "Do the job that a configuration describes, in a sandbox, and judge it by what it delivers. "
-    "Exit codes: 0 completed, 3 incomplete, 4 blocked, 1 failed, 130 cancelled."
-)
+from kode_sidecar.protocol.process import Check, DoctorResult
+from kode_sidecar.settings import client_agent, load_settings
 
 Serve = Callable[..., int]
 
 
-def run_command(arguments: Sequence[str], serve: Serve) -> int:
-    """Run one command; the exit code (2 for a wrong command line). Raises KeyboardInterrupt."""
-    options = _parser().parse_args(arguments)
+def run_command(arguments: Sequence[str], serve: Serve, acp: Serve) -> int:
+    """Run one command; its exit code, of `EXIT_CODES`. Raises KeyboardInterrupt."""
+    parser = make_parser()
+    options = parser.parse_args(arguments)
     if options.version:
         print(f"kode-sidecar {build_info()}")
         return 0
+    if options.command in (None, "serve"):
+        run: Callable[[argparse.Namespace], int] = partial(_serve, serve=serve)
+    elif options.command == "acp":
+        return acp(options.env_file, options.trust)
+    elif options.command == "complete":
+        words = [word for number, word in enumerate(options.words) if number or word != "--"]
+        print(*candidates(parser, words), sep="\n")
+        return 0
+    else:
+        run = COMMANDS[options.command]
     try:
-        if options.command == "doctor":
-            return _doctor(options.env_file)
-        if options.command == "protocol":
-            return _protocol(options.out)
-        if options.command == "demo":
-            run = serve_model if options.serve_model else play_job if options.headless else play
-            return asyncio.run(run(_demo_options(options)))
-        if options.command == "sessions":
-            return migrate_command(options.to, options.env_file, dry_run=options.dry_run)
-        if options.command == "chat":
-            return chat(_chat_options(options))
-        if options.command == "run":
-            # Late: the agent with all it needs, which no other command loads.
-            from kode_sidecar.cli.run import run_command_line  # noqa: PLC0415
-
-            return run_command_line(options)
-        if options.command == "runs":
-            return _runs(options)
-        if options.command == "replay":
-            return _replay(options)
-        return serve(options.env_file, options.record, options.tape, options.requests)
+        return run(options)
     except KodeError as error:
         print(f"kode-sidecar: {error.message}", file=sys.stderr)
         return 1
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="kode-sidecar",
-        description="The agent back end an editor spawns. Without a command: serve.",
-    )
-    parser.add_argument("--version", action="store_true", help="which build this is, and end")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    serve = commands.add_parser("serve", help="speak LSP and kode/* on stdin and stdout")
-    doctor = commands.add_parser("doctor", help="show every setting, its source and what is wrong")
-    for command in (serve, doctor):
-        command.add_argument(
-            "--env-file", metavar="FILE", help="settings file instead of .env in the state folder"
-        )
-    _add_tapes(serve)
-    _add_replay(commands.add_parser)
-    demo = commands.add_parser("demo", help="play a recorded turn through the real process")
-    demo.add_argument("--live", action="store_true", help="ask the real service (KIMI_API_KEY)")
-    demo.add_argument("--fast", action="store_true", help="no pauses")
-    demo.add_argument("--headless", action="store_true", help="governed runs instead of a turn")
-    demo.add_argument(
-        "--serve-model",
-        action="store_true",
-        help="no play: the recorded model alone, for a client of your own",
-    )
-    talk = commands.add_parser(
-        "chat",
-        help="talk to the model in this terminal, and decide on its edits",
-        description="Talk to the model in this terminal. Every proposed hunk is put to you; what "
-        "you accept is written to the file. With piped input every line is a prompt and hunks are "
-        "rejected. /help lists the commands.",
-    )
-    talk.add_argument("--root", metavar="DIR", type=Path, help="project; here by default")
-    talk.add_argument("--model", metavar="NAME", help="a logical model or an id of the service")
-    talk.add_argument("--mode", choices=get_args(Mode), help="what becomes of proposed edits")
-    talk.add_argument("--accept", action="store_true", help="accept hunks without asking")
-    talk.add_argument("--trust", action="store_true", help="you trust this project's own files")
-    for command in (demo, talk):
-        command.add_argument(
-            "--locale", choices=("zh", "en"), help="language; the system's by default"
-        )
-    protocol = commands.add_parser(
-        "protocol", help="write the wire contract: JSON Schema, TypeScript, method reference"
-    )
-    protocol.add_argument("--out", metavar="DIR", required=True, type=Path, help="where to")
-    sessions = commands.add_parser("sessions", help="care for the sessions that are kept")
-    _add_migrate(sessions)
-    _add_run(commands.add_parser("run", help="do a job without an editor", description=RUN_ABOUT))
-    runs = commands.add_parser("runs", help="what became of runs")
-    kinds = runs.add_subparsers(dest="runs_command", metavar="list|show", required=True)
-    listed = kinds.add_parser("list", help="all runs, newest first")
-    listed.add_argument("--folder", metavar="DIR", type=Path, help="instead of the state folder's")
-    shown = kinds.add_parser("show", help="one run")
-    shown.add_argument("run", metavar="RUN", help="its id or its folder")
-    for command in (listed, shown):
-        command.add_argument("--json", action="store_true", help="for programs")
-    parser.set_defaults(env_file=None, record=None, tape=None, requests=None)
-    return parser
+def _serve(options: argparse.Namespace, serve: Serve) -> int:
+    if options.grease and not options.record:
+        print("kode-sidecar serve: --grease needs --record", file=sys.stderr)
+        return 2
+    files = (options.env_file, options.record, options.tape, options.requests)
+    return serve(*files, grease=options.grease)
 
 
-def _add_migrate(sessions: argparse.ArgumentParser) -> None:
-    actions = sessions.add_subparsers(dest="action", metavar="ACTION", required=True)
-    migrate = actions.add_parser(
-        "migrate",
-        help="keep the messages of all sessions in another way",
-        description="Move the messages of every kept session to SQLite or back to lines of JSON. "
-        "Each copy is compared with its original before that one is deleted. Sessions that a "
-        "sidecar has open are skipped; run it again for them. New sessions are made as the setting "
-        "`storage` says. The exit code is 1 when a session could not be moved.",
-    )
-    migrate.add_argument(
-        "--to", choices=get_args(StorageName), required=True, help="how they are kept afterwards"
-    )
-    migrate.add_argument("--dry-run", action="store_true", help="tell what would be done, only")
-    migrate.add_argument(
-        "--env-file", metavar="FILE", help="settings file instead of .env in the state folder"
-    )
+def _demo(options: argparse.Namespace) -> int:
+    run = serve_model if options.serve_model else play_job if options.headless else play
+    shown = DemoOptions(live=options.live, fast=options.fast, locale=options.locale)
+    return asyncio.run(run(shown))
 
 
-def _add_run(run: argparse.ArgumentParser) -> None:
-    run.add_argument("--config", metavar="FILE", type=Path, help="the job, as YAML")
-    run.add_argument(
-        "--init",
-        metavar="FILE",
-        nargs="?",
-        const=Path("run.yaml"),
-        type=Path,
-        help="write a configuration to begin with, and nothing else; run.yaml by default",
-    )
-    prompt = run.add_mutually_exclusive_group()
-    prompt.add_argument("--prompt", metavar="TEXT", help="what is to be done")
-    prompt.add_argument("--prompt-file", metavar="FILE", type=Path, help="a file that says it")
-    run.add_argument("--workspace", metavar="DIR", type=Path, help="project to work on a copy of")
-    run.add_argument("--sandbox", metavar="DIR", type=Path, help="folder of the run")
-    for name in ("session", "task", "run"):
-        run.add_argument(f"--{name}-id", metavar="ID", default="", help="made up by default")
-    run.add_argument("--model", metavar="NAME", help="instead of the configuration's")
-    run.add_argument("--stream", action=argparse.BooleanOptionalAction, help="answers as they grow")
-    run.add_argument("--max-steps", metavar="N", type=int, help="answers with tool calls")
-    run.add_argument("--timeout", metavar="SECONDS", type=float, help="for the engine's work")
-    run.add_argument("--dry-run", action="store_true", help="stop before the engine")
-    run.add_argument("--show-prompt", action="store_true", help="print the composed prompt only")
-    run.add_argument("--json", action="store_true", help="the result for programs")
-    run.add_argument("--env-file", metavar="FILE", help="settings instead of the user's .env")
+def _model(options: argparse.Namespace) -> int:
+    return asyncio.run(serve_script(options.script, options.folder.resolve()))
 
 
-def _add_tapes(serve: argparse.ArgumentParser) -> None:
-    source = serve.add_mutually_exclusive_group()
-    source.add_argument(
-        "--record",
-        metavar="FILE",
-        help="record all that comes in and goes out, and the files of the project but for ignored, "
-        "secret and very large ones; never a key",
-    )
-    source.add_argument(
-        "--tape", metavar="FILE", help="play a recording: no key, no network (see replay)"
-    )
-    serve.add_argument(
-        "--requests", metavar="FILE", help="with --tape: where what the model is asked goes"
-    )
+def _sessions(options: argparse.Namespace) -> int:
+    if options.action == "migrate":
+        return migrate_command(options.to, options.env_file, dry_run=options.dry_run)
+    work, lines = {
+        "list": (inquiry.all_sessions, inquiry.session_lines),
+        "search": (inquiry.all_sessions, inquiry.session_lines),
+        "show": (inquiry.one_session, inquiry.session_text),
+        "export": (inquiry.exported, inquiry.exported_text),
+        "fork": (inquiry.forked, inquiry.forked_line),
+        "delete": (inquiry.deleted, inquiry.deleted_lines),
+    }[options.action]
+    return inquiry.inquire(options, work, lines)
 
 
-def _add_replay(add: Callable[..., argparse.ArgumentParser]) -> None:
-    again = add(
-        "replay",
-        help="play a recording of `serve --record` and name the first difference",
-        description="Spawns the real process, sends it what the editor sent, lets the recording "
-        "answer for the model, and compares what the process says. No key, no network. Exit code "
-        "0: the same; 1: a difference, which is named; 2: this could not be found out.",
-    )
-    again.add_argument("file", metavar="FILE", type=Path, help="a recording, or its folder")
-    again.add_argument(
-        "--serve",
-        action="store_true",
-        help="be the recorded server on stdin and stdout, for a plugin's own tests",
-    )
-    again.add_argument(
-        "--against", metavar="CMD", help="another build, such as dist/kode-sidecar/kode-sidecar"
-    )
-    again.add_argument(
-        "--patience",
-        metavar="SECONDS",
-        type=float,
-        default=30.0,
-        help="how long the process may be silent when something is due (%(default)g)",
-    )
+def _run(options: argparse.Namespace) -> int:
+    # Late: the agent with all it needs, which other commands do without.
+    from kode_sidecar.cli.run import run_command_line  # noqa: PLC0415
+
+    return run_command_line(options)
+
+
+def _batch(options: argparse.Namespace) -> int:
+    # Late: governed runs, which other commands do without.
+    from kode_sidecar.cli.batch import batch_command  # noqa: PLC0415
+
+    return batch_command(options)
+
+
+def _ask(options: argparse.Namespace) -> int:
+    from kode_sidecar.cli.ask import ask  # noqa: PLC0415
+
+    return ask(options)
+
+
+def _mcp(options: argparse.Namespace) -> int:
+    if options.action in ("add", "login"):
+        return (mcp.add_command if options.action == "add" else mcp.login_command)(options)
+    if options.action == "list":
+        return inquiry.inquire(options, mcp.servers, mcp.server_lines)
+    work = mcp.tried if options.action == "test" else mcp.decided
+    return inquiry.inquire(options, work, mcp.server_text)
+
+
+def _completion(options: argparse.Namespace) -> int:
+    print(SCRIPTS[options.shell], end="")
+    return 0
 
 
 def _runs(options: argparse.Namespace) -> int:
@@ -213,24 +124,31 @@ def _runs(options: argparse.Namespace) -> int:
     return show_command(options.run, json=options.json)
 
 
-def _demo_options(options: argparse.Namespace) -> DemoOptions:
-    return DemoOptions(live=options.live, fast=options.fast, locale=options.locale)
+def _chat(options: argparse.Namespace) -> int:
+    from kode_sidecar.chat import ChatOptions, chat  # noqa: PLC0415
 
-
-def _chat_options(options: argparse.Namespace) -> ChatOptions:
-    return ChatOptions(
-        root=options.root,
-        model=options.model,
-        mode=options.mode,
-        accept=options.accept,
-        trusted=options.trust,
-        locale=options.locale,
+    loaded = load_settings(os.environ)
+    return chat(
+        ChatOptions(
+            root=options.root,
+            model=usable_model(loaded, options.model),
+            agent=options.agent or client_agent(loaded),
+            mode=options.mode,
+            accept=options.accept,
+            trusted=options.trust,
+            locale=options.locale,
+            by_lines=options.lines,
+        )
     )
 
 
 def _replay(options: argparse.Namespace) -> int:
     from kode_sidecar.recording.replay import ReplayOptions, replay  # noqa: PLC0415
 
+    if options.serve and options.strict:
+        from kode_sidecar.grading.strict import serve_strict  # noqa: PLC0415
+
+        return serve_strict(options.file, options.patience)
     return replay(
         ReplayOptions(
             file=options.file,
@@ -241,7 +159,14 @@ def _replay(options: argparse.Namespace) -> int:
     )
 
 
-def _protocol(folder: Path) -> int:
+def _grade(options: argparse.Namespace) -> int:
+    from kode_sidecar.grading import grade  # noqa: PLC0415
+
+    return grade(options.recordings, json=options.json)
+
+
+def _protocol(options: argparse.Namespace) -> int:
+    folder: Path = options.out
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name in WIRE_FILES:
@@ -252,9 +177,22 @@ def _protocol(folder: Path) -> int:
     return 0
 
 
-def _doctor(env_file: str | None) -> int:
+def _doctor(options: argparse.Namespace) -> int:
     """Print the report; exit code 1 when something is wrong."""
-    report = examine(load_settings(os.environ, env_file=env_file))
+    report = examine(load_settings(os.environ, env_file=options.env_file))
+    if options.online:
+        wrong = inquiry.host_problems(options.env_file)
+        online = [Check(name="online", ok=False, message=text) for text in wrong]
+        said = Check(name="online", ok=True, message="Every host with a key has answered.")
+        report = replace(report, checks=(*report.checks, *(online or [said])))
+    if options.json:
+        print(msgspec.json.encode(report).decode())
+    else:
+        _print_report(report)
+    return 0 if all(check.ok for check in report.checks) else 1
+
+
+def _print_report(report: DoctorResult) -> None:
     print(f"kode-sidecar {build_info()}")
     print(f"protocol {report.protocol_version} on {report.platform}\n")
     width = max(len(setting.name) for setting in report.settings)
@@ -265,4 +203,26 @@ def _doctor(env_file: str | None) -> int:
         print(f"  {'ok  ' if check.ok else 'FAIL'} {check.name}: {check.message}")
         if check.hint is not None:
             print(f"       {check.hint}")
-    return 0 if all(check.ok for check in report.checks) else 1
+
+
+COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {
+    "ask": _ask,
+    "batch": _batch,
+    "chat": _chat,
+    "completion": _completion,
+    "demo": _demo,
+    "doctor": _doctor,
+    "grade": _grade,
+    "mcp": _mcp,
+    "memory": partial(inquiry.inquire, work=inquiry.memory, lines=inquiry.memory_lines),
+    "model": _model,
+    "models": partial(inquiry.inquire, work=inquiry.models, lines=inquiry.model_lines),
+    "protocol": _protocol,
+    "replay": _replay,
+    "run": _run,
+    "runs": _runs,
+    "sessions": _sessions,
+    "setup": setup_command,
+    "skills": partial(inquiry.inquire, work=inquiry.skills, lines=inquiry.skill_lines),
+    "usage": partial(inquiry.inquire, work=inquiry.usage, lines=inquiry.usage_lines),
+}

@@ -5,7 +5,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +22,9 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.headless_run import HeadlessRun, Overrides, RunIds, RunOptions
 from kode_sidecar.ide_chat import NoEditor
 from kode_sidecar.protocol.documents import EditorContextParams
-from kode_sidecar.settings import load_settings
-from kode_sidecar.text.shown_text import without_controls
+from kode_sidecar.settings import LiveSettings, load_settings
+from kode_sidecar.text.shown_text import visible
+from kode_sidecar.text.yaml_text import YamlProblem, read_yaml
 from kode_sidecar.workspace.documents import Documents
 
 TEMPLATE = """\
@@ -39,6 +40,7 @@ profile:
     You review code. You read before you judge, and you say where each finding is.
   rules:                         # each one sentence or more
     - Report only what you have read, with path and line.
+#   language: null               # zh | en, of the prompts around the role; null: the role's
 
 # model:
 #   name: ide-chat               # a logical model, or an id of the service
@@ -51,6 +53,7 @@ profile:
 #   import: .                    # relative to this file, downwards; or absolute
 #   exclude: []                  # patterns as in .gitignore
 #   include: []                  # files to copy although ignored, or with credentials in them
+#   git: false                   # bring the history, so that commands such as git diff work
 #   max_bytes: 500000000
 
 deliverables:                    # the run is judged by them
@@ -67,6 +70,7 @@ deliverables:                    # the run is judged by them
 
 # tools:
 #   offer: null                  # names; null offers all that are on
+#   servers: []                  # ids of MCP servers in your own config.yaml; no others start
 #   permissions: []              # - {tool: write_artifact, path: deliverables/**, effect: deny}
 #   shell:                       # run_command: no shell, argv only
 #     enabled: false
@@ -90,6 +94,7 @@ deliverables:                    # the run is judged by them
 #   stream: true
 #   max_steps: 30                # answers with tool calls
 #   timeout_seconds: 900
+#   budget: null                 # such as 0.5CNY: the most that the run may cost
 #   engine: native               # native | scripted | pydantic-ai
 #   script: null                 # what the scripted engine plays
 """
@@ -106,22 +111,33 @@ def write_template(path: Path) -> None:
         raise KodeError("Storage", f"{path} cannot be written: {error.strerror}.") from None
 
 
-_SHOWN = ("step.started", "skill.enabled", "workspace.imported", "deliverable.checked")
+_SHOWN = (
+    "step.started",
+    "skill.enabled",
+    "workspace.imported",
+    "workspace.changed",
+    "deliverable.checked",
+)
 _MARKS = {
     "tool.completed": "+",
     "tool.failed": "!",
     "tool.refused": "x",
     "path.refused": "x",
     "error.recorded": "!",
+    "command.risk": "!",
 }
 
 
 class Progress:
-    """Takes the events of a run. Without `shown` it says nothing."""
+    """Takes the events of a run. Without `shown` it says nothing, without `text` no answers.
 
-    def __init__(self, screen: TextIO, *, shown: bool) -> None:
+    Where nobody looks a line of a log is whole, so it tells steps and not letters.
+    """
+
+    def __init__(self, screen: TextIO, *, shown: bool, text: bool = True) -> None:
         self._screen = screen
         self._shown = shown
+        self._text = text
         self._in_text = False
 
     def __call__(self, event: RunEvent | BlockDelta) -> None:
@@ -129,10 +145,12 @@ class Progress:
         if not self._shown:
             return
         if isinstance(event, BlockDelta):
+            if not self._text:
+                return
             self._in_text = True
-            self._screen.write(without_controls(event.add))
+            self._screen.write(visible(event.add, part=True))
         elif event.type in _SHOWN or event.type in _MARKS:
-            mark = _MARKS.get(event.type, "-")
+            mark = _MARKS.get(event.type, "!" if event.severity == "warning" else "-")
             start = "\n" if self._in_text else ""
             self._in_text = False
             self._screen.write(f"{start}{mark} {event.summary}\n")
@@ -152,10 +170,11 @@ class RunCommandOptions:
 def run_job(options: RunCommandOptions) -> int:
     """Run it; the exit code of its result. Raises KodeError when no run could be begun."""
     result = asyncio.run(_run(options))
-    if options.show_prompt and result.error is None:
+    if options.show_prompt and result.status == "pending":
         text = Path(result.sandbox_root, "effective-prompt.md").read_text(encoding="utf-8")
         sys.stdout.write(text)
-    elif options.json:
+        return 0
+    if options.json:
         data: dict[str, Any] = {**msgspec.to_builtins(result), "exit_code": result.exit_code}
         sys.stdout.write(f"{msgspec.json.encode(data).decode()}\n")
     else:
@@ -165,7 +184,7 @@ def run_job(options: RunCommandOptions) -> int:
 
 async def _run(options: RunCommandOptions) -> RunResult:
     agent = Agent(
-        load_settings(os.environ, env_file=options.env_file),
+        LiveSettings(load_settings(os.environ, env_file=options.env_file)),
         editor=NoEditor(),
         editor_name="",
         documents=Documents("utf-16"),
@@ -175,7 +194,8 @@ async def _run(options: RunCommandOptions) -> RunResult:
     try:
         services = agent.run_services()
         agent.attach_model(agent.open_model())
-        progress = Progress(sys.stderr, shown=sys.stderr.isatty() and not options.json)
+        shown = not options.json and not options.show_prompt
+        progress = Progress(sys.stderr, shown=shown, text=sys.stderr.isatty())
         run = HeadlessRun(options.run, services, progress)
         with _stopped_by_signals(run.cancelled):
             return await run.run()
@@ -212,6 +232,21 @@ def _summary(result: RunResult) -> str:
     return "\n".join(lines) + "\n"
 
 
+def field_values(words: Sequence[str]) -> dict[str, Any]:
+    """Return what `--set FIELD=VALUE` says, each value read as YAML. Raises KodeError."""
+    values: dict[str, Any] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        try:
+            value = read_yaml(text).value if equals and name else None
+        except YamlProblem as error:
+            raise KodeError("ConfigInvalid", f"--set {name}: {error.problem}.") from None
+        if not equals or not name:
+            raise KodeError("ConfigInvalid", f"--set {word}: write FIELD=VALUE, as in a.b=1.")
+        values[name] = value
+    return values
+
+
 def run_command_line(options: argparse.Namespace) -> int:
     """Run the command; the exit code. Raises KodeError when no run could be begun."""
     if options.init is not None:
@@ -236,6 +271,7 @@ def run_command_line(options: argparse.Namespace) -> int:
             timeout_seconds=options.timeout,
             model=options.model,
             workspace=workspace,
+            fields=field_values(options.set),
         ),
         dry_run=options.dry_run or options.show_prompt,
     )

@@ -1,5 +1,6 @@
-"""Line diffs for reading: what changed, with line numbers and a little around it."""
+"""Diffs for reading: the lines that changed, with numbers and a little around, and their words."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -9,15 +10,24 @@ from kode_sidecar.text.line_diff import DiffGroup, diff_groups
 from kode_sidecar.text.text_edit import apply_edits, to_lf
 from kode_sidecar.text.text_lines import PositionEncoding
 
+# Chinese and Japanese have no blanks between words: each character counts.
+_WORD = re.compile(
+    r"[\u3040-\u30ff\u3400-\u9fff]|[^\W\u3040-\u30ff\u3400-\u9fff]+|\s+|.", re.DOTALL
+)
+
 
 @dataclass(frozen=True)
 class ShownLine:
-    """One line of a unified diff; numbers start at 1 and are None where the line is not."""
+    """One line of a unified diff; numbers start at 1 and are None where the line is not.
+
+    `changed` are the parts of the text that its counterpart does not have, as (start, end).
+    """
 
     kind: Literal[" ", "-", "+"]
     old_number: int | None
     new_number: int | None
     text: str
+    changed: Sequence[tuple[int, int]] = ()
 
 
 @dataclass(frozen=True)
@@ -33,7 +43,7 @@ def line_diff(before: str, after: str, context: int = 2) -> list[ShownGroup]:
 
     Line ends do not count: a change of nothing but line ends is no group.
     """
-    old, new = to_lf(before).split("\n"), to_lf(after).split("\n")
+    old, new = _text_lines(before, other=after), _text_lines(after, other=before)
     return [
         ShownGroup(
             f"@@ -{_extent(group.first, group.end)} +{_extent(group.new_first, group.new_end)} @@",
@@ -65,11 +75,47 @@ def _lines(group: DiffGroup, old: Sequence[str], new: Sequence[str]) -> Iterator
         while at < a0:
             yield ShownLine(" ", at + 1, to + 1, old[at])
             at, to = at + 1, to + 1
-        for at in range(a0, a1):
-            yield ShownLine("-", at + 1, None, old[at])
-        for to in range(b0, b1):
-            yield ShownLine("+", None, to + 1, new[to])
+        gone, come = _changed_words(old[a0:a1], new[b0:b1])
+        for at, changed in zip(range(a0, a1), gone, strict=True):
+            yield ShownLine("-", at + 1, None, old[at], changed)
+        for to, changed in zip(range(b0, b1), come, strict=True):
+            yield ShownLine("+", None, to + 1, new[to], changed)
         at, to = a1, b1
+
+
+def _text_lines(text: str, *, other: str) -> list[str]:
+    """The lines of a text. Beside nothing at all a text has no line after its last end."""
+    lines = to_lf(text).split("\n")
+    if not text and other:
+        return []
+    return lines[:-1] if not other and text.endswith("\n") else lines
+
+
+def _changed_words(
+    old: Sequence[str], new: Sequence[str]
+) -> tuple[list[Sequence[tuple[int, int]]], list[Sequence[tuple[int, int]]]]:
+    """Return for each line which parts changed, where lines stand for each other one by one.
+
+    Lines with little in common are marked as a whole, which is not at all.
+    """
+    gone: list[Sequence[tuple[int, int]]] = [()] * len(old)
+    come: list[Sequence[tuple[int, int]]] = [()] * len(new)
+    if len(old) != len(new):
+        return gone, come
+    for number, (before, after) in enumerate(zip(old, new, strict=True)):
+        words, others = _WORD.findall(before), _WORD.findall(after)
+        runs = [run for group in diff_groups(words, others, 0) for run in group.runs]
+        left = sum(len(word) for word in words)
+        left -= sum(len("".join(words[a0:a1])) for a0, a1, _, _ in runs)
+        if left * 3 >= max(len(before), len(after)):
+            gone[number] = [_span(words, a0, a1) for a0, a1, _, _ in runs if a1 > a0]
+            come[number] = [_span(others, b0, b1) for _, _, b0, b1 in runs if b1 > b0]
+    return gone, come
+
+
+def _span(words: Sequence[str], first: int, end: int) -> tuple[int, int]:
+    start = len("".join(words[:first]))
+    return start, start + len("".join(words[first:end]))
 
 
 def _extent(first: int, end: int) -> str:

@@ -54,6 +54,14 @@ class SessionFold:
         """The turn that runs."""
         return next((turn for turn in self.turns.values() if turn.stop_reason is None), None)
 
+    def tool_use(self, tool_use_id: str) -> Json:
+        """The newest call with that id, empty without one: ids repeat over a model's answers."""
+        for message in reversed(self.messages.values()):
+            for block in message.blocks:
+                if block.type == "tool_use" and block.block.get("toolUseId") == tool_use_id:
+                    return block.block
+        return {}
+
     def event(self, event: Mapping[str, Any]) -> bool:
         """Fold one event; False when it was told before."""
         seq = event.get("seq")
@@ -279,7 +287,8 @@ def _snapshot(session_id: str, result: Mapping[str, Any]) -> SessionFold:
     if turn_id is not None:
         fold.turns[turn_id] = TurnView(turn_id)
     for question in result.get("pending", ()):
-        fold.questions[question["requestId"]] = dict(question)
+        if question["type"] == "permission.requested":
+            fold.questions[question["requestId"]] = dict(question)
     for change_set in result.get("changeSets", ()):
         fold.change_sets[change_set["changeSetId"]] = _change_set(change_set)
     return fold

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, TextIO
 
-from kode_sidecar.client.diff_view import ShownGroup, hunk_diff, line_diff
+from kode_sidecar.client.diff_view import ShownGroup, ShownLine, hunk_diff, line_diff
 from kode_sidecar.client.fold import SessionFold
 from kode_sidecar.client.labels import Labels
 from kode_sidecar.client.session_view import BlockView, ChangeSetView, Json
-from kode_sidecar.text.shown_text import clipped, one_line, with_code_points, without_controls
+from kode_sidecar.text.shown_text import clipped, one_line, visible, without_controls
 from kode_sidecar.text.text_lines import PositionEncoding
 
 _CODES: Mapping[str, str] = {
@@ -71,12 +71,12 @@ class Terminal:
     def line(self, text: str = "", style: str = "") -> None:
         """One line of the program's own, below whatever streamed."""
         self._end_stream()
-        self._write(f"{without_controls(text)}\n", style)
+        self._write(f"{visible(text)}\n", style)
 
     def prompt(self, text: str) -> None:
         """The beginning of a line on which the user will type, and end it."""
         self._end_stream()
-        self._write(without_controls(text), "bold")
+        self._write(visible(text), "bold")
         self._at_line_start = True
 
     def growth(self, session: SessionFold, block: BlockView, added: str) -> None:
@@ -94,8 +94,7 @@ class Terminal:
             case "block.completed":
                 self._block_completed(session, event)
             case "block.dropped":
-                if self._shown.pop(event["blockId"], 0):
-                    self.line(f"↺ {self._labels.dropped}", "yellow")
+                self._dropped(event["blockId"])
             case "changeSet.updated":
                 self._change_set_updated(session, event)
             case "scout.updated":
@@ -138,6 +137,13 @@ class Terminal:
         groups = hunk_diff(hunk, text, encoding)
         self._diff(groups, code_points="invisibleCharacters" in flags)
 
+    def patch(self, reason: str, diff: str) -> None:
+        """Why the user is asked, and the unified diff that a yes is for."""
+        if reason:
+            self.line(one_line(reason), "yellow")
+        for line in diff.splitlines():
+            self.line(line, {"-": "red", "+": "green", "@": "cyan"}.get(line[:1], ""))
+
     def difference(self, before: str, after: str) -> None:
         """A text before and after as a diff."""
         self._diff(line_diff(before, after))
@@ -147,9 +153,22 @@ class Terminal:
         for group in groups:
             self.line(group.header, "cyan")
             for line in group.lines:
-                text = with_code_points(line.text) if code_points else line.text
+                text = self._marked(line)
+                if code_points:
+                    text = visible(line.text)
                 numbers = f"{line.old_number or '':>4} {line.new_number or '':>4}"
-                self.line(f"{numbers} {line.kind} {text}", styles[line.kind])
+                self._end_stream()
+                self._write(f"{numbers} {line.kind} {text}\n", styles[line.kind])
+
+    def _marked(self, line: ShownLine) -> str:
+        """The text of a line without control characters, what changed in it reversed."""
+        parts: list[str] = []
+        at = 0
+        for start, end in line.changed if self._color else ():
+            parts += [without_controls(line.text[at:start]), "\x1b[7m"]
+            parts += [without_controls(line.text[start:end]), "\x1b[27m"]
+            at = end
+        return "".join([*parts, without_controls(line.text[at:])])
 
     def _block_completed(self, session: SessionFold, event: Json) -> None:
         block = session.blocks[event["blockId"]]
@@ -162,8 +181,12 @@ class Terminal:
             elif message.role == "assistant":
                 self._rest(block)
 
+    def _dropped(self, block_id: str) -> None:
+        if self._shown.pop(block_id, 0):
+            self.line(f"↺ {self._labels.dropped}", "yellow")
+
     def _user_text(self, block: BlockView, meta: Json) -> None:
-        if meta.get("origin"):
+        if meta.get("origin") not in (None, "steer"):
             self.line(f"↳ {self._labels.reminder}: {one_line(block.text)}", "dim")
         elif self._echo:
             self.line()
@@ -188,7 +211,7 @@ class Terminal:
             if block.type == "thinking":
                 self._write(f"{self._labels.thinking} · ", "dim")
         self._shown[block.id] = self._shown.get(block.id, 0) + len(added)
-        self._write(without_controls(added), style)
+        self._write(visible(added, part=True), style)
 
     def _end_stream(self) -> None:
         self._streaming = ""
@@ -197,7 +220,7 @@ class Terminal:
 
     def _card(self, session: SessionFold, block: BlockView) -> None:
         result = block.block
-        use = _tool_use(session, result["toolUseId"])
+        use = session.tool_use(result["toolUseId"])
         status = result.get("status", "error" if result.get("isError") else "ok")
         words = {
             "error": self._labels.failed,
@@ -271,15 +294,6 @@ def short_arguments(arguments: Mapping[str, Any]) -> str:
     """Return the plain values of a tool call's arguments on one line, without their names."""
     plain = [value for value in arguments.values() if isinstance(value, str | int | float)]
     return one_line(" ".join(str(value) for value in plain))
-
-
-def _tool_use(session: SessionFold, tool_use_id: str) -> Json:
-    """Return the newest call with that id: ids repeat over the answers of a model."""
-    for message in reversed(session.messages.values()):
-        for block in message.blocks:
-            if block.type == "tool_use" and block.block.get("toolUseId") == tool_use_id:
-                return block.block
-    return {}
 
 
 def _newest_blocks(session: SessionFold) -> list[BlockView]:

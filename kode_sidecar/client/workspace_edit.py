@@ -146,13 +146,19 @@ class _Planner:
                 new_uri, buffer.text, language_id=buffer.language_id, encoding=buffer.encoding
             )
             self._keep(moved)
-            if buffer.synced:
+            self.plan.changes = [
+                (moved if changed is buffer else changed, edits)
+                for changed, edits in self.plan.changes
+            ]
+            if buffer.synced or buffer in self.plan.reopened:
                 self.plan.reopened.append(moved)
 
     def _delete(self, uri: str, options: dict[str, Any]) -> None:
         if self._exists(uri) or not options.get("ignoreIfNotExists"):
             self._require(uri)
             self.plan.files.append(FileOperation("delete", file_path(uri)))
+            gone = self._opened(uri)
+            self.plan.changes = [one for one in self.plan.changes if one[0] is not gone]
             self._forget(uri)
 
     def _require(self, uri: str) -> None:
@@ -171,6 +177,10 @@ class _Planner:
         raise ValueError(f"{uri} exists")
 
     def _forget(self, uri: str) -> None:
+        """Know no file there; a buffer that the plan wanted there is not to come back."""
+        gone = self._opened(uri)
+        if gone is not None and gone in self.plan.touched:
+            self.plan.touched.remove(gone)
         self._there[canonical_key(uri)] = False
         self._buffers[canonical_key(uri)] = None
         self.plan.removed.append(uri)

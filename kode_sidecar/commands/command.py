@@ -1,8 +1,8 @@
 """Run one program to its end or to its limits, and end everything that it started.
 
-POSIX: the program gets a session of its own, which is killed as a group; on Linux a variable in
-their environment also tells those processes that left the group. Windows: a job object, from which
-nothing can break away.
+POSIX: the program runs under a guard (`commands.guard`), which ends it and its descendants when the
+pipe between the two is closed; so it does when the sidecar is killed. Windows: a job object, from
+which nothing can break away.
 """
 
 import asyncio
@@ -10,22 +10,18 @@ import os
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
-from uuid import uuid4
+from typing import Any, Literal
 
+from kode_sidecar.commands.guard import guard_command
 from kode_sidecar.commands.windows_job import WindowsJob
 from kode_sidecar.errors import KodeError
 
 Ended = Literal["exited", "timed_out", "too_much_output"]
 _DRAIN_SECONDS = 2.0
-_MARK = "KODE_COMMAND_ID"  # the variable that tells a command's processes from all others
-_SWEEPS = 20
 _CREATE_SUSPENDED = 0x00000004
 _CREATE_NO_WINDOW = getattr(subprocess, "CREATE_NO_WINDOW", 0)
-_CREATION_FLAGS = _CREATE_SUSPENDED | _CREATE_NO_WINDOW if sys.platform == "win32" else 0
 
 
 @dataclass(frozen=True)
@@ -48,6 +44,10 @@ class CommandEnd:
     output: bytes
 
 
+def _unwatched(_output: bytes) -> None:
+    """Nobody looks on."""
+
+
 async def run_program(
     program: Path,
     arguments: Sequence[str],
@@ -55,42 +55,48 @@ async def run_program(
     folder: Path,
     environment: Mapping[str, str],
     limits: CommandLimits,
+    on_output: Callable[[bytes], None] = _unwatched,
 ) -> CommandEnd:
     """Run it without a shell and without input. All that it started ends with it, at the latest.
 
-    Raises KodeError `ToolFailed` where it cannot be started, and asyncio.CancelledError after it
-    was killed.
+    `on_output` gets what it writes as it comes, up to the limit. Raises KodeError `ToolFailed`
+    where it cannot be started, and asyncio.CancelledError after it was killed.
     """
-    mark = uuid4().hex
     loop = asyncio.get_running_loop()
+    tree = _ProcessTree()
+    argv, options = tree.start_options([str(program), *arguments])
     try:
-        started = await loop.subprocess_exec(
-            lambda: _Watched(limits.output_bytes),
-            str(program),
-            *arguments,
+        transport, watched = await loop.subprocess_exec(
+            lambda: _Watched(limits.output_bytes, on_output),
+            *argv,
             cwd=folder,
-            env={**environment, _MARK: mark},
+            env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            start_new_session=sys.platform != "win32",
-            creationflags=_CREATION_FLAGS,
+            **options,
         )
     except (OSError, ValueError) as error:
+        tree.end()
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise KodeError("ToolFailed", f"{program.name} cannot be started: {why}.") from None
-    transport, watched = started
-    try:
-        return await _to_the_end(transport, watched, mark, limits)
     finally:
+        tree.started()
+    try:
+        tree.adopt(transport.get_pid())
+        return await _to_the_end(transport, watched, tree, limits)
+    finally:
+        tree.end()
         transport.close()
 
 
 async def _to_the_end(
-    transport: asyncio.SubprocessTransport, watched: "_Watched", mark: str, limits: CommandLimits
+    transport: asyncio.SubprocessTransport,
+    watched: "_Watched",
+    tree: "_ProcessTree",
+    limits: CommandLimits,
 ) -> CommandEnd:
     ended: Ended = "timed_out"
-    tree = _ProcessTree(transport.get_pid(), mark)
     try:
         events = (watched.exited, watched.overflowed)
         done, _ = await asyncio.wait(
@@ -101,17 +107,16 @@ async def _to_the_end(
         elif done:
             ended = "exited"
     finally:
-        tree.kill()
-        await _until_done(asyncio.to_thread(tree.kill_escaped))
+        tree.end()
         # Its last words may still be in the pipe; one that escaped keeps the pipe open.
-        await asyncio.wait((watched.exited, watched.closed), timeout=_DRAIN_SECONDS)
+        await _until_done(asyncio.wait((watched.exited, watched.closed), timeout=_DRAIN_SECONDS))
     code = transport.get_returncode() if ended == "exited" else None
     if ended == "exited" and watched.overflowed.done():
         ended = "too_much_output"
     return CommandEnd(ended, code, bytes(watched.output))
 
 
-async def _until_done(work: Awaitable[None]) -> None:
+async def _until_done(work: Awaitable[Any]) -> None:
     """Wait for the end of `work`; a cancellation that comes before is raised only then."""
     task, cancelled = asyncio.ensure_future(work), None
     while not task.done():
@@ -126,9 +131,10 @@ async def _until_done(work: Awaitable[None]) -> None:
 class _Watched(asyncio.SubprocessProtocol):
     """What comes from a process. The futures are done, each once, when it happens."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, on_output: Callable[[bytes], None]) -> None:
         loop = asyncio.get_running_loop()
         self._limit = limit
+        self._on_output = on_output
         self.output = bytearray()
         self.exited: asyncio.Future[None] = loop.create_future()
         self.closed: asyncio.Future[None] = loop.create_future()
@@ -138,6 +144,7 @@ class _Watched(asyncio.SubprocessProtocol):
         del fd
         room = self._limit - len(self.output)
         self.output += data[:room]
+        self._on_output(data[:room])
         if len(data) > room:
             _set(self.overflowed)
 
@@ -155,52 +162,38 @@ def _set(future: "asyncio.Future[None]") -> None:
 
 
 class _ProcessTree:
-    """A process that `run_program` started, with all its descendants; they carry `mark`.
+    """A program with all its descendants, which end together."""
 
-    On Windows the process starts to run only now. Raises KodeError `ToolFailed` where the system
-    gives no job for it; it is killed then.
-    """
+    def __init__(self) -> None:
+        self._read_end = self._lifeline = -1
+        self._job: Any = None
 
-    def __init__(self, process_id: int, mark: str) -> None:
-        self._process_id = process_id
-        self._mark = f"{_MARK}={mark}".encode()
+    def start_options(self, argv: list[str]) -> tuple[list[str], dict[str, Any]]:
+        """Return the command line to start in place of `argv`, and how to start it."""
+        if sys.platform == "win32":
+            return argv, {"creationflags": _CREATE_SUSPENDED | _CREATE_NO_WINDOW}
+        self._read_end, self._lifeline = os.pipe()
+        options = {"pass_fds": (self._read_end,), "start_new_session": True}
+        return guard_command(self._read_end, argv), options
+
+    def started(self) -> None:
+        """Let go of what only the child needs."""
+        if self._read_end >= 0:
+            os.close(self._read_end)
+            self._read_end = -1
+
+    def adopt(self, process_id: int) -> None:
+        """On Windows the process starts to run only now.
+
+        Raises KodeError `ToolFailed` where the system gives no job for it; it is killed then.
+        """
         if sys.platform == "win32":
             self._job = WindowsJob(process_id)
 
-    def kill(self) -> None:
-        """End the group or the job, at once."""
-        if sys.platform == "win32":
+    def end(self) -> None:
+        """Kill all that still runs; the second time nothing happens."""
+        if self._job is not None:
             self._job.kill()
-        else:
-            _kill(os.killpg, self._process_id)
-
-    def kill_escaped(self) -> None:
-        """End those that left the group, on Linux; blocks, because it reads all of `/proc`.
-
-        Again and again, because a process may start another one while it is looked for.
-        """
-        for _ in range(_SWEEPS):
-            escaped = [pid for pid in _running() if self._mark in _environment(pid)]
-            if not escaped:
-                return
-            for process_id in escaped:
-                _kill(os.kill, process_id)
-
-
-def _kill(send: Callable[[int, int], None], number: int) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        send(number, 9)  # SIGKILL, which Windows does not know
-
-
-def _running() -> list[int]:
-    """Return all process ids of the system, on Linux; elsewhere none."""
-    with suppress(OSError):
-        return [int(name) for name in os.listdir("/proc") if name.isdigit()]
-    return []
-
-
-def _environment(process_id: int) -> list[bytes]:
-    """Return the variables a process was started with; none of one that is gone, or not ours."""
-    with suppress(OSError):
-        return Path(f"/proc/{process_id}/environ").read_bytes().split(b"\0")
-    return []
+        if self._lifeline >= 0:
+            os.close(self._lifeline)
+            self._lifeline = -1

@@ -2,7 +2,8 @@
 
 POSIX only: on Windows a job object does this. The sidecar starts `guard FD PROGRAM …` with the
 reading end of a pipe; the system closes the writing end with the sidecar, also after `kill -9`.
-On Linux the guard adopts orphans (PR_SET_CHILD_SUBREAPER), so a double fork does not escape it;
+On Linux the guard adopts orphans (PR_SET_CHILD_SUBREAPER), so a double fork does not escape it, and
+since Linux 6.12 what it runs can send no signal to it or to anybody else outside (Landlock);
 elsewhere it ends the program's process group. Standard library only: it starts with each program.
 """
 
@@ -10,11 +11,15 @@ import os
 import select
 import signal
 import sys
+import time
 from contextlib import suppress
-from typing import NoReturn
+from typing import Any, NoReturn
 
-_SET_CHILD_SUBREAPER = 36  # <linux/prctl.h>
-_SWEEPS = 100
+# <linux/prctl.h>, <linux/landlock.h> and the system call numbers that all machines share
+_SET_PDEATHSIG, _SET_DUMPABLE, _SET_CHILD_SUBREAPER, _SET_NO_NEW_PRIVS = 1, 4, 36, 38
+_CREATE_RULESET, _RESTRICT_SELF = 444, 446
+_SIGNAL_SCOPE_ABI, _SCOPE_SIGNAL = 6, 1 << 1
+_SWEEP_SECONDS = 60.0
 _NOT_STARTED = 127
 
 
@@ -28,32 +33,63 @@ def guard_command(descriptor: int, argv: list[str]) -> list[str]:
 def run_guard(arguments: list[str]) -> NoReturn:
     """Run `FD PROGRAM ARGUMENT …` and end as the program ends; then nothing of it is left."""
     descriptor, argv = int(arguments[0]), arguments[1:]
-    _adopt_orphans()
+    system = _linux()
+    if system is not None:
+        system.prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        system.prctl(_SET_DUMPABLE, 0, 0, 0, 0)  # nobody else opens its pipe by way of /proc
     wake_read, wake_write = os.pipe()
     os.set_blocking(wake_write, False)
     signal.signal(signal.SIGCHLD, _wake)
     signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
     for name in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(name, signal.SIG_IGN)  # the sidecar says when by closing the pipe
-    child = _start(argv, (descriptor, wake_read, wake_write))
+    child = _start(argv, (descriptor, wake_read, wake_write), system)
     _release_pipes()
     status = _wait(child, descriptor, wake_read)
     _end_all(child)
-    os._exit(os.waitstatus_to_exitcode(status) & 0xFF if status is not None else 1)
+    _end_as(os.waitstatus_to_exitcode(status) if status is not None else 1)
+
+
+def _end_as(code: int) -> NoReturn:
+    """End with the program's exit code, or by the signal that ended it."""
+    if code < 0:
+        with suppress(OSError):  # SIGKILL has no handler to take away
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    os._exit(code & 0xFF)
 
 
 def _wake(_number: int, _frame: object) -> None:
     """A handler must be there for the wake-up descriptor to be written."""
 
 
-def _adopt_orphans() -> None:
-    if sys.platform == "linux":
-        import ctypes  # noqa: PLC0415 - 10 ms that other systems do not need
+def _linux() -> Any:
+    """Return what makes system calls there; None elsewhere."""
+    if sys.platform != "linux":
+        return None
+    import ctypes  # noqa: PLC0415 - 10 ms that other systems do not need
 
-        ctypes.CDLL(None, use_errno=True).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    return ctypes.CDLL(None, use_errno=True)
 
 
-def _start(argv: list[str], ours: tuple[int, ...]) -> int:
+def _confine(system: Any) -> None:
+    """Let the program, and what it starts, neither outlive nor signal its guard, where it can be.
+
+    No program gains privileges on the way: one that did could signal whom it likes.
+    """
+    system.prctl(_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if system.syscall(_CREATE_RULESET, None, 0, 1) < _SIGNAL_SCOPE_ABI:
+        return
+    scope = (0).to_bytes(16, sys.byteorder) + _SCOPE_SIGNAL.to_bytes(8, sys.byteorder)
+    ruleset = system.syscall(_CREATE_RULESET, scope, len(scope), 0)
+    if ruleset < 0:
+        return
+    system.prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    system.syscall(_RESTRICT_SELF, ruleset, 0)
+    os.close(ruleset)
+
+
+def _start(argv: list[str], ours: tuple[int, ...], system: Any) -> int:
     child = os.fork()
     if child:
         return child
@@ -62,6 +98,8 @@ def _start(argv: list[str], ours: tuple[int, ...]) -> int:
         os.close(descriptor)
     for name in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGCHLD):
         signal.signal(name, signal.SIG_DFL)
+    if system is not None:
+        _confine(system)
     try:
         os.execv(argv[0], argv)
     except OSError as error:
@@ -104,8 +142,13 @@ def _reap(child: int) -> int | None:
 
 
 def _end_all(child: int) -> None:
-    """Kill the program's group, then whoever was adopted, until nobody is left."""
-    for _ in range(_SWEEPS):
+    """Kill the program's group, then whoever was adopted, until nobody is left.
+
+    One that forks and ends all the time has another id at each look: then looking again, and fast,
+    is all there is.
+    """
+    deadline = time.monotonic() + _SWEEP_SECONDS
+    while time.monotonic() < deadline:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(child, signal.SIGKILL)
         for pid in _children():
@@ -113,12 +156,16 @@ def _end_all(child: int) -> None:
                 os.kill(pid, signal.SIGKILL)
         try:
             os.waitpid(-1, 0)
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
         except ChildProcessError:
             return
 
 
 def _children() -> list[int]:
     """Return the processes whose parent is this one, on Linux; elsewhere nobody is adopted."""
+    with suppress(OSError), open("/proc/thread-self/children", "rb") as file:
+        return [int(word) for word in file.read().split()]
     ours = str(os.getpid()).encode()
     found: list[int] = []
     with suppress(OSError):

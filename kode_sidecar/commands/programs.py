@@ -59,6 +59,15 @@ def find_program(name: str, folders: Sequence[Path], out_of: Sequence[Path]) -> 
     )
 
 
+def own_program(file: str, root: Path) -> Path | None:
+    """Return the file that the user's settings name, if it is one that can be run.
+
+    One that is not absolute lies below `root`.
+    """
+    path = Path(os.path.join(root, os.path.expanduser(file)))
+    return path if _is_program(Path(os.path.realpath(path))) else None
+
+
 def _check_name(name: str) -> None:
     plain = name.isprintable() and name.strip() == name and not name.startswith((".", "-"))
     if not plain or not name or len(name) > MAX_NAME_CHARS or any(sign in name for sign in "/\\:"):
@@ -120,21 +129,36 @@ def check_names(names: Sequence[str]) -> None:
             )
 
 
+# For Git: no pager, no program that a repository names for itself, and no repository in a folder
+# that an agent could have filled with the files of one.
+_GIT_SETTINGS = {
+    "core.pager": "cat",
+    "core.fsmonitor": "false",
+    "safe.bareRepository": "explicit",
+}
+
+
 def command_environment(
-    environ: Mapping[str, str], path: str, ceiling: str, more: Sequence[str] = ()
+    environ: Mapping[str, str], path: str, ceiling: str = "", more: Sequence[str] = ()
 ) -> dict[str, str]:
     """Return the environment of a command. `path` is the search path it was found by.
 
-    `more` are names that `check_names` has passed. Git looks for a repository below `ceiling` only:
-    a sandbox inside of one is none of it.
+    `more` are names that `check_names` has passed. Git looks for a repository below `ceiling` only,
+    if there is one: a sandbox inside of one is none of it.
     """
     wanted = KEPT_NAMES | {name.upper() for name in more}
     kept = {name: value for name, value in environ.items() if name.upper() in wanted}
     kept = {name: value for name, value in kept.items() if name.upper() != "PATH"}
+    git = {"GIT_CONFIG_COUNT": str(len(_GIT_SETTINGS))}
+    for number, (name, value) in enumerate(_GIT_SETTINGS.items()):
+        git |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+    if ceiling:
+        git["GIT_CEILING_DIRECTORIES"] = ceiling
     return {
         **kept,
+        **git,
         "PATH": path,
-        "GIT_CEILING_DIRECTORIES": ceiling,
+        "PAGER": "cat",
         "GIT_TERMINAL_PROMPT": "0",
         "NO_COLOR": "1",
         "TERM": "dumb",

@@ -29,7 +29,7 @@ class AgentProfile:
 
 
 _READING_TOOLS = ("read_file", "list_files", "search_code")
-_EDITOR_TOOLS = (
+_SESSION_TOOLS = (
     *_READING_TOOLS,
     "propose_edit",
     "propose_file",
@@ -37,6 +37,13 @@ _EDITOR_TOOLS = (
     "ask_user",
     "load_skill",  # where there are skills
     "write_memory",  # unless memory is off
+    # Where the editor serves them:
+    "diagnostics",
+    "definition",
+    "references",
+    "symbols",
+    "rename_symbol",
+    "run_command",  # where the user switched commands on, in a trusted workspace
 )
 
 IDE_HELPER = AgentProfile(
@@ -44,14 +51,14 @@ IDE_HELPER = AgentProfile(
     prompt_file="ide_helper_system",
     window_messages=20,
     max_tool_rounds=5,
-    tools=_EDITOR_TOOLS,
+    tools=_SESSION_TOOLS,
 )
 CODER = AgentProfile(
     name="coder",
     prompt_file="coder_system",
     window_messages=None,
     max_tool_rounds=50,
-    tools=_EDITOR_TOOLS,
+    tools=(*_SESSION_TOOLS, "update_plan"),
 )
 SCOUT = AgentProfile(
     name="scout",
@@ -64,7 +71,6 @@ SCOUT = AgentProfile(
 
 BUILT_IN_AGENTS = (IDE_HELPER, CODER)
 """What a session may be."""
-DEFAULT_AGENT = IDE_HELPER.name
 
 
 ToolName = Literal[
@@ -77,6 +83,13 @@ ToolName = Literal[
     "ask_user",
     "load_skill",
     "write_memory",
+    "diagnostics",
+    "definition",
+    "references",
+    "symbols",
+    "rename_symbol",
+    "run_command",
+    "update_plan",
 ]
 
 

@@ -1,13 +1,21 @@
 """What the model sees of a conversation: a window of stored messages, made fit for the API."""
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import msgspec
 
 from kode_sidecar.context.compaction import after_summary
-from kode_sidecar.context.fitting import is_summary
+from kode_sidecar.context.user_edits import (
+    in_force,
+    only_pinned,
+    pinned_on,
+    without_left_out,
+)
+from kode_sidecar.domain.context_edits import NO_EDITS, ContextEdits
+from kode_sidecar.domain.event_parts import Effort
 from kode_sidecar.domain.message import (
     Block,
     ImageBlock,
@@ -46,16 +54,20 @@ def cut_window(path: Sequence[Message], limit: int | None) -> list[Message]:
     return list(path[start:])
 
 
-def shown_messages(path: Sequence[Message], limit: int | None) -> list[Message]:
+def shown_messages(
+    path: Sequence[Message], limit: int | None, edits: ContextEdits = NO_EDITS
+) -> list[Message]:
     """Return what the model gets of a path: from its newest summary on, at most `limit`.
 
-    The summary itself is always there. Cut once, at the start of a turn, so that the prompt only
-    grows: hosts cache it by prefix.
+    The summary itself is always there, and so is what the user pinned. Cut once, at the start of a
+    turn, so that the prompt only grows: hosts cache it by prefix.
     """
-    messages = after_summary(path)
-    if messages and is_summary(messages[0]):
-        return [messages[0], *cut_window(messages[1:], limit)]
-    return cut_window(messages, limit)
+    pinned = pinned_on(path, edits)
+    messages = without_left_out(after_summary(in_force(path, edits), pinned), edits)
+    first = 1 if messages and messages[0].is_summary else 0
+    newest = cut_window(messages[first:], limit)
+    cut = messages[first : len(messages) - len(newest)]
+    return [*messages[:first], *only_pinned(cut, pinned), *newest]
 
 
 def _with_calls(path: Sequence[Message], start: int) -> int:
@@ -82,7 +94,7 @@ def normalize_messages_for_api(messages: Iterable[Message]) -> list[Message]:
     """
     out: list[Message] = []
     for message, calls in _with_results(messages):
-        if message.role == "assistant" and _follows_no_input(out):
+        if message.role == "assistant" and (not out or out[-1].role in ("system", "assistant")):
             out.append(_note(message, _GO_ON if _has_dialogue(out) else _EARLIER))
         out.append(message)
         if calls is not None:
@@ -126,19 +138,18 @@ def _with_results(messages: Iterable[Message]) -> list[tuple[Message, _Calls | N
 def _fit(message: Message) -> Message | None:
     """Return the message with the blocks its role may hold; None when it then says nothing."""
     kinds = _KINDS[message.role]
-    blocks = [block for block in message.content if isinstance(block, kinds) and not _blank(block)]
-    for block in blocks:
-        if not isinstance(block, ThinkingBlock):
-            break
-    else:
+    blocks: list[Block] = []
+    says_something = False
+    for block in message.content:
+        blank = isinstance(block, TextBlock) and (not block.text or block.text.isspace())
+        if isinstance(block, kinds) and not blank:
+            blocks.append(block)
+            says_something = says_something or not isinstance(block, ThinkingBlock)
+    if not says_something:
         return None
     if len(blocks) == len(message.content):
         return message
     return msgspec.structs.replace(message, content=tuple(blocks))
-
-
-def _blank(block: Block) -> bool:
-    return isinstance(block, TextBlock) and (not block.text or block.text.isspace())
 
 
 def _answers(message: Message, calls: _Calls) -> Message:
@@ -163,10 +174,6 @@ def _made_up(call: ToolUseBlock) -> ToolResultBlock:
     )
 
 
-def _follows_no_input(out: Sequence[Message]) -> bool:
-    return not out or out[-1].role in ("system", "assistant")
-
-
 def _has_dialogue(out: Sequence[Message]) -> bool:
     return any(message.role != "system" for message in out)
 
@@ -177,10 +184,30 @@ def _note(message: Message, text: str) -> Message:
 
 
 def _without_thinking(message: Message) -> Message:
-    content = tuple(block for block in message.content if not isinstance(block, ThinkingBlock))
+    """What a host wants back whatever its model is told stays: only that host gets it."""
+    content = tuple(
+        block
+        for block in message.content
+        if not isinstance(block, ThinkingBlock) or block.opaque is not None
+    )
     if len(content) == len(message.content):
         return message
     return msgspec.structs.replace(message, content=content)
+
+
+class ModelTraits(NamedTuple):
+    """What the requests to a model depend on.
+
+    `window` is how many tokens it reads, None where nobody knows it; `returns_thinking` whether it
+    gets its reasoning back.
+    """
+
+    window: int | None
+    returns_thinking: bool
+
+
+Traits = Callable[[str], ModelTraits]
+"""The traits of the model that a name stands for now."""
 
 
 @dataclass(frozen=True)
@@ -197,6 +224,7 @@ class PromptContext:
     temperature: float | None = 0.3
     top_p: float | None = 0.95
     max_tokens: int | None = None
+    effort: Effort | None = None
     returns_thinking: bool = True
     asker: str = ""
     stream: bool = True
@@ -215,6 +243,7 @@ class PromptContext:
             temperature=self.temperature,
             top_p=self.top_p,
             max_tokens=self.max_tokens,
+            effort=self.effort,
             cache_key=self.session_id,
             asker=self.asker or f"main {self.session_id}",
             stream=self.stream,

@@ -1,25 +1,26 @@
 """When history is replaced by a summary in what the model sees, and by what (C11). Sans-IO.
 
 A summary is a message of the tree with `meta.origin` = `compaction`: what grows below it starts
-with it, what grows beside it does not know of it. So moving the head to its parent undoes it, and
-on disk nothing ever changes. `meta.keeps` names the first message before it that is kept as it is.
+with it, what grows beside it does not know of it. So moving the head to its parent undoes it, as
+does leaving it out, and on disk no message ever changes. `meta.keeps` names the first message
+before it that is kept as it is.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kode_sidecar.context.fitting import is_prompt, is_summary
 from kode_sidecar.context.prompt_files import PromptFiles
 from kode_sidecar.context.token_count import message_weight
-from kode_sidecar.domain.message import Message, TextBlock
+from kode_sidecar.context.user_edits import in_force, only_pinned
+from kode_sidecar.domain.context_edits import ContextEdits
+from kode_sidecar.domain.message import KEEPS, Message, TextBlock
 
 _KEPT_SHARE = 0.15
 _KEPT_WEIGHT = 20_000.0
 _MOST_KEPT = 0.3
 _MOST_SAID = 0.5
 _QUOTED_CHARS = 8_000
-_KEEPS = "keeps"
 
 
 @dataclass(frozen=True)
@@ -40,50 +41,66 @@ def compaction_texts(prompts: PromptFiles) -> CompactionTexts:
     )
 
 
-def after_summary(path: Sequence[Message]) -> list[Message]:
-    """Return what the model sees of a path: its newest summary, what that keeps, and the rest."""
-    at = next((at for at in range(len(path) - 1, -1, -1) if is_summary(path[at])), None)
-    if at is None:
-        return list(path)
-    first = path[at].meta.get(_KEEPS)
-    kept = next((start for start in range(at) if path[start].id == first), at)
-    return [path[at], *path[kept:at], *path[at + 1 :]]
+def after_summary(path: Sequence[Message], pinned: Collection[str] = ()) -> list[Message]:
+    """Return what the model sees of a path: its newest summary, what that keeps, and the rest.
 
-
-def is_undone(path: Sequence[Message], below: Callable[[str], Sequence[Message]]) -> bool:
-    """True if the user went back behind a summary of this path; then none is made unasked.
-
-    `below` gives the messages right below one. A summary was asked for where it hangs on the path
-    itself, or below a prompt there that was not answered before.
+    What is `pinned` is kept, too.
     """
-    start = max((at for at, message in enumerate(path) if is_summary(message)), default=0)
+    summaries = [at for at, message in enumerate(path) if message.is_summary]
+    if not summaries:
+        return list(path)
+    at = summaries[-1]
+    first = path[at].meta.get(KEEPS)
+    kept = next((start for start in range(at) if path[start].id == first), at)
+    # A summary before this one is part of what it sums up.
+    beside = [one for one in path[kept:at] if not one.is_summary]
+    return [path[at], *only_pinned(path[:kept], pinned), *beside, *path[at + 1 :]]
+
+
+def is_undone(
+    path: Sequence[Message], below: Callable[[str], Sequence[Message]], edits: ContextEdits
+) -> bool:
+    """True if the user took back a summary of this path; then none is made unasked.
+
+    The user left it out, or went back behind it. `below` gives the messages right below one. A
+    summary was asked for where it hangs on the path itself, or below a prompt there that was not
+    answered before.
+    """
+    valid = {one.id for one in in_force(path, edits)}
+    counts = (at for at, one in enumerate(path) if one.is_summary and one.id in valid)
+    start = max(counts, default=0)
+    if any(one.id not in valid for one in path[start:]):
+        return True
     known = {message.id for message in path}
     nearby = [child for message in path[start:] for child in below(message.id)]
     while nearby:
         message = nearby.pop()
         if message.id in known or message.role != "user":
             continue
-        if is_summary(message):
+        if message.is_summary:
             return True
         nearby += below(message.id)
     return False
 
 
-def kept_from(messages: Sequence[Message], window: int | None) -> int:
+def kept_from(messages: Sequence[Message], window: int | None, pinned: Collection[str] = ()) -> int:
     """Return where the messages begin that a summary keeps: newest ones, with whole calls.
 
-    What the user just said is always kept, unless it is itself too large.
+    What the user just said is always kept, unless it is itself too large. What is `pinned` and
+    stands right behind an older summary is from before it: nothing that is kept begins there.
     """
     weights = [message_weight(message) for message in messages]
     room = min(_KEPT_WEIGHT, _MOST_KEPT * sum(weights))
     if window is not None:
         room = min(room, _KEPT_SHARE * window)
-    first = 1 + max((at for at, one in enumerate(messages) if is_summary(one)), default=0)
+    first = 1 + max((at for at, one in enumerate(messages) if one.is_summary), default=0)
+    while first < len(messages) and messages[first].id in pinned:
+        first += 1
     begin = _unanswered_from(messages, first)
     said = sum(weights[begin:])
     if window is not None and said > _MOST_SAID * window:
         begin, said = len(messages), 0.0
-    prompt = begin if any(map(is_prompt, messages[begin:])) else None
+    prompt = begin if any(one.is_prompt for one in messages[begin:]) else None
     room -= said
     for at in range(begin - 1, first - 1, -1):
         room -= weights[at]
@@ -91,7 +108,7 @@ def kept_from(messages: Sequence[Message], window: int | None) -> int:
             break
         if messages[at].role in ("user", "assistant"):
             begin = at
-        if is_prompt(messages[at]):
+        if messages[at].is_prompt:
             prompt = at
     return begin if prompt is None else prompt
 
@@ -110,7 +127,7 @@ def summary_content(
     """Return the text of a summary message; it repeats the current prompt if that was dropped."""
     blocks = [TextBlock(text=texts.summary(summary))]
     if dropped and dropped[-1].role != "assistant":
-        prompt = next((one for one in reversed(dropped) if is_prompt(one)), None)
+        prompt = next((one for one in reversed(dropped) if one.is_prompt), None)
         said = "\n\n".join(_texts(prompt)) if prompt is not None else ""
         if said:
             blocks.append(TextBlock(text=texts.request(said[:_QUOTED_CHARS])))
@@ -120,7 +137,7 @@ def summary_content(
 def summary_meta(kept: Sequence[Message]) -> Mapping[str, Any]:
     """Return what marks a summary and names the messages it keeps."""
     meta = {"origin": "compaction"}
-    return meta | {_KEEPS: kept[0].id} if kept else meta
+    return meta | {KEEPS: kept[0].id} if kept else meta
 
 
 def _texts(message: Message) -> Iterable[str]:

@@ -4,7 +4,7 @@ The system prompt, a summary and the newest messages stay; what users said outli
 found; what is oldest goes first. A call and its result stay or go together.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
@@ -24,9 +24,6 @@ _SMALLEST_ANSWER = 256
 # Left out in pieces of this share of the window: a request that grows a little keeps its
 # beginning, which hosts cache.
 _STEP_SHARE = 0.1
-
-OUR_ORIGINS = ("reminder", "steer", "compaction")
-"""`meta.origin` of what stands among the user's messages and opened no turn."""
 
 Measure = Callable[[ModelRequest], Estimate]
 
@@ -59,22 +56,36 @@ class Fitted:
         return self.size.weight < self.whole.weight
 
 
-def fit(request: ModelRequest, window: int | None, measure: Measure) -> Fitted:
-    """Leave out what there is no room for, then keep the answer to the room that is left."""
+def fit(
+    request: ModelRequest, window: int | None, measure: Measure, pinned: Collection[str] = ()
+) -> Fitted:
+    """Leave out what there is no room for, then keep the answer to the room that is left.
+
+    Messages that are `pinned` stay, whatever becomes of the request.
+    """
     whole = size = measure(request)
     if window is None:
-        return Fitted(request, size, whole, None)
+        return Fitted(_sized(request, size), size, whole, None)
     limit = int(window * _FULL_AT)
     if whole.safe > limit:
         # Tokens per weight of this very request; what is hidden counts as part of it.
         rate = whole.safe / whole.weight
         excess = (whole.safe - limit) / rate
-        kept = trim(request.messages, excess, limit / rate)
+        kept = trim(request.messages, excess, limit / rate, pinned)
         request = replace(request, messages=kept)
         size = measure(request)
     budget = _budget(request.max_tokens, window - size.safe)
-    sent = replace(request, max_tokens=budget, prompt_tokens=size.safe)
+    sent = _sized(replace(request, max_tokens=budget), size)
     return Fitted(sent, size, whole, window)
+
+
+def _sized(request: ModelRequest, size: Estimate) -> ModelRequest:
+    return replace(
+        request,
+        prompt_tokens=size.safe,
+        prompt_likely=size.tokens,
+        prompt_at_most=size.most,
+    )
 
 
 def _budget(wanted: int | None, room: int) -> int | None:
@@ -85,16 +96,18 @@ def _budget(wanted: int | None, room: int) -> int | None:
     return min(wanted, room)
 
 
-def trim(messages: Sequence[Message], excess: float, room: float) -> list[Message]:
+def trim(
+    messages: Sequence[Message], excess: float, room: float, pinned: Collection[str] = ()
+) -> list[Message]:
     """Return the messages without at least `excess` weight, where that is possible at all.
 
     They are in the order that `builder.normalize_messages_for_api` makes, and stay so. `room` is
-    the weight that there is for all.
+    the weight that there is for all. What is `pinned` stays as it is.
     """
     if excess <= 0:
         return list(messages)
     step = max(room * _STEP_SHARE, 1.0)
-    cut = _Cut(messages, ceil(excess / step) * step)
+    cut = _Cut(messages, ceil(excess / step) * step, pinned)
     recent = _last_prompt(messages)
     cut.shorten_results(0, recent)
     cut.drop_answers(0, recent)
@@ -103,22 +116,13 @@ def trim(messages: Sequence[Message], excess: float, room: float) -> list[Messag
     return cut.left()
 
 
-def is_summary(message: Message) -> bool:
-    """True if a message stands for what was said before it."""
-    return message.meta.get("origin") == "compaction"
-
-
-def is_prompt(message: Message) -> bool:
-    """True if the user opened a turn with it."""
-    return message.role == "user" and message.meta.get("origin") not in OUR_ORIGINS
-
-
 class _Cut:
     """Messages being left out until enough weight is gone."""
 
-    def __init__(self, messages: Sequence[Message], excess: float) -> None:
+    def __init__(self, messages: Sequence[Message], excess: float, pinned: Collection[str]) -> None:
         self._messages: list[Message | None] = list(messages)
         self._excess = excess
+        self._pinned = pinned
 
     def left(self) -> list[Message]:
         return [message for message in self._messages if message is not None]
@@ -127,14 +131,14 @@ class _Cut:
         """Put a sentence in place of what tools found."""
         for position in range(start, end):
             message = self._messages[position]
-            if self._excess > 0 and message is not None and message.role == "tool":
+            if message is not None and message.role == "tool" and self._may_go(message):
                 self._replace(position, _without_output(message))
 
     def drop_answers(self, start: int, end: int) -> None:
         """Leave out answers, and the results of the calls in them."""
         for position in range(start, end):
             message = self._messages[position]
-            if self._excess > 0 and message is not None and message.role == "assistant":
+            if message is not None and message.role == "assistant" and self._may_go(message):
                 self._replace(position, None)
                 below = position + 1
                 if below < end and _role(self._messages[below]) == "tool":
@@ -144,10 +148,13 @@ class _Cut:
         """Leave out what the user said, and reminders; only once no answer stands between them."""
         for position in range(start, end):
             message = self._messages[position]
-            if self._excess > 0 and _role(message) == "user":
-                assert message is not None
-                if not is_summary(message):
-                    self._replace(position, None)
+            if message is None or message.role != "user" or message.is_summary:
+                continue
+            if self._may_go(message):
+                self._replace(position, None)
+
+    def _may_go(self, message: Message) -> bool:
+        return self._excess > 0 and message.id not in self._pinned
 
     def _replace(self, position: int, new: Message | None) -> None:
         old = self._messages[position]
@@ -162,7 +169,7 @@ def _role(message: Message | None) -> str:
 
 
 def _last_prompt(messages: Sequence[Message]) -> int:
-    found = (at for at in range(len(messages) - 1, -1, -1) if is_prompt(messages[at]))
+    found = (at for at in range(len(messages) - 1, -1, -1) if messages[at].is_prompt)
     return next(found, 0)
 
 

@@ -8,6 +8,7 @@ import hashlib
 import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -25,6 +26,7 @@ MAX_NOTE_BYTES = 16_000
 """Room for the largest item there can be."""
 
 
+@lru_cache(64)
 def project_scope(folder: Path) -> str:
     """Return the scope of a project: its folder's name, and a hash of the path behind links."""
     path = os.path.normcase(folder)

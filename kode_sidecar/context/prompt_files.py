@@ -37,10 +37,20 @@ class PromptFiles:
     """
 
     def __init__(self, folder: Path, locale: Locale) -> None:
+        self._parent = folder
         self._folder = str(folder / locale)
         self._locale = locale
         self._known: dict[str, tuple[tuple[int, int], str]] = {}
         self._newest: dict[str, tuple[str, dict[str, str], str]] = {}
+
+    def speak(self, locale: Locale) -> None:
+        """Read the texts of this language from now on."""
+        if locale != self._locale:
+            self.__init__(self._parent, locale)
+
+    def in_locale(self, locale: Locale) -> "PromptFiles":
+        """Return the same prompts in a language."""
+        return self if locale == self._locale else PromptFiles(self._parent, locale)
 
     def read(self, name: str, values: Mapping[str, str] | None = None) -> str:
         """Return the text of `{name}.md`, without outer blank lines.

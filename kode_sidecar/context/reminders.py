@@ -1,6 +1,6 @@
 """What the model is told beside the prompt: editor, options of the prompt, files that changed."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,15 +9,16 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.protocol.documents import EditorContextParams
 from kode_sidecar.protocol.turn import TurnOptions
 from kode_sidecar.text.line_diff import Run, diff_lines, split_lines, unified_diff
-from kode_sidecar.text.shown_text import without_controls
-from kode_sidecar.workspace.credentials import find_secret
+from kode_sidecar.text.shown_text import clipped, one_line, without_controls
 from kode_sidecar.workspace.freshness import Loss
-from kode_sidecar.workspace.workspace import Workspace, is_secret_place
+from kode_sidecar.workspace.secret_text import find_secret
+from kode_sidecar.workspace.workspace import Workspace
 
 MAX_FILES = 20
 MAX_DIFF_CHARS = 4_000
 MAX_ALL_DIFF_CHARS = 12_000
 MAX_RANGES = 20
+_MAX_TITLE = 60
 
 _HEAD = (
     "Files that you have read were changed since, by the user or by a program, not by you. What "
@@ -63,7 +64,7 @@ def editor_note(params: EditorContextParams, workspace: Workspace) -> EditorNote
         location = workspace.locate(params.uri)
     except KodeError:
         return None
-    if is_secret_place(location):
+    if location.is_secret:
         return None
     return EditorNote(without_controls(location.display), _selected_lines(params))
 
@@ -94,11 +95,38 @@ def koding_note(prompts: PromptFiles, options: TurnOptions) -> str | None:
 
 @dataclass(frozen=True)
 class FileChange:
-    """One file by its name for the model, and each step from one text (LF) to the next."""
+    """One file by its name for the model, and each step from one text (LF) to the next.
+
+    `by` are the titles of other sessions that had a part in it.
+    """
 
     path: str
     steps: Sequence[tuple[str, str]] = ()
     lost: Loss = ""
+    by: Sequence[str] = ()
+
+    @property
+    def name(self) -> str:
+        """Return the file, and who else is known to have changed it."""
+        if not self.by:
+            return self.path
+        return f"{self.path} (in {', '.join(map(_conversation, self.by))} with the same user)"
+
+
+def elsewhere_note(files: Mapping[str, str]) -> str | None:
+    """Return the reminder of files, unread here, that other sessions changed; values are titles."""
+    if not files:
+        return None
+    lines = [f"- {path}, in {_conversation(by)}" for path, by in files.items()]
+    if len(lines) > MAX_FILES:
+        lines[MAX_FILES:] = [f"- and {len(lines) - MAX_FILES} more files."]
+    head = "Other conversations with the same user have changed files that you have not read:\n"
+    return without_controls(head + "\n".join(lines))
+
+
+def _conversation(title: str) -> str:
+    shown = clipped(one_line(title), _MAX_TITLE)
+    return f"the conversation “{shown}”" if shown else "another conversation"
 
 
 def file_changes_note(changes: Sequence[FileChange]) -> str:
@@ -116,17 +144,17 @@ def file_changes_note(changes: Sequence[FileChange]) -> str:
 
 def _told(change: FileChange, room: int) -> str:
     if change.lost == "deleted":
-        return f"- {change.path}: it does not exist any more."
+        return f"- {change.name}: it does not exist any more."
     if change.lost:
-        return f"- {change.path}: it cannot be read any more."
+        return f"- {change.name}: it cannot be read any more."
     if any(find_secret(text) for step in change.steps for text in step):
-        return f"- {change.path}: changed; it holds credentials and is not shown."
+        return f"- {change.name}: changed; it holds credentials and is not shown."
     diff = "".join(_diffs(change))
     if len(diff) <= room:
         fence = "```" if "```" not in diff else "~~~~"
-        return f"- {change.path}:\n{fence}diff\n{diff}{fence}"
+        return f"- {change.name}:\n{fence}diff\n{diff}{fence}"
     old, new = change.steps[-1]
-    return f"- {change.path}: {_ranges(diff_lines(split_lines(old), split_lines(new)))}"
+    return f"- {change.name}: {_ranges(diff_lines(split_lines(old), split_lines(new)))}"
 
 
 def _diffs(change: FileChange) -> Iterator[str]:

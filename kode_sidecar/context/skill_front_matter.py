@@ -25,6 +25,7 @@ MAX_FRONT_MATTER_BYTES = 16_384
 
 MAX_DESCRIPTION_CHARS = 1_024
 _MAX_NAME_CHARS = 100
+_MAX_VALUES = 500
 _MAX_ITEMS = 50
 _MAX_ITEM_CHARS = 200
 
@@ -78,7 +79,7 @@ def read_front_matter(data: bytes, name: str) -> FrontMatter:
 
     front, _ = split_skill(data, name)
     try:
-        document = read_yaml(utf8(front, name, first_line=2), only_text=True)
+        document = read_yaml(utf8(front, name, first_line=2), only_text=True, max_nodes=_MAX_VALUES)
     except YamlProblem as error:
         # The line of the first `---` comes before it all.
         raise skill_invalid(

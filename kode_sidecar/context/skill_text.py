@@ -11,16 +11,14 @@ from kode_sidecar.context.skills import SKILL_FILE, Skill
 from kode_sidecar.errors import KodeError
 from kode_sidecar.text.line_diff import split_lines
 from kode_sidecar.text.shown_text import invisible_characters, is_text, one_line, without_controls
-from kode_sidecar.workspace.credentials import find_secret
 from kode_sidecar.workspace.disk import read_beginning, read_regular
 from kode_sidecar.workspace.listing import list_tree
 from kode_sidecar.workspace.paths import Location, locate, make_roots
-from kode_sidecar.workspace.workspace import is_secret_place
+from kode_sidecar.workspace.secret_text import find_secret
 
 SKILL_BYTES = 50_000
 """The budget, unless a configuration says otherwise. A tool result holds that much."""
 
-MIN_SKILL_BYTES = 1_000
 MAX_FILE_BYTES = 1_000_000
 MAX_FILES = 200
 _FOLDERS = ("references", "templates")
@@ -143,7 +141,7 @@ def _checked(name: str, text: str) -> str:
 
 
 def _read(skill: Skill, located: Location) -> bytes:
-    if is_secret_place(located):
+    if located.is_secret:
         text = f"{located.display} is not read: by its name it holds credentials."
         raise KodeError("Denied", text)
     try:
@@ -173,7 +171,7 @@ def _files(skill: Skill) -> tuple[list[str], int]:
         listing = list_tree(start, lambda _: True, MAX_FILES, lambda: False)
         found += ["/".join(file.parts) for file in listing.files if not file.is_link]
     named = filter(is_text, found)
-    kept = [name for name in named if not is_secret_place(_locate(skill, name))]
+    kept = [name for name in named if not _locate(skill, name).is_secret]
     return kept[:MAX_FILES], max(0, len(kept) - MAX_FILES)
 
 

@@ -120,7 +120,9 @@ class SkillLibrary:
 
     def __init__(self, sources: Callable[[], Sequence[SkillSource]]) -> None:
         self._sources = sources
-        self._known: dict[Path, tuple[FileStatus, Skill]] = {}
+        self._known: dict[Path, tuple[FileStatus, str, Skill | KodeError]] = {}
+        self.newest = SkillCatalog()
+        """What there was at the last look."""
 
     def catalog(self) -> SkillCatalog:
         """Return what there is now. Never fails: what cannot be used is among the problems."""
@@ -134,11 +136,13 @@ class SkillLibrary:
                     problems.append(_duplicate(one, found[one.id]))
                 else:
                     found.setdefault(one.id, one)
-        return SkillCatalog(tuple(found[skill_id] for skill_id in sorted(found)), tuple(problems))
+        skills = tuple([found[skill_id] for skill_id in sorted(found)])
+        self.newest = SkillCatalog(skills, tuple(problems))
+        return self.newest
 
     def _look_into(self, source: SkillSource) -> Iterator[Skill | SkillProblem]:
         # Most projects have none, and every turn looks: that must cost no more than a look.
-        if source.kind != "config" and not os.path.lexists(source.root / source.below):
+        if source.kind != "config" and not os.path.lexists(os.path.join(source.root, source.below)):
             return
         roots = make_roots([source.root])
         label = source.root.name
@@ -174,12 +178,17 @@ class SkillLibrary:
 
     def _skill(self, kind: SourceKind, file: str, location: Location) -> Skill:
         known = self._known.get(location.real)
-        if known is not None and known[1].file == file and _holds(known[0], location.real):
-            return known[1]
-        data, status = read_beginning(location, MAX_FRONT_MATTER_BYTES)
-        skill = Skill(read_front_matter(data, file), kind, file, location.real.parent)
-        self._known[location.real] = (status, skill)
-        return skill
+        if known is None or known[1] != file or not _holds(known[0], location.real):
+            data, status = read_beginning(location, MAX_FRONT_MATTER_BYTES)
+            found: Skill | KodeError
+            try:
+                found = Skill(read_front_matter(data, file), kind, file, location.real.parent)
+            except KodeError as error:  # as slow to find as anything, and told every turn
+                found = error
+            known = self._known[location.real] = (status, file, found)
+        if isinstance(known[2], KodeError):
+            raise known[2]
+        return known[2]
 
 
 def skill_index(prompts: PromptFiles, skills: Sequence[Skill]) -> str:

@@ -9,7 +9,7 @@ from kode_sidecar.context.agents import AgentProfile
 from kode_sidecar.context.prompt_files import PromptFiles
 from kode_sidecar.context.skills import Skill, skill_index
 from kode_sidecar.errors import KodeError
-from kode_sidecar.text.shown_text import without_controls
+from kode_sidecar.text.shown_text import without_controls, without_hidden
 from kode_sidecar.workspace.workspace import Root, Workspace
 
 FILE = "AGENTS.md"
@@ -31,7 +31,8 @@ class Surroundings:
 
     `date` is a day, `2026-01-02`: a time of day would spoil the cache with every turn.
     `roots` are paths as the user knows them, `notes` what the trusted ones tell assistants,
-    `skills` those on offer to agents that can load them.
+    `skills` those on offer to agents that can load them. `language_servers`: the editor lets the
+    model ask them. With `commands` the user lets it run some.
     """
 
     roots: Sequence[str]
@@ -40,6 +41,8 @@ class Surroundings:
     date: str
     notes: Sequence[ProjectNote] = ()
     skills: Sequence[Skill] = ()
+    language_servers: bool = False
+    commands: bool = False
 
 
 def system_prompt(
@@ -58,6 +61,8 @@ def system_prompt(
         "mode": prompts.read(f"mode_{mode}"),
     }
     parts = [prompts.read(agent.prompt_file, values)]
+    if surroundings.commands and mode != "plan" and "run_command" in agent.tools:
+        parts.append(prompts.read("commands"))
     if agent.instructions:
         parts.append(agent.instructions)
     for note in surroundings.notes:
@@ -65,12 +70,16 @@ def system_prompt(
         parts.append(prompts.read("project_notes", told))
     if surroundings.skills and "load_skill" in agent.tools:
         parts.append(skill_index(prompts, surroundings.skills))
+    if surroundings.language_servers and "definition" in agent.tools:
+        parts.append(prompts.read("language_servers"))
     return "\n\n".join(parts)
 
 
 def _one_line(text: str) -> str:
     """Return a name from outside so that it cannot look like another line of the prompt."""
-    return "".join(char if char.isprintable() else " " for char in text).strip()
+    if not text.isprintable():
+        text = "".join(char if char.isprintable() else " " for char in text)
+    return text.strip()
 
 
 class ProjectNotes:
@@ -111,7 +120,8 @@ class ProjectNotes:
 
 
 def _bounded(text: str) -> str:
-    text = without_controls(text).strip()
+    """Return notes as a model may read them: what the user cannot see in them is taken out."""
+    text = without_hidden(without_controls(text)).strip()
     if len(text) <= MAX_CHARS:
         return text
     return f"{text[:MAX_CHARS]}\n[cut after {MAX_CHARS} of {len(text)} characters]"

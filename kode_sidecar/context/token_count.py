@@ -1,16 +1,17 @@
-"""How many tokens a request has: told by the host where it can be, counted in bytes elsewhere.
+"""How many tokens a request has: told by the host where it can be, weighed elsewhere.
 
 Sans-IO. There is no tokenizer: the host says after each answer how large the question was, and
-what has come since is weighed by its UTF-8 bytes. Rates are of bytes per token in code, prose and
-Chinese alike (about four) and in JSON (about three); how far a model is from that is learned.
+what has come since is weighed as `text_weight` does; how far a model is from that is learned.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import ceil
 
 import msgspec
 
+from kode_sidecar.context.text_weight import text_weight
 from kode_sidecar.domain.message import (
     Block,
     ImageBlock,
@@ -24,13 +25,14 @@ from kode_sidecar.domain.message import (
 )
 from kode_sidecar.kernel.contracts import ModelRequest, ToolSpec
 
-TEXT_RATE = 0.25
-JSON_RATE = 0.32
+# Tokens per byte of a schema, with the words that hosts put around a tool.
+_SCHEMA_RATE = 0.32
 MESSAGE_WEIGHT = 4.0
 """The marks around a message."""
 IMAGE_WEIGHT = 1_024.0
 
 MARGIN = 0.05
+_UNCOUNTED = 4.0
 FIRST_MARGIN = 0.15
 
 # A measurement counts as much as this many tokens of belief in the rates above, and older
@@ -43,14 +45,8 @@ _SCALES = (0.4, 2.5)
 _LOST_SHARE = 0.25
 
 
-def text_weight(text: str) -> float:
-    """Return the tokens of a text, if its rate is the usual one."""
-    size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
-    return size * (JSON_RATE if _is_json_like(text) else TEXT_RATE)
-
-
 def message_weight(message: Message) -> float:
-    """Return the tokens of a message, likewise."""
+    """Return the tokens of a message, if its model counts as usual."""
     return MESSAGE_WEIGHT + sum(map(block_weight, message.content))
 
 
@@ -60,8 +56,8 @@ def block_weight(block: Block) -> float:
         case TextBlock() | ThinkingBlock():
             return text_weight(block.text)
         case ToolUseBlock():
-            arguments = msgspec.json.encode(block.input)
-            return MESSAGE_WEIGHT + (len(block.name) + len(arguments)) * JSON_RATE
+            arguments = msgspec.json.encode(block.input).decode()
+            return MESSAGE_WEIGHT + text_weight(block.name) + text_weight(arguments)
         case ToolResultBlock():
             return MESSAGE_WEIGHT + sum(map(block_weight, block.content))
         case ResourceBlock():
@@ -73,14 +69,13 @@ def block_weight(block: Block) -> float:
 @lru_cache(maxsize=256)
 def tool_weight(tool: ToolSpec) -> float:
     """Return the tokens a tool takes: its description and its schema."""
-    return text_weight(tool.description) + len(msgspec.json.encode(tool.schema)) * JSON_RATE
+    return text_weight(tool.description) + len(msgspec.json.encode(tool.schema)) * _SCHEMA_RATE
 
 
-def _is_json_like(text: str) -> bool:
-    """True if it is data rather than words: the marks of JSON are dense in it."""
-    sample = text[:600]
-    marks = sum(map(sample.count, '{}[]":,'))
-    return marks * 6 > len(sample)
+@lru_cache(maxsize=16)
+def system_weight(system: str) -> float:
+    """Return the tokens of a system prompt, which stays the same from request to request."""
+    return text_weight(system)
 
 
 @dataclass(frozen=True)
@@ -136,6 +131,16 @@ class Estimate:
     weight: float
     base: Measured | None = None
 
+    @property
+    def most(self) -> int:
+        """What it cannot exceed: of what the host has not counted yet, several times the estimate.
+
+        That is about a token for each byte of prose, and more than one for dense text.
+        """
+        counted = self.base or Measured(0.0, 0)
+        grown = max(self.weight - counted.weight, 0.0) * _UNCOUNTED
+        return ceil(counted.tokens * (1 + MARGIN) + grown)
+
 
 def estimate(
     request: ModelRequest,
@@ -150,7 +155,7 @@ def estimate(
     what remembers it.
     """
     weights = [weigh(message) for message in request.messages]
-    fixed = text_weight(request.system) + sum(map(tool_weight, request.tools))
+    fixed = system_weight(request.system) + sum(map(tool_weight, request.tools))
     weight = fixed + sum(weights)
     grown = 0.0
     for position in range(len(weights) - 1, -1, -1):

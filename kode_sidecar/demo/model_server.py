@@ -7,7 +7,7 @@ raw bytes of a model's answers, in order, with their pace.
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http.client import responses as reason_phrases
@@ -98,9 +98,10 @@ class ModelServer:
     """Start it with `async with`. `requests` are all requests in order, `chats` those that got
     a recorded answer.
 
-    `paced=False` leaves out the delays; `require_key=False` serves without Authorization.
-    `endless`: every turn gets the answers from the first one on; how far a turn is follows from
-    the answers with tool calls that the question brings back.
+    `paced=False` leaves out the delays; `require_key=False` serves without Authorization. `script`
+    answers each question by its body instead of the recording. `endless`: every turn gets the
+    answers from the first one on; how far a turn is follows from the answers with tool calls that
+    the question brings back.
     """
 
     def __init__(
@@ -110,6 +111,7 @@ class ModelServer:
         paced: bool = True,
         require_key: bool = True,
         endless: bool = False,
+        script: Callable[[Mapping[str, Any]], RecordedResponse] | None = None,
     ) -> None:
         self.requests: list[RecordedRequest] = []
         self.chats: list[RecordedRequest] = []
@@ -117,6 +119,7 @@ class ModelServer:
         self._paced = paced
         self._require_key = require_key
         self._endless = endless
+        self._script = script
         self._gates: dict[str, asyncio.Event] = {}
         self._arrivals: dict[str, asyncio.Event] = {}
         self._connections: set[asyncio.Task[Any]] = set()
@@ -197,9 +200,12 @@ class ModelServer:
             text = f"Not found the model {model} or Permission denied"
             return failure(404, "resource_not_found_error", text)
         recorded = self._recording.responses
+        if self._script is not None:
+            self.chats.append(request)
+            return self._script(asked)
         if self._endless:
             self.chats.append(request)
-            return recorded[min(_tool_rounds(asked["messages"]), len(recorded) - 1)]
+            return recorded[min(tool_rounds(asked["messages"]), len(recorded) - 1)]
         if len(self.chats) >= len(recorded):
             text = (
                 f"The recording holds {len(recorded)} answers and this is question "
@@ -261,7 +267,7 @@ class ModelServer:
         return not gone.done()
 
 
-def _tool_rounds(messages: Sequence[dict[str, Any]]) -> int:
+def tool_rounds(messages: Sequence[dict[str, Any]]) -> int:
     """Return how many answers with tool calls there are since the last one without."""
     answers = [message for message in messages if message.get("role") == "assistant"]
     calling = takewhile(lambda message: message.get("tool_calls"), reversed(answers))

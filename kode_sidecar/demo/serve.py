@@ -1,11 +1,13 @@
-"""The recorded model for somebody else's client: `kode-sidecar demo --serve-model`."""
+"""A model without a host for somebody else's client: the demo's recorded one, or a script."""
 
 import asyncio
 import sys
+from pathlib import Path
 from typing import TextIO
 
 from kode_sidecar.client.terminal import prepare
-from kode_sidecar.demo.model_server import ModelServer, load_recording
+from kode_sidecar.demo.model_script import ModelScript, read_script
+from kode_sidecar.demo.model_server import ModelServer, Recording, load_recording
 from kode_sidecar.demo.play import DELTA_MS
 from kode_sidecar.demo.stage import HERE, DemoOptions, set_stage
 
@@ -32,6 +34,35 @@ async def serve_model(options: DemoOptions, out: TextIO | None = None) -> int:
             f"KIMI_BASE_URL={model.base_url}",
             "KIMI_API_KEY=recorded",
             f"KODE_HOME={stage.home}",
+        )
+        screen.write("\n".join(lines) + "\n")
+        screen.flush()
+        await asyncio.get_running_loop().create_future()
+    return 0
+
+
+async def serve_script(name: str, folder: Path, out: TextIO | None = None) -> int:
+    """Serve a script on the loopback until cancelled; its files are put into an empty folder.
+
+    Prints what to set for the sidecar, as `serve_model` does. Raises KodeError `ConfigInvalid`.
+    """
+    screen: TextIO = sys.stdout if out is None else out
+    prepare(screen)
+    script = read_script(name)
+    for path, content in script.files.items():
+        file = folder / path
+        if not file.exists():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content.encode("utf-8"))
+    recording = Recording((), script.models)
+    async with ModelServer(recording, script=ModelScript(script).answer) as model:
+        lines = (
+            f"# {script.about}",
+            "# A scripted model answers here until you press Ctrl-C. Open this folder as root:",
+            f"# {folder}",
+            "# and give the sidecar this environment, or these lines by `serve --env-file`.",
+            f"KIMI_BASE_URL={model.base_url}",
+            "KIMI_API_KEY=scripted",
         )
         screen.write("\n".join(lines) + "\n")
         screen.flush()

@@ -9,44 +9,46 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
-from kode_sidecar.domain.change_set import ChangeSetState, FileView
+from kode_sidecar.domain.change_set import ChangeSetState, FileView, Range
+from kode_sidecar.domain.context_edits import ContextEdits
 from kode_sidecar.domain.error_info import ErrorInfo
-from kode_sidecar.domain.message import Block, Cost, Role, Usage
+from kode_sidecar.domain.event_parts import BudgetUse, ChangedFile, ContextUse, EventBase
+from kode_sidecar.domain.message import Block, Cost, LostUsage, Role, Usage
+from kode_sidecar.domain.question_event import (
+    AskRequested,
+    AskResolved,
+    DecisionRequested,
+    DecisionResolved,
+    PermissionRequested,
+    PermissionResolved,
+)
 
 StopReason = Literal[
     "end_turn",
     "cancelled",
     "max_tool_rounds",
     "max_tokens",
+    "budget",
     "refusal",
     "error",
     "interrupted",
 ]
-ResolvedBy = Literal["user", "policy", "cancel", "timeout"]
+PlanState = Literal["pending", "in_progress", "done"]
 NoticeLevel = Literal["info", "warning", "error"]
 ScoutState = Literal["running", "reporting", "done", "failed", "timed_out", "cancelled"]
 
 
-class EventBase(
-    Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, tag_field="type"
-):
-    """Common to all events, absent where they do not apply.
-
-    What is not stored has neither `seq` nor `ts`.
-    """
-
-    seq: int = 0
-    ts: str = ""
-    turn_id: str = ""
-    message_id: str = ""
-    block_id: str = ""
+def _info() -> NoticeLevel:
+    return "info"
 
 
 class TurnStarted(EventBase, frozen=True, kw_only=True, tag="turn.started"):
     """First event of a turn; `message_id` is the user's prompt."""
 
-    agent: str = ""
-    mode: str = ""
+    turn_id: str = field(default_factory=str)
+    message_id: str = field(default_factory=str)
+    agent: str = field(default_factory=str)
+    mode: str = field(default_factory=str)
 
 
 class TurnSteered(EventBase, frozen=True, kw_only=True, tag="turn.steered"):
@@ -55,44 +57,55 @@ class TurnSteered(EventBase, frozen=True, kw_only=True, tag="turn.steered"):
     It then enters the tree as a message with `meta.origin` = `steer`.
     """
 
+    turn_id: str = field(default_factory=str)
     input: tuple[Block, ...]
 
 
 class TurnCompleted(EventBase, frozen=True, kw_only=True, tag="turn.completed"):
-    """Last event of a turn, exactly once. `duration_ms` is wall time."""
+    """Last event of a turn, exactly once. `duration_ms` is wall time.
 
+    `context` says how full the model's window is; absent where no model was asked.
+    """
+
+    turn_id: str = field(default_factory=str)
     stop_reason: StopReason
     usage: Usage = field(default_factory=Usage)
+    context: ContextUse | None = None
     cost: Cost | None = None
     cost_usd: float | None = None
-    duration_ms: int = 0
+    duration_ms: int = field(default_factory=int)
     error: ErrorInfo | None = None
 
 
 class MessageAdded(EventBase, frozen=True, kw_only=True, tag="message.added"):
     """A message takes its place in the tree. Its blocks follow, then `message.completed`.
 
-    `parent_id` is absent at a root. `version` counts the siblings that replace each other: an
-    edited prompt is version 2.
+    `parent_id` is absent at a root. `version` counts the prompts that replace each other: an
+    edited one is version 2, and `replaces` the one it was made from.
     """
 
+    message_id: str = field(default_factory=str)
     role: Role
     parent_id: str | None = None
-    depth: int = 0
-    version: int = 1
-    created_at: str = ""
+    depth: int = field(default_factory=int)
+    version: int = field(default_factory=lambda: 1)
+    replaces: str | None = None
+    created_at: str = field(default_factory=str)
     meta: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
 class MessageCompleted(EventBase, frozen=True, kw_only=True, tag="message.completed"):
     """The message is on disk; with what is known only at its end.
 
-    With `is_api_error_message` its last block is the text of the error that ends the turn.
+    With `is_api_error_message` its last block is the text of the error that ends the turn. `lost`
+    is what attempts used that came to nothing; totals hold it, `usage` and `cost` do not.
     """
 
+    message_id: str = field(default_factory=str)
     usage: Usage | None = None
     cost: Cost | None = None
     cost_usd: float | None = None
+    lost: LostUsage | None = None
     duration_ms: int | None = None
     response_id: str | None = None
     provider: str | None = None
@@ -103,24 +116,33 @@ class MessageCompleted(EventBase, frozen=True, kw_only=True, tag="message.comple
 class BlockStarted(EventBase, frozen=True, kw_only=True, tag="block.started"):
     """A block opens; `block` holds its type and what is known. Deltas may follow."""
 
+    message_id: str = field(default_factory=str)
+    block_id: str = field(default_factory=str)
     block: Block
 
 
 class BlockCompleted(EventBase, frozen=True, kw_only=True, tag="block.completed"):
     """The whole block; authoritative over any deltas. Once per block."""
 
+    message_id: str = field(default_factory=str)
+    block_id: str = field(default_factory=str)
     block: Block
 
 
 class BlockDropped(EventBase, frozen=True, kw_only=True, tag="block.dropped"):
     """The block belongs to a discarded attempt: remove what was shown. Instead of completed."""
 
+    message_id: str = field(default_factory=str)
+    block_id: str = field(default_factory=str)
     reason: str = ""
 
 
 class ToolProgress(EventBase, frozen=True, kw_only=True, tag="tool.progress"):
     """Not stored. How far a running tool is; it never reaches the model."""
 
+    turn_id: str = field(default_factory=str)
+    message_id: str = field(default_factory=str)
+    block_id: str = field(default_factory=str)
     tool_use_id: str
     sibling_tool_use_ids: tuple[str, ...] = ()
     message: str = ""
@@ -132,7 +154,8 @@ class ModelWaiting(EventBase, frozen=True, kw_only=True, tag="model.waiting"):
     """Not stored. The turn waits for the model; whatever else comes of the turn ends it.
 
     `silent`: nothing came for `silent_ms`, said again while it lasts: models think for minutes.
-    `retrying`: the host is asked again in `retry_in_ms`, for the `attempt`th time.
+    `retrying`: the host is asked again in `retry_in_ms`, for the `attempt`th time, after the error
+    `code`.
     """
 
     state: Literal["silent", "retrying"]
@@ -140,64 +163,71 @@ class ModelWaiting(EventBase, frozen=True, kw_only=True, tag="model.waiting"):
     silent_ms: int | None = None
     retry_in_ms: int | None = None
     attempt: int | None = None
+    code: str | None = None
 
 
 class ScoutUpdated(EventBase, frozen=True, kw_only=True, tag="scout.updated"):
-    """How far a scout of the `explore` call `tool_use_id` is; not stored while it is `running`.
+    """How far a scout of the `explore` call `block_id` is; not stored while it is `running`.
 
     `reporting`: a report is all that is left to it, or it is handing it in. The other states are
     its last. `tool_calls` are those it made besides.
     """
 
+    turn_id: str = field(default_factory=str)
     scout_id: str
     tool_use_id: str
     title: str
     state: ScoutState
-    tool_calls: int = 0
-    elapsed_ms: int = 0
+    tool_calls: int = field(default_factory=int)
+    elapsed_ms: int = field(default_factory=int)
 
 
 class ChangeSetUpdated(EventBase, frozen=True, kw_only=True, tag="changeSet.updated"):
     """Proposed edits changed. A hunk travels whole once, afterwards as id and state."""
 
+    turn_id: str = field(default_factory=str)
     change_set_id: str
     state: ChangeSetState
-    files: tuple[FileView, ...] = ()
+    files: tuple[FileView, ...] = field(default_factory=tuple[FileView, ...])
 
 
-class PermissionOption(Struct, frozen=True, kw_only=True, rename="camel"):
-    """One answer the user can give."""
+class FormingHunk(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What one finished edit would change: whole lines, as of a hunk that is proposed."""
 
-    option_id: str
-    kind: Literal["allow_once", "allow_session", "reject"]
-    name: str
-
-
-class PermissionRequested(EventBase, frozen=True, kw_only=True, tag="permission.requested"):
-    """The user is asked; the tool call waits. Resolved exactly once. `reason` says why."""
-
-    request_id: str
-    tool_use_id: str
-    title: str
-    subject: str
-    options: tuple[PermissionOption, ...]
-    reason: str = ""
+    range: Range
+    old_text: str
+    new_text: str
 
 
-class PermissionResolved(EventBase, frozen=True, kw_only=True, tag="permission.resolved"):
-    """The question has its answer; `option_id` is absent when nobody chose."""
+class ChangeSetForming(EventBase, frozen=True, kw_only=True, tag="changeSet.forming"):
+    """Not stored. What the call `block_id`, which is still being written, would change so far.
 
-    request_id: str
-    by: ResolvedBy
-    option_id: str | None = None
+    Its finished edits of one file, in the editor's text of `version`; each time all of them. A call
+    that writes several files tells each in events of its own; of a new file it tells the lines so
+    far. They have no ids and cannot be decided: when the call is whole they go away, with
+    `block.completed` or `block.dropped`, and what comes of it is told by `changeSet.updated`.
+    """
 
-
-class ChangedFile(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A file that is not as the model believes. `path` is as people read it."""
-
+    turn_id: str = field(default_factory=str)
+    block_id: str = field(default_factory=str)
     uri: str
     path: str
-    change: Literal["changed", "deleted", "unreadable"]
+    hunks: tuple[FormingHunk, ...]
+    version: int | None = None
+
+
+class PlanItem(Struct, frozen=True, kw_only=True):
+    """A step of the model's plan, in a line."""
+
+    text: str
+    state: PlanState
+
+
+class PlanUpdated(EventBase, frozen=True, kw_only=True, tag="plan.updated"):
+    """The model's own list of steps as it is now; it replaces the one before, and may be empty."""
+
+    turn_id: str = field(default_factory=str)
+    items: tuple[PlanItem, ...]
 
 
 class FreshnessChanged(EventBase, frozen=True, kw_only=True, tag="freshness.changed"):
@@ -214,7 +244,7 @@ class ContextCompacted(EventBase, frozen=True, kw_only=True, tag="context.compac
 
     `dropped_messages` is how many of them the model no longer sees, `tokens_before` and
     `tokens_after` are estimates of the next request. The summary is a message with `meta.origin` =
-    `compaction`, told before this event; moving the head to its parent undoes it.
+    `compaction`, told before this event; `kode/context/undoCompaction` takes it back.
     """
 
     dropped_messages: int
@@ -228,6 +258,8 @@ class SessionUpdated(EventBase, frozen=True, kw_only=True, tag="session.updated"
 
     An empty `title` means that it has none any more; `mode` and `model` are what is in force now.
     `head_id` is the message the next turn starts below; empty: before the first one.
+    `effort` is empty where the model's own is in force. `context_edits` is all that is left out of
+    the context and pinned to it now.
     """
 
     title: str | None = None
@@ -235,14 +267,34 @@ class SessionUpdated(EventBase, frozen=True, kw_only=True, tag="session.updated"
     mode: str | None = None
     model: str | None = None
     meta: dict[str, Any] | None = None
+    draft: str | None = None
+    effort: str | None = None
+    context_edits: ContextEdits | None = None
 
 
 class UsageUpdated(EventBase, frozen=True, kw_only=True, tag="usage.updated"):
-    """Running totals of the session."""
+    """Running totals of the session.
+
+    `context` says how full the model's window is, where a model was asked.
+    """
 
     usage: Usage
+    context: ContextUse | None = None
     cost: Cost | None = None
     cost_usd: float | None = None
+
+
+class BudgetUpdated(EventBase, frozen=True, kw_only=True, tag="budget.updated"):
+    """Before a request where a budget is set; stored when a limit is `near` or `reached`.
+
+    `forecast` is what the request will likely cost. `reached`: it is not sent, and the turn ends.
+    """
+
+    turn_id: str = field(default_factory=str)
+    currency: str
+    state: Literal["within", "near", "reached"]
+    uses: tuple[BudgetUse, ...]
+    forecast: float
 
 
 class Notice(EventBase, frozen=True, kw_only=True, tag="notice"):
@@ -250,7 +302,7 @@ class Notice(EventBase, frozen=True, kw_only=True, tag="notice"):
 
     code: str
     message: str
-    level: NoticeLevel = "info"
+    level: NoticeLevel = field(default_factory=_info)
 
 
 Event = (
@@ -266,12 +318,19 @@ Event = (
     | ModelWaiting
     | ScoutUpdated
     | ChangeSetUpdated
+    | ChangeSetForming
     | PermissionRequested
     | PermissionResolved
+    | AskRequested
+    | AskResolved
+    | DecisionRequested
+    | DecisionResolved
+    | PlanUpdated
     | FreshnessChanged
     | ContextCompacted
     | SessionUpdated
     | UsageUpdated
+    | BudgetUpdated
     | Notice
 )
 
@@ -280,7 +339,9 @@ def is_stored(event: Event) -> bool:
     """Does it get a number and a place in the journal?"""
     if isinstance(event, ScoutUpdated):
         return event.state != "running"
-    return not isinstance(event, ToolProgress | ModelWaiting)
+    if isinstance(event, BudgetUpdated):
+        return event.state != "within"
+    return not isinstance(event, ChangeSetForming | ToolProgress | ModelWaiting)
 
 
 class BlockDelta(Struct, frozen=True, gc=False, rename="camel"):

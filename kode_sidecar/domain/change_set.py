@@ -2,10 +2,13 @@
 
 Change set: proposed → partly_decided → decided.
 Hunk: proposed → applied | rejected | replaced | superseded | stale | conflict | diverged | undone.
+What is stale, in conflict or diverged may be accepted again, and counts as applied once the text
+shows it.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 from msgspec import Struct
@@ -24,8 +27,11 @@ HunkState = Literal[
     "diverged",
     "undone",
 ]
+UNSETTLED: frozenset[HunkState] = frozenset(("stale", "conflict", "diverged"))
+"""Not applied, as far as anybody has seen; each may be accepted again."""
+FileChangeKind = Literal["create", "rename", "delete"]
 HunkKind = Literal["modify", "create", "rename", "delete"]
-HunkFlag = Literal["unread", "staleRead", "sensitive", "invisibleCharacters"]
+HunkFlag = Literal["unread", "staleRead", "sensitive", "runsInBuild", "invisibleCharacters"]
 
 
 class Position(Struct, frozen=True, gc=False):
@@ -49,8 +55,13 @@ class HunkView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
     the line ends of the file in `old_text` and `new_text`.
     A `create` has all of the new file as `new_text`, a `delete` all of the old one as `old_text`, a
     `rename` `new_uri` and `new_path`; none of them has a range.
-    `superseded_by` names the hunk that took over, `reason` says why one is stale. `diff`, of a
-    diverged hunk, leads from what was sent to what is there. `repairs` is only in old journals.
+    `superseded_by` names the hunk that took over, `reason` says why one is not applied. `diff`, of
+    a diverged hunk, leads from what was sent to what is there; of one in conflict, from what is
+    there to what the hunk would put. `fits` is told of a hunk that waits: false once the text under
+    it has changed, so that it cannot be applied as it is; true when it can again. `merge_of`: this
+    hunk is what is left of that one, merged by lines with the text there; it must be named to be
+    accepted. `repairs` is only in old journals. `comment` is what the user said to
+    the decision, `block_id` the tool call that proposed it.
     `code_points` are the hidden characters in `new_text` that the flag `invisibleCharacters` is
     about, as `U+202E`.
     """
@@ -63,12 +74,16 @@ class HunkView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
     new_text: str | None = None
     flags: tuple[HunkFlag, ...] = ()
     code_points: tuple[str, ...] = ()
+    block_id: str = ""
     superseded_by: str | None = None
     reason: str | None = None
     new_uri: str | None = None
     new_path: str | None = None
     repairs: str | None = None
     diff: str | None = None
+    comment: str | None = None
+    fits: bool | None = None
+    merge_of: str | None = None
 
 
 class TextBase(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -105,7 +120,7 @@ class FileName:
     uri: str
     path: str
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Its canonical key."""
         return canonical_key(self.uri)
@@ -117,9 +132,10 @@ class ProposedHunk:
 
     Its texts never change; `state` and what goes with it do. Where it stands now the overlay knows,
     or for a file as a whole the pending file changes. `announced` is the `seq` of the event that
-    carried it whole, `range` and `base` are what that event told. `was_open`: proposed on a text
-    that the editor synced. `undone_from` is the state that an undo took it from, `undone_by` the
-    number of that undo.
+    carried it whole, `range` and `base` are what that event told, `block_id` is the call.
+    `recalled`: it is of an earlier process, which may have sent it. `fits`: the text under it is
+    still as it was. `undone_from` is the state that an undo took it from, `undone_by` the number of
+    that undo.
     """
 
     id: str
@@ -131,9 +147,12 @@ class ProposedHunk:
     new_file: FileName | None = None
     flags: tuple[HunkFlag, ...] = ()
     code_points: tuple[str, ...] = ()
+    block_id: str = ""
     range: Range | None = None
     base: TextBase | None = None
-    was_open: bool = True
+    recalled: bool = False
+    fits: bool = True
+    merge_of: str | None = None
     announced: int = 0
     state: HunkState = "proposed"
     superseded_by: str | None = None
@@ -162,11 +181,15 @@ class ProposedHunk:
             new_text=self.new_text if self.kind in ("modify", "create") else None,
             flags=self.flags,
             code_points=self.code_points,
+            block_id=self.block_id,
             superseded_by=self.superseded_by,
             reason=self.reason,
             new_uri=self.new_file.uri if self.new_file else None,
             new_path=self.new_file.path if self.new_file else None,
             diff=self.diff,
+            comment=self.comment or None,
+            fits=self._told_fit(),
+            merge_of=self.merge_of,
         )
 
     def state_view(self) -> HunkView:
@@ -177,14 +200,21 @@ class ProposedHunk:
             superseded_by=self.superseded_by,
             reason=self.reason,
             diff=self.diff,
+            comment=self.comment or None,
+            fits=self._told_fit(),
         )
+
+    def _told_fit(self) -> bool | None:
+        return False if self.state == "proposed" and not self.fits else None
 
     def hear(self, news: HunkView) -> None:
         """Take over a change of state that an event of an earlier process told."""
         self.state = news.state
         self.superseded_by = news.superseded_by or self.superseded_by
-        self.reason = news.reason or self.reason
-        self.diff = news.diff or self.diff
+        self.comment = news.comment or self.comment
+        self.reason = news.reason
+        self.diff = news.diff
+        self.fits = news.fits is not False
 
 
 @dataclass
@@ -250,9 +280,12 @@ def _told_hunk(turn_id: str, file: FileView, view: HunkView, seq: int) -> Propos
         new_file=FileName(new_uri, view.new_path or "") if new_uri is not None else None,
         flags=view.flags,
         code_points=view.code_points,
+        block_id=view.block_id,
         range=view.range,
         base=file.base,
-        was_open=False,
+        recalled=True,
+        merge_of=view.merge_of,
+        fits=view.fits is not False,
         announced=seq,
         state=view.state,
         superseded_by=view.superseded_by,

@@ -70,7 +70,7 @@ class Conversation:
         return self.whole([self._messages[message_id]])[0]
 
     def path(self, leaf_id: str | None) -> list[Message]:
-        """The messages from the root to `leaf_id`, both included; empty for None.
+        """Return the messages from the root to `leaf_id`, both included; empty for None.
 
         Raises KodeError `MessageNotFound`, `Storage`.
         """
@@ -82,11 +82,11 @@ class Conversation:
         return bool(self._unread)
 
     def is_read(self, messages: Iterable[Message]) -> bool:
-        """Whether all of these are here with their content."""
+        """Return whether all of these are here with their content."""
         return self._unread.isdisjoint(one.id for one in messages)
 
     def whole(self, messages: Sequence[Message]) -> list[Message]:
-        """The same with their content; blocks where that must be read.
+        """Return the same with their content; blocks where that must be read.
 
         Raises KodeError `Storage`.
         """
@@ -98,7 +98,7 @@ class Conversation:
         return [self._messages[one.id] for one in messages]
 
     def outline(self, leaf_id: str | None) -> list[Message]:
-        """A path of which nothing is read: some may be without their content.
+        """Return a path of which nothing is read: some may be without their content.
 
         Raises KodeError `MessageNotFound`.
         """
@@ -135,7 +135,7 @@ class Conversation:
         return tuple(self._messages.values())
 
     def leaves(self) -> Sequence[Message]:
-        """The last message of each branch, oldest first; nothing is read."""
+        """Return the last message of each branch, oldest first; nothing is read."""
         return tuple(one for one in self._messages.values() if one.id not in self._children)
 
     def next_version(self, parent_id: str | None, role: Role) -> int:
@@ -144,7 +144,7 @@ class Conversation:
         return 1 + max(versions, default=0)
 
     def depth_below(self, parent_id: str | None) -> int:
-        """The depth of a new message there; roots have depth 0. Nothing is read."""
+        """Return the depth of a new message there; roots have depth 0. Nothing is read."""
         self._check(parent_id)
         return 0 if parent_id is None else self._messages[parent_id].depth + 1
 

@@ -23,7 +23,7 @@ class ErrorInfo(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
 
 
 def error_info(error: KodeError) -> ErrorInfo:
-    """The wire form of a `KodeError`."""
+    """Return the wire form of a `KodeError`."""
     return ErrorInfo(
         code=error.code,
         message=error.message,

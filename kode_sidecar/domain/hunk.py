@@ -6,7 +6,7 @@ A hunk replaces whole lines. The untouched hunks of one text are disjoint and as
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from kode_sidecar.text.line_diff import Run, diff_lines, split_lines
 from kode_sidecar.text.text_edit import (
@@ -16,8 +16,11 @@ from kode_sidecar.text.text_edit import (
     between_lines,
     refine,
     to_lf,
-    with_eol,
+    with_ends_of,
 )
+from kode_sidecar.text.text_lines import line_content
+
+_EOLS = ("\n", "\r")
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,9 @@ def follow_all(
     for change in changes:
         several = "\n" in change.text or "\n" in before[change.start : change.end]
         fine += refine(before, change) if several and spans.meet(change) else (change,)
+    if any(later.start < earlier.end for earlier, later in pairwise(fine)):  # two in one line
+        start, end = changes[0].start, changes[-1].end
+        fine[:] = refine(before, Edit(start, end, after[start : len(after) - len(before) + end]))
     shifts = Shifts(fine)
     return [shifts.follow(hunk, after) for hunk in hunks]
 
@@ -128,24 +134,99 @@ class Shifts:
     def follow(self, hunk: Hunk, text: str) -> Hunk:
         """Return `hunk` after the changes, which led to `text`.
 
-        Typing that was taken back leaves no mark where there is old text to compare. A hunk whose
-        span no longer begins and ends between lines counts as touched.
+        Lines that came up right above or below it touch none of its own, nor does what is typed in
+        the line below. Typing that was taken back leaves no mark. A hunk whose span no longer
+        begins and ends between lines counts as touched.
         """
+        touching = self._inside(hunk)
+        if hunk.touched and hunk.start == hunk.end and hunk.old_text:
+            back = self._come_back(hunk, text)
+            if back is not None:
+                return back
+        if not touching:
+            at = touching.start
+            start, end = hunk.start + self._growth[at], hunk.end + self._growth[at]
+            apart = between_lines(text, start) and between_lines(text, end)
+            return replace(hunk, start=start, end=end, touched=hunk.touched or not apart)
+        start = min(hunk.start, self._starts[touching[0]]) + self._growth[touching.start]
+        end = max(hunk.end, self._ends[touching[-1]]) + self._growth[touching.stop]
+        place = _place_of(hunk, text, start, end)
+        if place is None and hunk.touched and not hunk.old_text and start == end:
+            within = all(hunk.start <= self._starts[at] for at in touching)
+            if within and self._ends[touching[-1]] <= hunk.end:
+                place = start  # the lines that stood in its way are gone again
+        if place is not None:
+            end = place + len(hunk.old_text)
+            return replace(hunk, start=place, end=end, touched=False)
+        return _ended_anew(hunk, text, start) or replace(hunk, start=start, end=end, touched=True)
+
+    def _come_back(self, hunk: Hunk, text: str) -> Hunk | None:
+        """Return a hunk whose lines were taken out and stand in their place again."""
+        touching = self.touching(hunk.start, hunk.end)
+        if not touching:
+            return None
         start, end = self.move(hunk.start, hunk.end)
-        touched = hunk.touched
-        if self.touching(hunk.start, hunk.end):
-            touched = not hunk.old_text or text[start:end] != hunk.old_text
-        touched = touched or not (between_lines(text, start) and between_lines(text, end))
-        return Hunk(hunk.id, start, end, hunk.old_text, hunk.new_text, touched)
+        place = _place_of(hunk, text, start, end)
+        if place is None:
+            return None
+        return replace(hunk, start=place, end=place + len(hunk.old_text), touched=False)
+
+    def _inside(self, hunk: Hunk) -> range:
+        """Return the changes that touch a hunk's own lines, or the very place of an insertion.
+
+        With none, `start` is how many changes lie before it.
+        """
+        touching = self.touching(hunk.start, hunk.end)
+        first, last = touching.start, touching.stop
+        empty = hunk.start == hunk.end
+        ended = empty or hunk.old_text.endswith(_EOLS)
+        while first < last and self._ends[first] == hunk.start and not empty:
+            if not self.changes[first].text.endswith(_EOLS):
+                break
+            first += 1
+        while first < last and self._starts[last - 1] == hunk.end and ended:
+            if empty and not hunk.touched and self.changes[last - 1].text.endswith(_EOLS):
+                break
+            last -= 1
+        return range(first, last)
+
+
+def _place_of(hunk: Hunk, text: str, start: int, end: int) -> int | None:
+    """Return where in `[start, end)` the lines of a hunk stand as they were, others beside them."""
+    size = len(hunk.old_text)
+    if not 0 < size <= end - start:
+        return None
+    for at in (start, end - size):
+        apart = between_lines(text, at) and between_lines(text, at + size)
+        if apart and text.startswith(hunk.old_text, at):
+            return at
+    return None
+
+
+def _ended_anew(hunk: Hunk, text: str, start: int) -> Hunk | None:
+    """Return the hunk of a last line that got a line end, because lines were added below it.
+
+    Or of one that lost its end with the lines below; None where it is something else.
+    """
+    bare = line_content(hunk.old_text)
+    for eol in ("\r\n", "\n", "\r", ""):
+        old = bare + eol
+        end = start + len(old)
+        if not bare or old == hunk.old_text or not text.startswith(old, start):
+            continue
+        if between_lines(text, start) and between_lines(text, end):
+            new = line_content(hunk.new_text) + eol if hunk.new_text else ""
+            return Hunk(hunk.id, start, end, old, new)
+    return None
 
 
 def compose(text: str, eol: str, hunks: Sequence[Hunk], overlay: str) -> Composition:
-    """The hunks that turn `text` into `overlay`, given those already pending.
+    """Return the hunks that turn `text` into `overlay`, given those already pending.
 
     `hunks` are the untouched pending ones of this overlay, ascending; `overlay` has LF line
     ends. A run of changed lines that overlaps or adjoins a pending hunk is joined with it into
-    drafts that replace it. Lines that do not change keep their line ends; new ones get `eol`,
-    the last one of the file its old one.
+    drafts that replace it. Lines that do not change keep their line ends, and so do replaced ones;
+    new ones get `eol`, the last one of the file its old one.
     """
     base = split_lines(text)
     lf = split_lines(to_lf(text)) if "\r" in text else base
@@ -244,17 +325,18 @@ def _drafts(
     result: list[Hunk] = []
     for a0, a1, b0, b1 in diff_lines(lf[first:last], new_lines):
         start, end = offsets[first + a0], offsets[first + a1]
-        fresh = with_eol("".join(new_lines[b0:b1]), eol)
+        replaced = base[first + a0 : first + a1]
+        fresh = with_ends_of("".join(new_lines[b0:b1]), replaced, eol)
         if end == offsets[-1] and base and fresh:
-            fresh = _with_final_eol(fresh, eol, base[-1])
+            fresh = _with_final_eol(fresh, base[-1])
         result.append(Hunk("", start, end, "".join(base[first + a0 : first + a1]), fresh))
     return result
 
 
-def _with_final_eol(text: str, eol: str, last_line: str) -> str:
+def _with_final_eol(text: str, last_line: str) -> str:
     """`text` at the end of a file keeps the line end the file closes with."""
-    final = next((end for end in ("\r\n", "\n", "\r") if last_line.endswith(end)), "")
-    return text.removesuffix(eol) + final if final and text.endswith(eol) else text
+    final = last_line.removeprefix(line_content(last_line))
+    return line_content(text) + final if final and text.endswith(_EOLS) else text
 
 
 def _draft_of(hunk: Hunk) -> Hunk:

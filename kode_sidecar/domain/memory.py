@@ -49,7 +49,7 @@ def check_memory(content: str, scope: str, tags: Sequence[str]) -> None:
 
 
 def best_matches(items: Iterable[MemoryItem], query: str, limit: int) -> list[MemoryItem]:
-    """At most `limit`: those that share most words with the query first, then the newest.
+    """Return at most `limit`: those that share most words with the query first, then the newest.
 
     What shares none comes last, for it may matter all the same. An empty query asks for the
     newest. Equal items in any order give one order.

@@ -4,8 +4,16 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
+from kode_sidecar.domain.change_set import Range
+
 Role = Literal["system", "user", "assistant", "tool"]
-ResultStatus = Literal["ok", "error", "cancelled", "denied"]
+ResultStatus = Literal["running", "ok", "error", "cancelled", "denied"]
+ToolKind = Literal["read", "search", "edit", "run", "think", "ask", "other"]
+
+OUR_ORIGINS = ("reminder", "steer", "compaction")
+"""`meta.origin` of what stands among the user's messages and opened no turn."""
+KEEPS = "keeps"
+"""The name in a summary's `meta` of the first message before it that the model still sees."""
 
 
 class BlockBase(
@@ -44,12 +52,14 @@ class ThinkingBlock(BlockBase, frozen=True, kw_only=True, tag="thinking"):
     """The model's reasoning. An empty text is a thinking block too: some hosts demand it back.
 
     `signature` is the host's seal on a finished block and goes back to it unchanged, "" as well.
-    `redacted`: the host hides the text, and the signature is all there is of it.
+    `redacted`: the host hides the text, and the signature is all there is of it. `opaque` are more
+    members that go back to the host that gave them, and to no other.
     """
 
     text: str
     signature: str | None = None
     redacted: bool = False
+    opaque: dict[str, Any] | None = None
 
 
 class ImageBlock(BlockBase, frozen=True, kw_only=True, tag="image"):
@@ -72,41 +82,70 @@ class ResourceBlock(BlockBase, frozen=True, kw_only=True, tag="resource"):
     end_line: int | None = None
 
 
+class CallLocation(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A file or folder that a call is about; `range`, whole lines, where it names some."""
+
+    uri: str
+    range: Range | None = None
+
+
+def _other() -> ToolKind:
+    return "other"
+
+
 class ToolUseBlock(BlockBase, frozen=True, kw_only=True, tag="tool_use"):
     """A tool call. `tool_use_id` is the model's own id, kept verbatim.
 
+    `kind`, `title` and `locations` are for a card that knows no tool. While the call still grows
+    the title is the tool's; the whole call says what it is about. All three are always sent.
     `invalid_input` holds the raw argument text when it was no JSON object; such a call
-    is never run and goes back to the model with empty arguments and an error result.
+    is never run and goes back to the model with empty arguments and an error result. `opaque` are
+    members of the call that go back to the host that gave them, and to no other.
     """
 
     tool_use_id: str
     name: str
     input: dict[str, Any] = field(default_factory=dict[str, Any])
     invalid_input: str | None = None
+    opaque: dict[str, Any] | None = None
+    # Factories of ours are never left out; sessions of older versions have none of the three.
+    kind: ToolKind = field(default_factory=_other)
+    title: str = field(default_factory=str)
+    locations: tuple[CallLocation, ...] = field(default_factory=tuple[CallLocation, ...])
 
 
+PromptBlock = TextBlock | ImageBlock | ResourceBlock
 ResultContent = TextBlock | ImageBlock
+
+
+def _ok() -> ResultStatus:
+    return "ok"
 
 
 class ToolResultBlock(BlockBase, frozen=True, kw_only=True, tag="tool_result"):
     """The answer to a tool call. `summary` is the collapsed line of a tool card.
 
-    `artifact` is the whole output where the model got no more than the beginning of it.
+    It starts as `running`, without content. `call_block_id` is the block of the call; absent in
+    sessions of older versions. `artifact` is the whole output where the model got no more than the
+    beginning of it.
     """
 
     tool_use_id: str
-    content: tuple[ResultContent, ...] = ()
-    is_error: bool = False
-    status: ResultStatus = "ok"
-    summary: str = ""
+    call_block_id: str = ""
+    content: tuple[ResultContent, ...] = field(default_factory=tuple[ResultContent, ...])
+    is_error: bool = field(default_factory=bool)
+    status: ResultStatus = field(default_factory=_ok)
+    summary: str = field(default_factory=str)
     artifact: Blob | None = None
 
 
 Block = TextBlock | ThinkingBlock | ImageBlock | ResourceBlock | ToolUseBlock | ToolResultBlock
 
 
-class Usage(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Token counts. `cached_tokens` and `cache_write_tokens` are part of `input_tokens`.
+class Usage(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Token counts; all are always there.
+
+    `cached_tokens` and `cache_write_tokens` are part of `input_tokens`.
 
     The former were read from the host's cache, the latter put into it at a price of its own.
     `reasoning_tokens` are part of `output_tokens`; 0 where the host does not tell.
@@ -120,7 +159,7 @@ class Usage(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
     reasoning_tokens: int = 0
 
     def plus(self, other: "Usage") -> "Usage":
-        """The sum of two usages."""
+        """Return the sum of two usages."""
         return Usage(
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
@@ -138,32 +177,86 @@ class Cost(Struct, frozen=True):
     currency: str
 
 
+def _first() -> int:
+    return 1
+
+
+class LostUsage(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """What attempts used that came to nothing: the host wants to be paid for them all the same.
+
+    `estimated`: the host did not tell all of it before the answer broke off.
+    """
+
+    usage: Usage
+    cost: Cost | None = None
+    cost_usd: float | None = None
+    estimated: bool = False
+
+    def plus(self, other: "LostUsage | None") -> "LostUsage":
+        """Return the sum; amounts in two currencies have none."""
+        if other is None:
+            return self
+        return LostUsage(
+            usage=self.usage.plus(other.usage),
+            cost=_sum(self.cost, other.cost),
+            cost_usd=_dollars(self.cost_usd, other.cost_usd),
+            estimated=self.estimated or other.estimated,
+        )
+
+
+def _sum(one: Cost | None, other: Cost | None) -> Cost | None:
+    if one is None or other is None:
+        return one or other
+    if one.currency != other.currency:
+        return None
+    return Cost(one.amount + other.amount, one.currency)
+
+
+def _dollars(one: float | None, other: float | None) -> float | None:
+    return (one or 0.0) + (other or 0.0) if one is not None or other is not None else None
+
+
 class Message(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """One node of a conversation tree.
 
-    `parent_id` is None at a root. `version` counts the siblings that replace each other
-    (an edited prompt is version 2). `created_at` is RFC 3339 in UTC, `duration_ms` wall time.
-    With `is_api_error_message` the last block is the text of the error that ended its turn.
-    `provider` and `model` say who answered; the model's id is the one that was served.
+    `parent_id` is absent at a root. `version` counts the prompts that replace each other: an edited
+    one is version 2 and names in `replaces` which one it was made from. `created_at` is RFC 3339 in
+    UTC, `duration_ms` wall time. With `is_api_error_message` the last block is the text of the
+    error that ended its turn. `provider` and `model` say who answered; the model's id is the one
+    that was served. `usage` and `cost` are those of this answer alone; `lost` is what attempts
+    before it used, or a broken one.
     """
 
     id: str
     session_id: str
     role: Role
-    content: tuple[Block, ...] = ()
+    # Factories of ours are never left out: what every message has is always told.
+    content: tuple[Block, ...] = field(default_factory=tuple[Block, ...])
     parent_id: str | None = None
-    depth: int = 0
-    version: int = 1
-    created_at: str = ""
+    depth: int = field(default_factory=int)
+    version: int = field(default_factory=_first)
+    replaces: str | None = None
+    created_at: str = field(default_factory=str)
     meta: dict[str, Any] = field(default_factory=dict[str, Any])
     usage: Usage | None = None
     cost: Cost | None = None
     cost_usd: float | None = None
+    lost: LostUsage | None = None
     duration_ms: int | None = None
     response_id: str | None = None
     provider: str | None = None
     model: str | None = None
     is_api_error_message: bool = False
+
+    @property
+    def is_summary(self) -> bool:
+        """Whether it stands for what was said before it."""
+        return self.meta.get("origin") == "compaction"
+
+    @property
+    def is_prompt(self) -> bool:
+        """Whether the user opened a turn with it."""
+        return self.role == "user" and self.meta.get("origin") not in OUR_ORIGINS
 
     @property
     def waits_for_answer(self) -> bool:

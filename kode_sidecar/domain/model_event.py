@@ -4,15 +4,16 @@ A provider yields batches of these, one batch per socket read. Ordering: `Respon
 first; deltas in the order of the stream; `UsageReported` at most once; the last event is
 exactly one of `ResponseFinished` and `ResponseFailed`. `AttemptDropped` takes back
 everything since the last `ResponseStarted`; a new `ResponseStarted` follows it, after a
-`RetryPlanned` if the host is asked again.
+`RetryPlanned` if the host is asked again. `AttemptLost` is never taken back.
 """
 
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
 from kode_sidecar.domain.error_info import ErrorInfo
-from kode_sidecar.domain.message import Cost, Usage
+from kode_sidecar.domain.message import Cost, LostUsage, Usage
+from kode_sidecar.domain.notice_codes import NoticeCode
 
 # `incomplete`: the stream ended without its end mark; `paused`: the host wants to be asked to go
 # on; `other`: a reason we do not know.
@@ -42,11 +43,23 @@ class ThinkingDelta(Struct, frozen=True, gc=False):
 class ThinkingSigned(Struct, frozen=True, gc=False):
     """The open thinking block is whole, and this is the host's seal on it.
 
-    With `redacted` it is a block of its own, whose text the host does not show.
+    With `redacted` it is a block of its own, whose text the host does not show. `opaque` is what
+    the host wants back with it instead of a signature.
     """
 
-    signature: str
+    signature: str | None
     redacted: bool = False
+    opaque: dict[str, Any] | None = None
+
+
+class OpaqueData(Struct, frozen=True):
+    """What the host wants back with the call of this `index`; None: with its reasoning.
+
+    Reasoning of which nothing was told gets a block of its own.
+    """
+
+    data: dict[str, Any]
+    index: int | None = None
 
 
 class ToolUseStarted(Struct, frozen=True, gc=False):
@@ -73,7 +86,7 @@ class UsageReported(Struct, frozen=True):
 class ModelNotice(Struct, frozen=True):
     """Something the user should be told once, such as a retired model id."""
 
-    code: str
+    code: NoticeCode
     message: str
 
 
@@ -83,12 +96,22 @@ class AttemptDropped(Struct, frozen=True):
     reason: str
 
 
+class AttemptLost(Struct, frozen=True):
+    """The attempt came to nothing, and has to be paid for."""
+
+    lost: LostUsage
+
+
 class RetryPlanned(Struct, frozen=True):
-    """The model is asked again in `seconds`; `attempt` counts from 1. Nothing comes until then."""
+    """The model is asked again in `seconds`; `attempt` counts from 1. Nothing comes until then.
+
+    `code` is that of the error that came instead of an answer.
+    """
 
     reason: str
     seconds: float
     attempt: int
+    code: str = ""
 
 
 class ResponseFinished(Struct, frozen=True):
@@ -109,11 +132,13 @@ ModelEvent = (
     | TextDelta
     | ThinkingDelta
     | ThinkingSigned
+    | OpaqueData
     | ToolUseStarted
     | ToolUseDelta
     | UsageReported
     | ModelNotice
     | AttemptDropped
+    | AttemptLost
     | RetryPlanned
     | ResponseFinished
     | ResponseFailed

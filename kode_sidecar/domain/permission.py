@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from kode_sidecar.domain.agent_event import PermissionOption
+from kode_sidecar.domain.event_parts import PermissionOption
 
 Effect = Literal["allow", "ask", "deny"]
 
@@ -14,6 +14,9 @@ ALLOW_SESSION = PermissionOption(
 )
 REJECT = PermissionOption(option_id="reject", kind="reject", name="Reject")
 OPTIONS = (ALLOW_ONCE, ALLOW_SESSION, REJECT)
+
+EDIT_TOOLS = frozenset({"propose_edit", "propose_file", "rename_symbol"})
+"""What `plan` mode does not offer, and what permission is asked for."""
 
 _ALL_BELOW = "**"
 
@@ -50,7 +53,7 @@ class Rule:
 
 
 def is_pattern(text: str) -> bool:
-    """Whether a rule can be made of it: a path, one with `/**` at its end, or `**`."""
+    """Return whether a rule can be made of it: a path, one with `/**` at its end, or `**`."""
     head = text.removesuffix(_ALL_BELOW)
     wide = head != text
     plain = bool(text.strip()) and "*" not in head and len(text) <= 1_000 and text.isprintable()
@@ -60,7 +63,7 @@ def is_pattern(text: str) -> bool:
 def deciding_rule(
     rules: Iterable[Rule], tool: str, paths: Sequence[str], *, sensitive: bool
 ) -> Rule | None:
-    """The rule that decides about a call on these paths: a denial first, then a permission.
+    """Return the rule that decides about a call on these paths: a denial first, then a permission.
 
     A denial or a wish to be asked counts for any of the paths; a permission must cover them all.
     """
@@ -82,5 +85,5 @@ def deciding_rule(
 
 
 def chosen(options: Sequence[PermissionOption], option_id: str | None) -> PermissionOption | None:
-    """The option that was chosen; None for no answer and for one that was never offered."""
+    """Return the option that was chosen; None for no answer and for one that was never offered."""
     return next((option for option in options if option.option_id == option_id), None)

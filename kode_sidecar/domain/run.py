@@ -5,6 +5,7 @@ from typing import Any, Literal
 from msgspec import Struct, field, structs
 
 from kode_sidecar.domain.error_info import ErrorInfo
+from kode_sidecar.domain.message import Cost, Usage
 
 RunState = Literal[
     "pending",
@@ -53,7 +54,7 @@ class RunError(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def run_error(error: ErrorInfo) -> RunError:
-    """The same failure as the files of a run spell it."""
+    """Return the same failure as the files of a run spell it."""
     return RunError(**structs.asdict(error))
 
 
@@ -63,7 +64,8 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     Times are RFC 3339 in UTC. `step` is the one the run is at, or ended in. `failure_reason` is
     `error.code`. With `config.yaml` and `prompt.md` beside it a run can be done again:
     `config_path` is where the configuration came from, `overrides` what the command line changed.
-    A `dry_run` ends before the engine and stays `pending`.
+    A `dry_run` ends before the engine and stays `pending`. `usage` and `costs`, a sum for each
+    currency, are those of all answers so far; `cost_usd` is absent where no price is known.
 
     While it is not in a final state the process `pid` holds the lock of its folder, which the
     system takes back when the process is gone, however it went.
@@ -92,6 +94,9 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     completed_at: str | None = None
     dry_run: bool = False
     pid: int = 0
+    usage: Usage = Usage()
+    costs: tuple[Cost, ...] = ()
+    cost_usd: float | None = None
 
 
 class RunEvent(Struct, frozen=True, kw_only=True):
@@ -159,11 +164,19 @@ class RunResult(Struct, frozen=True, kw_only=True):
     final_text: str = ""
     error: RunError | None = None
     governance: Governance | None = None
+    usage: Usage = Usage()
+    costs: tuple[Cost, ...] = ()
+    cost_usd: float | None = None
 
     @property
     def exit_code(self) -> int:
-        """0 completed (or a dry run), 1 failed, 3 incomplete, 4 blocked, 130 cancelled."""
+        """0 completed, 1 failed, 3 incomplete, 4 blocked, 130 cancelled.
+
+        A dry run ends with 0, or with 1 where a real one could not ask the model.
+        """
         if self.governance == "blocked":
             return 4
+        if self.status == "pending" and self.error is not None:
+            return 1
         codes = {"completed": 0, "pending": 0, "incomplete": 3, "cancelled": 130}
         return codes.get(self.status, 1)

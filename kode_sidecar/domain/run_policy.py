@@ -11,8 +11,9 @@ from urllib.parse import quote
 from kode_sidecar.domain.permission import Effect, Rule, deciding_rule
 
 RUN_COMMAND = "run_command"
+MCP = "mcp"
 DELETES = ("propose_file:delete", "propose_edit:delete")
-DANGEROUS = frozenset({RUN_COMMAND, *DELETES})
+DANGEROUS = frozenset({RUN_COMMAND, MCP, *DELETES})
 """What needs a rule of its own that allows it."""
 
 _LAUNCHER_WORDS = """
@@ -67,23 +68,28 @@ class Policy:
         return [rule for rule in self.rules if _is_about(rule, tool)]
 
 
-def effective_policy(*, shell: bool, delete: bool, rules: Sequence[Rule] = ()) -> Policy:
+def effective_policy(
+    *, shell: bool, delete: bool, servers: Sequence[str] = (), rules: Sequence[Rule] = ()
+) -> Policy:
     """The policy of the switches `tools.shell.enabled` and `tools.filesystem.delete`, and `rules`.
 
     With the shell on and commands named by rules that allow them, only these run; else all
-    programs but `LAUNCHERS`.
+    programs but `LAUNCHERS`. Of the MCP servers of `tools.servers` the tools run that rules allow;
+    without such a rule all.
     """
+    names_tools = any(rule.tool == MCP and rule.effect == "allow" for rule in rules)
     names_commands = any(rule.tool == RUN_COMMAND and rule.effect == "allow" for rule in rules)
     kept = [rule for rule in rules if shell or rule.effect != "allow" or rule.tool != RUN_COMMAND]
     if shell and not names_commands:
         kept.append(Rule(RUN_COMMAND, "**"))
         kept += [command_rule([name], "deny") for name in sorted(LAUNCHERS)]
     kept += [Rule(operation, "**") for operation in DELETES if delete]
+    kept += [Rule(MCP, f"{name}/**") for name in servers if not names_tools]
     return Policy(tuple(kept))
 
 
 def command_rule(words: Sequence[str], effect: Effect = "allow") -> Rule:
-    """A rule about all commands that begin with these words."""
+    """Return a rule about all commands that begin with these words."""
     return Rule(RUN_COMMAND, command_path(words) + "**", effect)
 
 
@@ -94,12 +100,12 @@ def command_path(words: Sequence[str]) -> str:
 
 
 def named(rule: Rule) -> str:
-    """A rule as people read it."""
+    """Return a rule as people read it."""
     return f'"{rule.effect} {rule.tool} {rule.pattern}"'
 
 
 def _is_about(rule: Rule, tool: str) -> bool:
-    """A permission for a tool as a whole does not cover what is dangerous of it."""
+    """Return whether a rule decides: a permission for a whole tool leaves its dangers out."""
     if rule.effect == "allow" and tool in DANGEROUS:
         return rule.tool == tool
     return tool == rule.tool or tool.startswith(f"{rule.tool}:")

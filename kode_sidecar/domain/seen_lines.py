@@ -29,7 +29,7 @@ def joined(spans: Iterable[Span]) -> Spans:
 
 
 def without(spans: Spans, start: int, end: int) -> Spans:
-    """The lines of `spans` outside `[start, end)`."""
+    """Return the lines of `spans` outside `[start, end)`."""
     cut: list[Span] = []
     for first, last in spans:
         cut += ((first, min(last, start)), (max(first, end), last))
@@ -37,19 +37,19 @@ def without(spans: Spans, start: int, end: int) -> Spans:
 
 
 def covers(spans: Spans, start: int, end: int) -> bool:
-    """Whether all lines of `[start, end)` are there; an empty span always is."""
+    """Return whether all lines of `[start, end)` are there; an empty span always is."""
     at = bisect_right(spans, start, key=lambda span: span[0]) - 1
     return start >= end or (at >= 0 and spans[at][1] >= end)
 
 
 def meets(spans: Spans, start: int, end: int) -> bool:
-    """Whether some line of `[start, end)` is there."""
+    """Return whether some line of `[start, end)` is there."""
     at = bisect_right(spans, start, key=lambda span: span[1])
     return at < len(spans) and spans[at][0] < end
 
 
 def moved(spans: Spans, runs: Sequence[Run]) -> Spans:
-    """The lines of `spans` that a change of the text left alone, where they are afterwards."""
+    """Return the lines of `spans` that a change left alone, where they are afterwards."""
     kept: list[Span] = []
     at = 0
     for start, end in spans:
@@ -72,7 +72,7 @@ class SeenLines:
     stale: Spans = ()
 
     def show(self, start: int, end: int) -> "SeenLines":
-        """The model is shown `[start, end)`."""
+        """Return the lines after the model was shown `[start, end)`."""
         return SeenLines(joined((*self.seen, (start, end))), without(self.stale, start, end))
 
     def follow(self, runs: Sequence[Run]) -> "SeenLines":
@@ -82,13 +82,13 @@ class SeenLines:
         return SeenLines(moved(self.seen, runs), joined((*moved(self.stale, runs), *stale)))
 
     def write(self, runs: Sequence[Run]) -> "SeenLines":
-        """The model changed the text itself, so it knows the new lines."""
+        """Return the lines after the model changed the text itself: it knows the new ones."""
         mine = [(b0, b1) for _, _, b0, b1 in runs]
         after = SeenLines(moved(self.seen, runs), moved(self.stale, runs))
         return replace(after, seen=joined((*after.seen, *mine)))
 
     def gaps(self, start: int, end: int) -> tuple[Gap, ...]:
-        """What is wrong with changing `[start, end)` on what was seen.
+        """Return what is wrong with changing `[start, end)` on what was seen.
 
         An insertion is looked at with the lines on both sides of it: one that was seen will do.
         """
@@ -102,5 +102,5 @@ class SeenLines:
 
 
 def _reaches(spans: Spans, start: int, end: int) -> bool:
-    """Whether a change of `[start, end)` is one of these lines, or an insertion beside one."""
+    """Return whether `[start, end)` is among these lines, or an insertion beside one."""
     return meets(spans, start, end) if start < end else meets(spans, start - 1, start + 1)

@@ -1,8 +1,7 @@
-"""Makes hunks pending and tells the editor of them: fresh ones, and those of earlier processes."""
+"""Makes hunks pending and tells the editor of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from itertools import accumulate
+from dataclasses import dataclass, replace
 
 from kode_sidecar.domain.change_set import (
     FileName,
@@ -10,17 +9,13 @@ from kode_sidecar.domain.change_set import (
     ProposedHunk,
     Range,
     TextBase,
-    by_file,
 )
-from kode_sidecar.domain.hunk import Hunk, Shifts, compose
+from kode_sidecar.domain.hunk import Composition, Hunk, Shifts, compose
 from kode_sidecar.edits.services import EditServices
-from kode_sidecar.errors import KodeError
-from kode_sidecar.event_log import EventHistory
-from kode_sidecar.text.line_diff import split_lines
+from kode_sidecar.kernel.contracts import ToolCall
+from kode_sidecar.text.line_merge import merge_lines
 from kode_sidecar.text.shown_text import invisible_characters
-from kode_sidecar.text.text_edit import between_lines, to_lf
 from kode_sidecar.text.text_lines import PositionEncoding
-from kode_sidecar.text.uris import path_to_uri
 from kode_sidecar.workspace.documents import Document
 from kode_sidecar.workspace.file_changes import FileChange
 from kode_sidecar.workspace.paths import Location
@@ -28,8 +23,32 @@ from kode_sidecar.workspace.paths import Location
 Heirs = Mapping[str, str | None]
 """Hunks that were taken over, each with the one that did, or None."""
 
-_GONE = "the file is not there any more."
-_CHANGED = "the text there changed while no sidecar looked after it."
+MAX_MERGED_CHARS = 100_000
+"""What is larger than this is not merged for the user."""
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What hunks of one proposal have in common."""
+
+    turn_id: str
+    file: FileName
+    base: TextBase
+    block_id: str
+    flags: tuple[HunkFlag, ...]
+
+
+@dataclass(frozen=True)
+class Basis:
+    """The editor's text of a document with the hunks that are pending in it."""
+
+    text: str
+    eol: str
+    pending: Sequence[Hunk]
+
+    def composed(self, after: str) -> Composition:
+        """Return the hunks that make `after` (LF) of what the model sees. Pure."""
+        return compose(self.text, self.eol, self.pending, after)
 
 
 class Announcer:
@@ -46,12 +65,24 @@ class Announcer:
         self._ledger = services.ledger
         self.new_id = services.new_id
 
-    def text(
-        self, document: Document, after: str, turn_id: str, *, sensitive: bool
-    ) -> list[ProposedHunk]:
-        """Propose what makes `after` of what the model sees; touched hunks are superseded."""
+    def basis(self, document: Document) -> Basis:
+        """Return what new hunks of a document are made from."""
         current = self._overlay.current(document)
-        made = compose(current.text, current.eol, self._overlay.pending(document), after)
+        return Basis(current.text, current.eol, self._overlay.pending(document))
+
+    def holds(self, document: Document, basis: Basis) -> bool:
+        """Return whether a document and its hunks are still what `basis` says."""
+        opened = self._workspace.documents.get(document.key)
+        if opened is not (document if document.is_open else None):
+            return False
+        same = self._overlay.current(document).text is basis.text
+        return same and self._overlay.pending(document) == basis.pending
+
+    def text(
+        self, document: Document, made: Composition, call: ToolCall, *, sensitive: bool
+    ) -> list[ProposedHunk]:
+        """Propose what was composed from the basis of now; touched hunks are superseded."""
+        current = self._overlay.current(document)
         spans = [replace(draft, id=self.new_id("hunk")) for draft in made.drafts]
         heirs: dict[str, str | None] = dict.fromkeys(made.withdrawn)
         for span in spans:
@@ -62,33 +93,39 @@ class Announcer:
             if met:
                 heirs[old.id] = spans[met[-1]].id
         self._overlay.remove(document.key, heirs)
-        self._overlay.add(document, spans, turn_id)
+        self._overlay.add(document, spans, call.turn_id)
         file = FileName(document.uri, self._workspace.display_path(document.key))
-        base = text_base(current)
-        hunks: list[ProposedHunk] = []
-        for span in spans:
-            flags, hidden = _flags(span.new_text, sensitive=sensitive)
-            gaps = self._services.freshness.gaps(current, span.start, span.end)
-            hunks.append(
-                ProposedHunk(
-                    id=span.id,
-                    turn_id=turn_id,
-                    file=file,
-                    old_text=span.old_text,
-                    new_text=span.new_text,
-                    flags=(*gaps, *flags),
-                    code_points=hidden,
-                    range=range_of(current, span, self._workspace.position_encoding),
-                    base=base,
-                    was_open=document.is_open,
-                )
-            )
+        flags = self._file_flags(document.uri, sensitive=sensitive)
+        source = _Source(call.turn_id, file, text_base(current), call.block_id, flags)
+        hunks = [self._proposed(current, span, source) for span in spans]
         self._ledger.announce(hunks)
         self._ledger.supersede(heirs)
         return hunks
 
+    def _file_flags(self, uri: str, *, sensitive: bool) -> tuple[HunkFlag, ...]:
+        """Return what a user should look at because of the file (W11, W13)."""
+        if sensitive:
+            return ("sensitive",)
+        return ("runsInBuild",) if self._workspace.runs_in_build(uri) else ()
+
+    def _proposed(self, current: Document, span: Hunk, source: _Source) -> ProposedHunk:
+        flags, hidden = _with_hidden(source.flags, span.new_text)
+        gaps = self._services.freshness.gaps(current, span.start, span.end)
+        return ProposedHunk(
+            id=span.id,
+            turn_id=source.turn_id,
+            file=source.file,
+            old_text=span.old_text,
+            new_text=span.new_text,
+            flags=(*gaps, *flags),
+            code_points=hidden,
+            block_id=source.block_id,
+            range=range_of(current, span, self._workspace.position_encoding),
+            base=source.base,
+        )
+
     def file(
-        self, change: FileChange, turn_id: str, heirs: Heirs, *, sensitive: bool
+        self, change: FileChange, call: ToolCall, heirs: Heirs, *, sensitive: bool
     ) -> ProposedHunk:
         """Propose to create, rename or delete a file; the hunk takes over `heirs`.
 
@@ -98,12 +135,14 @@ class Announcer:
         new_file = self._name_at(change.target) if change.target else None
         file = FileName(change.uri, change.place.display)
         name = (new_file or file).path if change.adds is not None else ""
-        flags, hidden = _flags(name + (change.text if created else ""), sensitive=sensitive)
+        shown = name + (change.text if created else "")
+        file_flags = self._file_flags((new_file or file).uri, sensitive=sensitive)
+        flags, hidden = _with_hidden(file_flags, shown)
         deleted = change.kind == "delete"
         gaps = self._services.freshness.gaps_in_all(change.key) if deleted else ()
         hunk = ProposedHunk(
             id=change.id,
-            turn_id=turn_id,
+            turn_id=call.turn_id,
             file=file,
             old_text="" if created else change.text,
             new_text=change.text if created else "",
@@ -111,10 +150,10 @@ class Announcer:
             new_file=new_file,
             flags=(*gaps, *flags),
             code_points=hidden,
-            was_open=False,
+            block_id=call.block_id,
         )
         self.forget(change.key, heirs)
-        self._changes.add(change, turn_id)
+        self._changes.add(change, call.turn_id)
         self._ledger.announce([hunk])
         self._ledger.supersede(heirs)
         return hunk
@@ -136,101 +175,48 @@ class Announcer:
             self._overlay.move(change.key, new.key)
             self._ledger.rename(FileName(change.uri, change.place.display), new)
 
-    def restore(self, history: EventHistory) -> None:
-        """Take over the change sets of earlier processes; what waits is found in today's texts.
+    def withhold(self, hunk_ids: Sequence[str]) -> None:
+        """Show these hunks to the model no longer; they are followed, and may be tried again."""
+        self._overlay.detach(hunk_ids)
+        self._changes.detach(hunk_ids)
 
-        A hunk whose base does not hold any more is stale. An edit in a file outside the folders
-        that are open now waits on.
+    def merge(self, document: Document, hunk: ProposedHunk) -> ProposedHunk | None:
+        """Offer what is left of a hunk in conflict, merged by lines with the text there.
+
+        It is a hunk like any other, and takes the place of an earlier offer. None where nothing
+        would be left, or where others of the session's hunks stand.
         """
-        for change_set in history.change_sets.values():
-            self._ledger.restore(change_set, history.decided_since_turn)
-            waiting = [hunk for hunk in change_set.hunks.values() if hunk.state == "proposed"]
-            for hunk in waiting:
-                if hunk.kind != "modify":
-                    self._find_file(hunk)
-            edits = [hunk for hunk in waiting if hunk.kind == "modify"]
-            for file, hunks in by_file(edits).items():
-                self._find_edits(file, hunks, change_set.turn_id)
-
-    def _find_edits(self, file: FileName, hunks: Sequence[ProposedHunk], turn_id: str) -> None:
-        try:
-            document = self._workspace.document(file.uri, purpose="edit")
-        except KodeError as error:
-            if error.code == "NotFound":
-                self._ledger.go_stale({hunk.id: _GONE for hunk in hunks})
-            return
-        found = [place for hunk in hunks if (place := find_hunk(hunk, document)) is not None]
-        found.sort(key=lambda place: (place.start, place.end))
-        ends = accumulate((place.end for place in found), max, initial=0)
-        apart = [place for place, end in zip(found, ends, strict=False) if place.start >= end]
-        self._overlay.add(document, apart, turn_id)
-        kept = {place.id for place in apart}
-        self._ledger.go_stale({hunk.id: _CHANGED for hunk in hunks if hunk.id not in kept})
-
-    def _find_file(self, hunk: ProposedHunk) -> None:
-        """Find a file to create, move or delete: what it begins with must be as it was."""
-        try:
-            change = self._file_change(hunk)
-        except KodeError as error:
-            self._ledger.go_stale({hunk.id: error.message})
-            return
-        if change is None:
-            self._ledger.go_stale({hunk.id: _CHANGED})
-        else:
-            self._changes.add(change, hunk.turn_id)
-
-    def _file_change(self, hunk: ProposedHunk) -> FileChange | None:
-        """Return None where it does not fit any more. Raises KodeError for an unreadable file."""
-        place = self._workspace.locate(hunk.file.uri)
-        if hunk.kind == "create":
-            if place.real.exists():
-                return None
-            return FileChange(hunk.id, "create", hunk.file.uri, place, text=to_lf(hunk.new_text))
-        text = self._workspace.document(hunk.file.uri, purpose="edit").text
-        if hunk.kind == "delete":
-            if to_lf(text) != to_lf(hunk.old_text):
-                return None
-            return FileChange(hunk.id, "delete", hunk.file.uri, place, text=text)
-        if hunk.new_file is None:
+        current = self._overlay.current(document)
+        span = self._overlay.find(document, hunk.id)
+        if span is None or span.end - span.start > MAX_MERGED_CHARS:
             return None
-        target = self._workspace.locate(hunk.new_file.uri)
-        if target.real.exists():
+        there = current.text[span.start : span.end]
+        merged = merge_lines(hunk.old_text, there, hunk.new_text)
+        others = (one for one in self._overlay.pending(document) if one.id != hunk.id)
+        if not merged.done or any(o.start <= span.end and span.start <= o.end for o in others):
             return None
-        return FileChange(hunk.id, "rename", hunk.file.uri, place, target)
+        offer = Hunk(self.new_id("hunk"), span.start, span.end, there, merged.text)
+        self._overlay.add(document, [offer], hunk.turn_id)
+        what = f"{merged.left_out} of its changes meet yours and are left out; " * (
+            merged.left_out > 0
+        )
+        flags = self._file_flags(hunk.file.uri, sensitive="sensitive" in hunk.flags)
+        source = _Source(hunk.turn_id, hunk.file, text_base(current), hunk.block_id, flags)
+        offered = self._proposed(current, offer, source)
+        offered.merge_of = hunk.id
+        offered.reason = f"{what}the rest is merged with the text there."
+        return offered
 
     def _name_at(self, place: Location) -> FileName:
-        return FileName(path_to_uri(place.path), place.display)
+        return FileName(place.uri, place.display)
 
 
-def find_hunk(hunk: ProposedHunk, document: Document) -> Hunk | None:
-    """Return where a hunk of an earlier process stands in today's text.
-
-    It holds as far as its base does: the text it was made for is still the same, or the lines it
-    replaces are still there, once. None where that is not so.
-    """
-    text, old = document.text, hunk.old_text
-    places: Sequence[int] = ()
-    if hunk.base is not None and hunk.range is not None and hunk.base.sha256 == document.rev:
-        starts = list(accumulate(map(len, split_lines(text)), initial=0))
-        line = hunk.range.start.line
-        places = [at for at in starts[line : line + 1] if text.startswith(old, at)]
-    elif old:
-        places = _lines_at(text, old)
-    found = [at for at in places if between_lines(text, at + len(old))]
-    if len(found) != 1:
-        return None
-    return Hunk(hunk.id, found[0], found[0] + len(old), old, hunk.new_text)
-
-
-def _lines_at(text: str, old: str) -> list[int]:
-    """Return where `old` begins a line of `text`."""
-    found: list[int] = []
-    at = text.find(old)
-    while at >= 0:
-        if between_lines(text, at):
-            found.append(at)
-        at = text.find(old, at + 1)
-    return found
+def _with_hidden(
+    flags: tuple[HunkFlag, ...], text: str
+) -> tuple[tuple[HunkFlag, ...], tuple[str, ...]]:
+    """Return the flags of a text (C13), and its hidden characters."""
+    hidden = invisible_characters(text)
+    return ((*flags, "invisibleCharacters") if hidden else flags), hidden
 
 
 def range_of(document: Document, hunk: Hunk, encoding: PositionEncoding) -> Range:
@@ -250,12 +236,3 @@ def text_base(document: Document) -> TextBase:
         bom=document.bom,
         version=document.version,
     )
-
-
-def _flags(text: str, *, sensitive: bool) -> tuple[tuple[HunkFlag, ...], tuple[str, ...]]:
-    """Return what a user should look at (W11, W13, C13), and the hidden characters."""
-    hidden = invisible_characters(text)
-    flags: list[HunkFlag] = ["sensitive"] if sensitive else []
-    if hidden:
-        flags.append("invisibleCharacters")
-    return tuple(flags), hidden

@@ -6,29 +6,37 @@ under the lock of its document: a file that comes first, then text, then a file 
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import msgspec
 
-from kode_sidecar.domain.change_set import ChangeSet, HunkState, ProposedHunk, by_file
-from kode_sidecar.domain.hunk import Hunk
+from kode_sidecar.domain.change_set import (
+    UNSETTLED,
+    ChangeSet,
+    HunkState,
+    ProposedHunk,
+    by_file,
+)
 from kode_sidecar.edits.announcing import Announcer
 from kode_sidecar.edits.decisions import result
 from kode_sidecar.edits.file_edits import FileEdits
+from kode_sidecar.edits.flights import Landed
 from kode_sidecar.edits.hunks import EditResult
+from kode_sidecar.edits.restoring import Restoring
 from kode_sidecar.edits.services import EditServices
+from kode_sidecar.edits.standing import Standing
 from kode_sidecar.edits.text_edits import TextEdits
+from kode_sidecar.edits.undo_plan import UndoPlan, UndoPlanner, chosen_of, place_diff
+from kode_sidecar.errors import KodeError
 from kode_sidecar.protocol.change_set import (
     DecideResult,
     HunkDecision,
-    UndoConflict,
     UndoParams,
     UndoResult,
 )
-from kode_sidecar.text.line_diff import Run, split_lines, unified_diff
-from kode_sidecar.text.text_edit import apply_edits, line_runs, to_lf
+from kode_sidecar.text.text_edit import with_one_eol
 from kode_sidecar.workspace.document import Document
 
 Choices = Mapping[str, HunkDecision]
@@ -36,27 +44,6 @@ Choices = Mapping[str, HunkDecision]
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
-
-
-@dataclass
-class _Plan:
-    """What can be undone now. `diffs` are by hunk id, of those that cannot be.
-
-    `texts` are those of each file before and after the rest, with the lines that change.
-    """
-
-    hunks: list[ProposedHunk] = field(default_factory=list[ProposedHunk])
-    diffs: dict[str, str] = field(default_factory=dict[str, str])
-    texts: list[tuple[str, str, str, Sequence[Run]]] = field(
-        default_factory=list[tuple[str, str, str, Sequence[Run]]]
-    )
-
-    def diff(self) -> str:
-        """Return the unified diff of all files."""
-        return "".join(
-            unified_diff(split_lines(before), split_lines(after), path, runs=runs)
-            for path, before, after, runs in self.texts
-        )
 
 
 class Applying:
@@ -71,6 +58,8 @@ class Applying:
         announcer: Announcer,
         text_edits: TextEdits,
         file_edits: FileEdits,
+        restoring: Restoring,
+        standing: Standing,
         save: Callable[[], Awaitable[None]],
     ) -> None:
         self._services = services
@@ -80,6 +69,9 @@ class Applying:
         self._announcer = announcer
         self._text_edits = text_edits
         self._file_edits = file_edits
+        self._restoring = restoring
+        self._planner = UndoPlanner(services, file_edits, restoring)
+        self._standing = standing
         self._save = save
         self._claimed: set[str] = set()
         self._undos = 0
@@ -105,7 +97,7 @@ class Applying:
         told: list[ProposedHunk] = []
         for hunk_id, choice in choices.items():
             hunk = change_set.hunks[hunk_id]
-            if hunk.state == "proposed":
+            if _may_be_sent(hunk, choice):
                 document = documents.get(hunk.file.uri)
                 hunk = replace(hunk, state=self._expected(hunk, choice, document))
             told.append(hunk)
@@ -116,41 +108,87 @@ class Applying:
     ) -> HunkState:
         if choice.action == "reject":
             return "rejected"
-        if hunk.kind != "modify":
-            return "applied" if self._file_edits.fits(hunk.id) else "conflict"
-        if document is None or (hunk.was_open and not document.is_open):
+        if hunk.kind == "modify" and document is None:
             return "stale"
-        span = self._overlay.find(document, hunk.id)
-        return "conflict" if span is None or span.touched else "applied"
+        return "applied" if self._standing.fits(document, hunk) else "conflict"
 
     async def _decide(self, choices: Choices, *, by_user: bool) -> None:
-        """Carry it out. A hunk that another decision has claimed waits for that one."""
+        """Carry it out. A hunk that another decision has claimed waits for that one.
+
+        What that one could not apply is not sent again: nobody has decided on that yet.
+        """
         hunks = [self._ledger[hunk_id] for hunk_id in choices]
+        seen: dict[str, HunkState] = {hunk.id: hunk.state for hunk in hunks}
         self._reject([hunk for hunk in hunks if hunk.id not in self._claimed], choices)
-        waiting = [hunk for hunk in hunks if hunk.state == "proposed"]
+        waiting = [hunk for hunk in hunks if _may_be_sent(hunk, choices[hunk.id])]
         ids = {hunk.id for hunk in waiting}
         self._claimed |= ids
         try:
             groups = by_file(waiting).values()
-            await asyncio.gather(*(self._accept(g, choices, by_user=by_user) for g in groups))
+            await asyncio.gather(*(self._accept(g, choices, seen, by_user=by_user) for g in groups))
         finally:
             self._claimed -= ids
         if by_user:
             await self._save()
 
     async def _accept(
-        self, hunks: Sequence[ProposedHunk], choices: Choices, *, by_user: bool
+        self,
+        hunks: Sequence[ProposedHunk],
+        choices: Choices,
+        seen: Mapping[str, HunkState],
+        *,
+        by_user: bool,
     ) -> None:
         async with self._services.locks.of_all(key for hunk in hunks for key in hunk.keys):
             self._reject(hunks, choices)
-            accepted = [hunk for hunk in hunks if hunk.state == "proposed"]
+            document = await self._seen(hunks[0].file.uri)
+            accepted = [hunk for hunk in hunks if hunk.state == seen[hunk.id]]
+            accepted = [hunk for hunk in accepted if _may_be_sent(hunk, choices[hunk.id])]
             if not accepted:
                 return
+            if document is not None:
+                self._find_again(document, accepted)
+                await self._services.watch.catch_up(document)
             texts = {hunk.id: choices[hunk.id].put for hunk in accepted}
-            results = await self._send(accepted, texts, ask=not by_user)
+            results = await self._send(accepted, texts, self._ledger.land_late, ask=not by_user)
             lost = [key for key, one in results.items() if not one.is_applied]
-            self._announcer.forget(accepted[0].file.key, dict.fromkeys(lost))
+            document = await self._files.fetch(accepted[0].file.uri) if lost else None
+            self._announcer.withhold(lost)
+            for hunk in accepted:
+                if document is not None and results[hunk.id].state == "conflict":
+                    results[hunk.id] = self._told_conflict(document, hunk, results[hunk.id])
             self._ledger.finish(accepted, choices, results)
+            if document is not None:
+                self._offer_merges(document, accepted)
+
+    def _find_again(self, document: Document, hunks: Sequence[ProposedHunk]) -> None:
+        """Look for hunks that an earlier process could not apply."""
+        for hunk in hunks:
+            unknown = hunk.kind == "modify" and self._overlay.find(document, hunk.id) is None
+            if unknown and hunk.state in UNSETTLED:
+                self._restoring.find_again(document, hunk)
+
+    def _told_conflict(
+        self, document: Document, hunk: ProposedHunk, result: EditResult
+    ) -> EditResult:
+        """Return the result with what the hunk would do to the text that stands there."""
+        span = self._overlay.find(document, hunk.id)
+        if hunk.kind != "modify" or span is None:
+            return result
+        return replace(result, diff=place_diff(self._overlay, document, span, hunk.file.path))
+
+    def _offer_merges(self, document: Document, hunks: Sequence[ProposedHunk]) -> None:
+        """Propose what is left of hunks in conflict; earlier offers of the same are taken back."""
+        for hunk in hunks:
+            span = self._overlay.find(document, hunk.id)
+            if hunk.state != "conflict" or span is None or not span.touched:
+                continue
+            known = self._ledger.of_file(document.key)
+            old = (one for one in known if one.merge_of == hunk.id and one.state == "proposed")
+            self._announcer.withdraw(document.key, dict.fromkeys(one.id for one in old))
+            offer = self._announcer.merge(document, hunk)
+            if offer is not None:
+                self._ledger.announce([offer])
 
     def _reject(self, hunks: Iterable[ProposedHunk], choices: Choices) -> None:
         rejected = [
@@ -169,33 +207,61 @@ class Applying:
     ) -> UndoResult:
         """Take back what is applied of `scope`; where nothing is, put the newest undo back."""
         documents = await self._documents(scope)
-        chosen, back = _chosen(scope)
-        plan = self._plan(chosen, documents)
+        for document in documents.values():
+            if document is not None and not params.dry_run:
+                self._standing.see_verdicts(document)
+        chosen, back = chosen_of(scope, params.direction)
+        self._planner.find_done(chosen, documents)
+        plan = self._planner.plan(chosen, documents)
         refused = bool(plan.diffs) and not params.skip_conflicts
         if params.dry_run or refused:
             doable = [] if refused else [hunk.id for hunk in plan.hunks]
-            return await _undo_result(change_set, plan, doable, back=back, verified=None)
+            return await plan.result(change_set, doable, back=back, verified=None)
         results = await self._followed_through(self._undo(plan, back=back))
         done = [hunk.id for hunk in plan.hunks if results[hunk.id].is_applied]
         lost = [hunk for hunk in plan.hunks if not results[hunk.id].is_applied]
         documents = await self._documents(lost)
-        plan.diffs |= {hunk.id: self._diff_of(hunk, documents) for hunk in lost}
+        plan.diffs |= {hunk.id: self._planner.diff_of(hunk, documents) for hunk in lost}
         verified = _verified(results.values())
-        return await _undo_result(change_set, plan, done, back=back, verified=verified)
+        return await plan.result(change_set, done, back=back, verified=verified)
 
-    async def _undo(self, plan: _Plan, *, back: bool) -> dict[str, EditResult]:
+    async def _undo(self, plan: UndoPlan, *, back: bool) -> dict[str, EditResult]:
         self._undos += 1
         number = self._undos
-        results: dict[str, EditResult] = {}
-        for hunks in by_file(plan.hunks).values():
-            async with self._services.locks.of_all(key for hunk in hunks for key in hunk.keys):
-                here = [hunk for hunk in hunks if (hunk.state == "undone") != back]
-                results |= {hunk.id: EditResult("conflict") for hunk in hunks}
-                results |= await self._send(here, {hunk.id: None for hunk in here}, undo=True)
-                self._report(here, results, number, back=back)
-        if any(one.is_applied for one in results.values()):
-            await self._save()
+        results = await self._file_by_file(plan.hunks, number, back=back)
+        done = [hunk for hunk in plan.hunks if results[hunk.id].is_applied]
+        try:
+            if done:
+                await self._save()
+        except KodeError:
+            # What is not saved is refused: the texts get back what they were, where that fits.
+            await self._file_by_file(done, number, back=not back)
+            raise
         return results
+
+    async def _file_by_file(
+        self, hunks: Sequence[ProposedHunk], number: int, *, back: bool
+    ) -> dict[str, EditResult]:
+        """Undo hunks, or redo them, and report it; those that changed meanwhile are left alone."""
+        results = {hunk.id: EditResult("conflict") for hunk in hunks}
+        for group in by_file(hunks).values():
+            async with self._services.locks.of_all(key for hunk in group for key in hunk.keys):
+                await self._seen(group[0].file.uri)
+                here = _to_go(group, back=back)
+                results |= await self._take_back(here, number, back=back)
+                self._report(here, results, number, back=back)
+        return results
+
+    async def _take_back(
+        self, hunks: Sequence[ProposedHunk], number: int, *, back: bool
+    ) -> dict[str, EditResult]:
+        """Send what undoes hunks, or redoes them; what comes late is told when it comes."""
+
+        def late(hunk_ids: Collection[str]) -> None:
+            here = _to_go((hunk for hunk in hunks if hunk.id in hunk_ids), back=back)
+            self._report(here, dict.fromkeys(hunk_ids, EditResult("applied")), number, back=back)
+
+        return await self._send(hunks, {hunk.id: None for hunk in hunks}, late, undo=True)
 
     def _report(
         self,
@@ -207,6 +273,8 @@ class Applying:
     ) -> None:
         done = [hunk for hunk in hunks if results[hunk.id].is_applied]
         lost = [hunk for hunk in hunks if results[hunk.id].state == "diverged"]
+        for hunk in done:
+            hunk.unconfirmed = results[hunk.id].state == "unconfirmed"
         if done and back:
             self._ledger.take_back(done, number)
         elif done:
@@ -215,62 +283,13 @@ class Applying:
             self._ledger.lose(lost, results)
             self._overlay.remove(lost[0].file.key, [hunk.id for hunk in lost])
 
-    def _plan(
-        self, hunks: Sequence[ProposedHunk], documents: Mapping[str, Document | None]
-    ) -> _Plan:
-        plan = _Plan()
-        for file, group in by_file(hunks).items():
-            document = documents[file.uri]
-            whole = [hunk for hunk in group if hunk.kind != "modify"]
-            comes = any(self._file_edits.creates(hunk.id) for hunk in whole)
-            spans: list[Hunk] = []
-            for hunk in group:
-                span = self._span(hunk, document)
-                if span is not None and not span.touched:
-                    spans.append(span)
-                if hunk.kind == "modify" and (comes or (span is not None and not span.touched)):
-                    plan.hunks.append(hunk)
-                elif hunk.kind == "modify":
-                    plan.diffs[hunk.id] = self._diff_of(hunk, documents)
-            before = after = None
-            if document is not None:
-                current = self._overlay.current(document)
-                edits = sorted((s.edit for s in spans), key=lambda edit: (edit.start, edit.end))
-                before, after = current.lf_text, to_lf(apply_edits(current.text, edits))
-                runs = line_runs(current.text, edits)
-                plan.texts.append((file.path, before, after, runs))
-            for hunk in whole:
-                if self._file_edits.fits(hunk.id, after):
-                    plan.hunks.append(hunk)
-                else:
-                    plan.diffs[hunk.id] = self._diff_of(hunk, documents, after or "")
-        return plan
-
-    def _span(self, hunk: ProposedHunk, document: Document | None) -> Hunk | None:
-        return None if document is None else self._overlay.find(document, hunk.id)
-
-    def _diff_of(
-        self, hunk: ProposedHunk, documents: Mapping[str, Document | None], text: str = ""
-    ) -> str:
-        """Return the diff from what stands in a hunk's place to what would stand there."""
-        change = self._services.changes.find(hunk.id)
-        if change is not None:
-            wanted = change.lf_text if change.kind != "rename" else text
-            return unified_diff(split_lines(text), split_lines(wanted), hunk.file.path)
-        document = documents.get(hunk.file.uri)
-        span = self._span(hunk, document)
-        wanted = to_lf(span.new_text) if span else hunk.old_text
-        found = ""
-        if document is not None and span is not None:
-            found = to_lf(self._overlay.current(document).text[span.start : span.end])
-        return unified_diff(split_lines(found), split_lines(wanted), hunk.file.path)
-
     # ---- both ----------------------------------------------------------------------------------
 
     async def _send(
         self,
         hunks: Sequence[ProposedHunk],
         texts: Mapping[str, str | None],
+        late: Landed,
         *,
         undo: bool = False,
         ask: bool = False,
@@ -285,9 +304,8 @@ class Applying:
         edits = {hunk.id: texts[hunk.id] for hunk in hunks if hunk.kind == "modify"}
         if edits:
             file = hunks[0].file
-            synced = {hunk.id for hunk in hunks if hunk.was_open and not undo}
             what = f"kode: undo in {file.path}" if undo else f"kode: {file.path}"
-            results |= await self._text_edits.send(file.uri, what, edits, synced)
+            results |= await self._text_edits.send(file.uri, what, edits, late)
         for hunk in whole:
             if hunk.id not in results:
                 results[hunk.id] = await self._send_file(hunk, texts[hunk.id], label, ask=ask)
@@ -300,7 +318,7 @@ class Applying:
         if change is None:
             return EditResult("conflict")
         if text is not None:
-            change = replace(change, text=to_lf(text))
+            change = replace(change, text=with_one_eol(text, change.text or text))
         what = f"{label}{change.kind} {change.place.display}"
         sent = await self._file_edits.send(change, what, ask=ask)
         if sent.is_applied:
@@ -313,6 +331,13 @@ class Applying:
         """Read each file of these hunks once, closed ones beside the loop."""
         uris = {hunk.file.uri for hunk in hunks}
         return {uri: await self._files.fetch(uri) for uri in sorted(uris)}
+
+    async def _seen(self, uri: str) -> Document | None:
+        """Read a file and see how its hunks stand: nothing is decided on what nobody saw yet."""
+        document = await self._files.fetch(uri)
+        if document is not None:
+            self._standing.see_verdicts(document)
+        return document
 
     async def _followed_through(self, work: Coroutine[Any, Any, T]) -> T:
         """Do work that goes on when the caller is cancelled; only `close` ends it early."""
@@ -333,15 +358,16 @@ def _log_failure(task: asyncio.Task[Any]) -> None:
         _log.error("a decision failed after its caller was cancelled", exc_info=error)
 
 
-def _chosen(scope: Iterable[ProposedHunk]) -> tuple[list[ProposedHunk], bool]:
-    """Return the hunks that are meant, and whether they are to be taken back."""
-    hunks = list(scope)
-    applied = [hunk for hunk in hunks if hunk.state in ("applied", "replaced")]
-    if applied:
-        return applied, True
-    undone = [hunk for hunk in hunks if hunk.state == "undone"]
-    newest = max((hunk.undone_by for hunk in undone), default=0)
-    return [hunk for hunk in undone if hunk.undone_by == newest], False
+def _may_be_sent(hunk: ProposedHunk, choice: HunkDecision) -> bool:
+    """Return whether a decision can be carried out: on what waits, or once more what failed."""
+    return hunk.state == "proposed" or (hunk.state in UNSETTLED and choice.action != "reject")
+
+
+def _to_go(hunks: Iterable[ProposedHunk], *, back: bool) -> list[ProposedHunk]:
+    """Return those that an undo (`back`), or a redo, still has to deal with."""
+    return [
+        hunk for hunk in hunks if (hunk.state == "undone") != back and hunk.state not in UNSETTLED
+    ]
 
 
 def _verified(results: Iterable[EditResult]) -> bool | None:
@@ -349,23 +375,3 @@ def _verified(results: Iterable[EditResult]) -> bool | None:
     if "diverged" in states:
         return False
     return None if "unconfirmed" in states else True
-
-
-async def _undo_result(
-    change_set: ChangeSet,
-    plan: _Plan,
-    done: Sequence[str],
-    *,
-    back: bool,
-    verified: bool | None,
-) -> UndoResult:
-    conflicts = [UndoConflict(hunk_id=key, diff=diff) for key, diff in plan.diffs.items()]
-    return UndoResult(
-        change_set_id=change_set.id,
-        state=change_set.state,
-        undone=tuple(done) if back else (),
-        restored=() if back else tuple(done),
-        conflicts=tuple(conflicts),
-        diff=await asyncio.to_thread(plan.diff) if done else "",
-        verified=verified,
-    )

@@ -12,21 +12,25 @@ from kode_sidecar.domain.change_set import (
     ProposedHunk,
     by_file,
 )
-from kode_sidecar.domain.hunk import overlay_text
+from kode_sidecar.domain.hunk import Hunk
 from kode_sidecar.edits.announcing import Announcer, range_of, text_base
 from kode_sidecar.edits.applying import Applying
-from kode_sidecar.edits.decisions import choose, result
+from kode_sidecar.edits.decisions import choose, left_out, result
+from kode_sidecar.edits.diagnostic_news import DiagnosticNews
 from kode_sidecar.edits.file_edits import FileEdits
 from kode_sidecar.edits.file_watch import FileWatch
+from kode_sidecar.edits.forming import FormingEdits
 from kode_sidecar.edits.hunks import HunkLedger
 from kode_sidecar.edits.proposing import Proposer
+from kode_sidecar.edits.restoring import Restoring
 from kode_sidecar.edits.services import EditLocks, EditServices
 from kode_sidecar.edits.session_files import SessionFiles
-from kode_sidecar.edits.text_edits import ANSWER_SECONDS, TextEdits
+from kode_sidecar.edits.standing import Standing
+from kode_sidecar.edits.text_edits import TextEdits
 from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log import EventHistory
 from kode_sidecar.event_log.editor_port import EditorPort
-from kode_sidecar.kernel.contracts import NewId
+from kode_sidecar.kernel.contracts import Emit, NewId
 from kode_sidecar.permissions import PermissionGate, UserQuestions
 from kode_sidecar.protocol.change_set import (
     ChangeSetListResult,
@@ -40,11 +44,13 @@ from kode_sidecar.protocol.change_set import (
     UndoResult,
 )
 from kode_sidecar.protocol.session import Mode
-from kode_sidecar.text.line_diff import split_lines, unified_diff
-from kode_sidecar.text.text_edit import to_lf
+from kode_sidecar.text.line_diff import Run, split_lines, unified_diff
+from kode_sidecar.text.text_edit import line_runs, to_lf
+from kode_sidecar.text.uris import canonical_key
 from kode_sidecar.workspace.documents import DocumentChange
 from kode_sidecar.workspace.file_changes import FileChanges
 from kode_sidecar.workspace.freshness import Freshness
+from kode_sidecar.workspace.language_servers import LineMap
 from kode_sidecar.workspace.overlay import Overlay
 from kode_sidecar.workspace.workspace import Workspace
 
@@ -62,7 +68,8 @@ class ChangeSets:
     by others, `proposals` takes what the model proposes. `emit` returns the `seq` of
     the event, `save` makes decisions durable before they are answered, `published` returns once no
     emitted event is held back: an edit never overtakes its announcement (O6). Sessions of one
-    editor share `locks`: at most one unverified edit per URI.
+    editor share `locks`: at most one unverified edit per URI, and each hears, by its `title`, what
+    the others changed.
     """
 
     def __init__(
@@ -78,8 +85,8 @@ class ChangeSets:
         save: Callable[[], Awaitable[None]],
         published: Callable[[], Awaitable[None]] = _at_once,
         locks: EditLocks | None = None,
+        title: Callable[[], str] = str,
         settle_seconds: float = SETTLE_SECONDS,
-        answer_seconds: float = ANSWER_SECONDS,
     ) -> None:
         self._session_id = session_id
         self._workspace = workspace
@@ -90,10 +97,16 @@ class ChangeSets:
         self._changes = FileChanges()
         self.freshness = Freshness(self.overlay.current, now)
         self.session_files = SessionFiles(
-            workspace, self.overlay, self._changes, editor.open_document
+            workspace, self.overlay, self._changes, editor.open_document, editor.refresh
         )
         in_flight: set[str] = set()
-        self.files = FileWatch(workspace, self.session_files.known, self.freshness, emit, in_flight)
+        locks = locks or EditLocks()
+        self._neighbours, self._title = locks.neighbours, title
+        self._news = DiagnosticNews(locks.language, self._place)
+        self.files = FileWatch(
+            workspace, self.session_files.known, self.freshness, emit, in_flight, self._edited
+        )
+        self._leave = locks.neighbours.join(session_id, self.files.hear)
         self._ledger = HunkLedger(emit, new_id)
         services = EditServices(
             workspace=workspace,
@@ -103,34 +116,66 @@ class ChangeSets:
             files=self.session_files,
             freshness=self.freshness,
             watch=self.files,
+            news=self._news,
             ledger=self._ledger,
             new_id=new_id,
             settle_seconds=settle_seconds,
-            answer_seconds=answer_seconds,
-            locks=locks or EditLocks(),
+            locks=locks,
             in_flight=in_flight,
         )
-        self._announcer = announcer = Announcer(services)
+        announcer, file_edits = Announcer(services), FileEdits(services)
+        self._restoring = Restoring(services)
+        self._standing = Standing(services, self._restoring, file_edits)
         self._text_edits = TextEdits(services)
-        self._applying = Applying(services, announcer, self._text_edits, FileEdits(services), save)
-        self.permissions = PermissionGate(session_id, editor, emit, new_id, questions, now)
-        self.proposals = Proposer(services, announcer, self._applying, self.permissions, published)
+        self._applying = Applying(
+            services,
+            announcer,
+            self._text_edits,
+            file_edits,
+            self._restoring,
+            self._standing,
+            save,
+        )
+        gate = PermissionGate(session_id, editor, emit, new_id, questions, now, published)
+        self._services, self._announcer, self.permissions = services, announcer, gate
+        self.proposals = Proposer(
+            services, announcer, self._applying, self._standing, gate, published
+        )
         self._unsubscribe = workspace.documents.subscribe(self._document_changed)
 
     def close(self) -> None:
         """Stop following the documents and give up what is on its way."""
         self._unsubscribe()
+        self._leave()
+        self._news.close()
         self._applying.close()
         self._text_edits.close()
+        self._standing.close()
 
     def _document_changed(self, change: DocumentChange) -> None:
         """Look for the session's own edits first: what they did is nobody else's change."""
         self._text_edits.changed(change)
         self.files.changed(change)
+        self._standing.changed(change)
+
+    def _edited(self, uri: str) -> None:
+        """An own edit changed a file: others hear of it, and what it broke is looked for."""
+        self._neighbours.tell(self._session_id, canonical_key(uri), self._title())
+        record = self.freshness.find(canonical_key(uri))
+        if record is not None and not record.lost:
+            self._news.edited(record.uri)
+
+    def _place(self, uri: str, line: int) -> str:
+        """A line of the editor's text, from 0, as the model knows it."""
+        name, document = self._workspace.display_path(uri), self.session_files.find(uri)
+        if document is None:
+            return f"{name}:{line + 1}"
+        seen = LineMap(self.session_files.view(document).text_lf, document.lf_text).seen(line)
+        return name if seen is None else f"{name}:{seen + 1}"
 
     def restore(self, history: EventHistory) -> None:
         """Take over the change sets of earlier processes."""
-        self._announcer.restore(history)
+        self._restoring.restore(history)
 
     def enter_turn(self, turn_id: str, mode: Mode, path_turn_ids: Collection[str]) -> None:
         """A turn begins: its overlay is that of the turns on the path it grows from."""
@@ -138,6 +183,10 @@ class ChangeSets:
         self.overlay.enter_branch(self._branch)
         self._changes.enter_branch(self._branch)
         self.proposals.mode = mode
+
+    def forming(self, emit: Emit, turn_id: str) -> Emit:
+        """Return an `Emit` that also shows edits of a turn while the model writes them."""
+        return FormingEdits(self._services, self._announcer, emit, turn_id)
 
     def pending_paths(self) -> Sequence[str]:
         """URIs of the files that the model sees otherwise than the editor has saved them."""
@@ -185,14 +234,16 @@ class ChangeSets:
         """The model was told all that `untold` said last on the branch of the turn that runs."""
         self._ledger.take_reminders(self._branch)
         self.files.reminder_told()
+        self._news.told()
 
     def untold(self, turn_ids: Collection[str] | None = None) -> str | None:
         """What `take_reminders` would say on the branch of these turns; nothing is taken.
 
         Without turns: on the branch of the turn that runs.
         """
+        self._standing.look_at_closed(self._ledger.unconfirmed_keys())
         branch = self._branch if turn_ids is None else turn_ids
-        return _joined(self._ledger.untold(branch), self.files.reminder())
+        return _joined(self._ledger.untold(branch), self.files.reminder(), self._news.untold())
 
     async def decide(self, params: DecideParams) -> DecideResult:
         """Accept, reject or replace hunks; returns when the editor's text was checked.
@@ -214,7 +265,8 @@ class ChangeSets:
         else:  # it was carried out, and could not be saved
             await self._save()
             del self._unsaved[params]
-        return result(change_set, [change_set.hunks[hunk_id] for hunk_id in ids])
+        left = left_out(change_set, params)
+        return result(change_set, [change_set.hunks[hunk_id] for hunk_id in ids], left)
 
     async def undo(self, scope: str, params: UndoParams) -> UndoResult:
         """Take applied hunks back: those of a change set, of a turn, or one.
@@ -248,9 +300,9 @@ class ChangeSets:
         if document is None:
             views = tuple(hunk.whole_view(None) for hunk in hunks)
             return FileView(uri=file.uri, path=file.path, hunks=views), whole
+        self._standing.look_at(document)
         current = self.overlay.current(document)
-        waiting = {hunk.id for hunk in hunks if hunk.state == "proposed"}
-        spans = {key: self.overlay.find(document, key) for key in waiting}
+        spans = {hunk.id: self.overlay.find(document, hunk.id) for hunk in hunks if _stands(hunk)}
         views = tuple(
             hunk.whole_view(
                 range_of(current, span, self._workspace.position_encoding) if span else None
@@ -259,11 +311,20 @@ class ChangeSets:
             for span in [spans.get(hunk.id)]
         )
         clean = sorted(
-            (span for span in spans.values() if span and not span.touched),
+            (
+                span
+                for hunk in hunks
+                if hunk.state == "proposed"
+                for span in [spans[hunk.id]]
+                if span and not span.touched
+            ),
             key=lambda span: (span.start, span.end),
         )
-        after = to_lf(overlay_text(current.text, clean))
-        diff = unified_diff(split_lines(current.lf_text), split_lines(after), file.path)
+        diff = ""
+        if clean:
+            runs = line_runs(current.text, [span.edit for span in clean])
+            after = _lines_after(current.lf_lines, runs, clean)
+            diff = unified_diff(current.lf_lines, after, file.path, runs=runs)
         view = FileView(
             uri=file.uri,
             path=file.path,
@@ -272,6 +333,22 @@ class ChangeSets:
             base=text_base(current),
         )
         return view, diff + whole
+
+
+def _lines_after(lines: Sequence[str], runs: Sequence[Run], hunks: Sequence[Hunk]) -> list[str]:
+    """Return the lines (LF) with these hunks done, each of which is one of the runs."""
+    after: list[str] = []
+    at = 0
+    for run, hunk in zip(runs, hunks, strict=True):
+        after += lines[at : run[0]]
+        after += split_lines(to_lf(hunk.new_text))
+        at = run[1]
+    return [*after, *lines[at:]]
+
+
+def _stands(hunk: ProposedHunk) -> bool:
+    """Whether it has a place: it waits there, or what was applied does."""
+    return hunk.state in ("proposed", "applied", "replaced")
 
 
 def _joined(*told: str | None) -> str | None:

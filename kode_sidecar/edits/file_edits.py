@@ -56,7 +56,7 @@ class FileEdits:
     async def send(self, change: FileChange, label: str, *, ask: bool) -> EditResult:
         """Have it done, and return what became of it."""
         places = [place for place in (change.removes, change.adds) if place is not None]
-        keys = [canonical_key(path_to_uri(place.path)) for place in places]
+        keys = [canonical_key(place.uri) for place in places]
         self._services.in_flight.update(keys)
         if change.kind == "create":
             self._overlay.hold(change.key)
@@ -92,7 +92,7 @@ class FileEdits:
         )
         on_disk = change.removes is not None and os.path.lexists(change.removes.real)
         try:
-            async with asyncio.timeout(self._services.answer_seconds):
+            async with asyncio.timeout(self._services.locks.answer_seconds):
                 answer = await self._editor.apply_edit(edit)
         except TimeoutError:
             answer = ApplyAnswer(applied=False)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 
-from kode_sidecar.context.reminders import FileChange, file_changes_note
+from kode_sidecar.context.reminders import FileChange, elsewhere_note, file_changes_note
 from kode_sidecar.domain.agent_event import ChangedFile, Event, FreshnessChanged
 from kode_sidecar.domain.seen_lines import Spans
 from kode_sidecar.errors import KodeError
@@ -33,7 +33,8 @@ class FileWatch:
     `known` gives the document at a path (`SessionFiles.known`). Nothing polls: `look` runs before
     each step of the model and whenever somebody asks. Nothing is concluded from the text of a
     document while an edit of the session's own is `in_flight`; what it did is told by `applied`
-    then, and is nobody else's change.
+    then, and is nobody else's change. `edited` hears of the URI of each file that an own edit has
+    changed; what neighbours edited comes by `hear`.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class FileWatch:
         freshness: Freshness,
         emit: Callable[[Event], int],
         in_flight: Collection[str],
+        edited: Callable[[str], None] = lambda _uri: None,
     ) -> None:
         self._workspace = workspace
         self._known = known
@@ -50,6 +52,9 @@ class FileWatch:
         self._noted: list[ForeignChange] = []
         self._emit = emit
         self._in_flight = in_flight
+        self._edited = edited
+        self._by: dict[str, set[str]] = {}
+        self._elsewhere: dict[str, str] = {}
 
     def applied(
         self, key: str, before: str, after: str, edits: Sequence[Change] | None = None
@@ -60,21 +65,38 @@ class FileWatch:
         """
         if before != after:
             self._freshness.applied(key, before, after, edits)
+            self._edited(key)
         record = self._freshness.find(key)
         if record is not None and self._workspace.documents.get(key) is not None:
+            self._look_at([record])
+
+    async def catch_up(self, document: Document) -> None:
+        """Compare a document with what the model has read, before it is edited."""
+        record = await self._freshness.catch_up(document)
+        if record is not None:
             self._look_at([record])
 
     def moved(self, key: str, uri: str, path: Path) -> None:
         """The session had a file renamed."""
         self._freshness.moved(key, uri, path)
+        self._edited(uri)
 
     def removed(self, key: str) -> None:
         """The session had a file deleted."""
         self._freshness.removed(key)
+        self._edited(key)
 
     def created(self, uri: str, path: Path, text: str) -> None:
         """The session had a file created with a text (LF)."""
         self._freshness.created(uri, path, text)
+        self._edited(uri)
+
+    def hear(self, key: str, title: str) -> None:
+        """Another session of that title edited a document, maybe one of another project."""
+        if self._freshness.find(key) is not None:
+            self._by.setdefault(key, set()).add(title)
+        elif self._workspace.holds(key):
+            self._elsewhere[key] = title
 
     def look(self) -> None:
         """Compare every file that was used with the editor's text, or with the disk."""
@@ -96,6 +118,8 @@ class FileWatch:
         noted, self._noted = self._noted, []
         for change in noted:
             self._freshness.tell(change.key)
+            self._by.pop(change.key, None)
+        self._elsewhere.clear()
 
     def report(self, limit: int) -> FreshnessGetResult:
         """Every file that was used, and the `limit` most important ones, the latest first.
@@ -138,10 +162,17 @@ class FileWatch:
 
     def _note(self, changes: Sequence[ForeignChange]) -> str | None:
         told = [
-            FileChange(self._workspace.display_path(change.key), change.steps, change.lost)
+            FileChange(
+                self._workspace.display_path(change.key),
+                change.steps,
+                change.lost,
+                tuple(sorted(self._by.get(change.key, ()))),
+            )
             for change in changes
         ]
-        return file_changes_note(told) if told else None
+        unread = {self._workspace.display_path(key): by for key, by in self._elsewhere.items()}
+        notes = (file_changes_note(told) if told else None, elsewhere_note(unread))
+        return "\n\n".join(filter(None, notes)) or None
 
     def changed(self, change: DocumentChange) -> None:
         """Announce the first change by others of a file that the model has read."""

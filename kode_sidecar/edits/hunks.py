@@ -5,12 +5,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from msgspec.structs import replace
+
 from kode_sidecar.domain.agent_event import ChangeSetUpdated, Event
 from kode_sidecar.domain.change_set import (
+    UNSETTLED,
     ChangeSet,
     FileName,
     FileView,
     HunkState,
+    HunkView,
     ProposedHunk,
     by_file,
 )
@@ -23,17 +27,21 @@ from kode_sidecar.text.text_edit import to_lf
 MAX_COMMENT_CHARS = 2_000
 MAX_QUOTED_CHARS = 2_000
 MAX_NAME_CHARS = 60
+_DISCARDED = "it was sent to the editor, but the text does not have it: it was discarded there."
 
 
 @dataclass(frozen=True)
 class EditResult:
     """What became of one hunk that was sent. `found` is what stands there instead, if it diverged.
 
-    `unconfirmed`: sent for a file that the editor does not sync, so nobody can tell.
+    `unconfirmed`: sent for a file that the editor does not sync, so nobody can tell. `reason` says
+    why it was not applied, `diff` what it would still do to the text there.
     """
 
     state: Literal["applied", "unconfirmed", "conflict", "diverged", "stale"]
     found: str = ""
+    reason: str | None = None
+    diff: str | None = None
 
     @property
     def is_applied(self) -> bool:
@@ -50,6 +58,7 @@ class HunkLedger:
         self._sets: dict[str, ChangeSet] = {}
         self._by_turn: dict[str, ChangeSet] = {}
         self._hunks: dict[str, ProposedHunk] = {}
+        self._keys: set[str] = set()
         self._untold: dict[str, ProposedHunk] = {}
         self._waiters: dict[str, asyncio.Future[None]] = {}
 
@@ -90,6 +99,7 @@ class HunkLedger:
         """Take over a change set of an earlier process; the model knows nothing of `untold`."""
         self._sets[change_set.id] = self._by_turn[change_set.turn_id] = change_set
         self._hunks |= change_set.hunks
+        self._keys.update(key for hunk in change_set.hunks.values() for key in hunk.keys)
         self._untold |= {
             hunk.id: hunk
             for hunk in change_set.hunks.values()
@@ -110,6 +120,7 @@ class HunkLedger:
         change_set = self.of_turn(hunks[0].turn_id)
         for hunk in hunks:
             self._hunks[hunk.id] = change_set.hunks[hunk.id] = hunk
+            self._keys.update(hunk.keys)
         name, base = hunks[0].file, hunks[0].base
         file = FileView(
             uri=name.uri,
@@ -155,6 +166,7 @@ class HunkLedger:
             hunk.comment, hunk.replaced_by = choice.comment, choice.put
             hunk.unconfirmed = result.state == "unconfirmed"
             states[hunk.id] = "applied" if choice.put is None else "replaced"
+            hunk.reason, hunk.diff = result.reason, result.diff
             if result.state not in ("applied", "unconfirmed"):
                 states[hunk.id] = result.state
             if result.state == "diverged":
@@ -163,12 +175,62 @@ class HunkLedger:
         self._settle(hunks, states)
 
     def land_late(self, hunk_ids: Collection[str]) -> None:
-        """Hunks whose edit was given up turned out to be applied: that is the last word."""
-        hunks = [self._hunks[key] for key in hunk_ids if self._hunks[key].state == "conflict"]
+        """Hunks that were given up turned out to be applied: that is the last word."""
+        hunks = [self._hunks[key] for key in hunk_ids]
+        hunks = [hunk for hunk in hunks if hunk.state in UNSETTLED or hunk.state == "proposed"]
         states: dict[str, HunkState] = {}
         for hunk in hunks:
             states[hunk.id] = "applied" if hunk.replaced_by is None else "replaced"
+            hunk.reason = hunk.diff = None
+            hunk.unconfirmed = False
         self._settle(hunks, states)
+
+    def diverge(self, hunk: ProposedHunk, found: str) -> None:
+        """A hunk that was given up is there, with other lines in it: `found` stands there."""
+        hunk.reason, hunk.found = None, found
+        hunk.diff = _diverged(hunk, hunk.new_text if hunk.replaced_by is None else hunk.replaced_by)
+        self._settle([hunk], {hunk.id: "diverged"})
+
+    def confirm(self, hunk_id: str) -> None:
+        """What was sent to a file that nobody could see is seen in its text."""
+        hunk = self._hunks[hunk_id]
+        hunk.unconfirmed = False
+        self._untold.setdefault(hunk.id, hunk)
+
+    def discard(self, hunk_id: str) -> None:
+        """What was sent to a file that nobody could see is not there after all."""
+        hunk = self._hunks[hunk_id]
+        hunk.unconfirmed, hunk.reason = False, _DISCARDED
+        undone = hunk.state == "undone"
+        self._settle([hunk], {hunk.id: (undone and hunk.undone_from) or "conflict"})
+
+    def tell_fit(self, fits: Mapping[str, bool]) -> None:
+        """Hunks that wait fit no more, or do again."""
+        hunks = [self._hunks[hunk_id] for hunk_id in fits]
+        for hunk in hunks:
+            hunk.fits = fits[hunk.id]
+        self._tell(hunks, lambda hunk: replace(hunk.state_view(), fits=hunk.fits))
+
+    def unsettled(self, key: str) -> list[ProposedHunk]:
+        """Hunks of that document of which the text may still tell something new."""
+        return [
+            hunk
+            for hunk in self._hunks.values()
+            if key in hunk.keys
+            and (hunk.state == "proposed" or hunk.state in UNSETTLED or hunk.unconfirmed)
+        ]
+
+    def has_hunks(self, key: str) -> bool:
+        """Whether anything was ever proposed for that document."""
+        return key in self._keys
+
+    def of_file(self, key: str) -> list[ProposedHunk]:
+        """All hunks of that document, whatever became of them."""
+        return [hunk for hunk in self._hunks.values() if hunk.file.key == key]
+
+    def unconfirmed_keys(self) -> set[str]:
+        """The documents that something was sent to which nobody has seen."""
+        return {hunk.file.key for hunk in self._hunks.values() if hunk.unconfirmed}
 
     def take_back(self, hunks: Sequence[ProposedHunk], number: int) -> None:
         """Applied hunks were undone by the undo of that number."""
@@ -191,7 +253,8 @@ class HunkLedger:
         """The file has another name now; what still waits there goes with it."""
         for hunk in self._hunks.values():
             if hunk.file == file and hunk.kind == "modify":
-                hunk.file, hunk.was_open = new_file, False
+                hunk.file = new_file
+                self._keys.add(new_file.key)
 
     def expect(self, hunks: Sequence[ProposedHunk]) -> Sequence[asyncio.Future[None]]:
         """Return what is done once each hunk is decided; until `expected` nobody else tells it."""
@@ -228,25 +291,32 @@ class HunkLedger:
     ) -> None:
         for hunk in hunks:
             hunk.state = states[hunk.id]
+            hunk.fits = True
             waiter = self._waiters.get(hunk.id)
             if waiter is not None:
                 if not waiter.done():
                     waiter.set_result(None)
             elif tell_model:
                 self._untold.setdefault(hunk.id, hunk)
-        # Without a turnId: a decision may come when its turn is long over (O2).
+        self._tell(hunks, ProposedHunk.state_view)
+
+    def _tell(
+        self, hunks: Sequence[ProposedHunk], view: Callable[[ProposedHunk], HunkView]
+    ) -> None:
+        """Without a turnId: a decision may come when its turn is long over (O2)."""
         touched = {hunk.turn_id: self.of_turn(hunk.turn_id) for hunk in hunks}
         for turn_id, change_set in touched.items():
             mine = by_file(hunk for hunk in hunks if hunk.turn_id == turn_id)
             files = (
-                FileView(
-                    uri=file.uri, path=file.path, hunks=tuple(hunk.state_view() for hunk in group)
-                )
+                FileView(uri=file.uri, path=file.path, hunks=tuple(map(view, group)))
                 for file, group in mine.items()
             )
             self._emit(
                 ChangeSetUpdated(
-                    change_set_id=change_set.id, state=change_set.state, files=tuple(files)
+                    turn_id=change_set.turn_id,
+                    change_set_id=change_set.id,
+                    state=change_set.state,
+                    files=tuple(files),
                 )
             )
 
@@ -256,15 +326,23 @@ def verdict_line(hunk: ProposedHunk) -> str:
     return f"- {hunk.file.path}, {_name(hunk)}: {_verdict(hunk)}"
 
 
+_SAID: Mapping[HunkState, str] = {
+    "proposed": "not decided yet: it waits for the user, and your reads show it already.",
+    "superseded": "replaced by a later edit of yours.",
+    "undone": "undone by the user: what was there before is there again.",
+}
+
+
 def _verdict(hunk: ProposedHunk) -> str:
     match hunk.state:
-        case "undone":
-            return "undone by the user: what was there before is there again."
         case "applied" if hunk.unconfirmed:
             return "accepted and sent to the editor, unconfirmed: the file is not open there."
+        case "applied" if hunk.undone_from:
+            return "put back by the user: it is applied again."
         case "applied":
-            again = "put back by the user: it is applied again."
-            return again if hunk.undone_from else "accepted and applied."
+            comment = (hunk.comment or "").strip()[:MAX_COMMENT_CHARS]
+            said = f" The user says: {comment}" if comment else ""
+            return f"accepted and applied.{said}"
         case "replaced":
             sent = " (sent, unconfirmed: the file is not open)" if hunk.unconfirmed else ""
             text = hunk.replaced_by or ""
@@ -272,7 +350,7 @@ def _verdict(hunk: ProposedHunk) -> str:
         case "rejected":
             comment = (hunk.comment or "").strip()[:MAX_COMMENT_CHARS]
             return f"rejected by the user: {comment}" if comment else "rejected by the user."
-        case "stale" if hunk.reason is not None:
+        case "stale" | "conflict" if hunk.reason is not None:
             return f"not applied: {hunk.reason}"
         case "stale":
             return "not applied: the file was closed, deleted or is out of step with the editor."
@@ -280,10 +358,10 @@ def _verdict(hunk: ProposedHunk) -> str:
             return f"sent, but the text there is another one now:{_quoted(hunk.found)}"
         case "conflict" if hunk.kind != "modify":
             return "not done: there is another file, or another text, by now. Look again first."
-        case "superseded":
-            return "replaced by a later edit of yours."
-        case _:
+        case "conflict":
             return "not applied: the text there changed meanwhile. Read it again before you go on."
+        case _:
+            return _SAID[hunk.state]
 
 
 def _name(hunk: ProposedHunk) -> str:

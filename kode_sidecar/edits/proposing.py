@@ -1,25 +1,32 @@
 """From what the model proposes to hunks that the editor knows; `tools.proposals.Proposals`."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import count
 
-from kode_sidecar.domain.change_set import ProposedHunk
-from kode_sidecar.edits.announcing import Announcer
+from kode_sidecar.domain.change_set import FileChangeKind, ProposedHunk
+from kode_sidecar.domain.hunk import Composition
+from kode_sidecar.edits.announcing import Announcer, Basis
 from kode_sidecar.edits.applying import Applying
 from kode_sidecar.edits.hunks import verdict_line
 from kode_sidecar.edits.services import EditServices
+from kode_sidecar.edits.standing import Standing
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import ToolCall
 from kode_sidecar.permissions import PermissionGate, preview
 from kode_sidecar.protocol.change_set import HunkDecision
 from kode_sidecar.protocol.session import Mode
-from kode_sidecar.text.text_edit import to_lf
-from kode_sidecar.text.uris import canonical_key, path_to_uri
-from kode_sidecar.tools.proposals import Proposed, Rewrite
+from kode_sidecar.text.line_diff import Run, diff_lines, split_lines
+from kode_sidecar.text.text_edit import to_lf, with_one_eol
+from kode_sidecar.text.uris import canonical_key
+from kode_sidecar.tools.proposals import Proposed, Rewrite, apart
 from kode_sidecar.workspace.document import Document
-from kode_sidecar.workspace.file_changes import FileChange, FileChangeKind
+from kode_sidecar.workspace.file_changes import FileChange
 from kode_sidecar.workspace.paths import Location
+
+MAX_CHASES = 5
+"""How often a large text may change while it is worked on beside the loop."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,16 @@ class _Question:
         return f"{self.verb} {self.subject}"
 
 
+@dataclass(frozen=True)
+class _Made:
+    """What a rewrite makes of a text `before`: the text after (LF), hunks, lines that change."""
+
+    before: str
+    after: str
+    hunks: Composition
+    runs: Sequence[Run]
+
+
 class Proposer:
     """One session's proposals, in the mode of the running turn."""
 
@@ -47,6 +64,7 @@ class Proposer:
         services: EditServices,
         announcer: Announcer,
         applying: Applying,
+        standing: Standing,
         gate: PermissionGate,
         published: Callable[[], Awaitable[None]],
     ) -> None:
@@ -55,11 +73,13 @@ class Proposer:
         self._files = services.files
         self._freshness = services.freshness
         self._watch = services.watch
+        self._news = services.news
         self._ledger = services.ledger
         self._editor = services.editor
         self._locks = services.locks
         self._announcer = announcer
         self._applying = applying
+        self._standing = standing
         self._gate = gate
         self._published = published
         self.mode: Mode = "review"
@@ -67,29 +87,49 @@ class Proposer:
     async def propose(self, path: str, rewrite: Rewrite, call: ToolCall) -> Proposed:
         """See `tools.proposals.Proposals`."""
         document = await self._files.load(path, "edit")
+        self._standing.see_verdicts(document)  # what stands there already is superseded by nothing
         shown = self._files.view(document).text_lf
-        wanted = to_lf(rewrite(document, shown))  # a mistake shows before anyone is asked
+        # A mistake shows before anyone is asked.
+        wanted = await apart(len(shown), partial(_rewritten, rewrite, document, shown))
         name = self._workspace.display_path(document.key)
         question = _Question("Edit", name, {name: (path, document.uri)}, (shown, wanted))
         sensitive = await self._permit(question, call)
         target, _ = self._files.edited(path)
         async with self._locks.of(target.key):
-            document, created = self._files.edited(path)
-            before = created.text if created else self._overlay.text_of(document)
-            after = to_lf(rewrite(document, before))
+            document, created, made = await self._made(path, rewrite, (shown, wanted))
+            before, after = made.before, made.after
             if sensitive and after != wanted:
                 raise _other_than_allowed(name)
             self._watch.look()
             if created is not None:
-                change = self._new("create", created.uri, created.place, text=after)
+                text = with_one_eol(after, created.text)
+                change = self._new("create", created.uri, created.place, text=text)
                 heirs = {created.id: change.id}
-                hunks = [self._announcer.file(change, call.turn_id, heirs, sensitive=sensitive)]
+                hunks = [self._announcer.file(change, call, heirs, sensitive=sensitive)]
             else:
-                hunks = self._announcer.text(document, after, call.turn_id, sensitive=sensitive)
-        self._freshness.note_edit(document, before, after)
+                hunks = self._announcer.text(document, made.hunks, call, sensitive=sensitive)
+        self._freshness.note_edit(document, before, after, made.runs)
+        self._news.expect(document.uri)
         if created is not None:
             self._freshness.applied(document.key, before, after)
-        return await self._proposed(hunks, name, before, after, path, call)
+        return await self._proposed(hunks, name, before, after, path, call, runs=made.runs)
+
+    async def _made(
+        self, path: str, rewrite: Rewrite, known: tuple[str, str]
+    ) -> tuple[Document, FileChange | None, "_Made"]:
+        """Rewrite the text of now; `known` is a text with what becomes of it.
+
+        A large text is worked on beside the loop, and once more if it changed meanwhile.
+        """
+        for attempt in count():
+            document, created = self._files.edited(path)
+            before = created.lf_text if created else self._overlay.text_of(document)
+            basis = None if created else self._announcer.basis(document)
+            work = partial(_make, rewrite, document, before, known, basis)
+            made = work() if attempt == MAX_CHASES else await apart(len(before), work)
+            if basis is None or self._announcer.holds(document, basis):
+                return document, created, made
+        raise AssertionError("a text that is worked on at once does not change")
 
     async def propose_create(self, path: str, text: str, call: ToolCall) -> Proposed:
         """See `tools.proposals.Proposals`."""
@@ -100,17 +140,19 @@ class Proposer:
         place = deleted.place if deleted else self._files.new_place(path)
         question = _Question("Create", place.display, {place.display: (path,)}, ("", after))
         sensitive = await self._permit(question, call)
-        key = canonical_key(path_to_uri(place.path))
+        key = canonical_key(place.uri)
         async with self._locks.of(key):
             deleted = self._files.deleted(path)
             if deleted is not None:
                 self._announcer.withdraw(deleted.key, {deleted.id: None})
                 document, _ = self._files.edited(path)
-                hunks = self._announcer.text(document, after, call.turn_id, sensitive=sensitive)
+                made = self._announcer.basis(document).composed(after)
+                hunks = self._announcer.text(document, made, call, sensitive=sensitive)
             else:
                 place = self._files.new_place(path)
-                change = self._new("create", path_to_uri(place.path), place, text=after)
-                hunks = [self._announcer.file(change, call.turn_id, {}, sensitive=sensitive)]
+                text = with_one_eol(text, text)
+                change = self._new("create", place.uri, place, text=text)
+                hunks = [self._announcer.file(change, call, {}, sensitive=sensitive)]
         return await self._proposed(hunks, place.display, "", after, path, call)
 
     async def propose_move(self, source: str, target: str, call: ToolCall) -> Proposed:
@@ -122,7 +164,7 @@ class Proposer:
         places = {name: (source, document.uri), place.display: (target,)}
         question = _Question("Move", f"{name} to {place.display}", places)
         sensitive = await self._permit(question, call)
-        keys = (document.key, canonical_key(path_to_uri(place.path)))
+        keys = (document.key, canonical_key(place.uri))
         async with self._locks.of_all(keys):
             document = self._files.document(source, purpose="edit")
             place = self._files.new_place(target, leaving=source)
@@ -157,17 +199,17 @@ class Proposer:
         if adding is None:
             source = self._files.place_of(document)
             change = self._new("rename", document.uri, source, target=place)
-            return [self._announcer.file(change, call.turn_id, {}, sensitive=sensitive)]
+            return [self._announcer.file(change, call, {}, sensitive=sensitive)]
         if adding.kind == "rename" and adding.place.real == place.real:
             self._announcer.withdraw(adding.key, {adding.id: None})
             return []
         if adding.kind == "create":
-            uri = path_to_uri(place.path)
+            uri = place.uri
             change = self._new("create", uri, place, text=adding.text)
         else:
             change = self._new("rename", adding.uri, adding.place, target=place)
         heirs = {adding.id: change.id}
-        return [self._announcer.file(change, call.turn_id, heirs, sensitive=sensitive)]
+        return [self._announcer.file(change, call, heirs, sensitive=sensitive)]
 
     def _delete(self, document: Document, call: ToolCall, *, sensitive: bool) -> list[ProposedHunk]:
         """Pending hunks of the file go with it."""
@@ -182,7 +224,7 @@ class Proposer:
         change = self._new("delete", document.uri, self._files.place_of(document), text=text)
         waiting = [hunk.id for hunk in self._overlay.hunks(document)]
         heirs = dict.fromkeys([*waiting, *moved], change.id)
-        return [self._announcer.file(change, call.turn_id, heirs, sensitive=sensitive)]
+        return [self._announcer.file(change, call, heirs, sensitive=sensitive)]
 
     def _new(
         self,
@@ -234,8 +276,9 @@ class Proposer:
         after: str,
         path: str,
         call: ToolCall,
+        runs: Sequence[Run] | None = None,
     ) -> Proposed:
-        summary, message = await self._settled(hunks)
+        summary, message = await self._settled(hunks, call)
         return Proposed(
             path=name,
             before=before,
@@ -245,9 +288,10 @@ class Proposer:
             message=message,
             change_set_id=self._ledger.of_turn(call.turn_id).id if hunks else "",
             hunk_ids=tuple(hunk.id for hunk in hunks),
+            runs=runs,
         )
 
-    async def _settled(self, hunks: Sequence[ProposedHunk]) -> tuple[str, str]:
+    async def _settled(self, hunks: Sequence[ProposedHunk], call: ToolCall) -> tuple[str, str]:
         """What the mode does with fresh hunks now: a few words, and what the model is told."""
         count = f"{len(hunks)} hunk{'' if len(hunks) == 1 else 's'}"
         if not hunks:
@@ -264,7 +308,9 @@ class Proposer:
                 yes = {hunk.id: HunkDecision(hunk_id=hunk.id, action="accept") for hunk in hunks}
                 await self._applying.decide(yes, by_user=False)
             else:
-                await asyncio.wait(decided)
+                set_id = self._ledger.of_turn(call.turn_id).id
+                await self._gate.decision(call, set_id, [hunk.id for hunk in hunks], decided)
+            await self._news.settled()
         finally:
             self._ledger.expected(hunks)
         done = sum(hunk.state in ("applied", "replaced") for hunk in hunks)
@@ -277,6 +323,23 @@ class Proposer:
         except KodeError:
             return otherwise
         return self._files.view(document).text_lf
+
+
+def _rewritten(rewrite: Rewrite, document: Document, text: str) -> str:
+    return to_lf(rewrite(document, text))
+
+
+def _make(
+    rewrite: Rewrite,
+    document: Document,
+    before: str,
+    known: tuple[str, str],
+    basis: Basis | None,
+) -> _Made:
+    """Pure: what a rewrite makes of a text, as hunks where there is a file to have them."""
+    after = known[1] if before == known[0] else _rewritten(rewrite, document, before)
+    hunks = basis.composed(after) if basis else Composition((), ())
+    return _Made(before, after, hunks, diff_lines(split_lines(before), split_lines(after)))
 
 
 def _other_than_allowed(name: str) -> KodeError:

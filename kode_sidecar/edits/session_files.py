@@ -5,13 +5,11 @@ import os
 from collections.abc import Awaitable, Callable, Sequence
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.text.uris import path_to_uri
-from kode_sidecar.workspace.document import Document
+from kode_sidecar.workspace.document import LARGE_CHARS, Document
 from kode_sidecar.workspace.file_changes import FileChange, FileChanges
 from kode_sidecar.workspace.overlay import Overlay
 from kode_sidecar.workspace.paths import Location
-from kode_sidecar.workspace.sensitive import is_refused
-from kode_sidecar.workspace.workspace import Purpose, TextView, Workspace, is_secret_place
+from kode_sidecar.workspace.workspace import Purpose, TextView, Workspace
 
 OPEN_SECONDS = 10.0
 """How long an editor may take to open a file that it was asked for."""
@@ -20,7 +18,8 @@ OPEN_SECONDS = 10.0
 class SessionFiles:
     """`workspace.contracts.SessionFiles` of one session, over `overlay` and `changes`.
 
-    `open_document` asks the editor to open a file and says whether it will.
+    `open_document` asks the editor to open a file and says whether it will, `refresh` has its
+    document as the editor holds it now.
     """
 
     def __init__(
@@ -29,8 +28,10 @@ class SessionFiles:
         overlay: Overlay,
         changes: FileChanges,
         open_document: Callable[[str], Awaitable[bool]],
+        refresh: Callable[[str], Awaitable[None]],
     ) -> None:
         self._open_document = open_document
+        self._refresh = refresh
         self._workspace = workspace
         self._overlay = overlay
         self._changes = changes
@@ -43,7 +44,7 @@ class SessionFiles:
         adding = self._changes.adding(location.real)
         if adding is not None:
             text = adding.text if adding.kind == "create" else self.source(adding, purpose).text
-            return Document(path_to_uri(location.path), text, path=location.path)
+            return Document(location.uri, text, path=location.path)
         self._check_there(location)
         return self._existing(location, purpose)
 
@@ -82,20 +83,28 @@ class SessionFiles:
 
     async def load(self, path: str, purpose: Purpose) -> Document:
         """As `document`; the editor is asked to open a file whose encoding only it may know."""
+        if not path.startswith("untitled:"):
+            location = self._workspace.locate(path)
+            await self._refresh(location.uri)
+            opened = self._workspace.open_document(location)
+            if opened is not None:
+                await self._workspace.look_through(opened)
+            elif _size(location) >= LARGE_CHARS:
+                await asyncio.to_thread(self.find, location.uri)
         try:
             document = self.document(path, purpose=purpose)
         except KodeError as error:
             if (error.details or {}).get("reason") != "encoding":
                 raise
-            if not await self._opened(path):
+            if not await self.opened(path):
                 raise
             return self.document(path, purpose=purpose)
         legacy = document.encoding != "utf-8" and not document.bom and not document.is_open
-        if legacy and purpose == "edit" and await self._opened(path):
+        if legacy and purpose == "edit" and await self.opened(path):
             document = self.document(path, purpose=purpose)
         return document
 
-    async def _opened(self, path: str) -> bool:
+    async def opened(self, path: str) -> bool:
         """Have the editor open a closed file; whether its text is there."""
         location = self._workspace.locate(path)
         there = asyncio.Event()
@@ -108,7 +117,7 @@ class SessionFiles:
         unsubscribe = self._workspace.documents.subscribe(look)
         try:
             async with asyncio.timeout(OPEN_SECONDS):
-                if await self._open_document(path_to_uri(location.path)):
+                if await self._open_document(location.uri):
                     await there.wait()
         except TimeoutError:
             return False
@@ -137,7 +146,7 @@ class SessionFiles:
         if adding is None:
             return self._overlay.view(document)
         if adding.kind == "create":
-            return TextView(adding.text, "proposed by you as a new file, not yet created")
+            return TextView(adding.lf_text, "proposed by you as a new file, not yet created")
         view = self._overlay.view(self.source(adding, "read"))
         note = f"{view.note}, still at {adding.place.display}: your move is not yet applied"
         return TextView(view.text_lf, note)
@@ -146,7 +155,7 @@ class SessionFiles:
         """See `workspace.contracts.SessionFiles`."""
         moved = {change.key for change in self._changes.visible()}
         changed = [key for key in self._overlay.changed_keys() if key not in moved]
-        return [*changed, *(path_to_uri(place.path) for place in self.added())]
+        return [*changed, *(place.uri for place in self.added())]
 
     def added(self) -> Sequence[Location]:
         """See `workspace.contracts.SessionFiles`."""
@@ -180,9 +189,9 @@ class SessionFiles:
         Raises KodeError `PathOutsideRoots`, `Denied`, `ToolFailed` where there is a file.
         """
         location = self._workspace.locate(path)
-        if is_secret_place(location):
+        if location.is_secret:
             raise KodeError("Denied", f"{location.display} holds credentials by its name.")
-        if is_refused(location.named) or is_refused(location.below):
+        if location.is_refused:
             raise KodeError("Denied", f"{location.display} belongs to Git and is never edited.")
         removing = self._changes.removing(location.real)
         if removing is not None and leaving:
@@ -235,3 +244,10 @@ class SessionFiles:
             goal = removing.target.display if removing.target else ""
             text = f"You have proposed to move {location.display} to {goal}; read it there."
         raise KodeError("NotFound", text)
+
+
+def _size(location: Location) -> int:
+    try:
+        return os.stat(location.real).st_size
+    except OSError:
+        return 0

@@ -1,60 +1,35 @@
 """Sends text edits of one document to the editor and finds out what became of them."""
 
 import asyncio
-from collections.abc import Collection, Coroutine, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
-from kode_sidecar.domain.change_set import Range
+from kode_sidecar.domain.change_set import HunkState, Range
+from kode_sidecar.domain.hunk import Hunk, follow_all
+from kode_sidecar.edits.flights import Flight, Followed, Landed, Order, whole
 from kode_sidecar.edits.hunks import EditResult
 from kode_sidecar.edits.services import EditServices
+from kode_sidecar.edits.standing import inverse_of, stands
 from kode_sidecar.edits.verification import SentEdit
-from kode_sidecar.event_log.editor_port import ApplyAnswer, DocumentEdit, TextEdit
+from kode_sidecar.event_log.editor_port import DocumentEdit, TextEdit
 from kode_sidecar.text.change_log import ChangeLog
-from kode_sidecar.text.text_edit import Change, Edit, apply_edits, minimal_edits, to_lf, with_eol
+from kode_sidecar.text.text_edit import Change, Edit, apply_edits, minimal_edits, to_lf
 from kode_sidecar.workspace.documents import Document, DocumentChange
 
 ATTEMPTS = 2
 """An edit that left no trace is rebased and sent once more."""
-ANSWER_SECONDS = 60.0
-"""How long an editor may think about an edit (some ask their user) before others get their turn."""
 MAX_LATE = 3
 """Edits of one document that were given up and are still looked for in its text."""
 
 
-@dataclass(eq=False)
-class _Flight:
-    """One edit on its way: `edits` of `text`, by hunk id.
-
-    `lost`: its document was closed or went out of step, with `last_text`. `answered`: the editor
-    replied, or its `didChange` proved the edit before a reply came. `late`: nobody waits any more.
-    """
-
-    settled: asyncio.Event = field(default_factory=asyncio.Event)
-    document: Document | None = None
-    text: str = ""
-    last_text: str = ""
-    sent: SentEdit | None = None
-    edits: Mapping[str, Edit] = field(default_factory=dict[str, Edit])
-    answer: ApplyAnswer | None = None
-    lost: bool = False
-    answered: bool = False
-    late: bool = False
-
-    @property
-    def refused(self) -> bool:
-        """Whether the editor said that it did nothing."""
-        return self.answer is not None and not self.answer.applied
-
-
-@dataclass
-class _Followed:
-    """A document with edits on their way: the text they are compared with, and what came since."""
-
-    text: str
-    flights: list[_Flight] = field(default_factory=list[_Flight])
-    log: ChangeLog = field(default_factory=ChangeLog)
+_UNSEEN = (
+    "an earlier edit was sent to the editor, which does not say whether the file still has it. "
+    "Somebody must save the file, or open it."
+)
+_LOST = "the file was closed, or went out of step with the editor, while the edit was on its way."
 
 
 class TextEdits:
@@ -71,7 +46,8 @@ class TextEdits:
         self._overlay = services.overlay
         self._editor = services.editor
         self._watch = services.watch
-        self._followed: dict[str, _Followed] = {}
+        self._followed: dict[str, Followed] = {}
+        self._unseen: defaultdict[str, set[Flight]] = defaultdict(set)
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def close(self) -> None:
@@ -80,24 +56,23 @@ class TextEdits:
             task.cancel()
 
     async def send(
-        self, uri: str, label: str, texts: Mapping[str, str | None], synced: Collection[str] = ()
+        self, uri: str, label: str, texts: Mapping[str, str | None], late: Landed
     ) -> dict[str, EditResult]:
         """Apply hunks of one document and return what became of each one.
 
-        `texts` gives by hunk id what to put there, None for the hunk's own new text. `synced` names
-        the hunks proposed while the editor synced the document, which it must still do.
+        `texts` gives by hunk id what to put there, None for the hunk's own new text. `late` hears
+        of those that the text shows after all, when they were given up.
         """
-        results: dict[str, EditResult] = {}
-        flights: list[_Flight] = []
+        before: dict[str, HunkState] = {key: self._services.ledger[key].state for key in texts}
+        order = Order(uri, label, texts, before, late)
+        results = order.results
+        flights: list[Flight] = []
         while len(flights) < ATTEMPTS:
-            todo = {key: text for key, text in texts.items() if key not in results}
-            flights.append(await self._fly(uri, label, todo, synced, results))
-            if len(results) == len(texts) or not flights[-1].answered:
+            flights.append(await self._fly(order))
+            if not order.todo(self._services.ledger) or not flights[-1].answered:
                 break
-        missing = [hunk_id for hunk_id in texts if hunk_id not in results]
-        results |= dict.fromkeys(missing, EditResult("conflict"))
-        if missing and not all(flight.refused for flight in flights):
-            self._look_for(flights[-1])
+        order.over = True
+        results |= {key: EditResult("conflict") for key in texts if key not in results}
         self._explain(label, flights[-1], results)
         return results
 
@@ -105,6 +80,10 @@ class TextEdits:
         """Follow a change of a document, as our own where it is."""
         document = change.document
         followed = self._followed.get(document.key)
+        if change.kind == "opened":  # what was done shows; what is unanswered may still come
+            unseen = self._unseen.pop(document.key, ())
+            if unanswered := {one for one in unseen if one.answer is None}:
+                self._unseen[document.key] = unanswered
         match change.kind:
             case "closed" | "unsynced":
                 self._overlay.replaced(document.key)
@@ -124,10 +103,10 @@ class TextEdits:
             case _:
                 pass
 
-    def _follow(self, document: Document, followed: _Followed, changes: Sequence[Change]) -> None:
+    def _follow(self, document: Document, followed: Followed, changes: Sequence[Change]) -> None:
         """See in the text of now which edits are done."""
         key, before, steps = document.key, followed.text, changes
-        fresh: dict[_Flight, list[str]] = {}
+        fresh: dict[Flight, list[str]] = {}
         for flight in followed.flights:
             if flight.sent is not None:
                 known = set(flight.sent.verified)
@@ -143,26 +122,19 @@ class TextEdits:
             self._overlay.track(document, flight.sent.inverses(ids, document.text))
             if flight.late:
                 self._watch.applied(key, before, document.text)
-                self._services.ledger.land_late(ids)
+                flight.order.landed(ids)
             if flight.sent.is_settled:
                 flight.settled.set()
                 if flight.late:
                     self._drop(key, flight)
 
-    async def _fly(
-        self,
-        uri: str,
-        label: str,
-        todo: Mapping[str, str | None],
-        synced: Collection[str],
-        results: dict[str, EditResult],
-    ) -> _Flight:
+    async def _fly(self, order: Order) -> Flight:
         """Make one attempt. It ends when the text shows all of it, or a while after the answer."""
-        flight = _Flight()
-        transmission = self._spawn(self._transmit(flight, uri, label, todo, synced, results))
+        flight = Flight(order)
+        transmission = self._spawn(self._transmit(flight))
         settled = self._spawn(flight.settled.wait())
         try:
-            await self._first_of(self._services.answer_seconds, transmission, settled)
+            await self._first_of(self._services.locks.answer_seconds, transmission, settled)
             if transmission.done():
                 transmission.result()
             if flight.document is not None and self._live(flight.document.key):
@@ -172,9 +144,12 @@ class TextEdits:
             if flight.document is not None:
                 self._drop(flight.document.key, flight)
                 self._services.in_flight.discard(flight.document.key)
-        self._judge(flight, results)
-        self._tell_watch(flight, results)
+        self._judge(flight, order.results)
+        self._tell_watch(flight, order.results)
         flight.answered = transmission.done() or flight.settled.is_set()
+        flight.late = not flight.answered
+        if not flight.refused and not order.results.keys() >= flight.edits.keys():
+            self._look_for(flight)
         return flight
 
     async def _first_of(self, seconds: float, *tasks: asyncio.Task[Any]) -> None:
@@ -183,7 +158,7 @@ class TextEdits:
             async with asyncio.timeout(seconds):
                 await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
 
-    def _patience(self, flight: _Flight) -> float:
+    def _patience(self, flight: Flight) -> float:
         """Return how many seconds the text may take to show; nobody reports much after a no."""
         if flight.answer is None:
             return 0.0
@@ -193,35 +168,60 @@ class TextEdits:
             else self._services.settle_seconds / 8
         )
 
-    async def _transmit(
-        self,
-        flight: _Flight,
-        uri: str,
-        label: str,
-        todo: Mapping[str, str | None],
-        synced: Collection[str],
-        results: dict[str, EditResult],
-    ) -> None:
+    async def _transmit(self, flight: Flight) -> None:
         """Build the edit on the text of this moment and send it, with no await in between (O7)."""
+        uri, results = flight.order.uri, flight.order.results
         document = await self._services.files.fetch(uri)
-        if document is None or not document.is_open:
-            gone = [key for key in todo if document is None or key in synced]
-            results |= dict.fromkeys(gone, EditResult("stale"))
-            todo = {key: text for key, text in todo.items() if key not in gone}
+        todo = flight.order.todo(self._services.ledger)
         if document is None:
+            results |= dict.fromkeys(todo, EditResult("stale"))
             return
         current = self._overlay.current(document)
+        if not current.is_open and self._unseen[document.key]:
+            results |= dict.fromkeys(todo, EditResult("conflict", reason=_UNSEEN))
+            return
         edits = self._edits(document, current, todo, results)
+        if current is not document and edits and not self._proven(document, current, edits):
+            if not await self._services.files.opened(uri):
+                results |= dict.fromkeys(edits, EditResult("conflict", reason=_UNSEEN))
+                return
+            document = current = self._services.files.find(uri)
+            if document is None or current is None:
+                results |= dict.fromkeys(edits, EditResult("stale"))
+                return
+            edits = self._edits(document, current, {key: todo[key] for key in edits}, results)
         if not edits:
             return
         flight.document, flight.edits, flight.text = document, edits, current.text
         flight.sent = SentEdit(current.text, edits)
-        followed = self._followed.setdefault(document.key, _Followed(current.text))
+        followed = self._followed.setdefault(document.key, Followed(current.text))
         followed.flights.append(flight)
         self._services.in_flight.add(document.key)
-        flight.answer = await self._editor.apply_edit(self._wire(label, current, edits))
+        self._unseen[document.key].add(flight)
+        try:
+            flight.answer = await self._editor.apply_edit(
+                self._wire(flight.order.label, current, edits)
+            )
+        finally:
+            given_up = (flight.lost or flight.late) and not flight.refused
+            if not given_up or self._live(document.key):  # else an unseen buffer may have it
+                self._unseen[document.key].discard(flight)
         if flight.late and flight.refused:
             self._drop(document.key, flight)
+
+    def _proven(self, disk: Document, sent: Document, edits: Mapping[str, Edit]) -> bool:
+        """Return whether edits are right on both texts that an editor may hold of a closed file.
+
+        It was sent an edit that nobody has seen since: the buffer may have it, or was discarded.
+        """
+        spans = [Hunk(key, one.start, one.end, "", "") for key, one in edits.items()]
+        olds = [replace(span, old_text=sent.text[span.start : span.end]) for span in spans]
+        moved = follow_all(olds, [Edit(0, len(sent.text), disk.text)], sent.text, disk.text)
+        encoding = self._workspace.position_encoding
+        return not any(span.touched for span in moved) and all(
+            disk.position_at(there.start, encoding) == sent.position_at(here.start, encoding)
+            for there, here in zip(moved, spans, strict=True)
+        )
 
     def _edits(
         self,
@@ -233,13 +233,16 @@ class TextEdits:
         """Return the hunks where they stand now. One that the user touched is a conflict."""
         edits: dict[str, Edit] = {}
         end = 0
-        found = [(self._overlay.find(document, hunk_id), hunk_id) for hunk_id in todo]
-        results |= {hunk_id: EditResult("conflict") for hunk, hunk_id in found if hunk is None}
-        hunks = [hunk for hunk, _ in found if hunk is not None]
-        for hunk in sorted(hunks, key=lambda hunk: (hunk.start, hunk.end)):
+        hunks = self._overlay.find_all(document, todo.keys())
+        unknown = todo.keys() - {hunk.id for hunk in hunks}
+        results |= {hunk_id: EditResult("conflict") for hunk_id in todo if hunk_id in unknown}
+        for hunk in hunks:
             text = todo[hunk.id]
-            new = hunk.new_text if text is None else with_eol(text, current.eol)
-            if hunk.touched or hunk.start < end:
+            new = hunk.new_text if text is None else whole(hunk, text, current)
+            if hunk.touched and text is None and stands(hunk, current.text):
+                self._overlay.track(document, [inverse_of(hunk, current.text)])
+                results[hunk.id] = EditResult("applied")
+            elif hunk.touched or hunk.start < end:
                 results[hunk.id] = EditResult("conflict")
             elif to_lf(new) == to_lf(hunk.old_text):
                 self._overlay.track(document, [replace(hunk, new_text=hunk.old_text)])
@@ -267,19 +270,23 @@ class TextEdits:
             ],
         )
 
-    def _judge(self, flight: _Flight, results: dict[str, EditResult]) -> None:
+    def _judge(self, flight: Flight, results: dict[str, EditResult]) -> None:
         """Note what became of the hunks of a flight; those that left no trace get no result."""
         document, sent = flight.document, flight.sent
         if document is None or sent is None:
             return
         live = self._live(document.key)
         if live is not None:
-            for key, verdict in sent.verdicts(live.text, refused=flight.refused).items():
+            verdicts = sent.verdicts(live.text, refused=flight.refused)
+            fresh = {key: verdict for key, verdict in verdicts.items() if key not in results}
+            for key, verdict in fresh.items():
                 if verdict == "applied":
                     results[key] = EditResult("applied")
                 elif verdict == "diverged":
                     results[key] = EditResult("diverged", sent.found(key, live.text))
-            late = [key for key in flight.edits if key in results and key not in sent.verified]
+                    if key in sent.verified:  # what is followed would take it back
+                        self._overlay.remove(document.key, [key])
+            late = [key for key in fresh if key in results and key not in sent.verified]
             late = [key for key in late if results[key].state == "applied"]
             self._overlay.track(live, sent.inverses(late, live.text))
             return
@@ -287,11 +294,13 @@ class TextEdits:
         if flight.lost:
             self._look_on_disk(flight, document, sent, results)
         rest = [key for key in flight.edits if key not in results]
+        if flight.lost and flight.refused:
+            return  # it was closed under the edit: the file is still there
         if flight.lost:
-            results |= dict.fromkeys(rest, EditResult("stale"))
+            results |= dict.fromkeys(rest, EditResult("stale", reason=_LOST))
         elif flight.answer is not None and flight.answer.applied:
             self._overlay.remove(document.key, rest)
-            self._overlay.assume_applied(document, list(flight.edits.values()))
+            self._overlay.assume_applied(document, flight.edits)
             now = self._overlay.current(document).text
             self._overlay.track(document, sent.inverses(rest, now))
             results |= dict.fromkeys(rest, EditResult("unconfirmed"))
@@ -299,7 +308,7 @@ class TextEdits:
             results |= dict.fromkeys(rest, EditResult("conflict"))
 
     def _look_on_disk(
-        self, flight: _Flight, document: Document, sent: SentEdit, results: dict[str, EditResult]
+        self, flight: Flight, document: Document, sent: SentEdit, results: dict[str, EditResult]
     ) -> None:
         """See whether the editor saved the edit before it closed the document."""
         known = set(sent.verified)
@@ -311,8 +320,11 @@ class TextEdits:
         done = [key for key in verdicts if key not in known and verdicts[key] == "applied"]
         self._overlay.track(found, sent.inverses(done, found.text))
         results |= dict.fromkeys(done, EditResult("applied"))
+        if not flight.refused and len(known) + len(done) == len(flight.edits):
+            # It was saved: no buffer holds anything else.
+            self._unseen[document.key].discard(flight)
 
-    def _tell_watch(self, flight: _Flight, results: Mapping[str, EditResult]) -> None:
+    def _tell_watch(self, flight: Flight, results: Mapping[str, EditResult]) -> None:
         """Say that what was done of a flight is no change by others."""
         if flight.document is None:
             return
@@ -322,17 +334,17 @@ class TextEdits:
         text = apply_edits(flight.text, done)
         self._watch.applied(flight.document.key, flight.text, text, done)
 
-    def _look_for(self, flight: _Flight) -> None:
+    def _look_for(self, flight: Flight) -> None:
         """Go on comparing the document with an edit that was given up: it may still come."""
         document = flight.document
         live = self._live(document.key) if document is not None else None
         if flight.sent is None or live is None:
             return
         flight.late = True
-        followed = self._followed.setdefault(live.key, _Followed(live.text))
+        followed = self._followed.setdefault(live.key, Followed(live.text))
         followed.flights = [*followed.flights, flight][-MAX_LATE:]
 
-    def _drop(self, key: str, flight: _Flight) -> None:
+    def _drop(self, key: str, flight: Flight) -> None:
         """Stop following an edit, and the document with the last one."""
         followed = self._followed.get(key)
         if followed is not None and flight in followed.flights:
@@ -340,7 +352,7 @@ class TextEdits:
             if not followed.flights:
                 del self._followed[key]
 
-    def _lose(self, key: str, followed: _Followed) -> None:
+    def _lose(self, key: str, followed: Followed) -> None:
         """The text is no longer the editor's: nothing more can be seen in it."""
         for flight in followed.flights:
             flight.lost, flight.last_text = True, followed.text
@@ -348,7 +360,7 @@ class TextEdits:
             if flight.late:
                 self._drop(key, flight)
 
-    def _explain(self, label: str, flight: _Flight, results: Mapping[str, EditResult]) -> None:
+    def _explain(self, label: str, flight: Flight, results: Mapping[str, EditResult]) -> None:
         """Tell why an edit that was sent is not there: the cause mostly lies in the editor."""
         states = {results[hunk_id].state for hunk_id in flight.edits}
         if "diverged" in states:

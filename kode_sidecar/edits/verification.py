@@ -7,21 +7,13 @@ an editor may have done is not guessed at: it counts as somebody else's change.
 """
 
 from bisect import bisect_left, bisect_right
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from kode_sidecar.domain.hunk import Hunk, Shifts, follow_all
-from kode_sidecar.text.line_diff import diff_lines, split_lines
-from kode_sidecar.text.text_edit import (
-    Change,
-    Edit,
-    apply_edits,
-    refine,
-    to_lf,
-    whole_lines,
-)
+from kode_sidecar.text.line_diff import Run, diff_lines, split_lines
+from kode_sidecar.text.text_edit import Change, Edit, apply_edits, refine, to_lf, whole_lines
 
 Verdict = Literal["applied", "unchanged", "diverged"]
 
@@ -32,7 +24,7 @@ class _Part:
 
     `[start, end)` of the text held `old` and will hold `new`. `swallowed`: a change took more than
     the place, so that nothing of it could be followed. `beside`: lines came up right beside the
-    place, which may be ours, done wrongly.
+    place of an insertion, which may be ours, done wrongly.
     """
 
     ids: tuple[str, ...]
@@ -46,6 +38,37 @@ class _Part:
     @property
     def edit(self) -> Edit:
         return Edit(self.start, self.end, self.new)
+
+    @property
+    def added(self) -> str:
+        """The lines that it merely adds, above its old ones or below; empty where it does more."""
+        if self.new.startswith(self.old):
+            return self.new[len(self.old) :]
+        return self.new.removesuffix(self.old) if self.new.endswith(self.old) else ""
+
+    def stands_beside_others(self, text: str) -> bool:
+        """Return whether what it should become is there, with lines that came up beside it."""
+        held, old, new = to_lf(text[self.start : self.end]), to_lf(self.old), to_lf(self.new)
+        whole = new.endswith("\n") and not old.startswith(new) and not old.endswith(new)
+        above = held.endswith(new) and held[: -len(new)].endswith("\n")
+        return whole and (held.startswith(new) or above)
+
+    def is_untouched(self, text: str) -> bool:
+        """Return whether its old lines still stand there, maybe with others of the user's beside.
+
+        An insertion with lines beside it is not taken for undone: sent again it would stand twice.
+        """
+        held, old, new = to_lf(text[self.start : self.end]), to_lf(self.old), to_lf(self.new)
+        if held == old or self.added:
+            return held == old and not self.beside
+        if not old.endswith("\n") or (new and new in held):
+            return False
+        return held.startswith(old) or held.endswith(f"\n{old}")
+
+    @property
+    def adds_at(self) -> int:
+        """Where these lines come."""
+        return self.end if self.new.startswith(self.old) else self.start
 
 
 class SentEdit:
@@ -113,12 +136,9 @@ class SentEdit:
         shown = self._shown_elsewhere(text, refused=refused)
         for part in self._parts:
             verdict: Verdict = "diverged"
-            if part.ids in shown:
+            if part.ids in shown or (not refused and part.stands_beside_others(text)):
                 verdict = "applied"
-            elif refused or (
-                to_lf(text[part.start : part.end]) == to_lf(part.old)
-                and (part.old or not part.beside)  # sent again, an insertion would stand twice
-            ):
+            elif refused or part.is_untouched(text):
                 verdict = "unchanged"
             result |= dict.fromkeys(part.ids, verdict)
         return result
@@ -174,12 +194,12 @@ class SentEdit:
             shown |= swallowed & self._right_by_lines(text)
         if not self._saw_others or refused:
             return shown
-        known = Counter(hunk.old_text for hunk in self._inverses.values())
+        known = [(to_lf(one.old_text), to_lf(one.new_text)) for one in self._inverses.values()]
         for part in self._parts:
-            if not part.old and part.start == part.end:
-                wanted = to_lf(part.new)
+            if part.added and part.end - part.start == len(part.old):
+                wanted = to_lf(part.added)
                 gained = to_lf(text).count(wanted) - to_lf(self._before).count(wanted)
-                if gained > known[part.new]:
+                if gained > sum(done.count(wanted) - gone.count(wanted) for done, gone in known):
                     shown.add(part.ids)
         return shown
 
@@ -187,7 +207,8 @@ class SentEdit:
         """Return the parts that `text`, compared as a whole with what it should be, has right."""
         edits = sorted(self._by_id.values(), key=lambda edit: (edit.start, edit.end))
         expected = split_lines(to_lf(apply_edits(self._before, edits)))
-        runs = diff_lines(expected, split_lines(to_lf(text)))
+        now = split_lines(to_lf(text))
+        runs = diff_lines(expected, now)
         right: set[tuple[str, ...]] = set()
         line = at = 0
         for part in _parts(self._before, self._by_id):
@@ -195,10 +216,18 @@ class SentEdit:
             at = part.end
             end = line + len(split_lines(to_lf(part.new)))
             following = bisect_left(runs, line, key=lambda run: run[1])
+            if following < len(runs) and runs[following][1] == line:
+                following += _only_end_differs(expected, now, runs[following])
             if following == len(runs) or runs[following][0] > end:
                 right.add(part.ids)
             line += to_lf(part.new).count("\n")
         return right
+
+
+def _only_end_differs(old: Sequence[str], new: Sequence[str], run: Run) -> bool:
+    """Return whether a run is one line that has lost its end, or got one."""
+    a0, a1, b0, b1 = run
+    return a1 - a0 == b1 - b0 == 1 and old[a0].rstrip("\n") == new[b0].rstrip("\n")
 
 
 def _parts(text: str, edits: Mapping[str, Edit]) -> list[_Part]:
@@ -225,13 +254,18 @@ def _moved(part: _Part, shifts: Shifts, before: str, others: Sequence[Change]) -
         and change.end - change.start > part.end - part.start
         for change in touching
     )
-    beside = part.beside or any(
+    beside = part.beside or (bool(part.added) and _came_beside(part.adds_at, before, others))
+    return replace(part, start=start, end=end, swallowed=swallowed, beside=beside)
+
+
+def _came_beside(at: int, before: str, others: Sequence[Change]) -> bool:
+    """Return whether lines came up in a place between lines, or in the line right above it."""
+    return any(
         "\n" in change.text
-        and change.start <= part.start
-        and part.start <= (before.find("\n", change.end) + 1 or len(before))
+        and change.start <= at
+        and at <= (before.find("\n", change.end) + 1 or len(before))
         for change in others
     )
-    return replace(part, start=start, end=end, swallowed=swallowed, beside=beside)
 
 
 _Found = list[tuple[Change, _Part | None]]
@@ -257,13 +291,17 @@ def _recognised_by_lines(before: str, parts: Sequence[_Part], changes: Sequence[
     """Return the same for neighbours that do not agree as a whole: one by one, line by line."""
     found: list[tuple[int, Change, _Part | None]] = []
     left = list(parts)
-    rest: list[tuple[int, Change]] = []
+    others: list[tuple[int, Change]] = []
     for at, change in enumerate(changes):
         part = _same_alone(before, left, changes, at)
         if part is not None:
             left.remove(part)
             found.append((at, part.edit, part))
-        elif "\n" in change.text or "\n" in before[change.start : change.end]:
+        else:
+            others.append((at, change))
+    rest: list[tuple[int, Change]] = []
+    for at, change in _one_per_line(before, others):
+        if "\n" in change.text or "\n" in before[change.start : change.end]:
             rest += ((at, line) for line in refine(before, change))
         else:
             rest.append((at, change))
@@ -276,6 +314,21 @@ def _recognised_by_lines(before: str, parts: Sequence[_Part], changes: Sequence[
         index += len(near)
     found.sort(key=lambda one: (one[1].start, one[0]))
     return [(change, part) for _, change, part in found]
+
+
+def _one_per_line(before: str, changes: Sequence[tuple[int, Change]]) -> list[tuple[int, Change]]:
+    """Join neighbours that share a line: told as whole lines they would overlap."""
+    result: list[tuple[int, Change]] = []
+    reach = -1
+    for at, change in changes:
+        lines = whole_lines(before, Edit(change.start, change.end, ""))
+        if lines.start < reach and result[-1][0] == at - 1:
+            last = result.pop()[1]
+            text = last.text + before[last.end : change.start] + change.text
+            change = Edit(last.start, change.end, text)
+        result.append((at, change))
+        reach = max(reach, lines.end)
+    return result
 
 
 def _same_alone(

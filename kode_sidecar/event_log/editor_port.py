@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from kode_sidecar.domain.agent_event import BlockDelta, Event, PermissionOption
-from kode_sidecar.domain.change_set import Range
-from kode_sidecar.workspace.file_changes import FileChangeKind
+from kode_sidecar.domain.agent_event import BlockDelta, Event
+from kode_sidecar.domain.change_set import FileChangeKind, Range
+from kode_sidecar.domain.event_parts import PermissionOption
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,7 @@ class PermissionQuestion:
     request_id: str
     session_id: str
     turn_id: str
+    block_id: str
     tool_use_id: str
     title: str
     subject: str
@@ -78,6 +79,7 @@ class ChoiceQuestion:
     request_id: str
     session_id: str
     turn_id: str
+    block_id: str
     tool_use_id: str
     question: str
     choices: Sequence[str]
@@ -109,6 +111,13 @@ class EditorPort(Protocol):
 
     async def open_document(self, uri: str) -> bool:
         """Ask the editor to open a file; False where it cannot. `didOpen` comes by itself."""
+        ...
+
+    async def refresh(self, uri: str) -> None:
+        """Have the document of a file as the editor holds it now, where it does not tell by itself.
+
+        Asked before the model reads the file, or proposes an edit of it.
+        """
         ...
 
     def warn(self, line: str) -> None:

@@ -8,19 +8,24 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from kode_sidecar.domain.agent_event import (
+    AskRequested,
+    AskResolved,
     BlockCompleted,
     BlockDelta,
     BlockDropped,
     BlockStarted,
     ChangeSetUpdated,
+    DecisionRequested,
+    DecisionResolved,
     Event,
     MessageAdded,
     MessageCompleted,
     Notice,
     PermissionRequested,
     PermissionResolved,
+    PlanItem,
+    PlanUpdated,
     SessionUpdated,
-    StopReason,
     TurnCompleted,
     TurnStarted,
     TurnSteered,
@@ -30,6 +35,9 @@ from kode_sidecar.domain.message import Block, Message
 
 LOSS = "MessagesLost"
 """The code of the notice about messages that cannot be read any more."""
+
+_TELLS_AT_ONCE = ("auto", "ask")
+"""The modes in which the result of a call says what became of its hunks, and no reminder does."""
 
 
 @dataclass
@@ -64,6 +72,7 @@ class OpenMessage:
             parent_id=added.parent_id,
             depth=added.depth,
             version=added.version,
+            replaces=added.replaces,
             created_at=added.created_at,
             meta=added.meta,
         )
@@ -72,8 +81,9 @@ class OpenMessage:
 class EventHistory:
     """Feed it events in order, and the deltas between them.
 
-    `turns`, `messages`, `blocks` and `questions` are those that are open; `steered` is what no
-    message holds yet; `decided_since_turn` are the hunks whose fate no turn has heard; `lost` is
+    `turns`, `messages`, `blocks`, `questions` and `asks` are those that are open; `last_turn` is
+    how the newest one that is over ended; `plan` is the model's newest; `steered` is what no
+    message holds yet; `decided_since_turn` are the hunks whose fate no model has heard; `lost` is
     how many completed messages could not be read when the session was opened.
     """
 
@@ -86,10 +96,12 @@ class EventHistory:
         self.loss_told = False
         self.blocks: dict[str, OpenBlock] = {}
         self.steered: list[TurnSteered] = []
-        self.questions: dict[str, PermissionRequested] = {}
+        self.questions: dict[str, PermissionRequested | DecisionRequested] = {}
+        self.asks: dict[str, AskRequested] = {}
+        self.last_turn: TurnCompleted | None = None
         self.change_sets: dict[str, ChangeSet] = {}
         self.decided_since_turn: set[str] = set()
-        self.stop_reason: StopReason | None = None
+        self.plan: tuple[PlanItem, ...] = ()
         self.title = ""
         self.agent = ""
 
@@ -118,10 +130,16 @@ class EventHistory:
                     self.messages[event.message_id].blocks.pop(event.block_id, None)
             case TurnStarted() | TurnSteered() | TurnCompleted():
                 self._feed_turn(event)
-            case PermissionRequested():
+            case PermissionRequested() | DecisionRequested():
                 self.questions[event.request_id] = event
-            case PermissionResolved():
+            case PermissionResolved() | DecisionResolved():
                 self.questions.pop(event.request_id, None)
+            case AskRequested():
+                self.asks[event.request_id] = event
+            case AskResolved():
+                self.asks.pop(event.request_id, None)
+            case PlanUpdated():
+                self.plan = event.items
             case Notice(code=code) if code == LOSS:
                 self.loss_told = True
             case SessionUpdated(title=title) if title is not None:
@@ -141,10 +159,11 @@ class EventHistory:
                 self._place(event.message_id, event.block_id, event.block)
             case MessageAdded():
                 self.messages[event.message_id] = OpenMessage(event)
-                self._hear(event)
             case MessageCompleted():
-                self.messages.pop(event.message_id, None)
+                opened = self.messages.pop(event.message_id, None)
                 self.completed_messages.add(event.message_id)
+                if opened is not None:
+                    self._hear(opened)
 
     def _feed_turn(self, event: TurnStarted | TurnSteered | TurnCompleted) -> None:
         match event:
@@ -155,15 +174,26 @@ class EventHistory:
             case TurnSteered():
                 self.steered.append(event)
             case TurnCompleted():
-                self.turns.pop(event.turn_id, None)
+                started = self.turns.pop(event.turn_id, None)
                 self.known_turns.add(event.turn_id)
-                self.stop_reason = event.stop_reason
-                self.decided_since_turn.clear()
+                self.last_turn = event
+                if started is not None and started.mode in _TELLS_AT_ONCE:
+                    self.decided_since_turn -= self._hunks_of(event.turn_id)
 
-    def _hear(self, added: MessageAdded) -> None:
-        """Forget a steering message that is in the tree now; they keep their order."""
+    def _hear(self, message: OpenMessage) -> None:
+        """Forget what the model is told by a message that is whole in the tree now.
+
+        Steering messages keep their order. A reminder told nothing if a power cut left no word.
+        """
+        added, has_words = message.added, not self.blocks.keys() >= message.blocks.keys()
+        if added.meta.get("origin") == "reminder" and has_words:
+            self.decided_since_turn.clear()
         if added.meta.get("origin") == "steer" and self.steered:
             self.steered.pop(0)
+
+    def _hunks_of(self, turn_id: str) -> set[str]:
+        sets = (one for one in self.change_sets.values() if one.turn_id == turn_id)
+        return {hunk_id for one in sets for hunk_id in one.hunks}
 
     def _place(self, message_id: str, block_id: str, block: Block) -> None:
         if message_id in self.messages:

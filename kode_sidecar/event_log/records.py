@@ -40,9 +40,9 @@ class OpenedSession:
     scouts_spent: Sequence[Spent] = ()
 
 
-@dataclass(frozen=True)
+@dataclass
 class SessionDefaults:
-    """Options from the settings, for what a session leaves open.
+    """Options from the settings, for what a session leaves open; the editor may change three.
 
     `agents` are the agents of the user's own, as written in the settings.
     """

@@ -128,10 +128,19 @@ class SessionStream:
         self.hold()
         try:
             yield
-            await save()
+            await self.save(save)
         except BaseException:
             self.release()
             raise
+
+    async def save(self, save: Callable[[], Awaitable[None]]) -> None:
+        """Save all that was emitted, what the journal refused before, too: for acknowledgements.
+
+        Raises KodeError `Storage`.
+        """
+        if self._unstored:
+            self._write_unstored()
+        await save()
 
     async def save_told(self, save: Callable[[], Awaitable[None]]) -> None:
         """Save what was published already; publish a failure, too, and let `flow` raise it."""
@@ -156,6 +165,9 @@ class SessionStream:
         Raises KodeError `Storage` when that fails again.
         """
         self._cancelling = False
+        self._write_unstored()
+
+    def _write_unstored(self) -> None:
         while self._unstored:
             stamped = self._stamped(self._unstored[0])
             try:

@@ -1,8 +1,26 @@
 """A job without an editor: described in a file, run in a sandbox, judged by what it delivers."""
 
-from kode_sidecar.headless_run.contracts import RunIds, RunOptions, RunServices
-from kode_sidecar.headless_run.run_config import Overrides
+from kode_sidecar.headless_run.contracts import RunIds, RunOptions, RunServers, RunServices
+from kode_sidecar.headless_run.run_config import (
+    Overrides,
+    RunConfig,
+    config_fingerprint,
+    parse_run_config,
+    read_text,
+)
 from kode_sidecar.headless_run.runner import HeadlessRun
 from kode_sidecar.headless_run.wire_runs import WireRuns
 
-__all__ = ["HeadlessRun", "Overrides", "RunIds", "RunOptions", "RunServices", "WireRuns"]
+__all__ = [
+    "HeadlessRun",
+    "Overrides",
+    "RunConfig",
+    "RunIds",
+    "RunOptions",
+    "RunServers",
+    "RunServices",
+    "WireRuns",
+    "config_fingerprint",
+    "parse_run_config",
+    "read_text",
+]

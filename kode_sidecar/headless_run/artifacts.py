@@ -35,7 +35,7 @@ class Artifact(Struct, frozen=True, kw_only=True):
 
 
 class ArtifactManifest(Struct, frozen=True, kw_only=True):
-    """All of them, by path."""
+    """The artifacts of a run by path, as the manifest holds them."""
 
     artifacts: tuple[Artifact, ...] = ()
     updated_at: str = ""

@@ -1,14 +1,16 @@
-"""What a run is asked for, what it is made of, and what its engines promise. Open to all rooms."""
+"""The options of a run, what all runs share, and the contract of an engine. Open to all rooms."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from kode_sidecar.context.builder import Traits
 from kode_sidecar.context.memory import Memory
 from kode_sidecar.context.prompt_files import PromptFiles
 from kode_sidecar.domain.agent_event import BlockDelta
+from kode_sidecar.domain.message import Cost
 from kode_sidecar.domain.run import RunEvent
 from kode_sidecar.errors import KodeError
 from kode_sidecar.headless_run.artifacts import Artifacts
@@ -16,7 +18,7 @@ from kode_sidecar.headless_run.recorded_tools import RecordedTools
 from kode_sidecar.headless_run.run_config import Overrides, RunConfig
 from kode_sidecar.headless_run.run_log import EventLog
 from kode_sidecar.headless_run.sandbox import Sandbox
-from kode_sidecar.kernel.contracts import Clock, Emit, ModelClient, NewId, TurnEnd
+from kode_sidecar.kernel.contracts import Clock, Emit, ModelClient, NewId, Tool, TurnEnd
 from kode_sidecar.providers.memory_http import MemoryHost
 from kode_sidecar.providers.registry import Target
 from kode_sidecar.records.json_log import Redaction
@@ -36,7 +38,7 @@ Only where `runtime.stream` is on it also gets the text of an answer while it gr
 
 @dataclass(frozen=True)
 class RunIds:
-    """The ids that were asked for; an empty one is made. Each may become the name of a folder."""
+    """The ids that the caller chose, empty for new ones. Each may become the name of a folder."""
 
     session_id: str = ""
     task_id: str = ""
@@ -56,7 +58,7 @@ class RunIds:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """What the caller asks for. `prompt` is the task, or the file that holds it.
+    """The options of one run. `prompt` is the task, or the file that holds it.
 
     `sandbox` is the folder of the run, else one below the state folder. A `dry_run` ends before
     the engine.
@@ -81,14 +83,28 @@ def is_plain_id(text: str) -> bool:
 
 
 @dataclass(frozen=True)
+class RunServers:
+    """The MCP servers of one run: the tool that finds and calls what they offer, and their end."""
+
+    tool: Tool
+    close: Callable[[], Awaitable[None]]
+
+
+def _no_servers(_names: Sequence[str]) -> RunServers:
+    text = "`tools.servers`: there are no MCP servers here."
+    raise KodeError("ConfigInvalid", text, details={"field": "tools.servers"})
+
+
+@dataclass(frozen=True)
 class RunServices:
     """What all runs of a process share.
 
     `environ` are the user's variables and the process's own. `target` gives the model behind a
-    name, for engines that ask it themselves. `window` is how many tokens a model reads, None where
-    nobody knows, `returns_thinking` whether it gets its reasoning back. `limit_instruction` is told
-    at the step limit. `open_memory` makes the memory of a service, of which nothing is asked yet.
-    `report_bug(where, error)` gets exceptions that should not exist.
+    name, for engines that ask it themselves. `limit_instruction` is told at the step limit.
+    `budgeted(session_id, limit)` is the model for one run that may cost no more than that.
+    `open_memory` makes the memory of a service, of which nothing is asked yet.
+    `report_bug(where, error)` gets exceptions that should not exist. `open_servers` makes the MCP
+    servers that a run names, of which none is started yet.
     """
 
     storage_root: Path
@@ -99,14 +115,15 @@ class RunServices:
     environ: Mapping[str, str]
     ripgrep: Ripgrep
     model: ModelClient
+    budgeted: Callable[[str, Cost], ModelClient]
     target: Callable[[str], Target]
-    window: Callable[[str], int | None]
-    returns_thinking: Callable[[str], bool]
+    traits: Traits
     limit_instruction: str
     open_memory: Callable[[MemoryHost], Memory]
     report_bug: Callable[[str, BaseException], None]
     silence_told: float = 10.0
     file_encoding: str | None = None
+    open_servers: Callable[[Sequence[str]], RunServers] = _no_servers
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
-"""The kernel's events of an engine: how an engine tells them, and what the records make of them."""
+"""Emits the kernel's events for engines without its loop, and writes them into a run's records."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -16,12 +16,14 @@ from kode_sidecar.domain.agent_event import (
     ModelWaiting,
     Notice,
 )
+from kode_sidecar.domain.error_info import ErrorInfo, failure
 from kode_sidecar.domain.message import TextBlock, ToolUseBlock, Usage
 from kode_sidecar.errors import KodeError
 from kode_sidecar.headless_run.contracts import Watch
 from kode_sidecar.headless_run.run_log import EventLog
 from kode_sidecar.headless_run.transcript import Transcript
 from kode_sidecar.kernel.contracts import Emit
+from kode_sidecar.records.spending import Totals
 
 
 class AnswerEvents:
@@ -60,11 +62,21 @@ class AnswerEvents:
         self._emit(MessageCompleted(message_id=self._message_id, model=model, usage=usage))
 
 
-class EngineRecorder:
-    """Takes the events of an engine; tells the log, the transcript and whoever watches.
+def _limit(event: ModelWaiting) -> ErrorInfo | None:
+    """Return the failure that a run ends with when its time is over in this wait."""
+    if event.code != "RateLimited":
+        return None
+    text = f"The host's rate limit lasted until the run's time was over: {event.message}"
+    return failure("RateLimited", text)
 
-    `tools` are the names of all tools of the run. Without `stream` nobody is told of growing text.
-    `final_text` is that of the newest answer that has some.
+
+class EngineRecorder:
+    """Passes the events of an engine on to the log, the transcript and the watcher.
+
+    `tools` are the names of all tools of the run. Without `stream` growing text is not passed on.
+    `final_text` is the text of the newest answer that has any. `spent` is called with the sum of
+    what all answers used when there is more. `limited` is there while the host's rate limit is
+    all that the engine waits for.
     """
 
     def __init__(
@@ -75,6 +87,7 @@ class EngineRecorder:
         tools: Sequence[str],
         *,
         stream: bool,
+        spent: Callable[[Totals], None],
     ) -> None:
         self._log = log
         self._transcript = transcript
@@ -86,7 +99,10 @@ class EngineRecorder:
         self._growing: set[str] = set()
         self._texts: list[str] = []
         self._calls: list[str] = []
+        self._spent = spent
+        self._totals = Totals()
         self.final_text = ""
+        self.limited: ErrorInfo | None = None
 
     def __call__(self, event: Event | BlockDelta) -> int:
         """Record the event. A failing disk is noted in the log, which stops the run."""
@@ -104,20 +120,30 @@ class EngineRecorder:
                     self._watch(event)
             case MessageAdded(role="assistant"):
                 self._answer_started(event.message_id)
-            case BlockStarted(block=TextBlock()) if event.message_id == self._answer:
-                self._growing.add(event.block_id)
+            case BlockStarted():
+                self.limited = None
+                if isinstance(event.block, TextBlock) and event.message_id == self._answer:
+                    self._growing.add(event.block_id)
             case BlockDropped():
                 self._growing.discard(event.block_id)
             case BlockCompleted() if event.message_id == self._answer:
                 self._block(event)
-            case MessageCompleted(is_api_error_message=False) if event.message_id == self._answer:
-                self._answered(event)
+            case MessageCompleted():
+                self._count(event)
+                if event.message_id == self._answer and not event.is_api_error_message:
+                    self._answered(event)
             case Notice():
                 self._note(event.code, event.message)
             case ModelWaiting(state="retrying"):
                 self._note("Retrying", event.message)
+                self.limited = _limit(event)
             case _:
                 pass
+
+    def _count(self, event: MessageCompleted) -> None:
+        if event.usage is not None or event.cost is not None:
+            self._totals.add_answer(event.usage, event.cost, event.cost_usd)
+            self._spent(self._totals)
 
     def _answer_started(self, message_id: str) -> None:
         self._answer = message_id

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from kode_sidecar.context.builder import PromptContext
 from kode_sidecar.context.task_history import TaskHistory
+from kode_sidecar.domain.budget import read_amount
 from kode_sidecar.domain.error_info import ErrorInfo, failure
 from kode_sidecar.domain.message import Message, TextBlock, ToolUseBlock
 from kode_sidecar.errors import KodeError
@@ -35,6 +36,9 @@ def make_engine(
         script = source_path(config.runtime.script, folder)
         return ScriptedEngine(read_script(read_text(script), script.name))
     if config.runtime.engine == "pydantic-ai":
+        if config.runtime.budget is not None:
+            text = "runtime.budget is kept by the engine native alone: pydantic-ai asks by itself."
+            raise KodeError("ConfigInvalid", text)
         return _pydantic_ai(services, save_artifact)
     return NativeEngine(services, save_artifact)
 
@@ -76,7 +80,7 @@ def engine_failure(end: TurnEnd) -> ErrorInfo | None:
 
     A model that was stopped by `max_steps` summed up: what it made counts.
     """
-    if end.stop_reason in ("error", "interrupted"):
+    if end.stop_reason in ("error", "interrupted", "budget"):
         return end.error or failure("InternalError", "The model's turn ended without a reason.")
     if end.stop_reason == "max_tokens":
         text = "The model's answer was cut off at its token limit; raise model.max_tokens."
@@ -109,11 +113,16 @@ class NativeEngine:
         limits = TurnLimits(config.runtime.max_steps, services.limit_instruction)
         history = self._history(request)
         tools = request.tools.offered
-        return await run_turn(scope, services.model, tools, history, limits, request.emit)
+        limit = config.runtime.budget
+        model = services.model
+        if limit is not None:
+            model = services.budgeted(request.session_id, read_amount(limit))
+        return await run_turn(scope, model, tools, history, limits, request.emit)
 
     def _history(self, request: EngineRequest) -> TaskHistory:
         """Return a history that holds the task."""
         services, model = self._services, request.config.model
+        traits = services.traits(model.name)
         history = TaskHistory(
             PromptContext(
                 session_id=request.session_id,
@@ -122,14 +131,14 @@ class NativeEngine:
                 temperature=model.temperature,
                 top_p=model.top_p,
                 max_tokens=model.max_tokens,
-                returns_thinking=services.returns_thinking(model.name),
+                returns_thinking=traits.returns_thinking,
                 stream=request.config.runtime.stream,
             ),
             _keep_nothing,
             services.clock,
             services.new_id,
             meta={"runId": request.run_id},
-            window=services.window(model.name),
+            window=traits.window,
         )
         block = TextBlock(id=services.new_id("block"), text=request.prompt)
         history.commit(replace(history.open("user", {}), content=(block,)))

@@ -64,9 +64,9 @@ class PydanticAIEngine:
     async def run(self, request: EngineRequest) -> TurnEnd:
         """Run an agent over one task."""
         target = self._services.target(request.config.model.name)
-        if target.model.dialect == "anthropic_messages":
+        if target.model.dialect not in ("kimi", "openai_chat"):
             text = (
-                f"The engine pydantic-ai asks hosts that speak OpenAI's dialect, which "
+                f"The engine pydantic-ai asks hosts that speak OpenAI's chat dialect, which "
                 f"{target.config.name} does not. Choose another model, or the engine native."
             )
             return TurnEnd("error", failure("ConfigInvalid", text))

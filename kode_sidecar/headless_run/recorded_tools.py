@@ -1,4 +1,4 @@
-"""Every tool call of a run: checked, run, and told to the records. No call is left out (B5)."""
+"""Checks, runs and records every tool call of a run; no call goes another way (B5)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -87,7 +87,7 @@ class RecordedTools:
         async def run(params: Mapping[str, Any], call: ToolCall) -> ToolOutcome:
             return await self.call(tool.name, params, call.tool_use_id)
 
-        return replace(tool, run=run, accept=dict)
+        return replace(tool, run=run, accept=dict, card=None)  # no client looks on
 
     async def _outcome(self, name: str, arguments: Mapping[str, Any], call_id: str) -> ToolOutcome:
         tool = self._tools.get(name)

@@ -1,7 +1,7 @@
-"""The configuration of a run (B2): what can be set, and what is taken where nothing is said.
+"""The configuration of a run (B2): its fields, their defaults and their checks.
 
-Strict: an unknown field, a wrong type or a value out of bounds is refused with file, line and
-field. What is a set in meaning is sorted here, so that order changes nothing."""
+An unknown field, a wrong type or a value out of bounds is refused with file, line and field. Lists
+whose order means nothing are sorted, so that equal configurations have equal fingerprints."""
 
 import hashlib
 import json
@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
+from kode_sidecar.domain.budget import AMOUNT
 from kode_sidecar.domain.permission import is_pattern
 from kode_sidecar.errors import KodeError
 from kode_sidecar.headless_run.sandbox import DELIVERABLES, zone_parts
@@ -50,11 +51,16 @@ class ModelPart(_Part, frozen=True, kw_only=True):
 
 
 class ProfilePart(_Part, frozen=True, kw_only=True):
-    """`profile`: who does the work. `id` stays the same when the words change."""
+    """`profile`: who does the work. `id` stays the same when the words change.
+
+    `language` is that of the prompts around the role; null: Chinese where the role is, else
+    English.
+    """
 
     id: Id
     role: Text
     rules: tuple[Text, ...] = ()
+    language: Literal["zh", "en"] | None = None
 
 
 class SkillsPart(_Part, frozen=True, kw_only=True):
@@ -97,9 +103,13 @@ class PermissionPart(_Part, frozen=True, kw_only=True):
 
 
 class ToolsPart(_Part, frozen=True, kw_only=True):
-    """`tools`: what is offered (null: everything that is on) and what is refused; deny wins."""
+    """`tools`: what is offered (null: everything that is on) and what is refused; deny wins.
+
+    `servers` names MCP servers of the user's own settings; no others start.
+    """
 
     offer: tuple[Name, ...] | None = None
+    servers: tuple[Id, ...] = ()
     permissions: tuple[PermissionPart, ...] = ()
     shell: ShellPart = ShellPart()
     filesystem: FilesystemPart = FilesystemPart()
@@ -127,11 +137,13 @@ class WorkspacePart(_Part, frozen=True, kw_only=True):
 
     `import` is relative to the configuration, `exclude` are patterns as in `.gitignore`. `include`
     names files to copy although they are ignored or hold credentials, relative to the project.
+    With `git` the history of a Git project comes along, for commands such as `git diff`.
     """
 
     source: FolderPath | None = field(default=None, name="import")
     exclude: tuple[Name, ...] = ()
     include: tuple[FolderPath, ...] = ()
+    git: bool = False
     max_bytes: Annotated[int, Meta(ge=1, le=10_000_000_000)] = 500_000_000
 
 
@@ -146,11 +158,15 @@ class DeliverablePart(_Part, frozen=True, kw_only=True):
 
 
 class RuntimePart(_Part, frozen=True, kw_only=True):
-    """`runtime`: the engine and its limits. `script` is what the scripted engine plays."""
+    """`runtime`: the engine and its limits. `script` is what the scripted engine plays.
+
+    `budget` is what the whole run may cost, such as `0.5CNY`.
+    """
 
     stream: bool = True
     max_steps: Annotated[int, Meta(ge=1, le=1_000)] = 30
     timeout_seconds: Seconds = 900.0
+    budget: Annotated[str, Meta(pattern=AMOUNT)] | None = None
     engine: EngineName = "native"
     script: FolderPath | None = None
 
@@ -170,13 +186,17 @@ class RunConfig(_Part, frozen=True, kw_only=True):
 
 
 class Overrides(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the command line changes; None leaves the configuration's word."""
+    """What the command line changes; None leaves the configuration's word.
+
+    `fields` are values by the path of their field, such as `model.name`.
+    """
 
     stream: bool | None = None
     max_steps: int | None = None
     timeout_seconds: float | None = None
     model: str | None = None
     workspace: str | None = None
+    fields: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
 def parse_run_config(text: str, name: str, overrides: Overrides | None = None) -> RunConfig:
@@ -189,14 +209,34 @@ def parse_run_config(text: str, name: str, overrides: Overrides | None = None) -
         document = read_yaml(text)
         value: Any = document.value
         if isinstance(value, dict):
-            model = cast(dict[str, Any], value).get("model")
-            if isinstance(model, str):
-                value["model"] = {"name": model}
+            fields = cast(dict[str, Any], value)
+            _expand_model(fields)
+            for path, new in (overrides.fields if overrides else {}).items():
+                _set_field(fields, path, new)
+            _expand_model(fields)
         config = _sorted(document.convert(RunConfig))
     except YamlProblem as error:
         raise _located(name, error) from None
     _check(config, document, name)
     return _override(config, overrides or Overrides())
+
+
+def _expand_model(fields: dict[str, Any]) -> None:
+    """Spell out a model that is given by its name alone."""
+    if isinstance(fields.get("model"), str):
+        fields["model"] = {"name": fields["model"]}
+
+
+def _set_field(value: dict[str, Any], path: str, new: Any) -> None:
+    """Put a value where `path` says. Raises KodeError `ConfigInvalid`."""
+    *parts, last = path.split(".")
+    for name in parts:
+        inner = value.setdefault(name, {})
+        if not isinstance(inner, dict):
+            text = f"`{path}` cannot be set: `{name}` has no fields."
+            raise KodeError("ConfigInvalid", text, details={"field": path})
+        value = cast(dict[str, Any], inner)
+    value[last] = new
 
 
 def read_run_config(path: Path, overrides: Overrides | None = None) -> RunConfig:
@@ -226,6 +266,7 @@ def _sorted(config: RunConfig) -> RunConfig:
     tools = replace(
         config.tools,
         offer=None if offer is None else _set(offer),
+        servers=_set(config.tools.servers),
         permissions=tuple(
             sorted(set(config.tools.permissions), key=lambda one: (one.tool, one.path, one.effect))
         ),

@@ -1,6 +1,6 @@
-"""How a run goes: its state, its steps between their events, and its end.
+"""Keeps the state of a run: each step between its events, and the verdict at the end.
 
-`run.json` is written before anything tells what it says: no record claims an end that a crash
+`run.json` is written before any event tells the same, so that no record claims an end that a crash
 could still prevent."""
 
 import asyncio
@@ -38,7 +38,7 @@ _BEFORE_THE_ENGINE: tuple[StepName, ...] = (
 
 @dataclass(frozen=True)
 class Verdict:
-    """How a run ends. `governance` is None where nothing was judged: it was cancelled."""
+    """The end of a run; `governance` is None for a cancelled one, which is not judged."""
 
     status: RunState
     governance: Governance | None
@@ -46,7 +46,7 @@ class Verdict:
 
 
 class RunOver(Exception):
-    """The run has its verdict before its last step."""
+    """Raised in a step to end the run there, with this verdict."""
 
     def __init__(self, verdict: Verdict) -> None:
         super().__init__(verdict)

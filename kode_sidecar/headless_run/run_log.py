@@ -1,4 +1,4 @@
-"""What happens in a run, told to its records: small, without secrets, in order (B5)."""
+"""Writes the events, tool calls and errors of a run: small, without secrets, in order (B5)."""
 
 import hashlib
 import re
@@ -29,7 +29,7 @@ from kode_sidecar.records.run_records import (
     TOOLS_FILE,
     RunRecords,
 )
-from kode_sidecar.workspace.credentials import find_secret, without_secrets
+from kode_sidecar.workspace.secret_text import find_secret, without_secrets
 
 MAX_VALUE_CHARS = 2_000
 """A longer text goes to an artifact."""
@@ -44,7 +44,7 @@ class EventLog:
     `record` gives the run's ids as they are now. `redaction` takes out the keys in use. `watch`
     gets every event after it is on disk. `note_artifact(path, kind, created_by)` is called for each
     artifact made. `failure` is the first failure of the disk; `on_failure` is called then, for
-    those who cannot raise it.
+    callers that cannot raise it.
 
     Its methods raise KodeError `Storage` when the disk fails; the run ends with it.
     """

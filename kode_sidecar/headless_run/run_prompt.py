@@ -5,7 +5,7 @@ skills and the memory of a run are opened here, too.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kode_sidecar.context.memory import Memory, memory_note, recalled
@@ -18,6 +18,7 @@ from kode_sidecar.headless_run.run_config import (
     DeliverablePart,
     ExternalMemoryPart,
     MemoryPart,
+    ProfilePart,
     RunConfig,
     SkillsPart,
 )
@@ -47,6 +48,15 @@ def compose_prompt(
         prompts.read("run_sandbox", {"deliverables": wanted or prompts.read("run_no_deliverables")})
     )
     return "\n\n".join(sections) + "\n"
+
+
+def in_language_of(profile: ProfilePart, services: RunServices) -> RunServices:
+    """Return the services with their prompts in the language of the profile."""
+    chinese = any("\u4e00" <= one <= "\u9fff" for one in profile.role)
+    prompts = services.prompts.in_locale(profile.language or ("zh" if chinese else "en"))
+    if prompts is services.prompts:
+        return services
+    return replace(services, prompts=prompts, limit_instruction=prompts.read("tool_limit"))
 
 
 def _deliverable(prompts: PromptFiles, wanted: DeliverablePart) -> str:

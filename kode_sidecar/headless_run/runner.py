@@ -1,10 +1,11 @@
-"""A run from its first step to its verdict (B13). Whatever happens, `run.json` tells it."""
+"""Takes a run through its eleven steps to its verdict, which `run.json` always tells (B13)."""
 
 import asyncio
 from collections.abc import Sequence
 
 from kode_sidecar.context.skills import SkillCatalog, skill_index
 from kode_sidecar.domain.agent_event import BlockDelta
+from kode_sidecar.domain.error_info import ErrorInfo
 from kode_sidecar.domain.message import Blob
 from kode_sidecar.domain.run import RunEvent, RunRecord, RunResult
 from kode_sidecar.errors import KodeError
@@ -20,12 +21,14 @@ from kode_sidecar.headless_run.contracts import (
     EngineRequest,
     RunOptions,
     RunScope,
+    RunServers,
     RunServices,
     Watch,
 )
 from kode_sidecar.headless_run.engine_events import EngineRecorder
 from kode_sidecar.headless_run.engines import engine_failure, make_engine, within_limits
-from kode_sidecar.headless_run.project import deliver_changes, import_project
+from kode_sidecar.headless_run.project_copy import ProjectCopy, import_project
+from kode_sidecar.headless_run.project_patch import deliver_changes
 from kode_sidecar.headless_run.recorded_tools import RecordedTools
 from kode_sidecar.headless_run.run_config import (
     RunConfig,
@@ -46,14 +49,15 @@ from kode_sidecar.headless_run.run_prompt import (
     RunMemory,
     compose_prompt,
     enabled_skills,
+    in_language_of,
     open_memory,
 )
 from kode_sidecar.headless_run.sandbox import make_sandbox
 from kode_sidecar.headless_run.toolset import Toolset, run_toolset
 from kode_sidecar.kernel.contracts import Tool, TurnEnd
+from kode_sidecar.records.spending import Totals
 from kode_sidecar.text.yaml_text import write_yaml
 from kode_sidecar.tools.knowledge import load_skill_tool
-from kode_sidecar.workspace.project_copy import ProjectCopy
 from kode_sidecar.workspace.workspace import Workspace
 
 
@@ -62,9 +66,9 @@ def _nobody(_event: RunEvent | BlockDelta) -> None:
 
 
 class HeadlessRun:
-    """One run; runs once. Making it makes the run's folder and its `run.json`.
+    """One run, used once. The constructor makes its folder and its `run.json`.
 
-    Setting `cancelled` ends it soon. Raises KodeError `ReadOnly` when there is a run in that
+    Setting `cancelled` ends the run soon. Raises KodeError `ReadOnly` when there is a run in that
     folder already, `Storage`.
     """
 
@@ -77,6 +81,7 @@ class HeadlessRun:
         self._records = self._course.records
         self._transcript = self._course.transcript
         self.cancelled = self._course.cancelled
+        self._servers: RunServers | None = None
 
     @property
     def record(self) -> RunRecord:
@@ -99,6 +104,8 @@ class HeadlessRun:
                 raise
             return await self._course.end(verdict)
         finally:
+            if self._servers is not None:
+                await self._servers.close()
             self._records.close()
 
     async def _do_steps(self) -> Verdict:
@@ -109,6 +116,7 @@ class HeadlessRun:
         log.event("run.started", f"Run {self.record.run_id} started", actor="user")
         async with self._course.step("config"):
             config, prompt = self._read_job()
+            services = self._services = in_language_of(config.profile, services)
         async with self._course.step("ids"):
             options.ids.check()
         async with self._course.step("sandbox"):
@@ -131,7 +139,7 @@ class HeadlessRun:
             tools = self._recorded(toolset.tools)
             engine = make_engine(config, base, services, self._keep_output)
         if options.dry_run:
-            return Verdict("pending", None)
+            return Verdict("pending", None, self._missing(config))
         async with self._course.step("engine"):
             end = await self._work(engine, config, system, prompt, tools)
             if end.stop_reason == "cancelled":
@@ -208,6 +216,9 @@ class HeadlessRun:
             more.append(load_skill_tool(lambda: skills, scope.config.skills.max_bytes))
         if memory is not None:
             more.append(memory.tool())
+        if names := scope.config.tools.servers:
+            self._servers = self._services.open_servers(names)
+            more.append(self._servers.tool)
         return run_toolset(scope, self._services, project, more)
 
     def _recorded(self, tools: Sequence[Tool]) -> RecordedTools:
@@ -217,6 +228,11 @@ class HeadlessRun:
         return RecordedTools(
             tools, self.record, self._log, self._transcript, services.clock, services.report_bug
         )
+
+    def _missing(self, config: RunConfig) -> ErrorInfo | None:
+        """Return what would keep the engine from asking the model, such as a missing key."""
+        asks = config.runtime.engine != "scripted"
+        return self._services.model.missing(config.model.name) if asks else None
 
     def _keep_output(self, text: str) -> Blob:
         """Keep what a tool said beyond what the model gets of it. Raises KodeError `Storage`."""
@@ -251,7 +267,9 @@ class HeadlessRun:
         """Let the engine do the task. Raises `RunOver` when it failed, KodeError for the disk."""
         log, record = self._log, self.record
         stream = config.runtime.stream
-        recorder = EngineRecorder(log, self._transcript, self._watch, tools.names, stream=stream)
+        recorder = EngineRecorder(
+            log, self._transcript, self._watch, tools.names, stream=stream, spent=self._spent
+        )
         request = EngineRequest(
             record.run_id, record.session_id, system, prompt, tools, config, recorder
         )
@@ -261,6 +279,13 @@ class HeadlessRun:
         if log.failure is not None:
             raise log.failure
         error = engine_failure(end)
+        if error is not None and error.code == "RunTimedOut":
+            error = recorder.limited or error
         if error is not None:
             raise self._course.failed("engine", error)
         return end
+
+    def _spent(self, totals: Totals) -> None:
+        """Tell in `run.json` what was used so far: it is true even if the run dies now."""
+        self._course.change(usage=totals.usage, costs=totals.costs, cost_usd=totals.cost_usd)
+        self._records.write(self.record, durable=False)

@@ -1,5 +1,6 @@
 """The tools of a run, each behind the policy that its configuration describes (B9)."""
 
+import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -7,10 +8,13 @@ from itertools import count
 
 from kode_sidecar.commands.command import CommandLimits
 from kode_sidecar.commands.programs import check_names
+from kode_sidecar.domain.command_rules import CommandRules
+from kode_sidecar.domain.message import Blob
 from kode_sidecar.domain.permission import Rule
-from kode_sidecar.domain.run_policy import RUN_COMMAND, Policy, command_rule, effective_policy
+from kode_sidecar.domain.run_policy import MCP, RUN_COMMAND, Policy, command_rule, effective_policy
 from kode_sidecar.errors import KodeError
 from kode_sidecar.headless_run.contracts import RunScope, RunServices
+from kode_sidecar.headless_run.project_copy import ProjectCopy
 from kode_sidecar.headless_run.run_config import PermissionPart, ToolsPart
 from kode_sidecar.headless_run.sandbox import ARCHIVE, DELIVERABLES, write_file
 from kode_sidecar.headless_run.write_artifact_tool import (
@@ -22,6 +26,7 @@ from kode_sidecar.headless_run.write_artifact_tool import (
 from kode_sidecar.kernel.contracts import Tool, ToolCall
 from kode_sidecar.tools.applied_edits import AppliedEdits
 from kode_sidecar.tools.governed import (
+    Subject,
     Subjects,
     check_allowed,
     governed,
@@ -32,12 +37,16 @@ from kode_sidecar.tools.list_files import list_files_tool
 from kode_sidecar.tools.propose_edit import propose_edit_tool
 from kode_sidecar.tools.propose_file import propose_file_tool
 from kode_sidecar.tools.read_file import read_file_tool
-from kode_sidecar.tools.run_command import CommandPlace, command_subject, run_command_tool
+from kode_sidecar.tools.run_command import (
+    CommandPlace,
+    WantedCommand,
+    command_subject,
+    run_command_tool,
+)
 from kode_sidecar.tools.search_code import search_code_tool
 from kode_sidecar.workspace.document import Document
 from kode_sidecar.workspace.freshness import Freshness
 from kode_sidecar.workspace.paths import Location
-from kode_sidecar.workspace.project_copy import ProjectCopy
 
 OWN_TOOLS = (
     "read_file",
@@ -51,7 +60,7 @@ OWN_TOOLS = (
 """What every run knows; which of them it offers is for its configuration to say."""
 OPERATIONS = ("create", "move", "delete")
 _EDITS = ("propose_edit", "propose_file")
-_BY_PATH = frozenset({*_EDITS, "read_file", "write_artifact", RUN_COMMAND})
+_BY_PATH = frozenset({*_EDITS, "read_file", "write_artifact", RUN_COMMAND, MCP})
 _ALL = "**"
 
 
@@ -69,7 +78,7 @@ def run_toolset(
     project: ProjectCopy | None = None,
     more: Sequence[Tool] = (),
 ) -> Toolset:
-    """Make the tools of a run. Rules allow or deny those of `more` as a whole.
+    """Make the tools of a run. Rules allow or deny those of `more` as a whole, but for servers'.
 
     Raises KodeError `ConfigInvalid` for rules that make no sense.
     """
@@ -93,9 +102,22 @@ def run_toolset(
         (propose_file_tool(edits, workspace, shown), no_subject),
         (write_artifact_tool(scope, free, edits.touched), artifact_subject(scope)),
         (run_command_tool(_command_place(scope, services.environ)), command_subject),
-        *((tool, no_subject) for tool in more),
+        *((tool, server_subject(policy) if tool.name == MCP else no_subject) for tool in more),
     ]
     return Toolset(tuple(governed(tool, policy, subjects) for tool, subjects in made), edits)
+
+
+def server_subject(policy: Policy) -> Subjects:
+    """Make the subject `SERVER/TOOL` of a call of a server; a search is allowed unless denied."""
+
+    def subjects(params: object) -> Sequence[Subject]:
+        server, tool = getattr(params, "server", None) or "", getattr(params, "tool", None)
+        if getattr(params, "action", "") != "call":
+            check_allowed(policy, f"{MCP}:search", Subject(server))
+            return ()
+        return (Subject(f"{server}/{tool}"),)
+
+    return subjects
 
 
 def _command_place(scope: RunScope, environ: Mapping[str, str]) -> CommandPlace:
@@ -104,12 +126,25 @@ def _command_place(scope: RunScope, environ: Mapping[str, str]) -> CommandPlace:
     check_names(shell.environment)
     numbers = count(1)
 
-    def keep(_call_id: str, output: bytes) -> str:
+    def keep(_call_id: str, output: bytes) -> Blob:
         path = f"{ARCHIVE}/commands/{next(numbers)}.log"
         write_file(scope.sandbox.locate(path, "read"), output)
         scope.artifacts.add(path, kind="tool_output", created_by=RUN_COMMAND)
-        return path
+        return Blob(ref=path, bytes=len(output), sha256=hashlib.sha256(output).hexdigest())
 
+    async def tell(wanted: WantedCommand, call: ToolCall) -> None:
+        """The policy has allowed it; what nobody spelled out is told where people look (B9)."""
+        if why := allowed.risk(wanted.argv, wanted.program.name):
+            scope.log.event(
+                "command.risk",
+                f"LOOK AT WHAT IT DID: {why}, and no rule of the configuration names that",
+                actor="governance",
+                severity="warning",
+                data={"argv": list(wanted.argv), "why": why},
+                correlation_id=call.tool_use_id,
+            )
+
+    allowed = CommandRules("list", _allowed_commands(scope.config.tools))
     return CommandPlace(
         scope.workspace,
         scope.sandbox.root,
@@ -117,7 +152,18 @@ def _command_place(scope: RunScope, environ: Mapping[str, str]) -> CommandPlace:
         keep,
         CommandLimits(shell.timeout_seconds, shell.max_output_bytes),
         shell.environment,
+        permit=tell,
     )
+
+
+def _allowed_commands(config: ToolsPart) -> Sequence[Sequence[str]]:
+    """The words of all rules that allow a command by its name."""
+    by_path = [
+        part.path.split()
+        for part in config.permissions
+        if part.tool == RUN_COMMAND and part.effect == "allow" and part.path != _ALL
+    ]
+    return [*config.shell.allow, *by_path]
 
 
 def _check_writable(scope: RunScope, place: Location) -> None:
@@ -156,7 +202,10 @@ def run_policy(config: ToolsPart, known: Collection[str]) -> Policy:
             _check_known(name, known, "tools.offer")
         rules += [Rule(name, _ALL, "deny") for name in sorted(set(known) - set(config.offer))]
     return effective_policy(
-        shell=config.shell.enabled, delete=config.filesystem.delete, rules=rules
+        shell=config.shell.enabled,
+        delete=config.filesystem.delete,
+        servers=config.servers,
+        rules=rules,
     )
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 
 from kode_sidecar.domain.error_info import ErrorInfo
 from kode_sidecar.domain.run import RunEvent, RunRecord
-from kode_sidecar.errors import KodeError
+from kode_sidecar.errors import KodeError, invalid_at
 from kode_sidecar.headless_run.contracts import RunIds, RunOptions, RunServices, is_plain_id
 from kode_sidecar.headless_run.run_config import Overrides
 from kode_sidecar.headless_run.runner import HeadlessRun
@@ -39,8 +39,10 @@ class WireRuns:
 
     async def start(self, params: RunStartParams) -> RunStartResult:
         """Begin a run. Raises KodeError `InvalidParams`, `ReadOnly`, `Storage`."""
-        config = _absolute(params.config)
-        workspace = None if params.workspace is None else str(_absolute(params.workspace))
+        config = _absolute(params.config, "$.config")
+        workspace = (
+            None if params.workspace is None else str(_absolute(params.workspace, "$.workspace"))
+        )
         options = RunOptions(
             config=config,
             prompt=params.prompt,
@@ -103,10 +105,10 @@ class WireRuns:
             self._services.report_bug(f"run {run.record.run_id}", error)
 
 
-def _absolute(path: str) -> Path:
+def _absolute(path: str, place: str) -> Path:
     found = Path(path)
     if not found.is_absolute():
-        raise KodeError("InvalidParams", "config and workspace are absolute paths.")
+        raise invalid_at(place, "this must be an absolute path.")
     return found
 
 

@@ -8,15 +8,13 @@ from msgspec import Meta, Struct
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.headless_run.contracts import RunScope
-from kode_sidecar.headless_run.project import CHANGES_PATCH
+from kode_sidecar.headless_run.project_patch import CHANGES_PATCH
 from kode_sidecar.headless_run.sandbox import DELIVERABLES, write_file
-from kode_sidecar.kernel.contracts import Tool, ToolCall, ToolOutcome
+from kode_sidecar.kernel.contracts import CallCard, Tool, ToolCall, ToolOutcome
 from kode_sidecar.tools.governed import Subject, Subjects
-from kode_sidecar.workspace.credentials import find_secret
 from kode_sidecar.workspace.disk import MAX_FILE_BYTES, read_regular
 from kode_sidecar.workspace.paths import Location
-from kode_sidecar.workspace.sensitive import is_refused
-from kode_sidecar.workspace.workspace import is_secret_place
+from kode_sidecar.workspace.secret_text import find_secret
 
 WRITE_ARTIFACT = "write_artifact"
 _CONTENT_TYPES = {
@@ -88,7 +86,11 @@ def write_artifact_tool(
         summary = f"Wrote {place.display} ({len(data):,} bytes)"
         return ToolOutcome(ok=True, summary=summary, content=told, artifacts=(place.display,))
 
-    return Tool(WRITE_ARTIFACT, WriteArtifactParams, run)
+    return Tool(WRITE_ARTIFACT, WriteArtifactParams, run, kind="edit", card=_card)
+
+
+def _card(params: WriteArtifactParams) -> CallCard:
+    return CallCard(f"Write {params.path}")
 
 
 def content_type_of(path: str) -> str:
@@ -104,9 +106,9 @@ def check_not_the_patch(scope: RunScope, place: Location) -> None:
 
 def _check(scope: RunScope, place: Location, content: str) -> None:
     """Refuse what is no artifact wherever it goes. Raises KodeError `Denied`."""
-    if is_refused(place.named) or is_refused(place.below):
+    if place.is_refused:
         raise KodeError("Denied", f"{place.display} belongs to Git and is never written.")
-    if is_secret_place(place):
+    if place.is_secret:
         raise KodeError("Denied", f"{place.display} holds credentials by its name.")
     check_not_the_patch(scope, place)
     what = find_secret(content)

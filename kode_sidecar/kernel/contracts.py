@@ -2,13 +2,14 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 
 from kode_sidecar.domain.agent_event import BlockDelta, Event, StopReason
 from kode_sidecar.domain.error_info import ErrorInfo
-from kode_sidecar.domain.message import Blob, Block, Message, Role
+from kode_sidecar.domain.event_parts import Effort
+from kode_sidecar.domain.message import Blob, Block, ImageBlock, Message, Role, ToolKind
 from kode_sidecar.domain.model_event import ModelEvent
 
 T = TypeVar("T")
@@ -79,9 +80,11 @@ class ModelRequest:
     `model` is a logical name (`ide-chat`), `provider/id`, or an id of the default provider.
     With `stream` False the host answers at once, with the same events. `temperature`, `top_p`
     and `max_tokens` are wishes: a provider leaves out what the model does not accept.
-    `prompt_tokens` is what all of it takes by the count of who made it; None: a provider that
-    needs the size guesses. `cache_key` is stable over a session. `asker` is who asks: requests of
-    one asker follow each other.
+    `effort` is how hard it thinks, None: as it does by itself.
+    `prompt_tokens` is what all of it takes by the count of who made it, `prompt_likely` and
+    `prompt_at_most` the same without a margin, and what it cannot exceed; None: who needs the size
+    guesses. `cache_key` is stable over a session. `asker` is who asks: requests of one asker follow
+    each other.
     """
 
     model: str
@@ -92,7 +95,10 @@ class ModelRequest:
     temperature: float | None = 0.3
     top_p: float | None = 0.95
     max_tokens: int | None = None
+    effort: Effort | None = None
     prompt_tokens: int | None = None
+    prompt_likely: int | None = None
+    prompt_at_most: int | None = None
     cache_key: str = ""
     stream: bool = True
     asker: str = ""
@@ -117,14 +123,17 @@ class ModelClient(Protocol):
 class ToolOutcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a tool hands back. A failure is a value that tells the model what to do next.
 
-    `content` is what the model reads, `summary` the one line for cards and logs.
+    `content` is what the model reads, `images` what it sees, `summary` the one line for cards and
+    logs. `whole` is where the user finds all of the text, if the tool itself has cut it.
     """
 
     ok: bool
     summary: str
     content: str = ""
     data: Any = None
+    images: tuple[ImageBlock, ...] = ()
     artifacts: tuple[str, ...] = ()
+    whole: Blob | None = None
     error: ErrorInfo | None = None
 
 
@@ -133,19 +142,39 @@ def tool_failure(error: ErrorInfo) -> ToolOutcome:
     return ToolOutcome(ok=False, summary=error.message, content=error.message, error=error)
 
 
+class Place(NamedTuple):
+    """A path as the model spelled it, with the first and last line if the call names some."""
+
+    path: str
+    first: int | None = None
+    last: int | None = None
+
+
+@dataclass(frozen=True)
+class CallCard:
+    """What a client shows of a call: a title for people, and the files it is about."""
+
+    title: str
+    places: Sequence[Place] = ()
+
+
 def _no_progress(_message: str, _completed: int | None, _total: int | None) -> None:
     """Nobody watches."""
 
 
 @dataclass(frozen=True)
 class ToolCall:
-    """One call as a tool sees it. `progress(message, completed, total)` reaches the user only."""
+    """One call as a tool sees it. `progress(message, completed, total)` reaches the user only.
+
+    `block_id` is the block of the call, under which the client knows it.
+    """
 
     tool_use_id: str
     name: str
     session_id: str
     turn_id: str
     message_id: str
+    block_id: str = ""
     sibling_tool_use_ids: tuple[str, ...] = ()
     progress: Callable[[str, int | None, int | None], None] = _no_progress
 
@@ -160,7 +189,8 @@ class Tool:
     `run` gets an instance of `params`; a KodeError it raises becomes a failed outcome. A tool that
     understands more than `params` says reads its arguments by `accept`, and `run` gets what that
     returns; it raises msgspec.ValidationError. A tool that is described elsewhere, by a server of
-    the user's, brings its own `spec`.
+    the user's, brings its own `spec`. `kind` and `card`, of what `run` gets, are for clients that
+    know no tool.
     """
 
     name: str
@@ -171,6 +201,8 @@ class Tool:
     ends_turn: bool = False
     offered: bool = True
     spec: ToolSpec | None = None
+    kind: ToolKind = "other"
+    card: Callable[[Any], CallCard] | None = None
 
 
 ArtifactSink = Callable[[str], Blob]
@@ -234,6 +266,10 @@ class TurnLimits:
     max_result_chars: int = 60_000
 
 
+def _nowhere(_path: str) -> str | None:
+    return None
+
+
 class CutOff:
     """Ends an answer that is still coming before the task that reads it is unwound.
 
@@ -257,7 +293,8 @@ class TurnScope:
 
     `report_bug(where, error)` gets exceptions that should not exist; they reach the log only.
     A model that is silent for `silence_told` seconds is told of, each time again. `cut_off` is for
-    who cancels the task of the turn, just before.
+    who cancels the task of the turn, just before. `uri_of` a path in a call is the file's URI, None
+    where there may be none.
     """
 
     session_id: str
@@ -268,6 +305,7 @@ class TurnScope:
     report_bug: Callable[[str, BaseException], None]
     silence_told: float = 10.0
     cut_off: CutOff = field(default_factory=CutOff)
+    uri_of: Callable[[str], str | None] = _nowhere
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from kode_sidecar.domain.error_info import ErrorInfo
 from kode_sidecar.domain.message import (
     Block,
     Cost,
+    LostUsage,
     TextBlock,
     ThinkingBlock,
     ToolUseBlock,
@@ -29,9 +30,11 @@ from kode_sidecar.domain.message import (
 )
 from kode_sidecar.domain.model_event import (
     AttemptDropped,
+    AttemptLost,
     FinishReason,
     ModelEvent,
     ModelNotice,
+    OpaqueData,
     ResponseFailed,
     ResponseFinished,
     ResponseStarted,
@@ -43,6 +46,8 @@ from kode_sidecar.domain.model_event import (
     ToolUseStarted,
     UsageReported,
 )
+from kode_sidecar.kernel.call_cards import CallCards
+from kode_sidecar.text.shown_text import mend_surrogates, mend_value, without_controls
 
 Shown = Event | BlockDelta
 
@@ -50,10 +55,11 @@ Shown = Event | BlockDelta
 class _OpenBlock:
     """A block that still grows."""
 
-    __slots__ = ("block", "length", "parts")
+    __slots__ = ("block", "is_changed", "length", "parts")
 
     def __init__(self, block: TextBlock | ThinkingBlock | ToolUseBlock) -> None:
         self.block = block
+        self.is_changed = False  # something of what the model said was left out
         self.parts: list[str] = []
         self.length = 0
 
@@ -63,7 +69,7 @@ class _OpenBlock:
         self.length += len(text)
         return delta
 
-    def finished(self) -> TextBlock | ThinkingBlock | ToolUseBlock:
+    def finished(self, cards: CallCards) -> TextBlock | ThinkingBlock | ToolUseBlock:
         text = "".join(self.parts)
         block = self.block
         if isinstance(block, TextBlock):
@@ -72,24 +78,22 @@ class _OpenBlock:
             return msgspec.structs.replace(block, text=text)
         arguments = parse_arguments(text)
         if arguments is None:
-            return ToolUseBlock(
-                id=block.id, tool_use_id=block.tool_use_id, name=block.name, invalid_input=text
-            )
-        return ToolUseBlock(
-            id=block.id, tool_use_id=block.tool_use_id, name=block.name, input=arguments
-        )
+            return msgspec.structs.replace(block, invalid_input=text)
+        return cards.whole(msgspec.structs.replace(block, input=arguments))
 
 
 def parse_arguments(text: str) -> dict[str, Any] | None:
     """The arguments of a tool call, or None when they are no JSON object.
 
     Nothing at all means no arguments. Raw control characters inside strings are tolerated:
-    models send them.
+    models send them. Half a character becomes U+FFFD: no later request could carry it.
     """
     if not text.strip():
         return {}
     try:
         value: object = json.loads(text, strict=False)
+        if "\\ud" in text or "\\uD" in text:
+            value = mend_value(value)
     except (ValueError, RecursionError):
         return None
     return cast(dict[str, Any], value) if isinstance(value, dict) else None
@@ -98,10 +102,18 @@ def parse_arguments(text: str) -> dict[str, Any] | None:
 class MessageAssembler:
     """One model answer in the making. Feed it batches, then call `finish` or `abort` once.
 
-    After that `blocks` holds the finished blocks in order of appearance.
+    `cards` know what clients are told of the calls. After that `blocks` holds the finished blocks
+    in order of appearance.
     """
 
-    def __init__(self, new_block_id: Callable[[], str], turn_id: str, message_id: str) -> None:
+    def __init__(
+        self,
+        new_block_id: Callable[[], str],
+        turn_id: str,
+        message_id: str,
+        cards: CallCards | None = None,
+    ) -> None:
+        self._cards = cards or CallCards()
         self._new_block_id = new_block_id
         self._turn_id = turn_id
         self._message_id = message_id
@@ -112,6 +124,7 @@ class MessageAssembler:
         self.usage: Usage | None = None
         self.cost: Cost | None = None
         self.cost_usd: float | None = None
+        self.lost: LostUsage | None = None
         self.response_id: str | None = None
         self.provider: str | None = None
         self.model: str | None = None
@@ -127,14 +140,18 @@ class MessageAssembler:
                     self._grow_text(text, thinking=False, out=out)
                 case ThinkingDelta(text):
                     self._grow_text(text, thinking=True, out=out)
-                case ThinkingSigned(signature, redacted):
-                    self._sign(signature, redacted=redacted, out=out)
+                case ThinkingSigned():
+                    self._sign(event, out)
+                case OpaqueData(data, index):
+                    self._keep(data, index, out)
                 case ToolUseStarted(index, tool_use_id, name):
                     self._text = None
                     block = ToolUseBlock(
-                        id=self._new_block_id(), tool_use_id=tool_use_id, name=name
+                        id=self._new_block_id(),
+                        tool_use_id=mend_surrogates(tool_use_id),
+                        name=mend_surrogates(name),
                     )
-                    self._tools[index] = self._start(block, out)
+                    self._tools[index] = self._start(self._cards.begun(block), out)
                 case ToolUseDelta(index, fragment):
                     _append_delta(out, self._tools[index].grow(fragment))
                 case AttemptDropped(reason):
@@ -152,9 +169,11 @@ class MessageAssembler:
                 self.provider = provider or self.provider
             case UsageReported(usage, cost, cost_usd):
                 self.usage, self.cost, self.cost_usd = usage, cost, cost_usd
+            case AttemptLost(lost):
+                self.lost = lost.plus(self.lost)
             case ModelNotice(code, message):
                 out.append(Notice(turn_id=self._turn_id, code=code, message=message))
-            case RetryPlanned(reason, seconds, attempt):
+            case RetryPlanned(reason, seconds, attempt, code):
                 out.append(
                     ModelWaiting(
                         turn_id=self._turn_id,
@@ -162,6 +181,7 @@ class MessageAssembler:
                         message=reason,
                         retry_in_ms=round(seconds * 1000),
                         attempt=attempt,
+                        code=code or None,
                     )
                 )
             case ResponseFinished(reason):
@@ -187,25 +207,42 @@ class MessageAssembler:
         return [block for block in self.blocks if isinstance(block, ToolUseBlock)]
 
     def _grow_text(self, text: str, *, thinking: bool, out: list[Shown]) -> None:
+        shown = without_controls(text)  # whoever draws it: no escape moves a cursor (W13)
+        is_changed, text = shown != text, shown
         kind = ThinkingBlock if thinking else TextBlock
         current = self._text
         if current is None or not isinstance(current.block, kind):
             if not thinking:
                 # Hosts send blank lines before the answer; a block starts with its first word.
-                text = text.lstrip("\r\n")
+                text = text.lstrip("\n")
                 if not text:
                     return
             current = self._text = self._start(kind(id=self._new_block_id(), text=""), out)
+        current.is_changed |= is_changed
         if text:
             _append_delta(out, current.grow(text))
 
-    def _sign(self, signature: str, *, redacted: bool, out: list[Shown]) -> None:
+    def _sign(self, seal: ThinkingSigned, out: list[Shown]) -> None:
         current = self._text
-        if redacted or current is None or not isinstance(current.block, ThinkingBlock):
-            block = ThinkingBlock(id=self._new_block_id(), text="", redacted=redacted)
+        if seal.redacted or current is None or not isinstance(current.block, ThinkingBlock):
+            block = ThinkingBlock(id=self._new_block_id(), text="", redacted=seal.redacted)
             current = self._start(block, out)
-        current.block = msgspec.structs.replace(current.block, signature=signature)
+        if not current.is_changed:  # else it would sign another text
+            current.block = msgspec.structs.replace(current.block, signature=seal.signature)
+        if seal.opaque is not None:
+            current.block = msgspec.structs.replace(current.block, opaque=seal.opaque)
         self._text = None
+
+    def _keep(self, data: dict[str, Any], index: int | None, out: list[Shown]) -> None:
+        if index is None:
+            thoughts = (one for one in self._open if isinstance(one.block, ThinkingBlock))
+            item = next(thoughts, None)
+            item = item or self._start(ThinkingBlock(id=self._new_block_id(), text=""), out)
+        else:
+            item = self._tools[index]
+        if not isinstance(item.block, TextBlock):
+            known = item.block.opaque or {}
+            item.block = msgspec.structs.replace(item.block, opaque={**known, **data})
 
     def _start(
         self, block: TextBlock | ThinkingBlock | ToolUseBlock, out: list[Shown]
@@ -225,7 +262,7 @@ class MessageAssembler:
     def _complete(self, items: Sequence[_OpenBlock]) -> list[Shown]:
         out: list[Shown] = []
         for item in items:
-            block = item.finished()
+            block = item.finished(self._cards)
             self.blocks.append(block)
             out.append(
                 BlockCompleted(

@@ -1,8 +1,9 @@
 """One question to the model, and the assistant message that its answer becomes."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
+from types import TracebackType
 
 import msgspec
 
@@ -11,12 +12,13 @@ from kode_sidecar.domain.agent_event import (
     BlockStarted,
     MessageAdded,
     MessageCompleted,
+    ModelWaiting,
 )
 from kode_sidecar.domain.error_info import ErrorInfo
 from kode_sidecar.domain.message import Block, Message, TextBlock
+from kode_sidecar.kernel.call_cards import CallCards
 from kode_sidecar.kernel.contracts import Context, Emit, ModelClient, ModelRequest, TurnScope
 from kode_sidecar.kernel.message_assembler import MessageAssembler, Shown
-from kode_sidecar.kernel.silence import SilenceWatch
 
 
 class ModelStep:
@@ -28,7 +30,9 @@ class ModelStep:
     A failed answer keeps what was said, plus the error, as a message the model never sees.
     """
 
-    def __init__(self, scope: TurnScope, context: Context, emit: Emit) -> None:
+    def __init__(
+        self, scope: TurnScope, context: Context, emit: Emit, cards: CallCards | None = None
+    ) -> None:
         self._scope = scope
         self._context = context
         self._emit = emit
@@ -39,7 +43,7 @@ class ModelStep:
         self._error_blocks: tuple[Block, ...] = ()
         self.ask_again = False
         self.assembler = MessageAssembler(
-            lambda: scope.new_id("block"), scope.turn_id, self._message.id
+            lambda: scope.new_id("block"), scope.turn_id, self._message.id, cards
         )
 
     async def run(self, model: ModelClient, request: ModelRequest) -> None:
@@ -74,7 +78,7 @@ class ModelStep:
 
     async def _stream(self, model: ModelClient, request: ModelRequest) -> None:
         scope = self._scope
-        watch = SilenceWatch(scope.turn_id, scope.silence_told, scope.clock.monotonic, self._emit)
+        watch = _SilenceWatch(scope.turn_id, scope.silence_told, scope.clock.monotonic, self._emit)
         with watch:
             async with aclosing(model.stream(request)) as batches:
                 watch.listen()
@@ -110,6 +114,7 @@ class ModelStep:
             usage=assembler.usage,
             cost=assembler.cost,
             cost_usd=assembler.cost_usd,
+            lost=assembler.lost,
             duration_ms=duration_ms,
             response_id=assembler.response_id,
             provider=assembler.provider,
@@ -118,6 +123,68 @@ class ModelStep:
         )
         self._context.commit(message)
         self._emit(message_completed(message, self._scope.turn_id))
+
+
+class _SilenceWatch:
+    """Emits `ModelWaiting` once the model has been silent for `every` seconds, and so on.
+
+    Use with `with`. Time counts only between `listen` and `heard`: a slow reader of the answer is
+    not the model's silence. `now` counts seconds.
+    """
+
+    def __init__(self, turn_id: str, every: float, now: Callable[[], float], emit: Emit) -> None:
+        self._turn_id = turn_id
+        self._every = every
+        self._now = now
+        self._emit = emit
+        self._since: float | None = None
+        self._told_at = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __enter__(self) -> "_SilenceWatch":
+        self._look_in(self._every)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def listen(self) -> None:
+        """The model is to speak now."""
+        self._since = self._told_at = self._now()
+
+    def heard(self) -> None:
+        """It did, or somebody else did for it."""
+        self._since = None
+
+    def _look_in(self, seconds: float) -> None:
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._look)
+
+    def _look(self) -> None:
+        if self._since is None:
+            self._look_in(self._every)
+            return
+        now = self._now()
+        left = self._told_at + self._every - now
+        if left <= 0:
+            self._told_at, left = now, self._every
+            self._tell(now - self._since)
+        self._look_in(left)
+
+    def _tell(self, seconds: float) -> None:
+        self._emit(
+            ModelWaiting(
+                turn_id=self._turn_id,
+                state="silent",
+                message=f"The model has said nothing for {seconds:.0f} s; it may be thinking.",
+                silent_ms=round(seconds * 1000),
+            )
+        )
 
 
 def message_added(message: Message, turn_id: str) -> MessageAdded:
@@ -129,6 +196,7 @@ def message_added(message: Message, turn_id: str) -> MessageAdded:
         parent_id=message.parent_id,
         depth=message.depth,
         version=message.version,
+        replaces=message.replaces,
         created_at=message.created_at,
         meta=message.meta,
     )
@@ -142,6 +210,7 @@ def message_completed(message: Message, turn_id: str) -> MessageCompleted:
         usage=message.usage,
         cost=message.cost,
         cost_usd=message.cost_usd,
+        lost=message.lost,
         duration_ms=message.duration_ms,
         response_id=message.response_id,
         provider=message.provider,

@@ -1,10 +1,9 @@
 """Runs the tool calls of one answer: in order, neighbouring read-only calls side by side."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import groupby
-from typing import Any
 
 import msgspec
 
@@ -12,6 +11,7 @@ from kode_sidecar.domain.agent_event import BlockCompleted, BlockStarted, ToolPr
 from kode_sidecar.domain.error_info import error_info, failure
 from kode_sidecar.domain.message import Blob, ResultStatus, TextBlock, ToolResultBlock, ToolUseBlock
 from kode_sidecar.errors import KodeError
+from kode_sidecar.kernel.call_cards import read_arguments
 from kode_sidecar.kernel.contracts import (
     ArtifactSink,
     Emit,
@@ -23,6 +23,9 @@ from kode_sidecar.kernel.contracts import (
     TurnScope,
     tool_failure,
 )
+
+MAX_CALLS = 100
+"""So many calls of one answer are run."""
 
 
 def tool_specs(tools: Sequence[Tool]) -> tuple[ToolSpec, ...]:
@@ -66,8 +69,19 @@ class ToolRun:
         self.ends_turn = False
 
     async def run(self) -> None:
-        """Run all calls. When cancelled, call `answer_rest` afterwards."""
-        for group in self._groups():
+        """Run all calls, as many as one answer may hold; the rest are told so.
+
+        When cancelled, call `answer_rest` afterwards.
+        """
+        await self._run_calls(min(len(self._calls), MAX_CALLS))
+        text = f"Not run: one answer may hold {MAX_CALLS} calls. Send the rest in the next one."
+        for position in range(MAX_CALLS, len(self._calls)):
+            await self._emit.flow()
+            await asyncio.sleep(0)  # an answer of thousands must not keep everybody waiting
+            self._finish(position, tool_failure(failure("Overloaded", text)), "error")
+
+    async def _run_calls(self, count: int) -> None:
+        for group in self._groups(count):
             if len(group) == 1:
                 await self._run_one(group[0])
                 continue
@@ -91,12 +105,12 @@ class ToolRun:
         """All results in call order."""
         return tuple(self._results[position] for position in range(len(self._calls)))
 
-    def _groups(self) -> Iterator[list[int]]:
+    def _groups(self, count: int) -> Iterator[list[int]]:
         def shared(position: int) -> bool:
             tool = self._tools.get(self._calls[position].name)
             return tool is not None and tool.read_only
 
-        for together, positions in groupby(range(len(self._calls)), shared):
+        for together, positions in groupby(range(count), shared):
             if together:
                 yield list(positions)
             else:
@@ -120,7 +134,7 @@ class ToolRun:
             text = "The arguments were not a valid JSON object; send the call again, whole."
             return tool_failure(failure("InvalidArguments", text))
         try:
-            params = _read_arguments(tool, call.input)
+            params = read_arguments(tool, call.input)
         except msgspec.ValidationError as error:
             text = f"Invalid arguments for {tool.name}: {error}. Mend them and call again."
             return tool_failure(failure("InvalidArguments", text))
@@ -141,6 +155,7 @@ class ToolRun:
                 ToolProgress(
                     turn_id=self._scope.turn_id,
                     message_id=self._message_id,
+                    block_id=call.id,
                     tool_use_id=call.tool_use_id,
                     sibling_tool_use_ids=self._siblings,
                     message=message,
@@ -155,6 +170,7 @@ class ToolRun:
             session_id=self._scope.session_id,
             turn_id=self._scope.turn_id,
             message_id=self._message_id,
+            block_id=call.id,
             sibling_tool_use_ids=self._siblings,
             progress=progress,
         )
@@ -166,7 +182,12 @@ class ToolRun:
                 turn_id=self._scope.turn_id,
                 message_id=self._message_id,
                 block_id=block_id,
-                block=ToolResultBlock(id=block_id, tool_use_id=self._calls[position].tool_use_id),
+                block=ToolResultBlock(
+                    id=block_id,
+                    tool_use_id=self._calls[position].tool_use_id,
+                    call_block_id=self._calls[position].id,
+                    status="running",
+                ),
             )
         )
         return block_id
@@ -181,11 +202,12 @@ class ToolRun:
         block = ToolResultBlock(
             id=block_id,
             tool_use_id=self._calls[position].tool_use_id,
-            content=(TextBlock(text=text),),
+            call_block_id=self._calls[position].id,
+            content=(TextBlock(text=text), *outcome.images),
             is_error=not outcome.ok,
             status=status,
             summary=outcome.summary,
-            artifact=artifact,
+            artifact=artifact or outcome.whole,
         )
         self._results[position] = block
         self._emit(
@@ -209,12 +231,6 @@ def bounded_output(text: str, limit: int, save: ArtifactSink) -> tuple[str, Blob
         artifact = None
         where = "the rest could not be kept"
     return f"{text[:limit]}\n[cut after {limit} of {len(text)} characters; {where}]", artifact
-
-
-def _read_arguments(tool: Tool, arguments: Mapping[str, Any]) -> Any:
-    if tool.accept is not None:
-        return tool.accept(arguments)
-    return msgspec.convert(arguments, tool.params, strict=False)
 
 
 def _status(outcome: ToolOutcome) -> ResultStatus:

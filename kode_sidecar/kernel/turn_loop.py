@@ -4,9 +4,12 @@ from collections.abc import Sequence
 
 import msgspec
 
+from kode_sidecar.domain.agent_event import StopReason
 from kode_sidecar.domain.error_info import error_info
 from kode_sidecar.domain.message import TextBlock, ToolUseBlock
+from kode_sidecar.domain.model_event import FinishReason
 from kode_sidecar.errors import KodeError
+from kode_sidecar.kernel.call_cards import CallCards
 from kode_sidecar.kernel.contracts import (
     Context,
     Emit,
@@ -24,12 +27,6 @@ from kode_sidecar.kernel.model_step import (
     message_completed,
 )
 from kode_sidecar.kernel.tool_runner import ToolRun, tool_specs
-from kode_sidecar.kernel.turn_limits import (
-    calls_may_run,
-    must_sum_up,
-    stop_reason,
-    wants_to_go_on,
-)
 
 
 async def run_turn(
@@ -50,19 +47,20 @@ async def run_turn(
     """
     turn = _Turn(scope, context, emit)
     specs = tool_specs(tools)
+    cards = CallCards(tools, scope.uri_of)
     rounds = 0
     try:
         while True:
-            summing_up = must_sum_up(rounds, limits.max_tool_rounds)
+            summing_up = _must_sum_up(rounds, limits.max_tool_rounds)
             turn.add_incoming(limits.limit_instruction if summing_up else None)
             await emit.flow()
             request = await context.request(specs, "none" if summing_up else "auto")
-            step = ModelStep(scope, context, emit)
+            step = ModelStep(scope, context, emit, cards)
             await step.run(model, request)
             if step.ask_again:
                 continue
             answer = step.assembler
-            may_run = calls_may_run(answer.finish_reason, summing_up=summing_up)
+            may_run = _calls_may_run(answer.finish_reason, summing_up=summing_up)
             if answer.error is None and answer.tool_uses:
                 ended = await turn.answer_calls(answer.tool_uses, tools, limits, may_run=may_run)
                 if ended:
@@ -70,14 +68,15 @@ async def run_turn(
                 if may_run:
                     rounds += 1
                     continue
-            if wants_to_go_on(answer.finish_reason, summing_up=summing_up):
+            if _wants_to_go_on(answer.finish_reason, summing_up=summing_up):
                 rounds += 1
                 continue
             if context.wants_another_step():
                 continue
             if answer.error is not None:
-                return TurnEnd("error", answer.error)
-            return TurnEnd(stop_reason(answer.finish_reason, summing_up=summing_up))
+                reached = answer.error.code == "BudgetReached"
+                return TurnEnd("budget" if reached else "error", answer.error)
+            return TurnEnd(_stop_reason(answer.finish_reason, summing_up=summing_up))
     except KodeError as error:
         return TurnEnd("error", error_info(error))
 
@@ -123,15 +122,40 @@ class _Turn:
         return run.ends_turn
 
     def _add(self, incoming: Incoming) -> None:
-        message = self._context.open(incoming.role, incoming.meta)
-        self._emit(message_added(message, self._scope.turn_id))
+        """Commit it before any of it is told: what the user said must not be half a message."""
         blocks = tuple(
             msgspec.structs.replace(block, id=self._scope.new_id("block"))
             for block in incoming.content
         )
+        opened = self._context.open(incoming.role, incoming.meta)
+        message = msgspec.structs.replace(opened, content=blocks)
+        self._context.commit(message)
+        self._emit(message_added(message, self._scope.turn_id))
         for block in blocks:
             for event in block_events(block, self._scope.turn_id, message.id):
                 self._emit(event)
-        message = msgspec.structs.replace(message, content=blocks)
-        self._context.commit(message)
         self._emit(message_completed(message, self._scope.turn_id))
+
+
+def _must_sum_up(rounds: int, max_tool_rounds: int) -> bool:
+    """Has the agent used up its tool rounds? Then the next answer is a summary without tools."""
+    return rounds >= max_tool_rounds
+
+
+def _calls_may_run(finish: FinishReason | None, *, summing_up: bool) -> bool:
+    """Tool calls of a cut answer may be cut themselves, and a summary has none."""
+    return not summing_up and finish in ("stop", "tool_calls", "other", None)
+
+
+def _wants_to_go_on(finish: FinishReason | None, *, summing_up: bool) -> bool:
+    """Did the host pause in the middle of an answer? It is asked to go on, within the rounds."""
+    return finish == "paused" and not summing_up
+
+
+def _stop_reason(finish: FinishReason | None, *, summing_up: bool) -> StopReason:
+    """Why a turn ended whose last answer called no tool."""
+    if finish == "length":
+        return "max_tokens"
+    if finish == "content_filter":
+        return "refusal"
+    return "max_tool_rounds" if summing_up else "end_turn"

@@ -1,7 +1,7 @@
-"""Reading which servers are configured: the user's settings, a project's `.mcp.json`. Pure.
+"""Reading which servers the user has configured. Pure.
 
-A user's entry names the environment variables that its server gets; their values never stand in a
-configuration of ours. A project's file is data until the user says yes to each of its servers.
+An entry names the environment variables that its server gets; their values never stand in a
+configuration of ours.
 """
 
 import re
@@ -15,9 +15,9 @@ from msgspec import Meta, Struct
 from kode_sidecar.errors import KodeError
 from kode_sidecar.mcp.contracts import ServerConfig, Source
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_MOST_SERVERS = 64
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
+VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+MOST_SERVERS = 64
 Seconds = Annotated[float, Meta(gt=0, le=3_600)]
 
 
@@ -36,20 +36,6 @@ class _UserServer(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     call_seconds: Seconds = 120.0
 
 
-class _ProjectServer(Struct, frozen=True, kw_only=True):
-    """One entry of `mcpServers` in `.mcp.json`; what else stands there is not ours."""
-
-    command: str = ""
-    args: list[str] = []
-    env: dict[str, str] = {}
-    url: str = ""
-    headers: dict[str, str] = {}
-
-
-class _ProjectFile(Struct, frozen=True, kw_only=True, rename="camel"):
-    mcp_servers: dict[str, _ProjectServer] = {}
-
-
 def user_servers(
     raw: Mapping[str, Any], variables: Mapping[str, str], source: Source = "user"
 ) -> tuple[ServerConfig, ...]:
@@ -57,33 +43,9 @@ def user_servers(
 
     A header may name a variable as `${NAME}`. Raises KodeError `ConfigInvalid` naming the place.
     """
-    if len(raw) > _MOST_SERVERS:
-        raise KodeError("ConfigInvalid", f"`mcp`: at most {_MOST_SERVERS} servers.")
+    if len(raw) > MOST_SERVERS:
+        raise KodeError("ConfigInvalid", f"`mcp`: at most {MOST_SERVERS} servers.")
     return tuple(_user_server(str(name), entry, variables, source) for name, entry in raw.items())
-
-
-def project_servers(data: bytes, folder: Path, variables: Mapping[str, str]) -> list[ServerConfig]:
-    """The servers of a project's `.mcp.json`. Raises KodeError `ConfigInvalid`."""
-    try:
-        found = msgspec.json.decode(data, type=_ProjectFile)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise KodeError("ConfigInvalid", f".mcp.json: {error}") from None
-    servers: list[ServerConfig] = []
-    for name, entry in list(found.mcp_servers.items())[:_MOST_SERVERS]:
-        where = f".mcp.json, mcpServers.{name}"
-        _check(name, where, program=bool(entry.command), address=bool(entry.url))
-        servers.append(
-            ServerConfig(
-                name,
-                (entry.command, *entry.args) if entry.command else (),
-                entry.url,
-                _filled(entry.env, variables, where),
-                _filled(entry.headers, variables, where),
-                str(folder),
-                source="project",
-            )
-        )
-    return servers
 
 
 def _user_server(
@@ -94,7 +56,7 @@ def _user_server(
         entry = msgspec.convert(raw, _UserServer)
     except msgspec.ValidationError as error:
         raise KodeError("ConfigInvalid", f"{where}: {error}") from None
-    _check(name, where, program=bool(entry.command), address=bool(entry.url))
+    check(name, where, program=bool(entry.command), address=bool(entry.url))
     missing = [one for one in entry.env if one not in variables]
     if missing:
         text = f"{where}: the environment variable {missing[0]} is not set."
@@ -104,7 +66,7 @@ def _user_server(
         tuple(entry.command),
         entry.url,
         {one: variables[one] for one in entry.env},
-        _filled(entry.headers, variables, where),
+        filled(entry.headers, variables, where),
         str(Path(entry.folder).expanduser()) if entry.folder else "",
         tuple(entry.tools),
         tuple(entry.trusted_tools),
@@ -115,8 +77,9 @@ def _user_server(
     )
 
 
-def _check(name: str, where: str, *, program: bool, address: bool) -> None:
-    if not _NAME.fullmatch(name):
+def check(name: str, where: str, *, program: bool, address: bool) -> None:
+    """Raises KodeError `ConfigInvalid` for a name that is none, or both a program and a URL."""
+    if not NAME.fullmatch(name):
         text = f"{where}: a server's name has up to 32 letters, digits, `-` and `_`."
         raise KodeError("ConfigInvalid", text)
     if program == address:
@@ -124,7 +87,7 @@ def _check(name: str, where: str, *, program: bool, address: bool) -> None:
         raise KodeError("ConfigInvalid", text)
 
 
-def _filled(values: Mapping[str, str], variables: Mapping[str, str], where: str) -> dict[str, str]:
+def filled(values: Mapping[str, str], variables: Mapping[str, str], where: str) -> dict[str, str]:
     """The values with `${NAME}` replaced. Raises KodeError `ConfigInvalid` for an unset one."""
 
     def value(found: re.Match[str]) -> str:
@@ -133,4 +96,4 @@ def _filled(values: Mapping[str, str], variables: Mapping[str, str], where: str)
             raise KodeError("ConfigInvalid", text)
         return variables[found[1]]
 
-    return {name: _VARIABLE.sub(value, text) for name, text in values.items()}
+    return {name: VARIABLE.sub(value, text) for name, text in values.items()}

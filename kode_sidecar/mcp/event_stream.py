@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from kode_sidecar.errors import KodeError
 
-MAX_EVENT_BYTES = 64_000_000
+MAX_EVENT_BYTES = 16_000_000
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 
 
@@ -30,21 +30,33 @@ class EventDecoder:
     def __init__(self) -> None:
         self.last_id = ""
         self.retry_ms: int | None = None
-        self._rest = b""
+        self._rest: list[bytes] = []
+        self._rest_size = 0
         self._data: list[bytes] = []
         self._event = ""
         self._size = 0
 
     def feed(self, chunk: bytes) -> list[Event]:
         """Return the events that `chunk` completes. Raises KodeError `TooLarge`."""
-        whole = self._rest + chunk
+        # A line that is long is put together once: searching it anew each time would take minutes.
+        if not _LINE_END.search(chunk) and not (self._rest and self._rest[-1].endswith(b"\r")):
+            self._keep(chunk)
+            return []
+        whole = b"".join([*self._rest, chunk])
         # A CR at the end may be the first half of a CRLF.
         end = len(whole) - 1 if whole.endswith(b"\r") else len(whole)
         *lines, rest = _LINE_END.split(whole[:end])
-        self._rest = rest + whole[end:]
-        if self._size + len(self._rest) > MAX_EVENT_BYTES:
+        self._rest, self._rest_size = [], 0
+        events = [event for line in lines if (event := self._take(line)) is not None]
+        self._keep(rest + whole[end:])
+        return events
+
+    def _keep(self, rest: bytes) -> None:
+        if rest:
+            self._rest.append(rest)
+            self._rest_size += len(rest)
+        if self._size + self._rest_size > MAX_EVENT_BYTES:
             raise KodeError("TooLarge", f"One event has more than {MAX_EVENT_BYTES:,} bytes.")
-        return [event for line in lines if (event := self._take(line)) is not None]
 
     def _take(self, line: bytes) -> Event | None:
         if not line:

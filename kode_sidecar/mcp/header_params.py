@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from kode_sidecar.mcp.contracts import Json
+from kode_sidecar.mcp.contracts import Json, as_object
 
 _KEY = "x-mcp-header"
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
@@ -74,7 +74,7 @@ def _positions(schema: Json) -> Iterator[tuple[tuple[str, ...] | None, Json]]:
             continue
         found = cast(Json, node)
         yield path, found
-        properties = _object(found.get("properties"))
+        properties = as_object(found.get("properties"))
         for name, below in properties.items():
             todo.append((None if path is None else (*path, name), below))
         todo += [(None, found[key]) for key in _BEHIND_ONE if key in found]
@@ -83,8 +83,4 @@ def _positions(schema: Json) -> Iterator[tuple[tuple[str, ...] | None, Json]]:
             if isinstance(several, list):
                 todo += [(None, one) for one in cast(list[Any], several)]
         for key in _BEHIND_MAP:
-            todo += [(None, one) for one in _object(found.get(key)).values()]
-
-
-def _object(value: Any) -> Json:
-    return cast(Json, value) if isinstance(value, dict) else {}
+            todo += [(None, one) for one in as_object(found.get(key)).values()]

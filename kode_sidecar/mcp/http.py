@@ -16,11 +16,12 @@ import msgspec
 from kode_sidecar import __version__
 from kode_sidecar.errors import KodeError
 from kode_sidecar.mcp.contracts import Json, ServerConfig, server_error
-from kode_sidecar.mcp.event_stream import EventDecoder
+from kode_sidecar.mcp.event_stream import Event, EventDecoder
 from kode_sidecar.mcp.header_params import header_value
 from kode_sidecar.mcp.peer import MODERN, Peer
 
-MAX_BODY_BYTES = 64_000_000
+MAX_BODY_BYTES = 16_000_000
+_LOGINS = 2
 _TIMES = httpx.Timeout(10.0, read=300.0)
 _SESSION = "mcp-session-id"
 _NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
@@ -32,7 +33,7 @@ Authorize = Callable[[Mapping[str, str]], Awaitable[Mapping[str, str] | None]]
 
 
 class HttpChannel:
-    """A server at an address. `authorize` is asked once for each refused message."""
+    """A server at an address. `authorize` is asked twice for each refused message."""
 
     def __init__(
         self, config: ServerConfig, peer: Peer, authorize: Authorize | None = None
@@ -90,6 +91,7 @@ class HttpChannel:
         await self._client.aclose()
 
     async def _ask(self, number: int, message: Json, version: str, more: Mapping[str, str]) -> None:
+        last_id, wait = "", _WAIT_SECONDS
         try:
             async with self._post(message, version, more) as response:
                 await self._refused(response)
@@ -98,8 +100,7 @@ class HttpChannel:
                 if _is_stream(response):
                     last_id, wait = await self._events(response)
                 else:
-                    self._take(await _body(response))
-                    return
+                    self._take(await self._body(response))
             if version != MODERN:
                 await self._resume(number, last_id, wait, version)
         except KodeError as error:
@@ -137,9 +138,11 @@ class HttpChannel:
             text = f"answered with a redirect (HTTP {status}), which is not followed: check `url`."
             raise server_error(self._config.name, text, "redirect", status=status)
         if status in (401, 403):
-            text = f"wants a key (HTTP {status}): set its `headers`, or log in to it."
+            name = self._config.name
+            text = f"wants a key (HTTP {status}): log in by `kode-sidecar mcp login {name}`, or set"
+            text += " its `headers`."
             raise server_error(self._config.name, text, "unauthorized", status=status)
-        data = await _body(response)
+        data = await self._body(response)
         with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             message = msgspec.json.decode(data, type=dict[str, Any])
             if "error" in message and message.get("id") is not None:
@@ -154,13 +157,23 @@ class HttpChannel:
         )
 
     async def _events(self, response: httpx.Response) -> tuple[str, float]:
-        """Hand on what a stream brings; the last event's id and how long to wait after its end."""
+        """Hand on what a stream brings; the last event's id and how long to wait after its end.
+
+        A connection that breaks is an end, too. Raises KodeError `ToolFailed` for an endless event.
+        """
         decoder = EventDecoder()
-        async for chunk in response.aiter_bytes():
-            for event in decoder.feed(chunk):
-                if event.data:
-                    self._take(event.data)
+        with suppress(httpx.HTTPError):
+            async for chunk in response.aiter_bytes():
+                for event in self._fed(decoder, chunk):
+                    if event.data:
+                        self._take(event.data)
         return decoder.last_id, (decoder.retry_ms or 1000 * _WAIT_SECONDS) / 1000
+
+    def _fed(self, decoder: EventDecoder, chunk: bytes) -> list[Event]:
+        try:
+            return decoder.feed(chunk)
+        except KodeError as error:
+            raise self._too_large() from error
 
     async def _resume(self, number: int, last_id: str, wait: float, version: str) -> None:
         """Take up a stream again that ended before the answer to `number`."""
@@ -186,7 +199,7 @@ class HttpChannel:
             headers = {**self._fixed(version), "accept": "text/event-stream"}
             if last_id:
                 headers["last-event-id"] = last_id
-            with suppress(httpx.HTTPError):
+            with suppress(httpx.HTTPError, KodeError):
                 async with self._client.stream("GET", self._config.url, headers=headers) as found:
                     if found.status_code != 200 or not _is_stream(found):
                         return
@@ -215,10 +228,22 @@ class HttpChannel:
         self._headers.update(headers)
         return True
 
+    async def _body(self, response: httpx.Response) -> bytes:
+        body = bytearray()
+        async for chunk in response.aiter_bytes():
+            body += chunk
+            if len(body) > MAX_BODY_BYTES:
+                raise self._too_large()
+        return bytes(body)
+
     def _broken(self, error: httpx.HTTPError) -> KodeError:
         reason = str(error) or type(error).__name__
         text = f"cannot be reached: {reason}. Check its `url` and the network."
         return server_error(self._config.name, text, "http", retryable=True)
+
+    def _too_large(self) -> KodeError:
+        text = f"sent an answer of more than {MAX_BODY_BYTES:,} bytes, which is not read."
+        return server_error(self._config.name, text, "too_large")
 
     def _without_answer(self) -> KodeError:
         text = "ended its answer before it was whole."
@@ -226,7 +251,7 @@ class HttpChannel:
 
 
 class _Exchange:
-    """One POST, sent again once with what `authorize` brought."""
+    """One POST, sent again with what `authorize` brought: a kept token, then a fresh one."""
 
     def __init__(self, channel: HttpChannel, headers: Mapping[str, str], body: bytes) -> None:
         self._channel = channel
@@ -235,7 +260,9 @@ class _Exchange:
 
     async def __aenter__(self) -> httpx.Response:
         self._response = await self._send()
-        if await self._channel.authorized(self._response):
+        for _ in range(_LOGINS):
+            if not await self._channel.authorized(self._response):
+                break
             await self._response.aclose()
             self._response = await self._send()
         return self._response
@@ -268,12 +295,3 @@ def _routing(message: Json) -> dict[str, str]:
 
 def _is_stream(response: httpx.Response) -> bool:
     return response.headers.get("content-type", "").lower().startswith("text/event-stream")
-
-
-async def _body(response: httpx.Response) -> bytes:
-    body = bytearray()
-    async for chunk in response.aiter_bytes():
-        body += chunk
-        if len(body) > MAX_BODY_BYTES:
-            return b""
-    return bytes(body)

@@ -22,6 +22,7 @@ from msgspec import Struct
 from kode_sidecar.errors import KodeError
 from kode_sidecar.mcp.contracts import Json, ServerConfig, server_error
 from kode_sidecar.records.disk import replace_file
+from kode_sidecar.whole_files import make_private
 
 Visit = Callable[[str, str], Awaitable[str]]
 """`(address, redirect_uri)`: let the user agree there; the address the browser was sent back to."""
@@ -37,6 +38,7 @@ class Token(Struct, frozen=True, kw_only=True):
     refresh_token: str = ""
     scope: str = ""
     token_endpoint: str = ""
+    resource: str = ""
     client: Json = {}
 
 
@@ -46,20 +48,22 @@ class TokenFile:
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._tokens: dict[str, Token] = {}
-        if path is not None:
-            with suppress(OSError, msgspec.MsgspecError):
-                self._tokens = msgspec.json.decode(path.read_bytes(), type=dict[str, Token])
 
     def get(self, fingerprint: str) -> Token | None:
-        """The token of a server."""
+        """The token of a server. Other processes log in and refresh, too."""
+        if self._path is not None:
+            with suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError):
+                self._tokens = msgspec.json.decode(self._path.read_bytes(), type=dict[str, Token])
         return self._tokens.get(fingerprint)
 
     def put(self, fingerprint: str, token: Token | None) -> None:
         """Keep a token, or forget one. Raises KodeError `Storage`."""
+        self.get(fingerprint)
         self._tokens.pop(fingerprint, None)
         if token is not None:
             self._tokens[fingerprint] = token
         if self._path is not None:
+            make_private(self._path.parent)
             replace_file(self._path, msgspec.json.encode(self._tokens), durable=True)
 
 
@@ -85,6 +89,7 @@ class OAuth:
         self._redirect_uri = redirect_uri
         self._client = dict(client or {})
         self._busy = asyncio.Lock()
+        self._given = ""
 
     def headers(self) -> dict[str, str]:
         """The headers that a kept token makes."""
@@ -92,11 +97,17 @@ class OAuth:
         return {"authorization": f"Bearer {token.access_token}"} if token else {}
 
     async def authorize(self, headers: Mapping[str, str]) -> Mapping[str, str] | None:
-        """Answer a refusal: a fresh token, or None. Raises KodeError `ToolFailed`."""
+        """Answer a refusal: a kept token that was not tried, a fresh one, or None.
+
+        Raises KodeError `ToolFailed`.
+        """
         async with self._busy, httpx.AsyncClient(trust_env=False, timeout=30.0) as http:
             challenge = _challenge(headers.get("www-authenticate", ""))
             kept = self._tokens.get(self._config.fingerprint)
             more = challenge.get("error") == "insufficient_scope"
+            if kept is not None and kept.access_token != self._given and not more:
+                self._given = kept.access_token
+                return self.headers()
             try:
                 token = None
                 if kept is not None and kept.refresh_token and not more:
@@ -108,11 +119,12 @@ class OAuth:
             if token is None:
                 return None
             self._tokens.put(self._config.fingerprint, token)
+            self._given = token.access_token
             return self.headers()
 
     async def _refreshed(self, http: httpx.AsyncClient, kept: Token) -> Token | None:
         body = {"grant_type": "refresh_token", "refresh_token": kept.refresh_token}
-        body["resource"] = self._resource()
+        body["resource"] = kept.resource or self._address()
         found = await self._token(http, kept.token_endpoint, body, kept.client)
         if found is None:
             return None
@@ -130,6 +142,8 @@ class OAuth:
         server = await self._server_metadata(http, resource)
         client = await self._registered(http, server)
         scope = _scope(challenge, resource, server, kept)
+        # Letter for letter as the server publishes it (RFC 9728): a token may name only that.
+        name = str(resource.get("resource") or "") or self._address()
         verifier, state = secrets.token_urlsafe(48), secrets.token_urlsafe(24)
         asked = {
             "response_type": "code",
@@ -138,7 +152,7 @@ class OAuth:
             "state": state,
             "code_challenge": _s256(verifier),
             "code_challenge_method": "S256",
-            "resource": self._resource(),
+            "resource": name,
             **({"scope": scope} if scope else {}),
         }
         address = server["authorization_endpoint"]
@@ -150,7 +164,7 @@ class OAuth:
             "code": code,
             "redirect_uri": self._redirect_uri,
             "code_verifier": verifier,
-            "resource": self._resource(),
+            "resource": name,
         }
         found = await self._token(http, server["token_endpoint"], body, client)
         if found is None:
@@ -160,6 +174,7 @@ class OAuth:
             refresh_token=str(found.get("refresh_token") or ""),
             scope=str(found.get("scope") or scope),
             token_endpoint=server["token_endpoint"],
+            resource=name,
             client=client,
         )
 
@@ -263,8 +278,8 @@ class OAuth:
             raise self._failed(f"was not agreed to: {reason[:200]}.")
         return given["code"][0]
 
-    def _resource(self) -> str:
-        """The server's own name (RFC 8707): its address without a fragment."""
+    def _address(self) -> str:
+        """The name of a server that publishes none (RFC 8707): its address without a fragment."""
         parts = urlsplit(self._config.url)
         path = "" if parts.path == "/" else parts.path
         return urlunsplit((parts.scheme, parts.netloc.lower(), path, parts.query, ""))

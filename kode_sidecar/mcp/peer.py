@@ -8,11 +8,11 @@ server that needs the user answers `input_required` instead of asking.
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from kode_sidecar import __version__
 from kode_sidecar.errors import KodeError
-from kode_sidecar.mcp.contracts import Host, Json, Progress, server_error
+from kode_sidecar.mcp.contracts import Host, Json, Progress, as_object, quoted, server_error
 
 MODERN = "2026-07-28"
 STATEFUL = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
@@ -22,7 +22,9 @@ _META = "io.modelcontextprotocol/"
 _METHOD_NOT_FOUND, _INVALID_PARAMS, _UNSUPPORTED_VERSION = -32601, -32602, -32022
 _PROBE_SECONDS = 5.0
 _INPUT_ROUNDS = 10
-_NOTE_ENDS = ("notifications/tools/list_changed",)
+_LIST_CHANGED = tuple(
+    f"notifications/{each}/list_changed" for each in ("tools", "resources", "prompts")
+)
 
 
 class Channel(Protocol):
@@ -50,7 +52,7 @@ class Peer:
     """One conversation with a server. `server` is its name, for error texts."""
 
     def __init__(
-        self, server: str, host: Host, tools_changed: Callable[[], None] = lambda: None
+        self, server: str, host: Host, list_changed: Callable[[], None] = lambda: None
     ) -> None:
         self.server = server
         self.version = ""
@@ -58,7 +60,7 @@ class Peer:
         self.server_info: Json = {}
         self.instructions = ""
         self._host = host
-        self._tools_changed = tools_changed
+        self._list_changed = list_changed
         self._channel: Channel | None = None
         self._next_id = 0
         self._waiting: dict[int, asyncio.Future[Json]] = {}
@@ -111,7 +113,7 @@ class Peer:
             if future is not None and not future.done():
                 future.set_result(message)
         elif isinstance(method, str):
-            params = cast(Json, message.get("params") or {})
+            params = as_object(message.get("params"))
             if number is None:
                 self._noted(method, params)
             else:
@@ -159,10 +161,10 @@ class Peer:
         if not isinstance(supported, list) or MODERN not in supported:
             self.version = ""
             return False
-        self.capabilities = _object(result.get("capabilities"))
+        self.capabilities = as_object(result.get("capabilities"))
         self.instructions = str(result.get("instructions") or "")
-        meta = _object(result.get("_meta"))
-        self.server_info = _object(result.get("serverInfo") or meta.get(f"{_META}serverInfo"))
+        meta = as_object(result.get("_meta"))
+        self.server_info = as_object(result.get("serverInfo") or meta.get(f"{_META}serverInfo"))
         return True
 
     async def _discovered(self) -> Json:
@@ -170,7 +172,7 @@ class Peer:
             return await self._ask("server/discover", {}, _PROBE_SECONDS, None)
         except KodeError as error:
             details = error.details or {}
-            supported = _object(details.get("data")).get("supported")
+            supported = as_object(details.get("data")).get("supported")
             if details.get("code") != _UNSUPPORTED_VERSION or MODERN not in (supported or ()):
                 raise
             return await self._ask("server/discover", {}, _PROBE_SECONDS, None)
@@ -191,8 +193,8 @@ class Peer:
                 "version",
             )
         self.version = version
-        self.capabilities = _object(result.get("capabilities"))
-        self.server_info = _object(result.get("serverInfo"))
+        self.capabilities = as_object(result.get("capabilities"))
+        self.server_info = as_object(result.get("serverInfo"))
         self.instructions = str(result.get("instructions") or "")
         await self._send({"method": "notifications/initialized"})
 
@@ -239,7 +241,7 @@ class Peer:
             self._progress.pop(number, None)
 
     def _with_meta(self, params: Json, number: int) -> Json:
-        meta: Json = dict(_object(params.get("_meta")))
+        meta: Json = dict(as_object(params.get("_meta")))
         if number in self._progress:
             meta["progressToken"] = number
         if self.modern:
@@ -251,12 +253,12 @@ class Peer:
     def _result(self, method: str, message: Json) -> Json:
         error = message.get("error")
         if error is None:
-            return _object(message.get("result"))
-        failure = _object(error)
-        text = str(failure.get("message") or "no reason given")[:2_000]
+            return as_object(message.get("result"))
+        failure = as_object(error)
+        why = str(failure.get("message") or "no reason given")
         raise server_error(
             self.server,
-            f"refused {method}: {text}",
+            f"refused {method}. {quoted(why)}",
             "refused",
             code=failure.get("code"),
             data=failure.get("data"),
@@ -288,8 +290,8 @@ class Peer:
                     _number(params.get("progress")),
                     _number(params.get("total")),
                 )
-        elif method in _NOTE_ENDS:
-            self._tools_changed()
+        elif method in _LIST_CHANGED:
+            self._list_changed()
 
     async def _answer(self, number: object, method: str, params: Json) -> None:
         """Answer a question of a server of the stateful generation."""
@@ -313,7 +315,7 @@ class Peer:
 
     async def _elicited(self, params: Json) -> Json:
         assert self._host.elicit is not None
-        schema = _object(params.get("requestedSchema"))
+        schema = as_object(params.get("requestedSchema"))
         found = await self._host.elicit(str(params.get("message") or ""), schema)
         if found is None:
             return {"action": "cancel"}
@@ -321,17 +323,13 @@ class Peer:
 
     async def _inputs(self, result: Json) -> Json:
         """Answer what a server of the stateless generation wants to know before it goes on."""
-        asked = _object(result.get("inputRequests"))
+        asked = as_object(result.get("inputRequests"))
         return {
             key: await self._asked(
-                str(_object(one).get("method")), _object(_object(one).get("params"))
+                str(as_object(one).get("method")), as_object(as_object(one).get("params"))
             )
             for key, one in asked.items()
         }
-
-
-def _object(value: Any) -> Json:
-    return cast(Json, value) if isinstance(value, dict) else {}
 
 
 def _number(value: Any) -> float | None:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from kode_sidecar.errors import KodeError
 from kode_sidecar.mcp.contracts import Listing, McpPrompt, McpResource, McpTool
 from kode_sidecar.records.disk import replace_file
+from kode_sidecar.whole_files import make_private
 
 _MOST_BYTES = 4_000_000
 
@@ -54,7 +55,7 @@ class RememberedLists:
         self._known[fingerprint] = found
         if self._folder is not None:
             with suppress(OSError, KodeError):
-                self._folder.mkdir(parents=True, exist_ok=True)
+                make_private(self._folder)
                 path = self._folder / f"{fingerprint}.json"
                 replace_file(path, msgspec.json.encode(found), durable=False)
 

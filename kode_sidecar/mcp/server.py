@@ -6,15 +6,16 @@ is started again at the next call, later each time it dies at once.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.mcp.contracts import (
     CallResult,
+    Elicit,
     Host,
     Json,
     Listing,
@@ -41,8 +42,7 @@ _MOST_PAGES, _MOST_ITEMS = 100, 2_000
 _MOST_PAUSE_SECONDS = 60.0
 
 
-@dataclass(frozen=True)
-class ServerReport:
+class ServerReport(Struct, frozen=True):
     """What `doctor` and the editor show of a server."""
 
     name: str
@@ -57,7 +57,8 @@ class Server:
     """A server of the user's. `environment` is what its program gets beside its own variables.
 
     `find` turns the name of a program into its path, or raises KodeError. `now()` is a monotonic
-    clock in seconds. `changed()` is called when state or tools change.
+    clock in seconds. `changed()` is called when state or tools change. `allowed()` is
+    the user's word on a server that a project names: None while they were not asked.
     """
 
     def __init__(
@@ -71,11 +72,14 @@ class Server:
         find: Callable[[str], str] = str,
         changed: Callable[[], None] = lambda: None,
         authorize: Authorize | None = None,
+        allowed: Callable[[], bool | None] = lambda: True,
     ) -> None:
         self.config = config
+        self.allowed = allowed
         self.state: State = "idle"
         self.last_error = ""
-        self._host = host
+        self._host = host if host.elicit else replace(host, elicit=self._elicit)
+        self._elicits: list[Elicit] = []
         self._remembered = remembered
         self._environment = environment
         self._now = now
@@ -93,9 +97,9 @@ class Server:
         """What it offers as far as that is known without starting it."""
         return self._listing or self._remembered.get(self.config.fingerprint)
 
-    async def listing(self) -> Listing:
+    async def listing(self, *, again: bool = False) -> Listing:
         """What it offers, asked once while it runs. Raises KodeError `ToolFailed`."""
-        if self._listing is None:
+        if self._listing is None or again:
             peer = await self._ready()
             self._listing = Listing(
                 tools=self._offered(await _listed(peer, "tools", McpTool)),
@@ -107,16 +111,30 @@ class Server:
         return self._listing
 
     async def call(
-        self, tool: str, arguments: Json, progress: Progress | None = None
+        self,
+        tool: str,
+        arguments: Json,
+        progress: Progress | None = None,
+        elicit: Elicit | None = None,
     ) -> CallResult:
-        """Call a tool. Raises KodeError `ToolFailed`, `UnknownTool`."""
+        """Call a tool; `elicit` answers what the server asks meanwhile.
+
+        Of calls that run at once the newest is asked: a server of the stateful generation does not
+        say which one it means. Raises KodeError `ToolFailed`, `UnknownTool`.
+        """
         offered = self.config.tools
         if offered and tool not in offered:
             text = f"{tool} of the MCP server {self.config.name} is not on offer here."
             raise KodeError("UnknownTool", text)
         params = {"name": tool, "arguments": arguments}
         headers = await self._headers(tool, arguments)
-        result = await self._ask("tools/call", params, progress, headers)
+        if elicit is not None:
+            self._elicits.append(elicit)
+        try:
+            result = await self._ask("tools/call", params, progress, headers)
+        finally:
+            if elicit is not None:
+                self._elicits.remove(elicit)
         return self._read(result, CallResult)
 
     async def read_resource(self, uri: str) -> Json:
@@ -187,6 +205,9 @@ class Server:
         async with self._starting:
             if self._peer is not None:
                 return self._peer
+            if not self.allowed():
+                text = "is named by a file of this project and waits for the user's yes."
+                raise server_error(self.config.name, text, "not_allowed")
             if self._now() < self._not_before:
                 text = f"failed and is not started again yet. {self.last_error}"
                 raise server_error(self.config.name, text, "pause", retryable=True)
@@ -239,6 +260,9 @@ class Server:
         self._not_before = self._now() + pause
         self.last_error = error.message
         self._set("failed")
+
+    async def _elicit(self, message: str, schema: Json) -> Json | None:
+        return await self._elicits[-1](message, schema) if self._elicits else None
 
     def _forget_listing(self) -> None:
         self._listing = None

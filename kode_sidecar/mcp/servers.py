@@ -1,21 +1,23 @@
-"""All servers of this process: found by name, searched, ended together."""
+"""All servers of this process: found by name, searched, agreed to, ended together."""
 
 import asyncio
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
+
+from msgspec import Struct
 
 from kode_sidecar.errors import KodeError
+from kode_sidecar.mcp.approvals import Approvals
 from kode_sidecar.mcp.contracts import Host, McpTool, ServerConfig
 from kode_sidecar.mcp.names import tool_name
 from kode_sidecar.mcp.remembered import RememberedLists
-from kode_sidecar.mcp.server import Server, ServerReport
+from kode_sidecar.mcp.server import Authorize, Server
 
 _WORD = re.compile(r"\w+")
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(Struct, frozen=True):
     """A tool, the server that has it, and the name under which a model may call it directly."""
 
     server: Server
@@ -23,8 +25,19 @@ class Found:
     name: str
 
 
+class Offer(Struct, frozen=True):
+    """The names of the servers, and the tools that are offered one by one."""
+
+    names: tuple[str, ...]
+    direct: tuple[Found, ...]
+
+
 class Servers:
-    """The configured servers. Making it starts nothing; `environment` is what programs get."""
+    """The configured servers. Making it starts nothing; `environment` is what programs get.
+
+    `project` tells those that the open folders name; `approvals` which of these may start.
+    `authorize` makes what answers a refusal of a server at an address.
+    """
 
     def __init__(
         self,
@@ -36,25 +49,58 @@ class Servers:
         now: Callable[[], float],
         find: Callable[[str], str] = str,
         changed: Callable[[], None] = lambda: None,
+        project: Callable[[], Sequence[ServerConfig]] = tuple,
+        approvals: Approvals | None = None,
+        authorize: Callable[[ServerConfig], Authorize | None] = lambda _: None,
     ) -> None:
         self._servers: dict[str, Server] = {}
-        self._frozen: dict[str, tuple[Found, ...]] = {}
-        for config in configs:
-            if config.name not in self._servers:  # the first that was named wins: the user's own
-                self._servers[config.name] = Server(
-                    config,
-                    host,
-                    remembered,
-                    environment=environment,
-                    now=now,
-                    find=find,
-                    changed=changed,
-                )
+        self._frozen: dict[str, Offer] = {}
+        self._project = project
+        self._approvals = approvals or Approvals(None)
 
-    @property
-    def names(self) -> Sequence[str]:
-        """The names of all servers, in the order of the settings."""
-        return tuple(self._servers)
+        def make(config: ServerConfig) -> Server:
+            return Server(
+                config,
+                host,
+                remembered,
+                environment=environment,
+                now=now,
+                find=find,
+                changed=changed,
+                authorize=authorize(config),
+                allowed=partial(self._allowed, config),
+            )
+
+        self._make = make
+        for config in configs:
+            self._servers.setdefault(config.name, make(config))
+
+    def refresh(self) -> None:
+        """Look again which servers the open folders name: the user's own come before those."""
+        named = {config.name: config for config in self._project()}
+        for name, server in list(self._servers.items()):
+            if server.config.source == "project" and server.config != named.get(name):
+                server.kill()
+                del self._servers[name]
+        for name, config in named.items():
+            if name not in self._servers:
+                self._servers[name] = self._make(config)
+
+    def decide(self, name: str, fingerprint: str, *, allowed: bool) -> None:
+        """Keep the user's word on a project's server, as its entry was when they were asked.
+
+        Raises KodeError `NotFound`, `Storage`; `StaleBase` where the entry is another by now.
+        """
+        server = self.get(name)
+        if server.config.fingerprint != fingerprint:
+            text = f"The entry of the MCP server {name} has changed: look at it again."
+            raise KodeError("StaleBase", text)
+        self._approvals.put(fingerprint, allowed=allowed)
+        if not allowed:
+            server.kill()
+
+    def _allowed(self, config: ServerConfig) -> bool | None:
+        return config.source != "project" or self._approvals.get(config.fingerprint)
 
     def get(self, name: str) -> Server:
         """Raises KodeError `NotFound`."""
@@ -65,18 +111,19 @@ class Servers:
             raise KodeError("NotFound", text)
         return server
 
-    def direct_tools(self, session_id: str) -> tuple[Found, ...]:
-        """What a session is offered one by one: frozen when it is first asked for.
+    def offer(self, session_id: str) -> Offer:
+        """What the beginning of a session's requests tells: frozen when it is first asked for.
 
-        So the beginning of its requests stays the same, and hosts find it in their caches.
+        So that beginning stays the same, and hosts find it in their caches.
         """
         if session_id not in self._frozen:
-            self._frozen[session_id] = tuple(
+            direct = tuple(
                 Found(server, tool, tool_name(server.config.name, tool.name))
                 for server in self._servers.values()
-                if server.config.direct and (known := server.known())
+                if server.config.direct and server.allowed() and (known := server.known())
                 for tool in known.tools
             )
+            self._frozen[session_id] = Offer(tuple(self._servers), direct)
         return self._frozen[session_id]
 
     def forget(self, session_id: str) -> None:
@@ -86,14 +133,14 @@ class Servers:
     async def search(self, query: str, server: str | None, most: int) -> list[Found]:
         """The tools that fit `query` best; all of the servers when it is empty.
 
-        Servers whose lists nobody remembers are started, side by side; one that fails is left out
-        unless it was named. Raises KodeError `NotFound`, `ToolFailed`.
+        Servers whose lists nobody remembers are started, side by side; one that fails, or waits for
+        the user's yes, is left out unless it was named. Raises KodeError `NotFound`, `ToolFailed`.
         """
         if server is not None:
             chosen = [self.get(server)]
             await chosen[0].listing()
         else:
-            chosen = list(self._servers.values())
+            chosen = [one for one in self._servers.values() if one.allowed()]
             unknown = [one.listing() for one in chosen if one.known() is None]
             await asyncio.gather(*unknown, return_exceptions=True)
         found = [
@@ -108,9 +155,9 @@ class Servers:
         fitting.sort(key=lambda entry: entry[:2], reverse=True)
         return [one for _, _, one in fitting[:most]]
 
-    def reports(self) -> list[ServerReport]:
-        """How each of them is."""
-        return [server.report() for server in self._servers.values()]
+    def all(self) -> Sequence[Server]:
+        """All servers, in the order of the settings."""
+        return tuple(self._servers.values())
 
     def kill(self) -> None:
         """End all programs at once; from any thread."""

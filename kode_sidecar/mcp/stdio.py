@@ -18,10 +18,10 @@ import msgspec
 from kode_sidecar.commands.guard import guard_command
 from kode_sidecar.commands.windows_job import WindowsJob
 from kode_sidecar.errors import KodeError
-from kode_sidecar.mcp.contracts import Json, ServerConfig, server_error
+from kode_sidecar.mcp.contracts import Json, ServerConfig, quoted, server_error
 from kode_sidecar.mcp.peer import Peer
 
-MAX_MESSAGE_BYTES = 64_000_000
+MAX_MESSAGE_BYTES = 16_000_000
 _CHUNK = 65_536
 _TAIL_LINES, _TAIL_LINE_CHARS = 40, 400
 _LEAVE_SECONDS = 1.0
@@ -175,5 +175,5 @@ class StdioChannel:
 
     def _ended(self) -> KodeError:
         said = " | ".join(list(self.stderr_tail)[-3:])
-        hint = f" Its last words: {said}" if said else ""
+        hint = f" {quoted(said)}" if said else ""
         return server_error(self._config.name, f"has ended.{hint}", "ended", retryable=True)

@@ -1,6 +1,21 @@
 """Rules, the gate before every call, and questions to the user. See README.md."""
 
+from kode_sidecar.permissions.commands import CommandPermission
 from kode_sidecar.permissions.gate import EDIT_TOOLS, PermissionGate, preview
-from kode_sidecar.permissions.questions import Questions, UserQuestions, ask_user_tool
+from kode_sidecar.permissions.questions import (
+    AskUserParams,
+    Questions,
+    UserQuestions,
+    ask_user_tool,
+)
 
-__all__ = ["EDIT_TOOLS", "PermissionGate", "Questions", "UserQuestions", "ask_user_tool", "preview"]
+__all__ = [
+    "EDIT_TOOLS",
+    "AskUserParams",
+    "CommandPermission",
+    "PermissionGate",
+    "Questions",
+    "UserQuestions",
+    "ask_user_tool",
+    "preview",
+]

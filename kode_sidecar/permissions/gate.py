@@ -3,20 +3,31 @@
 No answer means no (W15).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from kode_sidecar.domain.agent_event import (
+    DecisionRequested,
+    DecisionResolved,
     Event,
-    PermissionOption,
     PermissionRequested,
     PermissionResolved,
-    ResolvedBy,
 )
-from kode_sidecar.domain.permission import OPTIONS, Effect, Rule, chosen, deciding_rule, is_pattern
-from kode_sidecar.errors import KodeError
+from kode_sidecar.domain.event_parts import PermissionOption
+from kode_sidecar.domain.permission import (
+    EDIT_TOOLS,
+    OPTIONS,
+    Effect,
+    Rule,
+    chosen,
+    deciding_rule,
+    is_pattern,
+)
+from kode_sidecar.domain.question_event import ResolvedBy
+from kode_sidecar.errors import KodeError, invalid_at
 from kode_sidecar.event_log.editor_port import EditorPort, PermissionQuestion
 from kode_sidecar.kernel.contracts import NewId, ToolCall
 from kode_sidecar.permissions.questions import UserQuestions
@@ -25,9 +36,6 @@ from kode_sidecar.text.line_diff import split_lines, unified_diff
 from kode_sidecar.text.shown_text import without_controls
 from kode_sidecar.workspace.credentials import SECRET_PATTERNS
 from kode_sidecar.workspace.sensitive import REFUSED_PATTERNS, SENSITIVE_PATTERNS
-
-EDIT_TOOLS = frozenset({"propose_edit", "propose_file"})
-"""What `plan` mode does not offer, and what permission is asked for."""
 
 MAX_RULES = 1_000
 MAX_MATCHES = 20
@@ -60,16 +68,14 @@ class PermissionRules:
     def add(self, rule: Rule, source: Source, reason: str, now: str) -> None:
         """Take a rule. Raises KodeError `InvalidParams` for one that must not be."""
         if not is_pattern(rule.pattern):
-            raise KodeError(
-                "InvalidParams",
-                f"$.pattern: {rule.pattern!r} is no pattern. Write a path, a folder with /** "
-                "behind it, or **.",
+            text = (
+                f"{rule.pattern!r} is no pattern. Write a path, a folder with /** behind it, or **."
             )
+            raise invalid_at("$.pattern", text)
         if rule.effect == "allow" and rule.pattern == "**":
-            text = "$.pattern: nothing allows everything; name a file or a folder."
-            raise KodeError("InvalidParams", text)
+            raise invalid_at("$.pattern", "nothing allows everything; name a file or a folder.")
         if len(self._rules) >= MAX_RULES and (rule.tool, rule.pattern) not in self._rules:
-            raise KodeError("InvalidParams", f"There are {MAX_RULES} rules already; remove some.")
+            raise invalid_at("$.pattern", f"there are {MAX_RULES} rules already; remove some.")
         self._rules[rule.tool, rule.pattern] = _Standing(rule, source, reason, now)
 
     def remove(self, tool: str, pattern: str) -> None:
@@ -134,6 +140,7 @@ class PermissionGate:
         new_id: NewId,
         questions: UserQuestions,
         now: Callable[[], str],
+        published: Callable[[], Awaitable[None]],
     ) -> None:
         self._session_id = session_id
         self._editor = editor
@@ -141,6 +148,7 @@ class PermissionGate:
         self._new_id = new_id
         self._questions = questions
         self._now = now
+        self._published = published
         self._rules = PermissionRules()
 
     def rules(self) -> tuple[RuleView, ...]:
@@ -154,10 +162,14 @@ class PermissionGate:
             return
         if tool.partition(":")[0] not in EDIT_TOOLS:
             asked = ", ".join(sorted(EDIT_TOOLS))
-            text = f"$.tool: permission is never asked for {tool!r}, only for {asked}."
-            raise KodeError("InvalidParams", text)
+            raise invalid_at("$.tool", f"permission is never asked for {tool!r}, only for {asked}.")
         reason = "Set by the editor with kode/permission/set."
         self._rules.add(Rule(tool, pattern, effect), "client", reason, self._now())
+
+    def standing(self, tool: str, path: str, *, sensitive: bool) -> Effect | None:
+        """What the session's own rules say of a call, for who asks about it elsewhere."""
+        rule = self._rules.decide(tool, (path,), sensitive=sensitive)
+        return rule.effect if rule else None
 
     async def ask(
         self,
@@ -170,6 +182,7 @@ class PermissionGate:
         sensitive: bool = True,
         reason: str = "",
         diff: Callable[[], str] = str,
+        options: Sequence[PermissionOption] = OPTIONS,
     ) -> bool:
         """Whether `call` may act on `subject`: a path as the user knows it, or words for `paths`.
 
@@ -178,8 +191,8 @@ class PermissionGate:
         What is neither `sensitive` nor met by a rule passes silently. Else it emits
         `permission.requested` and then `permission.resolved`, once each, whatever happens: an
         answer, none in time, a rule that knows it already, or a cancel, which
-        is raised. An option that was never offered counts as no. `reason` and `diff` tell the
-        user what for.
+        is raised. An option that was not among `options` counts as no. `reason` and `diff` tell
+        the user what for.
         """
         tool = f"{call.name}:{operation}" if operation else call.name
         rule = self._rules.decide(tool, paths or (subject,), sensitive=sensitive)
@@ -191,10 +204,11 @@ class PermissionGate:
             request_id=self._new_id("request"),
             session_id=self._session_id,
             turn_id=call.turn_id,
+            block_id=call.block_id,
             tool_use_id=call.tool_use_id,
             title=title,
             subject=subject,
-            options=OPTIONS,
+            options=options,
             reason=self._rules.reason(rule) if rule else reason,
             diff=diff(),
         )
@@ -202,11 +216,12 @@ class PermissionGate:
             PermissionRequested(
                 turn_id=call.turn_id,
                 message_id=call.message_id,
+                block_id=call.block_id,
                 request_id=question.request_id,
                 tool_use_id=call.tool_use_id,
                 title=title,
                 subject=subject,
-                options=OPTIONS,
+                options=tuple(options),
                 reason=question.reason,
             )
         )
@@ -217,15 +232,43 @@ class PermissionGate:
                 return rule.effect == "allow"
         return await self._ask_user(call, tool, question)
 
+    async def decision(
+        self,
+        call: ToolCall,
+        change_set_id: str,
+        hunk_ids: Sequence[str],
+        decided: Collection[asyncio.Future[None]],
+    ) -> None:
+        """Wait until `decided` is done, as long as for any answer.
+
+        It emits `decision.requested` and then `decision.resolved`, once each, whatever happens.
+        """
+        named: dict[str, Any] = {
+            "turn_id": call.turn_id,
+            "message_id": call.message_id,
+            "block_id": call.block_id,
+            "request_id": self._new_id("request"),
+        }
+        requested = DecisionRequested(
+            **named, change_set_id=change_set_id, hunk_ids=tuple(hunk_ids)
+        )
+        self._emit(requested)
+        by: ResolvedBy = "cancel"
+        try:
+            _, waiting = await asyncio.wait(decided, timeout=self._questions.timeout)
+            by = "timeout" if waiting else "user"
+        finally:
+            self._emit(DecisionResolved(**named, by=by))
+
     async def _ask_user(self, call: ToolCall, tool: str, question: PermissionQuestion) -> bool:
         by: ResolvedBy = "cancel"
         option: PermissionOption | None = None
         try:
             answer = await self._questions.put(
-                question, lambda: self._editor.ask_permission(question)
+                question, lambda: self._editor.ask_permission(question), self._published
             )
             by = "timeout" if answer is None else "user"
-            option = chosen(OPTIONS, answer)
+            option = chosen(question.options, answer)
         finally:
             self._resolve(call, question, by, option)
         if option is not None and option.kind == "allow_session":
@@ -243,6 +286,7 @@ class PermissionGate:
             PermissionResolved(
                 turn_id=call.turn_id,
                 message_id=call.message_id,
+                block_id=call.block_id,
                 request_id=question.request_id,
                 by=by,
                 option_id=option.option_id if option else None,

@@ -1,15 +1,18 @@
 """Questions that wait for the user, and `ask_user`, the tool by which the model puts one."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta, Struct
 
+from kode_sidecar.domain.agent_event import AskRequested, AskResolved
+from kode_sidecar.domain.question_event import ResolvedBy
 from kode_sidecar.errors import KodeError
+from kode_sidecar.event_log import SessionStream
 from kode_sidecar.event_log.editor_port import ChoiceQuestion, EditorPort, PermissionQuestion
-from kode_sidecar.kernel.contracts import NewId, Tool, ToolCall, ToolOutcome
+from kode_sidecar.kernel.contracts import CallCard, NewId, Tool, ToolCall, ToolOutcome
 from kode_sidecar.text.shown_text import cut_line, without_controls
 
 T = TypeVar("T")
@@ -26,13 +29,17 @@ class UserQuestions:
         self,
         question: PermissionQuestion | ChoiceQuestion,
         ask: Callable[[], Coroutine[Any, Any, T]],
+        published: Callable[[], Awaitable[None]],
     ) -> T | None:
         """What `ask` returns; None if that took too long. Cancelling it takes the question back.
 
-        The time counts from the first asking. Raises what `ask` raises.
+        Nothing is asked before `published`: events are held while a reply is on its way, and a
+        question must not overtake the card that it is about (O6). The time counts from the first
+        asking. Raises what `ask` raises.
         """
         try:
             async with asyncio.timeout(self.timeout):
+                await published()
                 return await self._answer(question, ask)
         except TimeoutError:
             return None
@@ -97,8 +104,12 @@ class Questions:
     new_id: NewId
     waiting: UserQuestions
 
-    async def ask(self, params: AskUserParams, call: ToolCall) -> Sequence[str] | None:
+    async def ask(
+        self, params: AskUserParams, call: ToolCall, stream: SessionStream
+    ) -> Sequence[str] | None:
         """What the user chose of the choices; None if they did not answer in time.
+
+        `stream` tells `ask.requested` and then `ask.resolved`, once each, whatever happens.
 
         Raises KodeError when the editor cannot ask.
         """
@@ -106,20 +117,42 @@ class Questions:
             request_id=self.new_id("request"),
             session_id=call.session_id,
             turn_id=call.turn_id,
+            block_id=call.block_id,
             tool_use_id=call.tool_use_id,
             question=without_controls(params.question),
             choices=tuple(params.choices),
             multi=params.multi,
         )
-        answer = await self.waiting.put(question, lambda: self.editor.ask_choice(question))
-        if answer is None:
-            return None
-        chosen = [choice for choice in params.choices if choice in answer]
-        return chosen if params.multi else chosen[:1]
+        named: dict[str, Any] = {
+            "turn_id": call.turn_id,
+            "message_id": call.message_id,
+            "block_id": call.block_id,
+            "request_id": question.request_id,
+        }
+        asked = AskRequested(
+            **named, question=question.question, choices=tuple(params.choices), multi=params.multi
+        )
+        stream(asked)
+        by: ResolvedBy = "cancel"
+        chosen: tuple[str, ...] | None = None
+        try:
+            answer = await self.waiting.put(
+                question, lambda: self.editor.ask_choice(question), stream.published
+            )
+            by = "timeout" if answer is None else "user"
+            if answer is not None:
+                known = tuple(choice for choice in params.choices if choice in answer)
+                chosen = known if params.multi else known[:1]
+        finally:
+            stream(AskResolved(**named, by=by, chosen=chosen))
+        return chosen
 
 
-def ask_user_tool(questions: Questions) -> Tool:
-    """The tool. It waits, and cancelling the turn takes the question back."""
+def ask_user_tool(questions: Questions, stream: SessionStream) -> Tool:
+    """The tool. It waits, and cancelling the turn takes the question back.
+
+    `stream` tells of its questions.
+    """
 
     async def run(params: AskUserParams, call: ToolCall) -> ToolOutcome:
         if len(set(params.choices)) < len(params.choices):
@@ -128,13 +161,17 @@ def ask_user_tool(questions: Questions) -> Tool:
             text = "Write choices without control characters and outer blanks."
             raise KodeError("InvalidArguments", text)
         try:
-            chosen = await questions.ask(params, call)
+            chosen = await questions.ask(params, call, stream)
         except KodeError as error:
             text = f"The user could not be asked: {error.message}. {_GO_ON}"
             raise KodeError(error.code, text) from None
         return _outcome(chosen, questions.waiting.timeout)
 
-    return Tool("ask_user", AskUserParams, run)
+    return Tool("ask_user", AskUserParams, run, kind="ask", card=_card)
+
+
+def _card(params: AskUserParams) -> CallCard:
+    return CallCard(params.question)
 
 
 def _outcome(chosen: Sequence[str] | None, timeout: float) -> ToolOutcome:

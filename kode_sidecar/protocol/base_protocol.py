@@ -1,8 +1,8 @@
 """LSP's base protocol, in and out, by the standard library alone (LSP 3.17, "Base Protocol").
 
-Frames around bodies, and one JSON-RPC 2.0 message as plain data. The front door has nothing else;
-the full server uses it for messages that msgspec refuses, to find out what is wrong with them or
-to read them after all.
+Frames around bodies, lines for ACP, and one JSON-RPC 2.0 message as plain data. The front door has
+nothing else; the full server uses it for messages that msgspec refuses, to find out what is wrong
+with them or to read them after all.
 """
 
 import json
@@ -108,6 +108,40 @@ def encode_frame(body: bytes) -> bytes:
     return b"%b%d%b%b" % (_PREFIX, len(body), _END, body)
 
 
+class LineDecoder:
+    """Cuts a byte stream into lines, as `FrameDecoder` does into frames; blank ones are left out.
+
+    A line that is too long sets `failure`, and nothing more is decoded.
+    """
+
+    def __init__(self) -> None:
+        self.failure: FramingError | None = None
+        self._parts: list[bytes] = []
+        self._length = 0
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The lines that `data` completes, in order. Never raises; look at `failure` after."""
+        if self.failure is not None:
+            return []
+        head, *rest = data.split(b"\n")
+        self._parts.append(head)
+        self._length += len(head)
+        lines: list[bytes] = []
+        for part in rest:
+            lines.append(b"".join(self._parts))
+            self._parts = [part]
+            self._length = len(part)
+        if self._length > MAX_BODY_BYTES or any(len(line) > MAX_BODY_BYTES for line in lines):
+            self.failure = FramingError(f"a line longer than {MAX_BODY_BYTES} bytes")
+            self._parts.clear()
+        return [line for line in lines if line.strip() and len(line) <= MAX_BODY_BYTES]
+
+
+def encode_line(body: bytes) -> bytes:
+    """One line with `body`, which holds no line break of its own: JSON escapes them."""
+    return body + b"\n"
+
+
 JSONRPC = "2.0"
 LOST_FRAMING = "lost the frame boundary"
 Message = dict[str, object]
@@ -163,8 +197,10 @@ def read_json(body: bytes) -> object:
     try:
         value: object = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
         if b"\\ud" in body or b"\\uD" in body:
-            text = json.dumps(value, ensure_ascii=False)
-            value = json.loads(mend_surrogates(text))
+            # Loaded only for such a message: this file answers `initialize` before all others.
+            from kode_sidecar.text.shown_text import mend_value  # noqa: PLC0415
+
+            value = mend_value(value)
     except UnicodeDecodeError:
         raise BadMessage("ParseError", "the body is not UTF-8") from None
     except ValueError as error:
@@ -172,11 +208,6 @@ def read_json(body: bytes) -> object:
     except RecursionError:
         raise BadMessage("ParseError", "the body is nested too deeply") from None
     return value
-
-
-def mend_surrogates(text: str) -> str:
-    """`text` as UTF-8 can carry it: lone surrogates become U+FFFD."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _refuse_constant(name: str) -> object:

@@ -41,8 +41,10 @@ class DecideParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defau
 class DecideResult(Struct, frozen=True, kw_only=True):
     """Hunk ids by outcome; `conflicts` are those in conflict, diverged or superseded.
 
-    `verified` is false where the editor's text shows something else (`diverged`), null where the
-    editor does not sync the file.
+    What was decided that way before is answered like the rest. `left` are sensitive hunks that
+    `rest: accept` does not cover: name them. `verified` is about the hunks that are `applied` or
+    diverged: false where the editor's text shows something else (`diverged`), null where nothing
+    was sent or the editor does not sync the file.
     """
 
     state: ChangeSetState
@@ -50,7 +52,8 @@ class DecideResult(Struct, frozen=True, kw_only=True):
     rejected: tuple[str, ...] = ()
     stale: tuple[str, ...] = ()
     conflicts: tuple[str, ...] = ()
-    verified: bool | None = True
+    left: tuple[str, ...] = ()
+    verified: bool | None = None
 
 
 class ChangeSetRef(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -111,7 +114,9 @@ class UndoParams(Struct, frozen=True, kw_only=True, rename="camel", omit_default
     """Exactly one of the three ids says what to take back.
 
     `skip_conflicts` takes back what can be taken back; without it one conflict stops everything.
-    `dry_run` answers without acting.
+    `dry_run` answers without acting. With `direction` only that is done: `undo` takes back what is
+    applied, `redo` puts back what the newest undo took; without it `redo` is meant where nothing is
+    applied.
     """
 
     change_set_id: str | None = None
@@ -119,6 +124,7 @@ class UndoParams(Struct, frozen=True, kw_only=True, rename="camel", omit_default
     hunk_id: str | None = None
     skip_conflicts: bool = False
     dry_run: bool = False
+    direction: Literal["undo", "redo"] | None = None
 
 
 class UndoConflict(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -150,5 +156,7 @@ def undo_scope(params: UndoParams) -> str:
     ids = (params.change_set_id, params.turn_id, params.hunk_id)
     named = [one for one in ids if one is not None]
     if len(named) != 1:
-        raise KodeError("InvalidParams", "$: give exactly one of changeSetId, turnId and hunkId.")
+        path = "$" if not named else "$.turnId" if params.hunk_id is None else "$.hunkId"
+        text = f"{path}: give exactly one of changeSetId, turnId and hunkId."
+        raise KodeError("InvalidParams", text, details={"path": path})
     return named[0]

@@ -60,6 +60,17 @@ class OpenDocumentResult(Struct, frozen=True, kw_only=True):
     opened: bool
 
 
+class EncodingParams(Struct, frozen=True, kw_only=True):
+    """In which `encoding` the editor saves an open document, by its own name for it.
+
+    `gbk`, `cp936`, `latin1`, `windows1252`, `utf8bom` and their like are understood; an unknown
+    name tells nothing.
+    """
+
+    uri: str
+    encoding: str
+
+
 class EditorContextParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """What the user looks at; it replaces what was said before.
 
@@ -70,6 +81,13 @@ class EditorContextParams(Struct, frozen=True, kw_only=True, rename="camel", omi
     uri: str | None = None
     selection: Range | None = None
     visible_range: Range | None = None
+
+
+class ShownParams(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What the client shows of a block; empty once the block is gone."""
+
+    block_id: str
+    text: str
 
 
 class FreshnessGetParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

@@ -13,7 +13,7 @@ from msgspec import Struct
 from kode_sidecar.domain.agent_event import BlockDelta, Event
 from kode_sidecar.domain.message import Blob, Block, Message, TextBlock, ToolResultBlock
 from kode_sidecar.errors import KodeError
-from kode_sidecar.protocol.base_protocol import mend_surrogates
+from kode_sidecar.text.shown_text import mend_surrogates
 
 
 class EventParams(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -24,7 +24,7 @@ class EventParams(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class DeltaParams(Struct, frozen=True):
-    """`kode/delta`: growth of open blocks; a block id names its session by itself."""
+    """`kode/delta`: growth of open blocks; `block.started` told which session each is of."""
 
     deltas: tuple[BlockDelta, ...]
 

@@ -4,20 +4,27 @@ Plain data and the standard library: the front door answers with it before anyth
 imported. Tests hold it to the types of `protocol.initialize` and to what pygls would say.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.protocol.base_protocol import MAX_BODY_BYTES, MAX_HEADER_BYTES, FrameDecoder
+from kode_sidecar.protocol.base_protocol import (
+    MAX_BODY_BYTES,
+    MAX_HEADER_BYTES,
+    FrameDecoder,
+    LineDecoder,
+)
 from kode_sidecar.protocol.generated import REQUESTS, SCHEMA_SHA256
 
 Object = dict[str, object]
 Leaf = type | tuple[str, ...] | list[type]
 """A JSON type, one of some words, or a list of one type."""
 
-Shape = Leaf | dict[str, Leaf]
+Shape = Leaf | dict[str, "Shape"]
 """The same, or an object with these members."""
 
 PATH = "$.initializationOptions.kode"
+SETTINGS = f"{PATH}.settings"
+"""An empty list is as good as none there: it is what Lua makes of an empty table."""
 
 _OPTIONS: dict[str, Shape] = {
     "protocolVersions": [str],
@@ -37,6 +44,14 @@ _OPTIONS: dict[str, Shape] = {
         "ask": dict,
         "changeSetReview": dict,
         "openDocument": dict,
+        "editor": {
+            "diagnostics": dict,
+            "definition": dict,
+            "references": dict,
+            "symbols": dict,
+            "hover": dict,
+            "rename": dict,
+        },
     },
 }
 _REQUIRED = frozenset({"name"})  # in an object that is there; else null is as good as absent
@@ -45,6 +60,21 @@ _REQUIRED = frozenset({"name"})  # in an object that is there; else null is as g
 def check_options(options: object) -> None:
     """Raises KodeError `InvalidParams` that names the first place with a wrong value."""
     _check_members(options, _OPTIONS, PATH)
+
+
+def unknown_members(options: object) -> list[str]:
+    """The places of members that are not known and are ignored: a spelling mistake, or news."""
+    return list(_unknown(options, _OPTIONS, PATH))
+
+
+def _unknown(value: object, shape: Shape, path: str) -> Iterator[str]:
+    if isinstance(shape, dict):
+        for name, member in as_object(value).items():
+            known = shape.get(name)
+            if known is None:
+                yield f"{path}.{name}"
+            else:
+                yield from _unknown(member, known, f"{path}.{name}")
 
 
 def invalid(path: str, wrong: str = "wrong type") -> KodeError:
@@ -82,7 +112,7 @@ def _check(value: object, shape: Shape, path: str) -> None:
 
 def _check_members(value: object, members: dict[str, Shape] | dict[str, Leaf], path: str) -> None:
     options = as_object(value)
-    if options is not value:
+    if options is not value and not (value == [] and path == SETTINGS):
         raise invalid(path)
     for name, shape in members.items():
         member = options.get(name)
@@ -93,8 +123,8 @@ def _check_members(value: object, members: dict[str, Shape] | dict[str, Leaf], p
 
 
 SERVER_NAME = "kode-sidecar"
-PROTOCOL_VERSIONS = ("0.9",)
-"""Versions served, newest first."""
+PROTOCOL_VERSIONS = ("1.0", "0.9")
+"""Versions served, newest first. 0.9 is told the same as 1.0: what moved is in the changelog."""
 
 DOCTOR_COMMAND = "kode.doctor"
 """`workspace/executeCommand` for clients that speak no `kode/*`."""
@@ -118,8 +148,9 @@ USER_SETTINGS = (
     "context_window",
     *("http_timeout_connect", "http_timeout_first_byte", "http_timeout_idle"),
     *("http_timeout_write", "http_retry_budget", "http_silence_told", "permission_timeout"),
+    "edit_timeout",
     *("providers", "logical_models", "agents", "mcp", "storage", "storage_root", "log_dir"),
-    *("log_redact_content", "log_redact_chars", "skill_folders"),
+    *("log_redact_content", "log_redact_chars", "skill_folders", "commands", "budget"),
     *("memory_mode", "memory_url", "memory_key", "memory_timeout"),
 )
 """What only the user's own files and environment may set, in any spelling. A test compares both
@@ -128,7 +159,7 @@ tuples with the settings."""
 # What keys, hosts and proxies are called elsewhere: an editor that passes one made a mistake.
 _FOREIGN_NAMES = (
     *("key", "keys", "token", "secret", "password", "authorization", "headers", "url", "host"),
-    *("hosts", "endpoint", "tls", "verify", "trustenv", "permissions", "command", "commands"),
+    *("hosts", "endpoint", "tls", "verify", "trustenv", "permissions", "command"),
 )
 _FORBIDDEN_NAMES = frozenset(name.replace("_", "") for name in (*USER_SETTINGS, *_FOREIGN_NAMES))
 _FORBIDDEN_ENDINGS = ("apikey", "baseurl", "proxy", "proxies", "authtoken", "secret", "password")
@@ -276,7 +307,7 @@ class Handover:
         params: dict[str, object],
         result: dict[str, object],
         handshake: tuple[bytes, bytes],
-        decoder: FrameDecoder,
+        decoder: FrameDecoder | LineDecoder,
         bodies: list[bytes],
         wait_drained: Callable[[], None],
         unpacker_id: int | None,

@@ -36,11 +36,23 @@ class EditorSettings(Struct, frozen=True, kw_only=True, rename="camel", omit_def
     file_encoding: str | None = None
 
 
+class EditorQueries(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Which of the requests `kode/editor/*` the client answers; an object means yes."""
+
+    diagnostics: dict[str, Any] | None = None
+    definition: dict[str, Any] | None = None
+    references: dict[str, Any] | None = None
+    symbols: dict[str, Any] | None = None
+    hover: dict[str, Any] | None = None
+    rename: dict[str, Any] | None = None
+
+
 class ClientCapabilities(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """What the client can do beyond LSP; an object, even an empty one, means yes.
 
     `permission`: it answers `kode/permission/request`, `ask`: it answers `kode/ask`; otherwise the
     user is asked by `window/showMessageRequest`. `open_document`: it answers `kode/openDocument`.
+    `editor`: what it lets the model ask of the language servers.
     `change_set_review` is reserved: say it if it is true, nothing depends on it yet.
     """
 
@@ -48,6 +60,7 @@ class ClientCapabilities(Struct, frozen=True, kw_only=True, rename="camel", omit
     ask: dict[str, Any] | None = None
     change_set_review: dict[str, Any] | None = None
     open_document: dict[str, Any] | None = None
+    editor: EditorQueries | None = None
 
 
 class Delivery(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

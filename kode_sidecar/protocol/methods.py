@@ -1,42 +1,20 @@
 """THE table of `kode/*` methods: everything generated about the wire comes from here."""
 
-from dataclasses import dataclass
-from typing import Any, Literal
-
 from kode_sidecar.protocol import (
     change_set,
     documents,
     events,
+    mcp,
     process,
     questions,
     run,
     session,
     turn,
 )
+from kode_sidecar.protocol.editor_methods import EDITOR_METHODS
+from kode_sidecar.protocol.method import Method
 
-PROTOCOL_VERSION = "0.9"
-
-Direction = Literal["client_to_server", "server_to_client"]
-Kind = Literal["request", "notification"]
-
-
-@dataclass(frozen=True)
-class Method:
-    """One method. `errors` are codes of `errors.ERRORS` beyond InvalidParams and InternalError."""
-
-    name: str
-    summary: str
-    params: type[Any]
-    result: type[Any] | None = None
-    errors: tuple[str, ...] = ()
-    direction: Direction = "client_to_server"
-    since: str = "0.9"
-    stability: Literal["stable", "experimental"] = "stable"
-
-    @property
-    def kind(self) -> Kind:
-        return "notification" if self.result is None else "request"
-
+PROTOCOL_VERSION = "1.0"
 
 METHODS: tuple[Method, ...] = (
     Method(
@@ -161,6 +139,14 @@ METHODS: tuple[Method, ...] = (
         ("SessionNotFound", "MessageNotFound", "TurnActive", "Storage"),
     ),
     Method(
+        "kode/tools/list",
+        "The tools on offer to the model in a session: what they are for, and their arguments.",
+        turn.ToolsListParams,
+        turn.ToolsListResult,
+        ("SessionNotFound",),
+        since="1.0",
+    ),
+    Method(
         "kode/context/inspect",
         "The exact next request to the model, part by part.",
         turn.ContextInspectParams,
@@ -169,8 +155,7 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "kode/context/compact",
-        "Let the model sum up the conversation now; `kode/tree/setHead` to the summary's parent"
-        " undoes it.",
+        "Let the model sum up the conversation now; `kode/context/undoCompaction` takes it back.",
         session.SessionRef,
         turn.ContextCompactResult,
         (
@@ -182,6 +167,22 @@ METHODS: tuple[Method, ...] = (
             "ContextOverflow",
             "Storage",
         ),
+    ),
+    Method(
+        "kode/context/edit",
+        "Leave parts of the conversation out of what the model is told, pin them, or neither; saved"
+        " before the answer, told by `session.updated`. The messages stay.",
+        turn.ContextEditParams,
+        turn.ContextEditResult,
+        ("SessionNotFound", "MessageNotFound", "TurnActive", "Storage"),
+    ),
+    Method(
+        "kode/context/undoCompaction",
+        "Let the model see again what a summary took the place of; saved before the answer, told by"
+        " `session.updated`. The summary stays among `leftOut`: restoring it redoes it.",
+        turn.ContextUndoCompactionParams,
+        turn.ContextEditResult,
+        ("SessionNotFound", "MessageNotFound", "TurnActive", "Storage"),
     ),
     Method(
         "kode/usage/get",
@@ -247,6 +248,46 @@ METHODS: tuple[Method, ...] = (
         process.SkillsListResult,
     ),
     Method(
+        "kode/mcp/list",
+        "The MCP servers that are configured, what they offer as far as it is known, and how they"
+        " are. Starts nothing.",
+        process.Empty,
+        mcp.McpListResult,
+        since="1.0",
+    ),
+    Method(
+        "kode/mcp/decide",
+        "Let a server that the project names start, or not; kept before the answer.",
+        mcp.McpDecideParams,
+        process.Empty,
+        ("NotFound", "StaleBase", "Storage"),
+        since="1.0",
+    ),
+    Method(
+        "kode/mcp/start",
+        "Start a server, or connect to it, and ask what it offers.",
+        mcp.McpStartParams,
+        mcp.McpServerView,
+        ("NotFound", "ToolFailed"),
+        since="1.0",
+    ),
+    Method(
+        "kode/mcp/read",
+        "Read a resource of a server, as blocks for a prompt.",
+        mcp.McpReadParams,
+        mcp.McpBlocks,
+        ("NotFound", "ToolFailed"),
+        since="1.0",
+    ),
+    Method(
+        "kode/mcp/prompt",
+        "Have a server fill in one of its prompts, as blocks for a prompt.",
+        mcp.McpPromptParams,
+        mcp.McpBlocks,
+        ("NotFound", "InvalidParams", "ToolFailed"),
+        since="1.0",
+    ),
+    Method(
         "kode/memory/list",
         "What the model wants to be remembered, and what the user has accepted.",
         process.MemoryListParams,
@@ -284,6 +325,28 @@ METHODS: tuple[Method, ...] = (
         ("RunNotFound", "ConfigInvalid", "Storage"),
     ),
     Method(
+        "kode/auth/status",
+        "Which providers have a key, and which variables to hand one over by.",
+        process.Empty,
+        process.AuthStatusResult,
+        since="1.0",
+    ),
+    Method(
+        "kode/workspace/setTrust",
+        "The user trusts the open folders now, or no longer; the next turn goes by it.",
+        process.SetTrustParams,
+        process.Empty,
+        since="1.0",
+    ),
+    Method(
+        "kode/settings/update",
+        "Change what the handshake has set; sessions that go along tell `session.updated`.",
+        process.SettingsUpdateParams,
+        process.SettingsUpdateResult,
+        ("ConfigInvalid",),
+        since="1.0",
+    ),
+    Method(
         "kode/schema/get",
         "The JSON Schema of everything here.",
         process.Empty,
@@ -303,37 +366,18 @@ METHODS: tuple[Method, ...] = (
         documents.EditorContextParams,
     ),
     Method(
-        "kode/event",
-        "Durable events of one session.",
-        events.EventParams,
-        direction="server_to_client",
+        "kode/editor/didChangeEncoding",
+        "An open document is saved in this encoding; what it cannot hold is refused to the model."
+        " Sent around `didOpen`, before `kode/openDocument` is answered, and when it changes.",
+        documents.EncodingParams,
+        since="1.0",
     ),
     Method(
-        "kode/delta",
-        "Growth of open blocks.",
-        events.DeltaParams,
-        direction="server_to_client",
+        "kode/editor/didShow",
+        "What the client shows of a block: for `kode-sidecar grade`, in a plugin's own tests. It"
+        " changes nothing.",
+        documents.ShownParams,
+        since="1.0",
     ),
-    Method(
-        "kode/permission/request",
-        "Ask the user to allow a tool call.",
-        questions.PermissionRequestParams,
-        questions.PermissionRequestResult,
-        direction="server_to_client",
-    ),
-    Method(
-        "kode/openDocument",
-        "Open a file whose encoding only the editor knows; its `didOpen` brings the text. Only sent"
-        " to clients with the capability `openDocument`.",
-        documents.OpenDocumentParams,
-        documents.OpenDocumentResult,
-        direction="server_to_client",
-    ),
-    Method(
-        "kode/ask",
-        "Put a choice to the user for the model.",
-        questions.AskParams,
-        questions.AskResult,
-        direction="server_to_client",
-    ),
+    *EDITOR_METHODS,
 )

@@ -2,10 +2,12 @@
 
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from kode_sidecar.domain.error_info import ErrorInfo
+from kode_sidecar.domain.event_parts import Effort
 from kode_sidecar.domain.message import Cost, Usage
+from kode_sidecar.protocol.session import Mode
 
 
 class Empty(Struct, frozen=True):
@@ -75,7 +77,8 @@ class ModelView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
     """A model, by the name that can be said as `model`; what is not known is absent.
 
     `offered`: it is in its host's list of today; `retired`: the host has said that it is gone.
-    Windows are in tokens. `images` says that it takes them, `reasoning` that it thinks.
+    Windows are in tokens. `images` says that it takes them, `reasoning` that it thinks, `efforts`
+    how hard it can be asked to think.
     """
 
     name: str
@@ -85,6 +88,7 @@ class ModelView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
     max_output: int | None = None
     images: bool | None = None
     reasoning: bool | None = None
+    efforts: tuple[Effort, ...] = ()
     price: Price | None = None
 
 
@@ -124,6 +128,56 @@ class ModelsListResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     default: str
     logical: tuple[LogicalModel, ...]
     providers: tuple[ProviderView, ...]
+
+
+class ProviderAuth(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Whether a provider can be asked. `variables`: where a key for it is looked for.
+
+    An editor hands a key over by setting the first of them in the environment of the next start;
+    without any the host wants no key. `error` says what is missing, `default`: the settings' own
+    model is served by it.
+    """
+
+    name: str
+    ready: bool
+    default: bool = field(default_factory=bool)
+    variables: tuple[str, ...] = field(default_factory=tuple[str, ...])
+    error: ErrorInfo | None = None
+
+
+class AuthStatusResult(Struct, frozen=True, kw_only=True):
+    """Every provider, the built-in ones first. No host is asked, and no key is told."""
+
+    providers: tuple[ProviderAuth, ...]
+
+
+class SetTrustParams(Struct, frozen=True, kw_only=True):
+    """The user's word on the open folders, for this process; next time `initialize` says it."""
+
+    trusted: bool
+
+
+class SettingsUpdateParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """What the handshake's `settings` may hold; absent and `null` leave it as it is.
+
+    `mode` and `model` hold for sessions that name none of their own, `agent` for new ones.
+    """
+
+    mode: Mode | None = None
+    agent: str | None = None
+    model: str | None = None
+    locale: str | None = None
+    file_encoding: str | None = None
+
+
+class SettingsUpdateResult(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """What is in force now. `file_encoding` is absent where none was set."""
+
+    mode: Mode
+    agent: str
+    model: str
+    locale: str
+    file_encoding: str | None = None
 
 
 SkillSource = Literal["user", "config", "project"]

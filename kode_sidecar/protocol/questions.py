@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from kode_sidecar.domain.agent_event import PermissionOption
+from kode_sidecar.domain.event_parts import PermissionOption
 from kode_sidecar.domain.permission import Effect
 
 
@@ -13,13 +13,14 @@ class PermissionRequestParams(
 ):
     """Ask the user. No answer in time counts as reject.
 
-    `reason` says why the user is asked, `diff` what exactly a yes is for (unified, may be cut): if
-    the call would do anything else by then, it is refused.
+    `block_id` is the tool call that waits. `reason` says why the user is asked, `diff` what exactly
+    a yes is for (unified, may be cut): if the call would do anything else by then, it is refused.
     """
 
     request_id: str
     session_id: str
     turn_id: str
+    block_id: str
     tool_use_id: str
     title: str
     subject: str
@@ -35,7 +36,7 @@ class PermissionRequestResult(Struct, frozen=True, kw_only=True, rename="camel")
 
 
 class AskParams(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Ask the user to choose; with `multi` more than one of `choices`.
+    """Ask the user to choose; with `multi` more than one of `choices`. `block_id` is the call.
 
     When nobody answers in time, or the turn is cancelled, `$/cancelRequest` takes it back.
     """
@@ -43,6 +44,7 @@ class AskParams(Struct, frozen=True, kw_only=True, rename="camel"):
     request_id: str
     session_id: str
     turn_id: str
+    block_id: str
     tool_use_id: str
     question: str
     choices: tuple[str, ...]

@@ -4,7 +4,16 @@ from typing import Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType, field
 
-from kode_sidecar.domain.agent_event import Event, PermissionRequested
+from kode_sidecar.domain.agent_event import (
+    AskRequested,
+    DecisionRequested,
+    Event,
+    PermissionRequested,
+    PlanItem,
+    TurnCompleted,
+)
+from kode_sidecar.domain.context_edits import ContextEdits
+from kode_sidecar.domain.event_parts import Effort
 from kode_sidecar.domain.message import Cost, Message, Role, Usage
 from kode_sidecar.errors import KodeError
 from kode_sidecar.protocol.change_set import ChangeSetView
@@ -13,20 +22,17 @@ Mode = Literal["review", "ask", "auto", "plan"]
 
 
 class SessionNewParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """`agent` names an agent (`ide-helper`, `coder`), `model` a logical model or provider id."""
+    """`agent` names an agent (`ide-helper`, `coder`), `model` a logical model or provider id.
+
+    `effort` is how hard the model thinks, by default as much as it does by itself.
+    """
 
     title: str | None = None
     agent: str | None = None
     model: str | None = None
     mode: Mode | None = None
+    effort: Effort | None = None
     meta: dict[str, Any] = field(default_factory=dict[str, Any])
-
-
-class SessionNewResult(Struct, frozen=True, kw_only=True, rename="camel"):
-    """`seq` is the number of the last event so far; the next has `seq` + 1."""
-
-    session_id: str
-    seq: int
 
 
 def page_limit(limit: int, most: int) -> int:
@@ -38,7 +44,9 @@ def page_limit(limit: int, most: int) -> int:
 
 
 class SessionView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The head of a session. `meta` holds its `roots`; `active_turn_id` is there while one runs.
+    """The head of a session. `meta` holds its `roots`; `active_turn_id` is there while one runs,
+    `draft` is what the user has begun to write. `effort` is absent where the model's own is used,
+    `context_edits` where nothing is left out of the context or pinned to it.
 
     `mode` and `model` are what its next turn uses, `updated_at` is when it was last written to.
     """
@@ -51,7 +59,21 @@ class SessionView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
     created_at: str
     updated_at: str
     meta: dict[str, Any] = field(default_factory=dict[str, Any])
+    draft: str = field(default_factory=str)
+    effort: Effort | None = None
+    context_edits: ContextEdits | None = None
     active_turn_id: str | None = None
+
+
+class SessionNewResult(Struct, frozen=True, kw_only=True, rename="camel"):
+    """`seq` is the number of the last event so far; the next has `seq` + 1.
+
+    `session` tells its mode, model and agent, whoever chose them.
+    """
+
+    session_id: str
+    seq: int
+    session: SessionView
 
 
 class SessionListParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -100,14 +122,17 @@ class SessionUpdateParams(Struct, frozen=True, kw_only=True, rename="camel", omi
     """Absent means unchanged. `null` clears: no title, the settings' mode or model, no `meta`.
 
     `meta` is replaced whole, but the session's `roots` and `projectRoot` stay unless it names
-    them. A running turn keeps its mode and model.
+    them. A running turn keeps its mode, model and effort. `draft` is a prompt that was not sent
+    yet.
     """
 
     session_id: str
     title: str | UnsetType | None = UNSET
     mode: Mode | UnsetType | None = UNSET
     model: str | UnsetType | None = UNSET
+    effort: Effort | UnsetType | None = UNSET
     meta: dict[str, Any] | UnsetType | None = UNSET
+    draft: str | UnsetType | None = UNSET
 
 
 class MessageListParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -137,8 +162,9 @@ ExportFormat = Literal["md", "jsonl", "tape"]
 class SessionAttachParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """`after_seq` is the last event you have folded: you get those after it, else a snapshot.
 
-    With `write` the session is yours, as after `kode/session/new`, and its events stream. With
-    `read` you get a snapshot and no events, and whatever would change the session is refused.
+    With `write` the session is yours, as after `kode/session/new`. With `read` you see what another
+    process does in it, and whatever would change it is refused. Its events stream either way; who
+    reads gets no deltas, each text comes whole with its block.
     """
 
     session_id: str
@@ -158,7 +184,8 @@ class SessionAttachResult(Struct, frozen=True, kw_only=True, rename="camel", omi
 
     In a snapshot `messages` are those of all branches, oldest first; with `cursor` there are more:
     go on with `kode/message/list` and `all`. `open_messages` are begun and not complete yet, with
-    the blocks so far. `pending` are the questions that wait for the user.
+    the blocks so far. `pending` and `asks` are what waits for the user, `last_turn` is
+    how the newest turn ended that is over, `plan` the model's newest list of steps.
     """
 
     mode: Literal["replay", "snapshot"]
@@ -174,7 +201,12 @@ class SessionAttachResult(Struct, frozen=True, kw_only=True, rename="camel", omi
     cost: Cost | None = None
     cost_usd: float | None = None
     active_turn_id: str | None = None
-    pending: tuple[PermissionRequested, ...] = ()
+    last_turn: TurnCompleted | None = None
+    pending: tuple[PermissionRequested | DecisionRequested, ...] = field(
+        default_factory=tuple[PermissionRequested | DecisionRequested, ...]
+    )
+    asks: tuple[AskRequested, ...] = field(default_factory=tuple[AskRequested, ...])
+    plan: tuple[PlanItem, ...] = ()
     open_blocks: tuple[OpenBlock, ...] = ()
 
 
@@ -186,7 +218,11 @@ class SessionForkParams(Struct, frozen=True, kw_only=True, rename="camel", omit_
 
 
 class SessionForkResult(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The new session, kept and not open: attach to it."""
+    """The new session, kept and not open: attach to it.
+
+    Its title is that of the first one with a number, `Tea (2)`; `forkedFrom` in its `meta` names
+    the `sessionId` and the `messageId` that it comes from.
+    """
 
     session_id: str
 

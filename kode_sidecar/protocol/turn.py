@@ -4,7 +4,10 @@ from typing import Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType, field
 
-from kode_sidecar.domain.message import Block
+from kode_sidecar.domain.budget import Budget
+from kode_sidecar.domain.context_edits import ContextEdits
+from kode_sidecar.domain.event_parts import Effort
+from kode_sidecar.domain.message import PromptBlock, ToolKind
 from kode_sidecar.protocol.session import Mode
 
 
@@ -22,18 +25,26 @@ class TurnOptions(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
 class TurnStartParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """Start a turn. `parent_id` absent = below the head; `null` = a new root.
 
-    `input` holds `text`, `image` and `resource` blocks; empty, it goes on after
-    `max_tool_rounds`. The same `client_turn_key` gives the same turn, with `deduplicated: true`.
-    `mode` and `model` are for this turn. `meta` and `options` are kept in the prompt's `meta`.
+    `replaces` is an earlier prompt that this one is an edit of: the turn starts where that one did,
+    and the version follows from it. It needs no `parent_id`, and one that differs is refused.
+
+    An empty `input` goes on after `max_tool_rounds`. The same `client_turn_key` gives the same
+    turn, with `deduplicated: true`. `mode`, `model` and `effort` are for this turn, and so is
+    `budget`: of it and the user's own the stricter limit holds. `effort` is how hard the model
+    thinks; `kode/models/list` tells which a model takes, and the nearest one is asked for. `meta`
+    and `options` are kept in the prompt's `meta`.
     """
 
     session_id: str
-    input: tuple[Block, ...]
+    input: tuple[PromptBlock, ...]
     parent_id: str | UnsetType | None = UNSET
+    replaces: str | None = None
     client_turn_key: str | None = None
     mode: Mode | None = None
     model: str | None = None
+    effort: Effort | None = None
     options: TurnOptions | None = None
+    budget: Budget | None = None
     meta: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
@@ -63,7 +74,7 @@ class TurnSteerParams(Struct, frozen=True, kw_only=True, rename="camel"):
 
     session_id: str
     turn_id: str
-    input: tuple[Block, ...]
+    input: tuple[PromptBlock, ...]
 
 
 SegmentOrigin = Literal[
@@ -79,10 +90,12 @@ class ContextInspectParams(Struct, frozen=True, kw_only=True, rename="camel", om
     """
 
     session_id: str
-    input: tuple[Block, ...] = ()
+    input: tuple[PromptBlock, ...] = ()
     parent_id: str | UnsetType | None = UNSET
+    replaces: str | None = None
     mode: Mode | None = None
     model: str | None = None
+    effort: Effort | None = None
     options: TurnOptions | None = None
     body: bool = False
 
@@ -92,7 +105,8 @@ class Segment(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
 
     `message_id` is absent for what is no message of the session, or not yet. `tokens` is its share
     of the request, `counted` says that the model's host has counted it. `bytes` are those of its
-    text in UTF-8, `head` is where it begins.
+    text in UTF-8, `head` is where it begins. `pinned`: the user wants it to stay
+    (`kode/context/edit`).
     """
 
     origin: SegmentOrigin
@@ -101,6 +115,7 @@ class Segment(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
     head: str
     counted: bool = False
     message_id: str | None = None
+    pinned: bool = False
 
 
 class ContextInspectResult(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -110,7 +125,8 @@ class ContextInspectResult(Struct, frozen=True, kw_only=True, rename="camel", om
     is `counted`, `safe_tokens` what it will hardly exceed, `window` what the model reads at most;
     absent when that is not known. `compaction_due`: the conversation is summed up before this
     request is sent. `trimmed`: messages are left out or cut, which do not fit. `body` is what goes
-    over HTTP, `sha256` and `bytes` are its.
+    over HTTP, `sha256` and `bytes` are its. `left_out` is what the user left out of this branch,
+    with the tokens that it would take about; compactions taken back are among it.
     """
 
     model: str
@@ -125,6 +141,44 @@ class ContextInspectResult(Struct, frozen=True, kw_only=True, rename="camel", om
     compaction_due: bool = False
     trimmed: bool = False
     body: str | None = None
+    left_out: tuple[Segment, ...] = ()
+
+
+class ContextEditParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Ids of messages, as the segments of `kode/context/inspect` have them.
+
+    `leave_out`: the model is not told of it; in place of a result alone it finds a sentence, and
+    with an answer the results of its calls go. `pin`: no summary and no lack of room takes its
+    place. `restore`: as if nothing had been decided. Nothing at all tells what is in force. A
+    summary that is left out is a compaction taken back, and restoring puts it into force again.
+    """
+
+    session_id: str
+    leave_out: tuple[str, ...] = ()
+    pin: tuple[str, ...] = ()
+    restore: tuple[str, ...] = ()
+
+
+class ContextUndoCompactionParams(
+    Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
+):
+    """Without `summary_message_id` the newest summary of this branch that is in force."""
+
+    session_id: str
+    summary_message_id: str | None = None
+
+
+class ContextEditResult(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What is in force now, and the next request before and after.
+
+    `reread_tokens` of it stand behind the first change: the model's host, which caches by prefix,
+    reads them anew, at the price of fresh input. 0 where the request is the same.
+    """
+
+    edits: ContextEdits
+    tokens_before: int
+    tokens_after: int
+    reread_tokens: int
 
 
 class ContextCompactResult(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -134,3 +188,29 @@ class ContextCompactResult(Struct, frozen=True, kw_only=True, rename="camel"):
     dropped_messages: int
     tokens_before: int
     tokens_after: int
+
+
+class ToolsListParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The tools of the agent of one session; `mode` is by default the session's."""
+
+    session_id: str
+    mode: Mode | None = None
+
+
+class ToolView(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A tool on offer to the model. `schema` is the JSON Schema of a call's `input`.
+
+    Neighbouring calls of `read_only` tools run side by side.
+    """
+
+    name: str
+    kind: ToolKind
+    description: str
+    schema: dict[str, Any]
+    read_only: bool
+
+
+class ToolsListResult(Struct, frozen=True, kw_only=True):
+    """In the order in which the model is told of them."""
+
+    tools: tuple[ToolView, ...]

@@ -1,15 +1,8 @@
 """The events of one answer, whatever the dialect: joined deltas, reasoning, its end. Sans-IO.
 
 Neighbouring deltas of one read become one event. Reasoning that a host left in the text, as
-`<think>…</think>` before the answer, is told apart, and so are tool calls in it: Kimi K2 writes
-`<|tool_calls_section_begin|>`, then per call `<|tool_call_begin|>` `functions.NAME:INDEX`
-`<|tool_call_argument_begin|>` JSON `<|tool_call_end|>`, then `<|tool_calls_section_end|>` (tool
-call guide of the Kimi K2 model card). A host should parse this; some let it through.
+`<think>…</think>` before the answer, is told apart, and so are tool calls in it (`leaked_calls`).
 """
-
-import json
-import re
-from typing import NamedTuple
 
 from kode_sidecar.domain.error_info import ErrorInfo, failure
 from kode_sidecar.domain.model_event import (
@@ -23,16 +16,10 @@ from kode_sidecar.domain.model_event import (
     ToolUseDelta,
     ToolUseStarted,
 )
+from kode_sidecar.providers.leaked_calls import LeakedCall, LeakedCallScanner
+from kode_sidecar.text.shown_text import mend_surrogates
 
 _THINK_BEGIN, _THINK_END = "<think>", "</think>"
-_LEAK_MARKERS = ("<|tool_calls_section_begin|>", "<|tool_call_begin|>")
-_LEAK_BEGIN = re.compile("|".join(map(re.escape, _LEAK_MARKERS)))
-_CALL = re.compile(
-    r"<\|tool_call_begin\|>\s*(?P<id>(?:functions\.)?(?P<name>[\w-]+?)(?::\d+)?)\s*"
-    r"<\|tool_call_argument_begin\|>(?P<arguments>.*?)(?P<end><\|tool_call_end\|>|\Z)",
-    re.DOTALL,
-)
-_SECTION = re.compile(r"<\|tool_calls_section_(?:begin|end)\|>")
 TEXT = -1
 THINKING = -2
 _NOTHING = -3
@@ -89,68 +76,50 @@ def _without_start_of_close(text: str) -> tuple[str, str]:
     return text, ""
 
 
-class LeakedCall(NamedTuple):
-    """A call as the model wrote it; the id is kept verbatim."""
+class StrayEnd:
+    """Takes one `</think>` out of the growing text that nothing opened: a template opened it.
 
-    tool_use_id: str
-    name: str
-    arguments: str
+    It stands on a line of its own, or the text begins with it; empty lines behind it go as well.
+    What stood before it was shown.
+    """
 
-
-class LeakedCallScanner:
-    """Lets text pass and holds back what may be a tool call, even when it comes in pieces."""
-
-    def __init__(self, tool_names: frozenset[str]) -> None:
-        self._tool_names = tool_names
-        self._held = ""
-        self._captured: list[str] = []
+    def __init__(self) -> None:
+        self._held: str = ""
+        self._in_line = False
+        self._skips_lines = True
+        self.done = False
 
     def feed(self, text: str) -> str:
-        """Return the part of the text that is certainly text."""
-        if self._captured:
-            self._captured.append(text)
-            return ""
+        """Return what is certainly text."""
+        if self.done:
+            rest = text.lstrip("\r\n") if self._skips_lines else text
+            self._skips_lines = self._skips_lines and not rest
+            return rest
         text, self._held = self._held + text, ""
-        if "<" not in text:
-            return text
-        if begin := _LEAK_BEGIN.search(text):
-            self._captured.append(text[begin.start() :])
-            return text[: begin.start()]
-        # A marker holds one "<" only, so nothing before the last one can still become one.
+        begin = text.find(_THINK_END)
+        while begin >= 0:
+            if self._begins_line(text, begin):
+                rest = text[begin + len(_THINK_END) :]
+                if not rest:
+                    break
+                if rest[0] in "\r\n":
+                    self.done = True
+                    return text[:begin] + self.feed(rest)
+            begin = text.find(_THINK_END, begin + 1)
         at = text.rfind("<")
-        if any(marker.startswith(text[at:]) for marker in _LEAK_MARKERS):
+        if at >= 0 and _THINK_END.startswith(text[at:]) and self._begins_line(text, at):
             text, self._held = text[:at], text[at:]
+        if text:
+            self._in_line = text[-1] != "\n"
         return text
 
-    def release(self) -> str:
-        """Return the start of a marker that was held back, now that something else follows it."""
+    def finish(self) -> str:
+        """Return what was held back, now that nothing follows; the whole tag is none of it."""
         held, self._held = self._held, ""
-        return held
+        return "" if held == _THINK_END else held
 
-    def finish(self, *, take_calls: bool) -> tuple[list[LeakedCall], str]:
-        """Return the calls that were held back, and the text that was none.
-
-        With `take_calls` False, with a call cut off or a tool not on offer, all of it is text.
-        """
-        captured = "".join(self._captured) or self._held
-        self._held, self._captured = "", []
-        found = list(_CALL.finditer(captured)) if take_calls else []
-        rest = _SECTION.sub("", _CALL.sub("", captured))
-        whole = all(
-            match["name"] in self._tool_names and (match["end"] or _is_object(match["arguments"]))
-            for match in found
-        )
-        if not found or not whole or "<|tool_call" in rest:
-            return [], captured
-        calls = [LeakedCall(match["id"], match["name"], match["arguments"]) for match in found]
-        return calls, rest.strip()
-
-
-def _is_object(text: str) -> bool:
-    try:
-        return isinstance(json.loads(text, strict=False), dict)
-    except (ValueError, RecursionError):
-        return False
+    def _begins_line(self, text: str, at: int) -> bool:
+        return text[at - 1] == "\n" if at else not self._in_line
 
 
 class DeltaRuns:
@@ -159,7 +128,8 @@ class DeltaRuns:
     Tool calls for one of `tool_names` that leaked into text are held back until `end_leaks`.
     With `think_tags` reasoning in front of the text is told apart.
     Set `torn` once a text may hold lone surrogates: then halves of characters are joined.
-    `growth` counts the characters that came, held back or not.
+    `growth` counts the characters that came, held back or not. `call_is_torn`: a character in the
+    arguments of a call came in half only.
     """
 
     def __init__(self, tool_names: frozenset[str], *, think_tags: bool = False) -> None:
@@ -176,8 +146,10 @@ class DeltaRuns:
         names = self._tool_names
         self._scanners = {kind: LeakedCallScanner(names) for kind in (THINKING, TEXT) if names}
         self._tags = ThinkTags() if self._think_tags else None
+        self._stray = StrayEnd() if self._think_tags else None
         self._last = _NOTHING
         self._half = ""
+        self.call_is_torn = False
         self.has_any = False
         self.has_text = False
 
@@ -235,12 +207,14 @@ class DeltaRuns:
         self._kind, self._run = _NOTHING, []
         self.growth += len(text)
         if self.torn:
-            text = self._mend(text)
+            text = self._mend(kind, text)
         if self._tags is not None and kind < 0:
             text = self._without_thought(self._tags, kind, text)
         self._pass(kind, text, opens_empty=opens_empty)
 
     def _pass(self, kind: int, text: str, *, opens_empty: bool = False) -> None:
+        if kind == TEXT and self._stray is not None:
+            text = self._stray.feed(text)
         if self._scanners and kind < 0:
             text = self._scanners[kind].feed(text)
         if text or opens_empty:
@@ -265,12 +239,21 @@ class DeltaRuns:
             if text:
                 self._pass(TEXT, text)
 
+    def _release_stray(self) -> None:
+        stray, self._stray = self._stray, None
+        if stray is not None:
+            if held := stray.finish():
+                self._pass(TEXT, held)
+            self._stray = stray
+
     def _release(self) -> None:
         """Something else follows, or nothing: what was held back for its rest gets none."""
         if self._last == TEXT:
             self._release_tags()
+            self._release_stray()
         if self._half:
             self._half = ""
+            self.call_is_torn = self.call_is_torn or self._last >= 0
             self._pass(self._last, "\ufffd")
         if self._last in self._scanners and (held := self._scanners[self._last].release()):
             self._show(self._last, held)
@@ -284,12 +267,15 @@ class DeltaRuns:
         else:
             self._events.append(ToolUseDelta(kind, text))
 
-    def _mend(self, text: str) -> str:
+    def _mend(self, kind: int, text: str) -> str:
         """Join the halves of characters that were cut in two; lone halves become U+FFFD."""
         text, self._half = self._half + text, ""
         if text and "\ud800" <= text[-1] <= "\udbff":
             text, self._half = text[:-1], text[-1]
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        mended = mend_surrogates(text)
+        if kind >= 0 and mended.count("\ufffd") > text.count("\ufffd"):
+            self.call_is_torn = True
+        return mended
 
 
 def put_end(
@@ -315,14 +301,14 @@ def put_end(
         runs.put(damage_notice(host))
     if reason != "incomplete" and not marked:
         text = f"{host} ends its answers without the usual end mark; they are taken as whole."
-        runs.put(ModelNotice("stream_unmarked_end", text))
+        runs.put(ModelNotice("StreamUnmarkedEnd", text))
     runs.put(ResponseFinished(reason, raw_reason))
 
 
 def damage_notice(host: str) -> ModelNotice:
     """Told when an event was passed over."""
     text = f"{host} sent a damaged piece of an answer; it was left out, so words may be missing."
-    return ModelNotice("stream_damaged", text)
+    return ModelNotice("StreamDamaged", text)
 
 
 def _fault(

@@ -31,6 +31,7 @@ from kode_sidecar.providers.anthropic_wire import (
     merged,
     usage_of,
 )
+from kode_sidecar.providers.lenient_json import is_utf8
 from kode_sidecar.providers.profiles import ModelProfile, Price, usage_event
 from kode_sidecar.providers.provider_errors import ProviderErrors
 
@@ -80,6 +81,7 @@ class MessagesDecoder:
     def _begin(self, head: MessageHead | None) -> None:
         """Nothing was said yet in the message that `head` announces."""
         self._head = head
+        self._has_gap = False
         self._head_came_twice = False
         self._usage: WireUsage | None = head and head.usage
         self._raw_reason: str | None = None
@@ -277,13 +279,18 @@ class MessagesDecoder:
             return None
         event = decode_tolerant(data)
         if event is None:
-            self.bad_events += 1
             self._bad_in_a_row += 1
         else:
             self._runs.torn = True
+        if event is None or not is_utf8(data):
+            self.bad_events += 1
+            self._has_gap = self._has_gap or self._raw_reason is None
         return event
 
     def _reason(self) -> FinishReason:
+        if self._calls and (self._has_gap or self._runs.call_is_torn):
+            # What was lost may be a line of a call: such a call never runs.
+            return "incomplete"
         if self._raw_reason is None:
             if not self._done:
                 return "incomplete"

@@ -30,6 +30,7 @@ from kode_sidecar.providers.request_options import (
     budget,
     json_bytes,
     sampling,
+    thinking,
     tool_choice,
     with_safe_ids,
 )
@@ -81,13 +82,15 @@ def encode_request(request: ModelRequest, profile: ModelProfile) -> EncodedReque
     wanted = request.max_tokens or profile.max_output or _DEFAULT_MAX_TOKENS
     body["max_tokens"] = budget(wanted, request, profile, body)
     body["stream"] = request.stream
-    return EncodedRequest(json_bytes(body), (*choice.notices, *notices))
+    effort, told = thinking(request, profile)
+    body.update({**profile.body, **effort})
+    return EncodedRequest(json_bytes(body), (*choice.notices, *notices, *told))
 
 
 def new_decoder(
     request: ModelRequest, profile: ModelProfile, errors: ProviderErrors
 ) -> AnswerDecoder:
-    """Return the headers of every request."""
+    """Return what reads the answer to a request."""
     return AnswerDecoder(MessagesDecoder.of(request, profile, errors))
 
 

@@ -4,15 +4,13 @@ Fields follow the streaming chapter of the Messages API reference. A whole messa
 struct. What we do not know of, types and fields, is passed over.
 """
 
-import json
 from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
 
 from kode_sidecar.domain.message import Usage
-
-Number = int | float | None
+from kode_sidecar.providers.lenient_json import Number, lenient_json, token_count
 
 
 class WireUsage(Struct):
@@ -108,8 +106,8 @@ def decode_tolerant(data: bytes) -> Event | None:
     An event, a block or a delta of a type we do not know is one of its type alone, whatever its
     fields look like.
     """
+    value = lenient_json(data)
     try:
-        value: object = json.loads(data.decode("utf-8", "replace"), strict=False)
         return msgspec.convert(_without_unknown(value), Event, strict=False)
     except (ValueError, RecursionError):
         return None
@@ -142,10 +140,10 @@ def merged(first: WireUsage | None, later: WireUsage | None) -> WireUsage | None
 
 def usage_of(wire: WireUsage) -> Usage:
     """Counts in our sense: the whole prompt is fresh input, cache reads and cache writes."""
-    cached = int(wire.cache_read_input_tokens or 0)
-    written = int(wire.cache_creation_input_tokens or 0)
-    tokens_in = int(wire.input_tokens or 0) + cached + written
-    tokens_out = int(wire.output_tokens or 0)
+    cached = token_count(wire.cache_read_input_tokens)
+    written = token_count(wire.cache_creation_input_tokens)
+    tokens_in = token_count(wire.input_tokens) + cached + written
+    tokens_out = token_count(wire.output_tokens)
     return Usage(
         input_tokens=tokens_in,
         output_tokens=tokens_out,

@@ -3,7 +3,10 @@
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 
+from msgspec.structs import replace
+
 from kode_sidecar.domain.error_info import ErrorInfo, error_info, failure
+from kode_sidecar.domain.message import LostUsage, Usage
 from kode_sidecar.domain.model_event import (
     ModelEvent,
     ModelNotice,
@@ -18,18 +21,23 @@ from kode_sidecar.domain.model_event import (
     UsageReported,
 )
 from kode_sidecar.errors import KodeError
+from kode_sidecar.kernel.contracts import ModelRequest
 from kode_sidecar.providers.dialect import AnswerDecoder
 from kode_sidecar.providers.dialects import DIALECTS
 from kode_sidecar.providers.endpoint import Endpoint, HostResponse
 from kode_sidecar.providers.error_words import seconds_until_reset
-from kode_sidecar.providers.profiles import ModelProfile
+from kode_sidecar.providers.profiles import ModelProfile, usage_event
 from kode_sidecar.providers.rate_limiter import MAX_RETRY_AFTER
+from kode_sidecar.providers.request_options import guessed_tokens
 
 _MAX_ERROR_BODY = 64 * 1024
 # W16: many times what any model may say.
 _MAX_ANSWER_CHARS = 32 * 1024 * 1024
 # How long the last bytes of a finished answer are waited for, to keep the connection.
 _DRAIN_SECONDS = 0.05
+_TOKENS_PER_CHARACTER = 0.3
+# A count below this share of ours is no matter of estimates.
+_READ_SHARE = 0.6
 _SHOWN = (TextDelta, ThinkingDelta, ThinkingSigned, ToolUseStarted, ToolUseDelta)
 
 
@@ -56,37 +64,80 @@ class Attempt:
     """Runs once. Afterwards `error` tells why it failed, None when the answer is whole.
 
     `started`: the answer began; `shown`: the user saw some of it; `usage`: what a failed answer
-    reported. `notices` go out with the start of the answer, each that is not yet in `told`.
+    reported. `notices` go out with the start of the answer, and those of options that `model` does
+    not accept, each that is not yet in `told`. `patience` is how many seconds the host may be
+    silent; None: as its timeouts say.
     """
 
     def __init__(
         self,
         endpoint: Endpoint,
         model: ModelProfile,
-        body: bytes,
-        decoder: AnswerDecoder,
-        notices: Iterable[ModelNotice],
+        request: ModelRequest,
         told: set[ModelNotice],
-        asker: str = "",
+        notices: Iterable[ModelNotice] = (),
+        patience: float | None = None,
     ) -> None:
-        self._asker = asker
         self._endpoint = endpoint
         self._model = model
-        self._body = body
-        self._decoder = decoder
-        self._notices = notices
+        self._request = request
+        self._dialect = DIALECTS[model.dialect]
+        self._body, dropped = self._dialect.encode_request(request, model)
+        self._notices = (*notices, *dropped)
         self._told = told
+        timeouts = endpoint.config.timeouts.of(model.timeouts)
+        self._timeouts = (timeouts if request.stream else timeouts.whole()).at_most(patience)
         self._headers: Mapping[str, str] = {}
         self.error: ErrorInfo | None = None
         self.started = False
         self.shown = False
         self.usage: list[UsageReported] = []
+        self._said = 0
+
+    @property
+    def lost(self) -> LostUsage | None:
+        """What a failed attempt is to be paid for: nothing if the host had not begun to answer.
+
+        What a host tells before its end lacks the end: then what it said counts by its length.
+        """
+        if self.error is None or not self.started:
+            return None
+        told = self.usage[0] if self.usage else None
+        output = round(self._said * _TOKENS_PER_CHARACTER)
+        if told is not None and told.usage.output_tokens >= output / 2:
+            return LostUsage(usage=told.usage, cost=told.cost, cost_usd=told.cost_usd)
+        known = told.usage if told is not None else Usage(input_tokens=self._asked_tokens())
+        known = replace(known, output_tokens=output, total_tokens=known.input_tokens + output)
+        priced = usage_event(known, self._model.price)
+        cost = priced.cost and replace(priced.cost, amount=round(priced.cost.amount, 6))
+        dollars = priced.cost_usd if priced.cost_usd is None else round(priced.cost_usd, 6)
+        return LostUsage(usage=known, cost=cost, cost_usd=dollars, estimated=True)
+
+    def _cut_notice(self, events: Iterable[ModelEvent]) -> list[ModelNotice]:
+        """Told when the host counted far fewer tokens than it was sent: it read no more."""
+        asked = self._request.prompt_tokens or 0
+        for told in _usage_in(events):
+            if 0 < told.usage.input_tokens < asked * _READ_SHARE:
+                text = (
+                    f"{self._endpoint.errors.host} read {told.usage.input_tokens:,} of about "
+                    f"{asked:,} tokens: it left out the beginning of the conversation. Give the "
+                    "model a larger context there (OLLAMA_CONTEXT_LENGTH, or num_ctx), or say its "
+                    "`context_window` in config.yaml."
+                )
+                notice = ModelNotice("PromptCut", text)
+                return [notice] if self._is_news(notice) else []
+        return []
+
+    def _asked_tokens(self) -> int:
+        """Two figures: nothing finer is known of it."""
+        return int(float(f"{self._request.prompt_tokens or guessed_tokens(self._body):.2g}"))
 
     async def batches(
         self, raw: RawAnswer | None = None
     ) -> AsyncGenerator[Sequence[ModelEvent], None]:
         """Return the answer, one batch per read. A failure is in `error`, not among the events."""
-        endpoint, decoder = self._endpoint, self._decoder
+        endpoint = self._endpoint
+        decoder: AnswerDecoder | None = None
         try:
             async with endpoint.limiter.turn(), self._ask() as response:
                 self._headers = response.headers
@@ -96,6 +147,7 @@ class Attempt:
                     self._refused(response, await response.read_all(_MAX_ERROR_BODY), raw)
                     return
                 self._pause_when_used_up(response)
+                decoder = self._dialect.new_decoder(self._request, self._model, endpoint.errors)
                 growth = 0
                 while not decoder.ended and (data := await response.read()):
                     if raw is not None:
@@ -106,11 +158,15 @@ class Attempt:
                         response.note_progress()
                     if events:
                         yield self._passed_on(events)
+                self._said = decoder.growth
                 yield self._passed_on(decoder.finish())
                 self._learn()
                 await response.drain(_DRAIN_SECONDS)
         except KodeError as error:
-            if not decoder.complete:
+            if decoder is None or not decoder.complete:
+                if decoder is not None:
+                    self._said = decoder.growth
+                    self.usage = _usage_in(decoder.finish())
                 self._fail(error_info(error))
                 return
             # The model had said that it was done; only the end of the bytes is missing.
@@ -125,8 +181,9 @@ class Attempt:
 
     def _ask(self) -> AbstractAsyncContextManager[HostResponse]:
         headers = self._endpoint.headers(self._model)
-        path = DIALECTS[self._model.dialect].path
-        return self._endpoint.http().stream("POST", path, self._body, headers, self._asker)
+        path, asker = self._dialect.path, self._request.asker
+        http = self._endpoint.http()
+        return http.stream("POST", path, self._body, headers, asker, self._timeouts)
 
     def _refused(self, response: HostResponse, body: bytes, raw: RawAnswer | None) -> None:
         if raw is not None:
@@ -163,6 +220,8 @@ class Attempt:
             events[1:1] = self._notices
         if any(isinstance(event, ModelNotice) for event in events):
             events = [event for event in events if self._is_news(event)]
+        if self._model.cuts_silently:
+            events = [*self._cut_notice(events), *events]
         self.shown = self.shown or any(isinstance(event, _SHOWN) for event in events)
         last = events[-1] if events else None
         if isinstance(last, ResponseFailed):
@@ -173,5 +232,9 @@ class Attempt:
             self._fail(failure("IncompleteAnswer", text))
         else:
             return events
-        self.usage = [event for event in events if isinstance(event, UsageReported)]
+        self.usage = _usage_in(events)
         return [event for event in events[:-1] if not isinstance(event, UsageReported)]
+
+
+def _usage_in(events: Iterable[ModelEvent]) -> list[UsageReported]:
+    return [event for event in events if isinstance(event, UsageReported)]

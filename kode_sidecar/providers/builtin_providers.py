@@ -1,7 +1,7 @@
 """The providers that need no configuration but a key.
 
-Kimi: Moonshot's model and pricing pages, 2026. Its prices are the international list in US
-dollars; the Chinese host bills in CNY by a list of its own, so there they are an estimate.
+Kimi: Moonshot's model and pricing pages, November 2026. Its prices are the international list in US
+dollars, and where the Chinese host is talked to that of its own, in CNY.
 Anthropic: the models overview and pricing pages of platform.claude.com, October 2026.
 """
 
@@ -9,24 +9,33 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from kode_sidecar.providers.profiles import ModelProfile, Price, ProviderProfile, WireNames
+from kode_sidecar.providers.profiles import (
+    Efforts,
+    ModelProfile,
+    Price,
+    ProviderProfile,
+    WireNames,
+)
 
 _QUARTER_MILLION = 262_144
+_MILLION_AND_MORE = 1_048_576
+
+# Of today's models these take an effort, as a word of its own, and never together with `thinking`.
+K3_EFFORTS: Efforts = {
+    "low": {"reasoning_effort": "low"},
+    "high": {"reasoning_effort": "high"},
+    "max": {"reasoning_effort": "max"},
+}
+_SWITCHED: Efforts = {
+    "off": {"thinking": {"type": "disabled"}},
+    "high": {"thinking": {"type": "enabled"}},
+}
+_CLAUDE_EFFORTS: Efforts = {
+    effort: {"thinking": {"type": "adaptive"}, "output_config": {"effort": effort}}
+    for effort in ("low", "medium", "high", "max")
+}
 
 _KIMI_MODELS = (
-    ModelProfile(
-        "kimi-k2-turbo-preview",
-        sampling=True,
-        context_window=_QUARTER_MILLION,
-        price=Price(2.40, 0.60, 10.00),
-    ),
-    ModelProfile(
-        "kimi-k2.6",
-        thinking="optional",
-        images=True,
-        context_window=_QUARTER_MILLION,
-        price=Price(0.95, 0.16, 4.00),
-    ),
     ModelProfile(
         "kimi-k2.7-code",
         thinking="always",
@@ -40,24 +49,69 @@ _KIMI_MODELS = (
         price=Price(1.90, 0.38, 8.00),
     ),
     ModelProfile(
-        "kimi-k2.5",
-        thinking="optional",
+        "kimi-k3.1-pro",
+        thinking="always",
+        forced_tools=True,
         images=True,
-        context_window=_QUARTER_MILLION,
-        price=Price(0.60, 0.10, 3.00),
+        context_window=_MILLION_AND_MORE,
+        price=Price(2.00, 0.20, 10.00, cache_write=2.00),
+        efforts=K3_EFFORTS,
+    ),
+    ModelProfile(
+        "kimi-k3.1-pro-highspeed",
+        thinking="always",
+        forced_tools=True,
+        images=True,
+        context_window=_MILLION_AND_MORE,
+        price=Price(4.00, 0.20, 20.00, cache_write=4.00),
+        efforts=K3_EFFORTS,
     ),
     ModelProfile(
         "kimi-k3",
         thinking="always",
         forced_tools=True,
         images=True,
-        context_window=1_048_576,
-        price=Price(3.00, 0.30, 15.00),
+        context_window=_MILLION_AND_MORE,
+        price=Price(3.00, 0.30, 15.00, cache_write=3.00),
+        efforts=K3_EFFORTS,
     ),
-    ModelProfile("moonshot-v1-8k", sampling=True, context_window=8_192),
-    ModelProfile("moonshot-v1-32k", sampling=True, context_window=32_768),
-    ModelProfile("moonshot-v1-128k", sampling=True, context_window=131_072),
+    ModelProfile(
+        "kimi-k2.6",
+        thinking="optional",
+        images=True,
+        context_window=_QUARTER_MILLION,
+        price=Price(0.95, 0.16, 4.00),
+        efforts=_SWITCHED,
+    ),
 )
+
+_IN_CNY: Mapping[str, Price] = {
+    "kimi-k2.7-code": Price(6.5, 1.3, 27.0, "CNY"),
+    "kimi-k2.7-code-highspeed": Price(13.0, 2.6, 54.0, "CNY"),
+    "kimi-k3.1-pro": Price(13.0, 1.3, 68.0, "CNY", cache_write=13.0),
+    "kimi-k3.1-pro-highspeed": Price(26.0, 1.3, 136.0, "CNY", cache_write=26.0),
+    "kimi-k3": Price(20.0, 2.0, 100.0, "CNY", cache_write=20.0),
+    "kimi-k2.6": Price(6.5, 1.1, 27.0, "CNY"),
+}
+_CHINESE_HOST = "api.moonshot.cn"
+
+
+def billed_by(host: str, profile: ProviderProfile) -> ProviderProfile:
+    """Return a provider as the host that it talks to bills it: the Chinese one in CNY.
+
+    A price that the user wrote stays.
+    """
+    if host != _CHINESE_HOST:
+        return profile
+    usual = {model.id: model.price for model in _KIMI_MODELS}
+    models = tuple(
+        replace(model, price=_IN_CNY[model.id])
+        if model.id in usual and model.price == usual[model.id]
+        else model
+        for model in profile.models
+    )
+    return replace(profile, models=models)
+
 
 KIMI = ProviderProfile(
     name="kimi",
@@ -86,6 +140,13 @@ OPENAI = ProviderProfile(
     base_url="https://api.openai.com/v1",
     api_key_env=("OPENAI_API_KEY",),
     names=WireNames(max_tokens="max_completion_tokens"),
+    efforts={
+        "off": {"reasoning_effort": "none"},
+        "low": {"reasoning_effort": "low"},
+        "medium": {"reasoning_effort": "medium"},
+        "high": {"reasoning_effort": "high"},
+        "max": {"reasoning_effort": "xhigh"},
+    },
     console="platform.openai.com",
 )
 """Its models are what it lists; a price is the user's to add."""
@@ -107,6 +168,7 @@ ANTHROPIC = ProviderProfile(
             context_window=_MILLION,
             max_output=_CLAUDE_OUTPUT,
             price=Price(2.00, 0.10, 10.00, cache_write=2.50),
+            efforts=_CLAUDE_EFFORTS,
         ),
         ModelProfile(
             "claude-opus-5",
@@ -115,6 +177,7 @@ ANTHROPIC = ProviderProfile(
             context_window=_MILLION,
             max_output=_CLAUDE_OUTPUT,
             price=Price(5.00, 0.50, 25.00, cache_write=6.25),
+            efforts=_CLAUDE_EFFORTS,
         ),
         ModelProfile(
             "claude-haiku-4-5",
@@ -132,14 +195,8 @@ BUILTIN_PROVIDERS: Mapping[str, ProviderProfile] = {
 }
 
 LOGICAL_MODELS: Mapping[str, tuple[str, ...]] = {
-    # The first id is the promised one; hosts have retired it, so others follow.
-    "ide-chat": (
-        "kimi-k2-turbo-preview",
-        "kimi-k2.6",
-        "kimi-k2.7-code",
-        "kimi-k2.5",
-        "kimi-k3",
-    ),
+    # The one made for code first, then by what they cost; a host's own list passes some over.
+    "ide-chat": ("kimi-k2.7-code", "kimi-k3.1-pro", "kimi-k3", "kimi-k2.6"),
 }
 
 KNOWN_HOSTS: Mapping[str, ProviderProfile] = {

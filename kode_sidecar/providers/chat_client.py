@@ -9,6 +9,7 @@ from contextlib import aclosing
 from kode_sidecar.domain.error_info import ErrorInfo, error_info
 from kode_sidecar.domain.model_event import (
     AttemptDropped,
+    AttemptLost,
     ModelEvent,
     ModelNotice,
     ResponseFailed,
@@ -23,9 +24,11 @@ from kode_sidecar.providers.profiles import ModelProfile
 from kode_sidecar.providers.provider_config import ProviderConfig
 from kode_sidecar.providers.rate_limiter import MAX_RETRY_AFTER, RateLimiter, RetryPolicy
 from kode_sidecar.providers.registry import (
+    HostMemory,
     ModelChoice,
     Registry,
     RetiredModels,
+    SessionHosts,
     SessionRetiredModels,
     Target,
 )
@@ -77,7 +80,7 @@ class ChatClient:
 
     The dialect of a model's profile picks how it is asked. `open_host` builds an HTTP client on
     first use, or in `warm`. What concerns the user only once, such as a retired model, is told
-    once. `now` and `sleep` count seconds.
+    once. `hosts` remembers what hosts say of their models. `now` and `sleep` count seconds.
     """
 
     def __init__(
@@ -86,6 +89,7 @@ class ChatClient:
         open_host: OpenHost,
         *,
         retired: RetiredModels | None = None,
+        hosts: HostMemory | None = None,
         retry: RetryPolicy | None = None,
         sleep: Sleep = asyncio.sleep,
         now: Callable[[], float] = time.monotonic,
@@ -93,6 +97,8 @@ class ChatClient:
         self.registry = registry
         self._open_host = open_host
         self._retired = retired or SessionRetiredModels()
+        self._hosts = hosts or SessionHosts()
+        self._listing: set[asyncio.Task[None]] = set()
         self._retry = retry or RetryPolicy(random.random)
         self._sleep = sleep
         self._now = now
@@ -117,7 +123,7 @@ class ChatClient:
         if found is None:
             key = (config.host(), config.api_key)
             limiter = self._limiters.setdefault(key, RateLimiter(self._now, self._sleep))
-            found = Endpoint(config, self._open_host, limiter)
+            found = Endpoint(config, self._open_host, limiter, self._hosts)
             found = self._endpoints.setdefault(config.name, found)
         return found
 
@@ -130,6 +136,9 @@ class ChatClient:
 
     async def aclose(self) -> None:
         """Close all connections."""
+        for task in self._listing:
+            task.cancel()
+        await asyncio.gather(*self._listing, return_exceptions=True)
         for endpoint in self._endpoints.values():
             await endpoint.aclose()
 
@@ -138,14 +147,16 @@ class ChatClient:
 
         Raises KodeError `ConfigInvalid`.
         """
-        target = ModelChoice(request.model, self.registry, self._retired).target
+        target = self._choice(request.model).target
         model = self.endpoint(target.config).described(target.model)
         return model.id, DIALECTS[model.dialect].encode_request(request, model).body
 
     def models(self, name: str) -> list[ModelProfile]:
         """Return the models that a name stands for now, the first one asked first, as hosts say."""
-        targets = ModelChoice(name, self.registry, self._retired).targets
-        return [self._described(target) for target in targets]
+        return [self._described(target) for target in self._choice(name).targets]
+
+    def _choice(self, name: str) -> ModelChoice:
+        return ModelChoice(name, self.registry, self._retired, self._hosts)
 
     async def stream(
         self, request: ModelRequest, raw: RawAnswer | None = None
@@ -155,41 +166,61 @@ class ChatClient:
         The last event tells how it ended; nothing is raised but cancellation. `raw` collects the
         bytes of the last attempt.
         """
-        choice = ModelChoice(request.model, self.registry, self._retired)
+        choice = self._choice(request.model)
         started = self._now()
         failed = shown = 0
+        patience: float | None = None
         while True:
             try:
                 endpoint = self._ready(choice.target)
             except KodeError as error:
                 yield [ResponseFailed(error_info(error))]
                 return
-            attempt = self._attempt(request, choice, endpoint)
+            model = endpoint.described(choice.target.model)
+            attempt = Attempt(endpoint, model, request, self._told, choice.notices(), patience)
             async with aclosing(attempt.batches(raw)) as batches:
                 async for batch in batches:
                     if batch:
                         yield batch
             error = attempt.error
             if error is None:
+                self._learn_list(endpoint)
                 return
             if error.code == "ModelNotFound" and not attempt.started:
                 if choice.next_after_unknown(await _offered(endpoint)):
                     continue
                 error = choice.none_left(error)
+            endpoint.learn_window(model, error)
             failed += 1
             shown += attempt.shown
             delay = self._retry.next_delay(failed, error, shown, self._now() - started)
             _slow_all(endpoint.limiter, error, delay)
+            lost = [AttemptLost(attempt.lost)] if attempt.lost else []
             if delay is None:
-                yield [*attempt.usage, ResponseFailed(error)]
+                told = attempt.usage if attempt.lost and not attempt.lost.estimated else lost
+                yield [*told, ResponseFailed(error)]
                 return
             dropped = [AttemptDropped(error.message)] if attempt.started else []
-            yield [*dropped, RetryPlanned(error.message, delay, failed + 1)]
+            yield [*dropped, *lost, RetryPlanned(error.message, delay, failed + 1, error.code)]
             await self._sleep(delay)
+            patience = self._retry.patience(error, self._now() - started)
+
+    async def listed(self) -> None:
+        """Wait for the lists of models that hosts are asked for in the background."""
+        await asyncio.gather(*self._listing)
+
+    def _learn_list(self, endpoint: Endpoint) -> None:
+        """Ask a host that has just answered what it serves, once and behind everything else."""
+        if endpoint.wants_list:
+            task = asyncio.create_task(endpoint.remember_list())
+            self._listing.add(task)
+            task.add_done_callback(self._listing.discard)
 
     def _described(self, target: Target) -> ModelProfile:
-        endpoint = self._endpoints.get(target.config.name)
-        return endpoint.described(target.model) if endpoint else target.model
+        try:
+            return self.endpoint(target.config).described(target.model)
+        except KodeError:  # told when it is asked
+            return target.model
 
     def _ready(self, target: Target) -> Endpoint:
         """Return what can be asked now. Raises KodeError."""
@@ -198,20 +229,6 @@ class ChatClient:
         endpoint = self.endpoint(target.config)
         endpoint.http()
         return endpoint
-
-    def _attempt(self, request: ModelRequest, choice: ModelChoice, endpoint: Endpoint) -> Attempt:
-        model = endpoint.described(choice.target.model)
-        dialect = DIALECTS[model.dialect]
-        body, dropped = dialect.encode_request(request, model)
-        return Attempt(
-            endpoint,
-            model,
-            body,
-            dialect.new_decoder(request, model, endpoint.errors),
-            [*choice.notices(), *dropped],
-            self._told,
-            request.asker,
-        )
 
 
 def _slow_all(limiter: RateLimiter, error: ErrorInfo, delay: float | None) -> None:

@@ -8,18 +8,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from kode_sidecar.domain.error_info import failure
 from kode_sidecar.domain.model_event import ModelEvent, ModelNotice, ResponseFailed
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import ModelRequest
 from kode_sidecar.providers.profiles import ModelProfile
 from kode_sidecar.providers.provider_errors import ProviderErrors
 from kode_sidecar.providers.sse import MAX_EVENT_BYTES, SseDecoder
+from kode_sidecar.providers.wrong_address import HEAD_BYTES, unwrapped, wrong_body, wrong_stream
 
-_WEB_PAGE = (
-    "The provider's address answered with a web page instead of the model's answer: check it "
-    "(KIMI_BASE_URL, or `base_url` in config.yaml), and whether this network wants you to log in."
-)
 # White space and the bytes of a byte order mark.
 _BLANK = b"\xef\xbb\xbf \t\r\n"
 
@@ -59,6 +55,7 @@ class AnswerDecoder:
         self._answer = answer
         self._sse = SseDecoder()
         self._is_stream = False
+        self._head: bytes | None = b""  # of a stream in which no event came yet
         self._whole: list[bytes] = []
         self._whole_size = 0
 
@@ -95,17 +92,21 @@ class AnswerDecoder:
             self._is_stream = True
             data, self._whole = b"".join(self._whole), []
         events = self._sse.feed(data)
+        if self._head is not None:
+            self._head = None if events else (self._head + data)[:HEAD_BYTES]
         return self._answer.feed_many(events) if events else []
 
     def finish(self) -> list[ModelEvent]:
         """Return what the end of the body means; call once. The last event ends the answer."""
         if self._is_stream:
             events = self._sse.finish()
-        elif self._start() == b"<":
-            return [ResponseFailed(failure("ConfigInvalid", _WEB_PAGE))]
+            wrong = None if self._head is None or events else wrong_stream(self._head)
         else:
-            whole = b"".join(self._whole).strip()
+            whole = unwrapped(b"".join(self._whole).strip())
             events = [whole] if whole else []
+            wrong = wrong_body(whole) if whole else None
+        if wrong is not None:
+            return [ResponseFailed(wrong)]
         return [*self._answer.feed_many(events), *self._answer.finish()]
 
     def _start(self) -> bytes:

@@ -1,7 +1,7 @@
 """The dialects there are, by the name that a profile carries. Sans-IO.
 
 Sources: Moonshot's chat completion reference and thinking-model guide, with what their servers
-were seen to refuse; OpenAI's chat completion reference.
+were seen to refuse; OpenAI's references of chat completions and responses.
 """
 
 from collections.abc import Mapping
@@ -13,6 +13,7 @@ from kode_sidecar.providers.openai_chat import ChatDecoder
 from kode_sidecar.providers.openai_request import PATH, ChatHabits, bearer_headers, encode_chat
 from kode_sidecar.providers.profiles import DialectName, ModelProfile
 from kode_sidecar.providers.provider_errors import ProviderErrors
+from kode_sidecar.providers.responses_request import OPENAI_RESPONSES
 from kode_sidecar.providers.tool_schema import normalize_schema, object_schema
 
 
@@ -56,5 +57,6 @@ OPENAI_CHAT = chat_dialect(
 DIALECTS: Mapping[DialectName, Dialect] = {
     "kimi": KIMI,
     "openai_chat": OPENAI_CHAT,
+    "openai_responses": OPENAI_RESPONSES,
     "anthropic_messages": ANTHROPIC_MESSAGES,
 }

@@ -1,18 +1,21 @@
 """One provider in use: its connections, its pace, and the models it says it serves."""
 
 import threading
+import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any, Protocol, cast
 
 import msgspec
-from msgspec import Struct
 
+from kode_sidecar.domain.error_info import ErrorInfo
+from kode_sidecar.domain.host_facts import HostFacts, OfferedModel
 from kode_sidecar.errors import KodeError
 from kode_sidecar.providers.dialects import DIALECTS
 from kode_sidecar.providers.profiles import ModelProfile, with_facts
-from kode_sidecar.providers.provider_config import ProviderConfig
+from kode_sidecar.providers.provider_config import HttpTimeouts, ProviderConfig
 from kode_sidecar.providers.rate_limiter import RateLimiter
+from kode_sidecar.providers.registry import HostMemory, SessionHosts
 
 MODELS_PATH = "/models"
 MAX_MODELS_BYTES = 4 * 1024 * 1024
@@ -46,21 +49,13 @@ class Host(Protocol):
         body: bytes | None,
         headers: Mapping[str, str],
         asker: str = "",
+        timeouts: HttpTimeouts | None = None,
     ) -> AbstractAsyncContextManager[HostResponse]: ...
 
     async def aclose(self) -> None: ...
 
 
 OpenHost = Callable[[ProviderConfig], Host]
-
-
-class OfferedModel(Struct, frozen=True):
-    """A model on offer. The fields after `id` are Moonshot's; other hosts leave them out."""
-
-    id: str
-    context_length: int | None = None
-    supports_image_in: bool | None = None
-    supports_reasoning: bool | None = None
 
 
 def read_models(body: bytes, host: str, url_name: str = "KIMI_BASE_URL") -> list[OfferedModel]:
@@ -103,17 +98,27 @@ def _flag(value: Any) -> bool | None:
 class Endpoint:
     """Lives as long as the process. `limiter` is shared by all endpoints of one key.
 
-    Raises KodeError `ConfigInvalid` for an address that is none.
+    `hosts` remembers what the host says; `wall` is the time since 1970. Raises KodeError
+    `ConfigInvalid` for an address that is none.
     """
 
-    def __init__(self, config: ProviderConfig, open_host: OpenHost, limiter: RateLimiter) -> None:
+    def __init__(
+        self,
+        config: ProviderConfig,
+        open_host: OpenHost,
+        limiter: RateLimiter,
+        hosts: HostMemory | None = None,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
         self.config = config
         self.errors = config.errors()
         self.limiter = limiter
         self._open_host = open_host
         self._http: Host | None = None
         self._opening = threading.Lock()
-        self._offered: dict[str, OfferedModel] = {}
+        self._host = config.host()
+        self._hosts = hosts or SessionHosts()
+        self._wall = wall
 
     def http(self) -> Host:
         """Return the HTTP client, built on first use, in any thread.
@@ -131,7 +136,10 @@ class Endpoint:
 
     def described(self, model: ModelProfile) -> ModelProfile:
         """Return `model` with what the host last said of it."""
-        offered = self._offered.get(model.id)
+        facts = self._hosts.facts(self._host)
+        offered = facts.offered(model.id)
+        if model.context_window is None and model.id in facts.windows:
+            model = with_facts(model, context_window=facts.windows[model.id])
         if offered is None:
             return model
         return with_facts(
@@ -140,6 +148,29 @@ class Endpoint:
             images=offered.supports_image_in,
             reasoning=offered.supports_reasoning,
         )
+
+    def learn_window(self, model: ModelProfile, error: ErrorInfo) -> None:
+        """Keep the window that a refusal names, for a model of which nobody knew it."""
+        window = (error.details or {}).get("window")
+        if error.code == "ContextOverflow" and isinstance(window, int):
+            self._keep(self._hosts.facts(self._host).with_window(model.id, window))
+
+    def _keep(self, facts: HostFacts) -> None:
+        # A hint that cannot be written is learned again next time.
+        with suppress(KodeError):
+            self._hosts.keep(self._host, facts)
+
+    @property
+    def wants_list(self) -> bool:
+        """Whether the host is to be asked for its list in the background."""
+        return self._hosts.wants_list(self._host)
+
+    async def remember_list(self) -> None:
+        """Ask for the list of models and keep it; a host that does not say is asked tomorrow."""
+        facts = self._hosts.facts(self._host)
+        self._keep(facts.with_list(facts.models, self._wall()))
+        with suppress(KodeError):
+            await self.list_models()
 
     async def list_models(self) -> list[OfferedModel]:
         """Return the models the host serves to this key. Raises KodeError."""
@@ -151,7 +182,7 @@ class Endpoint:
             error = self.errors.response(response.status, response.headers, body, "list")
             raise KodeError(error.code, error.message, http_status=response.status)
         models = read_models(body, self.errors.host, self.config.url_name)
-        self._offered = {model.id: model for model in models}
+        self._keep(self._hosts.facts(self._host).with_list(models, self._wall()))
         return models
 
     async def aclose(self) -> None:

@@ -7,18 +7,26 @@ from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal, NamedTuple, cast
 
+_MOST_GATEWAYS = 3  # behind each other
 MAX_EXCERPT = 300
 """Characters of a host's own words that are shown."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
+_KEY_PIECE = 8
 _KEY = re.compile(r"\b[as]k-[\w*-]{6,}|(?<=[Bb]earer )\S{8,}")
 _TRY_AFTER = re.compile(r"(?:try again|retry) (?:after|in) (\d+(?:\.\d+)?) ?(ms|s)", re.IGNORECASE)
 LimitKind = Literal["rate", "concurrency", "tokens", "day", "overload", "quota"]
 """Which limit a refusal speaks of. `day` and `quota` are not over within minutes."""
-_CONCURRENCY = re.compile(r"concurren(?:cy|t)(?:[^.:\d]{0,20}:\s*(\d+))?", re.IGNORECASE)
+_CONCURRENCY = re.compile(r"(?:concurren(?:cy|t)|并发)(?:[^.:\d]{0,20}:\s*(\d+))?", re.IGNORECASE)
 _PER_MINUTE = re.compile(r"\bRPM\b(?:\s*:?\s*(\d+))?|requests per minute", re.IGNORECASE)
 _TOKENS = re.compile(r"\bTPM\b|tokens per minute", re.IGNORECASE)
-_PER_DAY = re.compile(r"\b[TR]PD\b|tokens per day|requests per day|per-day", re.IGNORECASE)
-_OVERLOADED = re.compile(r"overloaded|over capacity|at capacity", re.IGNORECASE)
+_PER_DAY = re.compile(
+    r"\b[TR]PD\b|tokens per day|requests per day|per-day"
+    r"|(?:今日|当日|每日|每天).{0,12}(?:限|次数|额)",
+    re.IGNORECASE,
+)
+_OVERLOADED = re.compile(
+    r"overloaded|over capacity|at capacity|过载|繁忙|负载(?:过高|较高)", re.IGNORECASE
+)
 _REMAINING = (
     "x-ratelimit-remaining-requests",
     "x-ratelimit-remaining",
@@ -47,8 +55,20 @@ class ErrorWords(NamedTuple):
         """Return the same with a key masked wherever the host repeated it."""
         if not secret:
             return self
-        kind, message = (text.replace(secret, "***") for text in (self.kind, self.message))
+        kind, message = (_masked(text, secret) for text in (self.kind, self.message))
         return ErrorWords(kind, message, self.status)
+
+
+def _masked(text: str, secret: str) -> str:
+    """The text with every piece of a secret masked that is long enough to be of use."""
+    count = min(len(secret), _KEY_PIECE)
+    pieces = {secret[at : at + count] for at in range(len(secret) - count + 1)}
+    covered = bytearray(len(text))
+    for at in range(len(text) - count + 1):
+        if text[at : at + count] in pieces:
+            covered[at : at + count] = b"\1" * count
+    shown = (char if not hidden else "\0" for char, hidden in zip(text, covered, strict=True))
+    return re.sub("\0+", "***", "".join(shown))
 
 
 def excerpt(text: str) -> str:
@@ -75,6 +95,14 @@ def seconds_to_wait(headers: Mapping[str, str], words: ErrorWords) -> float | No
     return None
 
 
+def how_long(seconds: float) -> str:
+    """Return a time as people say it."""
+    for size, name, least in ((86_400, "days", 2), (3_600, "hours", 2), (60, "minutes", 2)):
+        if seconds >= least * size:
+            return f"{seconds / size:.0f} {name}"
+    return f"{seconds:.0f} seconds"
+
+
 def _date(text: str) -> datetime:
     date = parsedate_to_datetime(text)
     if date.tzinfo is None:
@@ -99,8 +127,11 @@ def error_payload(body: bytes) -> object:
     return fields.get("error", fields)
 
 
-def error_words(error: object) -> ErrorWords:
-    """Return an error as hosts write it: an object, or just a text; codes as text or number."""
+def error_words(error: object, *, depth: int = 0) -> ErrorWords:
+    """Return an error as hosts write it: an object, or just a text; codes as text or number.
+
+    A gateway puts what the host behind it said into `metadata.raw`: that is the reason.
+    """
     if not isinstance(error, dict):
         return ErrorWords("", error if isinstance(error, str) else "", None)
     fields = cast(dict[str, Any], error)
@@ -112,7 +143,21 @@ def error_words(error: object) -> ErrorWords:
     if not isinstance(message, str):
         message = json.dumps(message)
     names = [name for name in (kind, code) if isinstance(name, str) and not name.isdigit()]
+    if depth < _MOST_GATEWAYS and (raw := _raw_of(fields)):
+        inner = error_words(error_payload(raw.encode("utf-8", "replace")), depth=depth + 1)
+        names += [inner.kind] if inner.kind else []
+        message = f"{message}: {inner.message}" if inner.message else message
     return ErrorWords(" ".join(names), message, status if status and 300 <= status < 600 else None)
+
+
+def _raw_of(fields: Mapping[str, Any]) -> str:
+    metadata = fields.get("metadata")
+    if not isinstance(metadata, dict):
+        return ""
+    raw = cast(dict[str, Any], metadata).get("raw")
+    if isinstance(raw, dict):
+        return json.dumps(raw)
+    return raw if isinstance(raw, str) else ""
 
 
 class Limits(NamedTuple):

@@ -8,7 +8,7 @@ import asyncio
 import ssl
 import sys
 import zlib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from functools import lru_cache, partial
 from typing import Protocol
@@ -17,8 +17,14 @@ import httpx
 
 from kode_sidecar import __version__
 from kode_sidecar.errors import KodeError
-from kode_sidecar.providers.http_transport import ConnectionPool, Exchange
+from kode_sidecar.providers.http_transport import (
+    Address,
+    ConnectionPool,
+    Exchange,
+    HttpRequest,
+)
 from kode_sidecar.providers.provider_config import HttpTimeouts
+from kode_sidecar.providers.rate_limiter import STALLED
 
 MAX_UNPACKED = 64 * 1024 * 1024
 PIECE = 256 * 1024
@@ -29,8 +35,9 @@ _HEADERS = {
     "accept-encoding": "identity",
     "user-agent": f"kode-sidecar/{__version__}",
 }
-# A handful of paths are ever asked for, and taking an address apart costs more than a request.
 _REMEMBERED_PATHS = 16
+# A head that came late leaves this much for the first bytes of the body.
+_LEAST_IDLE = 5.0
 
 
 class Unpacker:
@@ -94,23 +101,26 @@ class HttpHost(Protocol):
 class HttpResponse:
     """A response whose body is still to be read. `headers` has names in lower case."""
 
-    def __init__(self, exchange: Exchange, host: str, idle: float) -> None:
+    def __init__(
+        self, exchange: Exchange, host: str, timeouts: HttpTimeouts, waited: float = 0.0
+    ) -> None:
+        """`waited` is how long the head took, which is silence, too."""
         head = exchange.head
         self.status = head.status_code
-        headers = httpx.Headers(head.headers.raw_items())
-        self.headers: Mapping[str, str] = dict(headers.items())
+        self.headers: Mapping[str, str] = _decoded(head.headers)
         self._host = host
-        self._idle = idle
+        self._timeouts = timeouts
         self._next: Callable[[], Awaitable[bytes]] = exchange.connection.read
         coding = self.headers.get("content-encoding", "identity")
         if coding != "identity":
             pieces = _unpacked(self._next, Unpacker(coding, host))
             self._next = partial(anext, pieces, b"")
         self.note_progress()
+        self._idle = max(timeouts.idle - waited, min(timeouts.idle, _LEAST_IDLE))
 
     def note_progress(self) -> None:
-        """Something of worth came: the idle time begins anew. Keep-alives are none of that."""
-        self._patience = self._idle
+        """The model said something: bytes alone, such as keep-alives, count for a while only."""
+        self._unspoken = self._timeouts.pinged
 
     async def read(self) -> bytes:
         """Return the next bytes as they come; nothing at the end. Raises KodeError `Network`.
@@ -120,13 +130,17 @@ class HttpResponse:
         now = asyncio.get_running_loop().time
         started = now()
         try:
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(min(self._idle, self._unspoken)):
                 data = await self._next()
-            self._patience -= now() - started
+            self._unspoken -= now() - started
+            self._idle = self._timeouts.idle
             return data
         except TimeoutError:
-            text = f"{self._host} sent nothing new for {self._idle:g} seconds: try again."
-            raise KodeError("Network", text) from None
+            pinged = self._unspoken < self._idle
+            seconds = self._timeouts.pinged if pinged else self._timeouts.idle
+            said = "nothing but signs of life" if pinged else "nothing new"
+            text = f"{self._host} sent {said} for {seconds:g} seconds: try again."
+            raise KodeError("Network", text, details={STALLED: round(seconds)}) from None
         except httpx.TransportError as error:
             raise _network_error(self._host, error) from None
 
@@ -139,7 +153,7 @@ class HttpResponse:
 
     async def drain(self, seconds: float) -> None:
         """Read the end of a body that is known to be over, so that the connection can be kept."""
-        self._patience = min(self._patience, seconds)
+        self._unspoken = min(self._unspoken, seconds)
         try:
             while await self.read():
                 pass
@@ -158,13 +172,15 @@ class HttpClient:
         self.host = config.host()
         self._url_name = config.url_name
         self._timeouts = config.timeouts
-        base_url = config.base_url.rstrip("/")
-
-        @lru_cache(_REMEMBERED_PATHS)
-        def url(path: str) -> httpx.URL:
-            return httpx.URL(base_url + path)
-
-        self._url = url
+        try:
+            base_url = httpx.URL(config.base_url.rstrip("/"))
+        except httpx.InvalidURL as error:
+            text = f"{config.url_name} is no web address ({error}): mend it."
+            raise KodeError("ConfigInvalid", text) from None
+        self._address = Address.of(base_url)
+        self._host_header = base_url.netloc
+        # A handful of paths are ever asked for, and taking one apart costs more than a request.
+        self._target = lru_cache(_REMEMBERED_PATHS)(partial(_target, str(base_url)))
         self._pool = ConnectionPool(tls or system_tls(), config.proxy, config.timeouts)
 
     @asynccontextmanager
@@ -175,25 +191,35 @@ class HttpClient:
         body: bytes | None,
         headers: Mapping[str, str],
         asker: str = "",
+        timeouts: HttpTimeouts | None = None,
     ) -> AsyncGenerator[HttpResponse, None]:
         """Send a request; `path` is appended to the base URL. Leaving closes the connection at
-        once unless the body was read to its end; `asker` matters to recordings only.
-        Raises KodeError `Network`.
+        once unless the body was read to its end; `asker` matters to recordings only, `timeouts`
+        are those of the host unless others are given. Raises KodeError `Network`.
         """
         del asker
-        headers = {**_HEADERS, **headers}
-        request = httpx.Request(method, self._url(path), content=body, headers=headers)
+        timeouts = timeouts or self._timeouts
+        now = asyncio.get_running_loop().time
+        started = now()
+        request = HttpRequest(
+            method,
+            self._address,
+            self._host_header,
+            self._target(path),
+            {**_HEADERS, **headers},
+            body,
+        )
         try:
-            async with asyncio.timeout(self._timeouts.first_byte):
+            async with asyncio.timeout(timeouts.first_byte):
                 exchange = await self._pool.ask(request)
         except TimeoutError:
-            seconds = f"{self._timeouts.first_byte:g}"
-            text = f"{self.host} did not begin to answer within {seconds} seconds: try again."
-            raise KodeError("Network", text) from None
+            seconds = timeouts.first_byte
+            text = f"{self.host} did not begin to answer within {seconds:g} seconds: try again."
+            raise KodeError("Network", text, details={STALLED: round(seconds)}) from None
         except httpx.TransportError as error:
             raise _network_error(self.host, error, self._url_name) from None
         try:
-            yield HttpResponse(exchange, self.host, self._timeouts.idle)
+            yield HttpResponse(exchange, self.host, timeouts, now() - started)
         finally:
             self._pool.release(exchange)
 
@@ -211,6 +237,19 @@ def system_tls() -> ssl.SSLContext:
     if sys.platform == "win32" or known.cafile or known.capath:
         return ssl.create_default_context()
     return httpx.create_ssl_context(trust_env=False)
+
+
+def _target(base_url: str, path: str) -> bytes:
+    return httpx.URL(base_url + path).raw_path
+
+
+def _decoded(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Return them by name; of a name that comes twice both values, as RFC 9110 section 5.2 says."""
+    found: dict[str, str] = {}
+    for name, value in headers:
+        key, text = name.decode("latin-1"), value.decode("utf-8", "replace")
+        found[key] = f"{found[key]}, {text}" if key in found else text
+    return found
 
 
 async def _unpacked(

@@ -134,9 +134,10 @@ class HttpConnection:
         events = (request, h11.Data(data=body), h11.EndOfMessage())
         data = b"".join(self._grammar.send(event) or b"" for event in events)
         try:
-            async with asyncio.timeout(write_seconds):
-                self._writer.write(data)
-                await self._writer.drain()
+            self._writer.write(data)
+            if self._writer.transport.get_write_buffer_size():
+                async with asyncio.timeout(write_seconds):
+                    await self._writer.drain()
         except TimeoutError as error:
             raise httpx.WriteTimeout("the request was not taken in time") from error
         except OSError:

@@ -8,7 +8,7 @@ import ipaddress
 import ssl
 import time
 from base64 import b64encode
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote, urlsplit
@@ -42,6 +42,12 @@ class Address(NamedTuple):
         """As a CONNECT names it."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.port}".encode()
+
+    @classmethod
+    def of(cls, url: httpx.URL) -> "Address":
+        """Return the address that a URL names."""
+        host = url.raw_host.decode("ascii")
+        return cls(host, url.port or _PORTS[url.scheme], tls=url.scheme == "https")
 
 
 @dataclass(frozen=True)
@@ -145,6 +151,35 @@ class _Kept(NamedTuple):
     since: float
 
 
+class HttpRequest(NamedTuple):
+    """A request to `address`; `host` is what the header of that name says."""
+
+    method: str
+    address: Address
+    host: bytes
+    target: bytes
+    headers: Mapping[str, str]
+    body: bytes | None
+
+    def head(self, proxy: Proxy | None) -> h11.Request:
+        """Return what is sent before the body. A proxy is told where a plain request goes.
+
+        Raises httpx.LocalProtocolError for a header that HTTP does not allow.
+        """
+        headers = [(b"Host", self.host)]
+        headers += [(name.encode(), value.encode()) for name, value in self.headers.items()]
+        if self.body is not None:
+            headers.append((b"Content-Length", b"%d" % len(self.body)))
+        target = self.target
+        if proxy is not None and not self.address.tls:
+            headers = [*proxy.headers, *headers]
+            target = b"http://" + self.host + target
+        try:
+            return h11.Request(method=self.method, target=target, headers=headers)
+        except h11.LocalProtocolError as error:
+            raise httpx.LocalProtocolError(str(error)) from error
+
+
 class Exchange(NamedTuple):
     """A request that was sent: the head of its answer, and the connection that has the rest."""
 
@@ -167,24 +202,14 @@ class ConnectionPool:
         self._timeouts = timeouts
         self._idle: list[_Kept] = []
 
-    async def ask(self, request: httpx.Request) -> Exchange:
+    async def ask(self, request: HttpRequest) -> Exchange:
         """Send; `release` what it returns. Raises httpx.TransportError."""
-        url = request.url
-        host = url.raw_host.decode("ascii")
-        address = Address(host, url.port or _PORTS[url.scheme], tls=url.scheme == "https")
-        target, headers = url.raw_path, request.headers.raw
-        if self._proxy is not None and not address.tls:
-            target = f"{url.scheme}://".encode() + url.netloc + target
-            headers = [*self._proxy.headers, *headers]
-        try:
-            asked = h11.Request(method=request.method, target=target, headers=headers)
-        except h11.LocalProtocolError as error:
-            raise httpx.LocalProtocolError(str(error)) from error
+        address, asked = request.address, request.head(self._proxy)
         connection = self._idle_connection(address) or await connect(
             address, self._proxy, self._tls, self._timeouts.connect
         )
         try:
-            head = await connection.ask(asked, request.content, self._timeouts.write)
+            head = await connection.ask(asked, request.body or b"", self._timeouts.write)
         except BaseException:
             connection.close()
             raise

@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import Sequence
 
 from kode_sidecar.domain.error_info import error_info
+from kode_sidecar.domain.event_parts import EFFORTS
+from kode_sidecar.domain.host_facts import OfferedModel
 from kode_sidecar.errors import KodeError
 from kode_sidecar.protocol import process as wire
 from kode_sidecar.providers.chat_client import ChatClient
-from kode_sidecar.providers.endpoint import OfferedModel
 from kode_sidecar.providers.profiles import ModelProfile
 from kode_sidecar.providers.provider_config import ProviderConfig
 from kode_sidecar.providers.registry import RetiredModels
@@ -93,6 +94,7 @@ def _model(
         max_output=model.max_output,
         images=model.images if known or offered else None,
         reasoning=model.thinking != "never" if known or offered else None,
+        efforts=tuple(effort for effort in EFFORTS if effort in model.efforts),
         price=_price(model),
     )
 

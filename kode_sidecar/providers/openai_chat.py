@@ -10,21 +10,24 @@ from kode_sidecar.domain.model_event import (
     AttemptDropped,
     FinishReason,
     ModelEvent,
+    OpaqueData,
     ResponseFailed,
     ResponseStarted,
 )
 from kode_sidecar.kernel.contracts import ModelRequest
 from kode_sidecar.providers.answer_events import TEXT, THINKING, DeltaRuns, put_end
+from kode_sidecar.providers.answer_identity import AnswerIdentity
+from kode_sidecar.providers.lenient_json import is_utf8
 from kode_sidecar.providers.openai_wire import (
+    Choice,
     Chunk,
+    ChunkReader,
     ContentPart,
     Delta,
-    ReadChunk,
+    ReasoningDetails,
     WireUsage,
-    chunk_reader,
-    decode_exact,
-    decode_tolerant,
     error_of,
+    told_cost,
     usage_of,
 )
 from kode_sidecar.providers.profiles import ModelProfile, Price, usage_event
@@ -54,7 +57,7 @@ class ChatDecoder:
 
     `tool_names` are the tools a call leaked into the text may be for; without them text is
     never held back. With `needs_done` an answer ends with `[DONE]` and nothing else; otherwise
-    its finish reason is enough. `read_chunk` reads one event. Neighbouring deltas of one
+    its finish reason is enough. `reader` reads one event. Neighbouring deltas of one
     `feed_many` become one event.
     """
 
@@ -66,9 +69,9 @@ class ChatDecoder:
         errors: ProviderErrors | None = None,
         provider: str = "",
         needs_done: bool = False,
-        read_chunk: ReadChunk = decode_exact,
+        reader: ChunkReader | None = None,
     ) -> None:
-        self._read_chunk = read_chunk
+        self._reader = reader or ChunkReader()
         self._errors = errors or ProviderErrors()
         self._price = price
         self._provider = provider
@@ -78,6 +81,8 @@ class ChatDecoder:
         self._failed = False
         self._bad_in_a_row = 0
         self.bad_events = 0
+        self._identity = AnswerIdentity()
+        self._is_over = False
         self._begin()
 
     @classmethod
@@ -96,16 +101,16 @@ class ChatDecoder:
             errors=errors,
             provider=profile.provider,
             needs_done=needs_done,
-            read_chunk=chunk_reader(profile.names),
+            reader=ChunkReader(profile.names),
         )
 
     def _begin(self) -> None:
         """Nothing was said yet."""
         self._calls = ToolCallAssembly()
         self._started = False
-        self._id: str | int | None = None
-        self._id_lasts = False
+        self._has_gap = False
         self._named_reasoning = False
+        self._details = ReasoningDetails()
         self._raw_reason: str | None = None
         self._usage: WireUsage | None = None
 
@@ -130,7 +135,7 @@ class ChatDecoder:
 
     def feed_many(self, batch: Iterable[bytes]) -> list[ModelEvent]:
         """Return what the events of one read mean, in order."""
-        read_chunk = self._read_chunk
+        read_chunk, identity = self._reader.exact, self._identity
         for data in batch:
             if self.ended:
                 break
@@ -143,9 +148,9 @@ class ChatDecoder:
                 chunk = maybe
             if self._bad_in_a_row:
                 self._bad_in_a_row = 0
-            if chunk.id == self._id:
-                self._id_lasts = True
-            elif chunk.id and self._is_of_another_answer(chunk):
+            if chunk.id == identity.id:
+                identity.seen += 1
+            elif self._is_of_another_answer(chunk):
                 continue
             choices = chunk.choices
             # The common case, growth and nothing else, takes the short way.
@@ -155,6 +160,7 @@ class ChatDecoder:
                 if (
                     delta is not None
                     and choice.finish_reason is None
+                    and not choice.index
                     and choice.usage is None
                     and choice.error is None
                 ):
@@ -174,8 +180,10 @@ class ChatDecoder:
         for leaked in runs.end_leaks(take_calls=not calls.count):
             self._put_all(calls.add_complete(*leaked))
         self._put_all(calls.finish())
+        if self._details.whole:
+            runs.put(OpaqueData({"reasoning_details": self._details.whole}))
         if self._usage is not None:
-            runs.put(usage_event(usage_of(self._usage), self._price))
+            runs.put(usage_event(usage_of(self._usage), self._price, told_cost(self._usage)))
         put_end(
             runs,
             self._reason(),
@@ -193,18 +201,13 @@ class ChatDecoder:
 
         After the end of the first one it is passed over, before that it takes its place.
         """
-        if not self._id_lasts:
-            # The first id, or a host that has a new one for each chunk.
-            self._id = chunk.id
-            return False
         if self._raw_reason is not None:
-            return bool(chunk.choices)
-        delta = chunk.choices[0].delta if chunk.choices else None
-        if delta is not None and delta.role is not None:
+            self._is_over = self._is_over or self._identity.lasts or self._identity.begins(chunk)
+            return self._is_over and bool(chunk.choices)
+        if self._identity.begins(chunk):
             self._runs.restart()
             self._runs.put(AttemptDropped(f"{self._errors.host} began its answer anew."))
             self._begin()
-            self._id = chunk.id
         return False
 
     def _start(self, chunk: Chunk | None) -> None:
@@ -219,8 +222,10 @@ class ChatDecoder:
         reasoning = delta.reasoning_content or delta.reasoning
         if reasoning:
             self._named_reasoning = True
-        elif delta.reasoning_details and not self._named_reasoning:
-            reasoning = "".join(item.text or item.summary or "" for item in delta.reasoning_details)
+        if delta.reasoning_details:
+            told = self._details.add(delta.reasoning_details)
+            # Most hosts that send the list say the same under another name.
+            reasoning = reasoning if self._named_reasoning else told
         if reasoning or (delta.reasoning_content is not None and not runs.has_any):
             runs.add(THINKING, reasoning or "")
         content = delta.content
@@ -259,7 +264,9 @@ class ChatDecoder:
         if not chunk.choices:
             return
         self._start(chunk)
-        choice = chunk.choices[0]
+        choice = _first(chunk.choices)
+        if choice is None:
+            return
         self._usage = chunk.usage or choice.usage or self._usage
         if choice.delta is not None:
             self._grow(choice.delta)
@@ -275,18 +282,26 @@ class ChatDecoder:
         if data.strip() == DONE:
             self._done = True
             return None
-        chunk = decode_tolerant(data)
+        chunk = self._reader.tolerant(data)
         if chunk is None:
-            self.bad_events += 1
             self._bad_in_a_row += 1
         else:
             self._runs.torn = True
+        if chunk is None or not is_utf8(data):
+            self.bad_events += 1
+            self._has_gap = self._has_gap or self._raw_reason is None
         return chunk
 
     def _reason(self) -> FinishReason:
-        if not self.complete:
+        if not self.complete or (self._calls.count and (self._has_gap or self._runs.call_is_torn)):
+            # What was lost may be a line of a call: such a call never runs.
             return "incomplete"
         if self._raw_reason is None:
             return "tool_calls" if self._calls.count else "other"
         reason = _FINISH_REASONS.get(self._raw_reason, "other")
         return "tool_calls" if reason in ("stop", "other") and self._calls.count else reason
+
+
+def _first(choices: list[Choice]) -> Choice | None:
+    """Return the one answer that was asked for: a host may send several, in any order."""
+    return next((choice for choice in choices if not choice.index), None)

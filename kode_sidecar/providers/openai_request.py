@@ -34,6 +34,7 @@ from kode_sidecar.providers.request_options import (
     is_foreign,
     json_bytes,
     sampling,
+    thinking,
     tool_choice,
     with_safe_ids,
 )
@@ -43,6 +44,8 @@ PATH = "/chat/completions"
 Schema = dict[str, Any]
 _SCHEMAS = {"json_schema": object_schema, "mfjs": normalize_schema}
 ChatMessage = dict[str, Any]
+# What else a block may keep was given in another dialect of the same host.
+_GIVEN_BACK = ("reasoning_details", "extra_content")
 NO_OUTPUT = "(no output)"
 
 
@@ -81,7 +84,9 @@ def encode_chat(request: ModelRequest, profile: ModelProfile, habits: ChatHabits
     body["stream"] = request.stream
     if request.stream:
         body["stream_options"] = {"include_usage": True}
-    return EncodedRequest(json_bytes(body), (*choice.notices, *notices))
+    effort, told = thinking(request, profile)
+    body.update({**profile.body, **effort})
+    return EncodedRequest(json_bytes(body), (*choice.notices, *notices, *told))
 
 
 def bearer_headers(api_key: str) -> dict[str, str]:
@@ -90,13 +95,14 @@ def bearer_headers(api_key: str) -> dict[str, str]:
 
 
 @lru_cache(maxsize=256)
-def _tool(tool: ToolSpec, schema: Callable[[Mapping[str, Any]], Schema]) -> dict[str, Any]:
+def _tool(tool: ToolSpec, schema: Callable[[Mapping[str, Any]], Schema]) -> msgspec.Raw:
+    """Return a tool as it stands in every request, encoded once."""
     function = {
         "name": tool.name,
         "description": tool.description,
         "parameters": schema(tool.schema),
     }
-    return {"type": "function", "function": function}
+    return msgspec.Raw(json_bytes({"type": "function", "function": function}))
 
 
 def chat_messages(
@@ -119,30 +125,50 @@ def _keeps_id(provider: str) -> Keeps:
 
 def _encode(message: Message, profile: ModelProfile) -> list[ChatMessage]:
     if message.role == "assistant":
-        return _assistant(message.content, profile)
-    found = [_result(block) for block in message.content if isinstance(block, ToolResultBlock)]
-    if content := _content(message.content, profile):
+        own = bool(message.provider) and message.provider == profile.provider
+        return _assistant(message.content, profile, own=own)
+    results = [block for block in message.content if isinstance(block, ToolResultBlock)]
+    found = [_result(block, profile) for block in results]
+    # A result is text alone in this dialect, so what tools show follows, as if the user did.
+    seen = [part for one in results for part in one.content if isinstance(part, ImageBlock)]
+    if content := _content([*(seen if profile.images else ()), *message.content], profile):
         role = "user" if message.role == "tool" else message.role
         found.append({"role": role, "content": content})
     return found
 
 
-def _assistant(blocks: Sequence[Block], profile: ModelProfile) -> list[ChatMessage]:
-    text = _joined(block.text for block in blocks if isinstance(block, TextBlock))
-    calls = [_call(block) for block in blocks if isinstance(block, ToolUseBlock)]
+def _assistant(blocks: Sequence[Block], profile: ModelProfile, *, own: bool) -> list[ChatMessage]:
+    """`own`: this host gave the answer, and gets back what it wants back with it."""
+    texts: list[str] = []
+    thoughts: list[str] = []
+    calls: list[dict[str, Any]] = []
+    opaque: dict[str, Any] = {}
+    for block in blocks:
+        if isinstance(block, TextBlock):
+            texts.append(block.text)
+        elif isinstance(block, ThinkingBlock):
+            thoughts.append(block.text)
+            opaque.update(_given_back(block) if own else {})
+        elif isinstance(block, ToolUseBlock):
+            calls.append({**_call(block), **(_given_back(block) if own else {})})
+    text = _joined(texts)
     if not text and not calls:
         return []
     message: ChatMessage = {"role": "assistant"}
     if text:
         # Beside calls a blank content is refused, so it is left out.
         message["content"] = text
-    thoughts = [block.text for block in blocks if isinstance(block, ThinkingBlock)]
     if profile.thinking != "never" and (thoughts or calls):
         # A thinking model wants its reasoning back with every call; empty counts as there.
-        message["reasoning_content"] = "".join(thoughts)
+        message[profile.names.reasoning_back or "reasoning_content"] = "".join(thoughts)
     if calls:
         message["tool_calls"] = calls
-    return [message]
+    return [{**opaque, **message}]
+
+
+def _given_back(block: ThinkingBlock | ToolUseBlock) -> dict[str, Any]:
+    opaque = block.opaque or {}
+    return {name: opaque[name] for name in _GIVEN_BACK if name in opaque}
 
 
 def _call(block: ToolUseBlock) -> dict[str, Any]:
@@ -153,9 +179,9 @@ def _call(block: ToolUseBlock) -> dict[str, Any]:
     return {"id": block.tool_use_id, "type": "function", "function": function}
 
 
-def _result(block: ToolResultBlock) -> ChatMessage:
+def _result(block: ToolResultBlock, profile: ModelProfile) -> ChatMessage:
     text = _joined(
-        part.text if isinstance(part, TextBlock) else f"[an image, {part.media_type}, not shown]"
+        part.text if isinstance(part, TextBlock) else _image_of_result(part, profile)
         for part in block.content
     )
     return {
@@ -183,6 +209,12 @@ def _content(blocks: Sequence[Block], profile: ModelProfile) -> str | list[dict[
     if not images:
         return text
     return [*images, *([{"type": "text", "text": text}] if text else ())]
+
+
+def _image_of_result(image: ImageBlock, profile: ModelProfile) -> str:
+    if profile.images:
+        return f"[An image, {image.media_type}: it follows the results.]"
+    return image_note(image, profile)
 
 
 def image_note(block: ImageBlock, profile: ModelProfile) -> str:
@@ -217,4 +249,4 @@ def _path(uri: str) -> str:
 
 
 def _joined(texts: Iterable[str]) -> str:
-    return "\n\n".join(text for text in texts if text and not text.isspace())
+    return "\n\n".join([text for text in texts if text and not text.isspace()])

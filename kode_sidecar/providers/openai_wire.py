@@ -4,7 +4,6 @@ Hosts that name things their own way are read as if they did not: what `WireName
 to where OpenAI has it. Only those hosts pay for it.
 """
 
-import json
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -12,9 +11,9 @@ import msgspec
 from msgspec import Struct
 
 from kode_sidecar.domain.message import Usage
+from kode_sidecar.providers.lenient_json import MOST_TOKENS, Number, lenient_json, token_count
 from kode_sidecar.providers.profiles import WireNames
 
-Number = int | float | None
 Json = dict[str, Any]
 _IN_ANSWER = ("text", "reasoning", "usage")
 _COUNTS = {
@@ -33,11 +32,15 @@ class ToolFunction(Struct):
 
 
 class ToolCallDelta(Struct):
-    """A piece of a tool call. Hosts leave out `index`, or repeat or blank `id`."""
+    """A piece of a tool call. Hosts leave out `index`, or repeat or blank `id`.
+
+    `extra_content` holds Gemini's signature of a thought.
+    """
 
     index: int | None = None
     id: str | int | None = None
     function: ToolFunction | None = None
+    extra_content: dict[str, Any] | None = None
 
 
 class ContentPart(Struct):
@@ -48,13 +51,6 @@ class ContentPart(Struct):
     thinking: "str | list[ContentPart] | None" = None
 
 
-class ReasoningDetail(Struct):
-    """A piece of OpenRouter's list; most hosts that send it say the same under another name."""
-
-    text: str | None = None
-    summary: str | None = None
-
-
 class Delta(Struct):
     """What grew; also the `message` of a whole completion."""
 
@@ -62,7 +58,7 @@ class Delta(Struct):
     content: str | list[ContentPart] | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
-    reasoning_details: list[ReasoningDetail] | None = None
+    reasoning_details: list[Any] | None = None
     refusal: str | None = None
     tool_calls: list[ToolCallDelta] | None = None
 
@@ -84,6 +80,7 @@ class WireUsage(Struct):
     reasoning_tokens: Number = None
     prompt_cache_hit_tokens: Number = None
     cache_read_input_tokens: Number = None
+    cost: Any = None
 
 
 class GroqExtra(Struct):
@@ -91,6 +88,7 @@ class GroqExtra(Struct):
 
 
 class Choice(Struct):
+    index: int | None = None
     delta: Delta | None = None
     message: Delta | None = None
     finish_reason: str | None = None
@@ -109,21 +107,34 @@ class Chunk(Struct):
     x_groq: GroqExtra | None = None
 
 
-decode_exact = msgspec.json.Decoder(Chunk).decode
-"""JSON bytes to a `Chunk`. Raises msgspec.DecodeError (a ValueError) and RecursionError."""
+class ReasoningDetails:
+    """OpenRouter's list of what a model thought, which it wants back as it was.
 
-
-def decode_tolerant(data: bytes) -> Chunk | None:
-    """Return a chunk from JSON that strict readers refuse; None when it is none at all.
-
-    Lone surrogates (a character cut in two by a gateway), raw control characters, NaN, bytes
-    that are not UTF-8, and numbers as text.
+    A piece goes on where the one before it ended, if both are of one type and place.
     """
-    try:
-        value: object = json.loads(data.decode("utf-8", "replace"), strict=False)
-        return msgspec.convert(value, Chunk, strict=False)
-    except (ValueError, RecursionError):
-        return None
+
+    def __init__(self) -> None:
+        self.whole: list[Json] = []
+
+    def add(self, pieces: list[Any]) -> str:
+        """Take in the pieces of one event; what they say in words."""
+        said: list[str] = []
+        for piece in _objects(pieces):
+            words = piece.get("text") or piece.get("summary")
+            said += [words] if isinstance(words, str) else []
+            last = self.whole[-1] if self.whole else piece
+            place = [(last.get(name), piece.get(name)) for name in ("type", "index")]
+            if last is piece or any(new not in (None, old) for old, new in place):
+                self.whole.append(dict(piece))
+                continue
+            for name, value in piece.items():
+                before = last.get(name)
+                grows = name in ("text", "summary", "data")
+                if grows and isinstance(before, str) and isinstance(value, str):
+                    last[name] = before + value
+                elif value is not None:
+                    last[name] = value
+        return "".join(said)
 
 
 def error_of(data: bytes, chunk: Chunk) -> object:
@@ -142,10 +153,7 @@ def error_of(data: bytes, chunk: Chunk) -> object:
 
 def _bare_error(data: bytes) -> object:
     """`{"object": "error", "message": ...}` and the like."""
-    try:
-        value: object = json.loads(data.decode("utf-8", "replace"), strict=False)
-    except (ValueError, RecursionError):
-        return None
+    value = lenient_json(data)
     if not isinstance(value, dict):
         return None
     fields = cast(dict[str, Any], value)
@@ -156,43 +164,60 @@ def _bare_error(data: bytes) -> object:
 def usage_of(wire: WireUsage) -> Usage:
     """Counts in our sense: cached tokens are part of the input, wherever the host put them."""
     details = wire.prompt_tokens_details
-    inside = _count(
+    inside = token_count(
         wire.cached_tokens, details and details.cached_tokens, wire.prompt_cache_hit_tokens
     )
-    cached = inside or _count(wire.cache_read_input_tokens)
-    given = _count(wire.prompt_tokens)
+    cached = inside or token_count(wire.cache_read_input_tokens)
+    given = token_count(wire.prompt_tokens)
     # More cached than prompt tokens: this host counts them apart.
     tokens_in = given + cached if cached > given else given
-    tokens_out = _count(wire.completion_tokens)
+    tokens_out = token_count(wire.completion_tokens)
     out = wire.completion_tokens_details
     return Usage(
         input_tokens=tokens_in,
         output_tokens=tokens_out,
-        total_tokens=_count(wire.total_tokens) or tokens_in + tokens_out,
+        total_tokens=token_count(wire.total_tokens) or tokens_in + tokens_out,
         cached_tokens=cached,
-        reasoning_tokens=_count(out and out.reasoning_tokens, wire.reasoning_tokens),
+        reasoning_tokens=token_count(out and out.reasoning_tokens, wire.reasoning_tokens),
     )
 
 
-def _count(*values: Number) -> int:
-    """Return the first count given."""
-    return next((int(value) for value in values if value), 0)
+def told_cost(wire: WireUsage) -> float | None:
+    """Return what the host says that the answer costs: a number, or the total of several."""
+    cost = wire.cost
+    if isinstance(cost, dict):
+        cost = cast(Json, cost).get("total_cost")
+    if isinstance(cost, bool) or not isinstance(cost, int | float):
+        return None
+    return float(cost) if 0 <= cost < MOST_TOKENS else None
 
 
-ReadChunk = Callable[[bytes], Chunk]
-"""Raises msgspec.DecodeError (a ValueError) and RecursionError."""
+_decode = msgspec.json.Decoder(Chunk).decode
 
 
-def chunk_reader(names: WireNames) -> ReadChunk:
-    """Return what reads a chunk of a host that uses these names."""
-    if not any(getattr(names, name) for name in (*_IN_ANSWER, *_COUNTS)):
-        return decode_exact
+class ChunkReader:
+    """Reads the chunks of a host that uses these names."""
 
-    def read(data: bytes) -> Chunk:
+    def __init__(self, names: WireNames | None = None) -> None:
+        usual = names is None or not any(getattr(names, name) for name in (*_IN_ANSWER, *_COUNTS))
+        self._names = None if usual else names
+        self.exact: Callable[[bytes], Chunk] = _decode if usual else self._renamed
+        """Raises msgspec.DecodeError (a ValueError) and RecursionError."""
+
+    def tolerant(self, data: bytes) -> Chunk | None:
+        """Return a chunk from JSON that strict readers refuse; None when it is none at all."""
+        value = lenient_json(data)
+        try:
+            if self._names is not None:
+                value = _renamed(value, self._names)
+            return msgspec.convert(value, Chunk, strict=False)
+        except (ValueError, RecursionError):
+            return None
+
+    def _renamed(self, data: bytes) -> Chunk:
+        assert self._names is not None
         value = msgspec.json.decode(data)
-        return msgspec.convert(_renamed(value, names), Chunk, strict=False)
-
-    return read
+        return msgspec.convert(_renamed(value, self._names), Chunk, strict=False)
 
 
 def _renamed(value: Any, names: WireNames) -> Any:

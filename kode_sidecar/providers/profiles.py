@@ -5,17 +5,19 @@ The built-in table is `builtin_providers`; users write the same fields in `confi
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
+from kode_sidecar.domain.event_parts import Effort
 from kode_sidecar.domain.message import Cost, Usage
 from kode_sidecar.domain.model_event import UsageReported
 
 Thinking = Literal["never", "optional", "always"]
-DialectName = Literal["kimi", "openai_chat", "anthropic_messages"]
+DialectName = Literal["kimi", "openai_chat", "openai_responses", "anthropic_messages"]
 Amount = Annotated[float, Meta(ge=0)]
+Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 Tokens = Annotated[int, Meta(ge=1)]
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 Variable = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=200)]
@@ -40,12 +42,14 @@ class Price(Struct, frozen=True, forbid_unknown_fields=True):
 class WireNames(Struct, frozen=True, forbid_unknown_fields=True):
     """Where an OpenAI-compatible host departs from the usual names. Empty: it does not.
 
-    `max_tokens` is a field of the request. The others are dotted paths in what it answers:
-    `text` and `reasoning` from a delta (or a whole message), `usage` from a chunk, and the counts
-    from the usage.
+    `max_tokens` is a field of the request, `reasoning_back` of an answer in it: under that name the
+    reasoning goes back, `reasoning_content` where none is given. The others are dotted paths in
+    what it answers: `text` and `reasoning` from a delta (or a whole message), `usage` from a chunk,
+    and the counts from the usage.
     """
 
     max_tokens: Annotated[str, Meta(max_length=200)] = ""
+    reasoning_back: Annotated[str, Meta(max_length=200)] = ""
     text: Path = ""
     reasoning: Path = ""
     usage: Path = ""
@@ -55,6 +59,25 @@ class WireNames(Struct, frozen=True, forbid_unknown_fields=True):
     reasoning_tokens: Path = ""
 
 
+Efforts = Mapping[Effort, Mapping[str, Any]]
+
+
+class TimeLimits(Struct, frozen=True, forbid_unknown_fields=True):
+    """Seconds of patience with a host or a model; None: as the settings say."""
+
+    first_byte: Seconds | None = None
+    idle: Seconds | None = None
+    pinged: Seconds | None = None
+
+    def over(self, other: "TimeLimits") -> "TimeLimits":
+        """Return these, and those of `other` where these say nothing."""
+        return TimeLimits(
+            self.first_byte or other.first_byte,
+            self.idle or other.idle,
+            self.pinged or other.pinged,
+        )
+
+
 class ModelProfile(Struct, frozen=True, forbid_unknown_fields=True):
     """How to ask one model.
 
@@ -62,7 +85,10 @@ class ModelProfile(Struct, frozen=True, forbid_unknown_fields=True):
     temperature and top_p and refuses others; `forced_tools` that a call can be demanded.
     `tool_schema` is how arguments are described to it; empty: as its dialect does.
     `context_window` and `max_output` are in tokens; None: unknown. `provider` names who runs the
-    model: what one has signed, others refuse.
+    model: what one has signed, others refuse. `body` are more fields of every request to it.
+    `cuts_silently`: its host leaves out what it has no room for, and does not say so. `efforts` are
+    the fields of a request that ask it to think so hard, `effort` is what is asked for where nobody
+    chose.
     """
 
     id: Name
@@ -77,11 +103,17 @@ class ModelProfile(Struct, frozen=True, forbid_unknown_fields=True):
     max_output: Tokens | None = None
     price: Price | None = None
     names: WireNames = WireNames()
+    body: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    timeouts: TimeLimits = TimeLimits()
+    cuts_silently: bool = False
+    efforts: Efforts = field(default_factory=dict[Effort, Mapping[str, Any]])
+    effort: Effort | None = None
 
     @property
     def returns_thinking(self) -> bool:
-        """Whether the model gets its reasoning back; Anthropic's dialect always returns it."""
-        return self.thinking != "never" or self.dialect == "anthropic_messages"
+        """Whether the model gets its reasoning back; two dialects return what they sealed."""
+        sealed = self.dialect in ("anthropic_messages", "openai_responses")
+        return sealed or self.thinking != "never"
 
 
 class Auth(Struct, frozen=True, forbid_unknown_fields=True):
@@ -97,7 +129,9 @@ class ProviderProfile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     `api_key_env` are the variables that may hold the key, the first one set wins; none: the host
     wants no key. `auth` None: as its dialect does. `headers` go with every request. `console` is
     where keys are made, `sibling` the address of a host whose keys are mistaken for this one's.
-    `base_url_env` is the variable that moves the host, if there is one.
+    `body`, `timeouts` and `efforts` are for all of its models, which may say otherwise.
+    `base_url_env` is the variable that moves the host, if there is one. `plain_http` is the user's
+    word that the host is on a network of theirs and has no certificate.
     """
 
     name: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
@@ -111,6 +145,11 @@ class ProviderProfile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     console: str = ""
     sibling: str = ""
     base_url_env: str = ""
+    plain_http: bool = False
+    body: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    timeouts: TimeLimits = TimeLimits()
+    cuts_silently: bool = False
+    efforts: Efforts = field(default_factory=dict[Effort, Mapping[str, Any]])
 
     def model(self, model_id: str) -> ModelProfile:
         """Return the profile of one of its ids; a careful guess where the id is unknown.
@@ -120,14 +159,25 @@ class ProviderProfile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """
         known = self.listed(model_id)
         if known is not None:
-            return replace(known, provider=self.name)
+            return self._with_shared(known)
         thinks = self.dialect == "kimi" and model_id.rpartition("/")[2].startswith("kimi-")
-        return ModelProfile(
-            model_id,
-            dialect=self.dialect,
+        return self._with_shared(
+            ModelProfile(
+                model_id,
+                dialect=self.dialect,
+                thinking="optional" if thinks else "never",
+                names=self.names,
+            )
+        )
+
+    def _with_shared(self, model: ModelProfile) -> ModelProfile:
+        return replace(
+            model,
             provider=self.name,
-            thinking="optional" if thinks else "never",
-            names=self.names,
+            body={**self.body, **model.body},
+            timeouts=model.timeouts.over(self.timeouts),
+            cuts_silently=model.cuts_silently or self.cuts_silently,
+            efforts=model.efforts or self.efforts,
         )
 
     def listed(self, model_id: str) -> ModelProfile | None:
@@ -135,8 +185,14 @@ class ProviderProfile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return next((model for model in self.models if model.id == model_id), None)
 
 
-def usage_event(usage: Usage, price: Price | None) -> UsageReported:
-    """Usage with what it cost, where the price is known."""
+def usage_event(usage: Usage, price: Price | None, told: float | None = None) -> UsageReported:
+    """Usage with what it cost: what the host has `told`, else by the price, where it is known.
+
+    A host tells in the currency of its price list, dollars where there is none.
+    """
+    if told is not None:
+        currency = price.currency if price else "USD"
+        return UsageReported(usage, Cost(told, currency), told if currency == "USD" else None)
     if price is None:
         return UsageReported(usage)
     written = usage.cache_write_tokens

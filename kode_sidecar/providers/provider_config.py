@@ -19,8 +19,9 @@ provider changes only what it names, its models by id.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from ipaddress import ip_address
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -29,9 +30,11 @@ import msgspec
 from kode_sidecar.domain.error_info import ErrorInfo, error_info, failure
 from kode_sidecar.errors import KodeError
 from kode_sidecar.providers.builtin_providers import KIMI, KNOWN_HOSTS
-from kode_sidecar.providers.profiles import ProviderProfile
+from kode_sidecar.providers.profiles import Efforts, ProviderProfile, TimeLimits
 from kode_sidecar.providers.provider_errors import ProviderErrors
 
+# What a request is about: these fields of it nobody else may write.
+_OURS = frozenset({"model", "messages", "system", "tools", "stream", "input", "instructions"})
 _LOOPBACK = re.compile(r"localhost|127(\.\d{1,3}){3}|::1")
 
 
@@ -40,13 +43,39 @@ class HttpTimeouts:
     """Seconds (W9). There is no total limit.
 
     `first_byte` runs from the request to the head of the response, connecting included; `idle`
-    from one delta to the next, keep-alive comments not counted.
+    from the request, then from one read to the next; `pinged` from one word of the model to the
+    next, where a host says no more than that it is alive.
     """
 
     connect: float = 10.0
     first_byte: float = 60.0
     idle: float = 120.0
     write: float = 30.0
+    pinged: float = 300.0
+
+    def whole(self) -> "HttpTimeouts":
+        """Return those for an answer that begins when it is whole."""
+        return replace(self, first_byte=max(self.first_byte, self.idle))
+
+    def of(self, limits: TimeLimits) -> "HttpTimeouts":
+        """Return those with what is said of one host or model."""
+        return replace(
+            self,
+            first_byte=limits.first_byte or self.first_byte,
+            idle=limits.idle or self.idle,
+            pinged=limits.pinged or max(self.pinged, limits.idle or 0.0),
+        )
+
+    def at_most(self, seconds: float | None) -> "HttpTimeouts":
+        """Return those for a host that may be silent for so long only."""
+        if seconds is None:
+            return self
+        return replace(
+            self,
+            first_byte=min(self.first_byte, seconds),
+            idle=min(self.idle, seconds),
+            pinged=min(self.pinged, seconds),
+        )
 
 
 @dataclass(frozen=True)
@@ -71,7 +100,7 @@ class ProviderConfig:
 
     def host(self) -> str:
         """Raises KodeError `ConfigInvalid`."""
-        return host_of(self.base_url, self.url_name)
+        return host_of(self.base_url, self.url_name, plain_http=self.profile.plain_http)
 
     def errors(self) -> ProviderErrors:
         """Return what reads this provider's refusals. Raises KodeError `ConfigInvalid`."""
@@ -119,10 +148,11 @@ class ProviderConfig:
 
 
 @lru_cache(64)
-def host_of(base_url: str, setting: str = "KIMI_BASE_URL") -> str:
+def host_of(base_url: str, setting: str = "KIMI_BASE_URL", *, plain_http: bool = False) -> str:
     """Return the host of a base URL, with its port if that is not the usual one.
 
-    Raises KodeError `ConfigInvalid` for anything but https, or http to this machine.
+    Raises KodeError `ConfigInvalid` for anything but https, or http to this machine, or where the
+    user has said `plain_http` to a private address.
     """
     try:
         url = urlsplit(base_url)
@@ -133,9 +163,22 @@ def host_of(base_url: str, setting: str = "KIMI_BASE_URL") -> str:
         text = f"{setting} is no web address: set it to one such as https://api.moonshot.cn/v1"
         raise KodeError("ConfigInvalid", text)
     if url.scheme == "http" and not _LOOPBACK.fullmatch(host):
+        if plain_http and is_private(host):
+            return host if port is None else f"{host}:{port}"
         text = f"Plain http goes to this machine only: use https for {host} in {setting}."
+        if is_private(host):
+            text += " For a host of your own network say `plain_http: true` beside its base_url."
         raise KodeError("ConfigInvalid", text)
     return host if port is None else f"{host}:{port}"
+
+
+def is_private(host: str) -> bool:
+    """Whether an address cannot be one of the public internet; of names, whether none can be."""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return "." not in host or host.endswith((".local", ".lan", ".internal", ".home.arpa"))
+    return address.is_private and not address.is_unspecified
 
 
 def read_providers(
@@ -167,6 +210,7 @@ def read_logical_models(
 
 def _read(name: str, entry: object, base: ProviderProfile | None) -> ProviderProfile:
     path = f"providers.{name}"
+    entry = {} if entry is None and base is not None else entry  # its name is all that is needed
     if not isinstance(entry, dict):
         text = f"`{path}`: expected fields such as base_url"
         raise KodeError("ConfigInvalid", text)
@@ -183,8 +227,20 @@ def _read(name: str, entry: object, base: ProviderProfile | None) -> ProviderPro
         profile = msgspec.convert(_merged(name, fields, base), ProviderProfile)
     except msgspec.ValidationError as error:
         raise _invalid(path, error) from None
-    host_of(profile.base_url, f"`{path}.base_url`")
+    host_of(profile.base_url, f"`{path}.base_url`", plain_http=profile.plain_http)
+    bodies = [("body", profile.body), *_named_bodies("", profile.efforts)]
+    for model in profile.models:
+        bodies += [(f"body` of `{model.id}", model.body), *_named_bodies(model.id, model.efforts)]
+    for where, body in bodies:
+        if ours := sorted(_OURS & body.keys()):
+            text = f"`{path}.{where}`: {ours[0]} is not yours to set: leave it out"
+            raise KodeError("ConfigInvalid", text)
     return profile
+
+
+def _named_bodies(model_id: str, efforts: Efforts) -> list[tuple[str, Mapping[str, Any]]]:
+    of_model = f"` of `{model_id}" if model_id else ""
+    return [(f"efforts.{effort}{of_model}", body) for effort, body in efforts.items()]
 
 
 def _merged(name: str, fields: Mapping[str, Any], base: ProviderProfile | None) -> dict[str, Any]:

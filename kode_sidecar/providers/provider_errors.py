@@ -18,29 +18,35 @@ from kode_sidecar.providers.error_words import (
     error_payload,
     error_words,
     excerpt,
+    how_long,
     limit_kind,
     limits_in,
     seconds_to_wait,
     seconds_until_reset,
 )
+from kode_sidecar.providers.overflow_words import overflow_in
 
-_OVERFLOW = re.compile(
-    r"context_length_exceeded|maximum context length|model token limit|prompt is too long"
-    r"|input token length too long|too many tokens|context window",
-    re.IGNORECASE,
-)
 _QUOTA = re.compile(
     r"exceeded_current_quota|exceeded your current|insufficient.{0,10}(balance|quota|credit)"
-    r"|recharge|billing|out of credits|account.{0,20}suspended",
+    r"|recharge|billing|out of credits|account.{0,20}suspended|more credits|arrearage"
+    r"|account is in good standing|余额不足|欠费|充值|无可用资源包"
+    r"|(?:额度|配额)(?:不足|已?用[完尽光])",
     re.IGNORECASE,
 )
-_FILTERED = re.compile(r"content_filter|high risk|content management policy", re.IGNORECASE)
+_FILTERED = re.compile(
+    r"content_filter|high risk|content management policy|data_?inspection_?failed|敏感内容"
+    r"|invalid_prompt|policy_violation|bio_policy",
+    re.IGNORECASE,
+)
 _UNKNOWN_MODEL = re.compile(
     r"not found the model|model_not_found|no such model|unknown model"
     r"|model\b.{0,120}?(not found|not exist|not a valid|no longer available|deprecated|retired)"
-    r"|(invalid|unsupported|not a valid) model|not_found_error model:",
+    r"|(invalid|unsupported|not a valid) model|not_found_error model:|no endpoints found for"
+    r"|模型.{0,80}?(不存在|已下线|未找到)",
     re.IGNORECASE | re.DOTALL,
 )
+# OpenRouter has the model, but nobody behind it takes this request.
+_NO_ENDPOINT = re.compile(r"no endpoints found|no allowed providers", re.IGNORECASE)
 
 # The types of Anthropic's errors stand for these, also where there is no status (Errors page of
 # its API reference).
@@ -64,6 +70,11 @@ _TRACE_HEADERS = (
     "msh-request-id",
     "cf-ray",
 )
+# The host's word for whether to ask again counts where the reason does not tell.
+_TOLD = {"true": True, "false": False}
+_MAY_BE_TOLD = frozenset({"Provider", "RateLimited", "IncompleteAnswer"})
+# Longer waits than this are told, not waited for (`rate_limiter.MAX_RETRY_AFTER`).
+_SAID_AS_A_TIME = 60.0
 _SLOW_DOWN: dict[LimitKind, str] = {
     "rate": "The provider's limit of requests is reached: wait a little, then ask again",
     "concurrency": (
@@ -98,7 +109,11 @@ class ProviderErrors:
         after = seconds_to_wait(headers, words)
         if after is None and status == 429:
             after = seconds_until_reset(headers)
-        return self.traced(self._info(status, words, model, after), headers)
+        found = self._info(status, words, model, after)
+        told = _TOLD.get(headers.get("x-should-retry", "").strip().lower())
+        if told is not None and found.code in _MAY_BE_TOLD:
+            found = replace(found, retryable=told)
+        return self.traced(found, headers)
 
     def traced(self, error: ErrorInfo, headers: Mapping[str, str]) -> ErrorInfo:
         """`error` with the host's own name for the request, which its support will ask for."""
@@ -123,10 +138,14 @@ class ProviderErrors:
         after: float | None,
     ) -> ErrorInfo:
         code, advice = self._judge(status, words, model)
+        if code == "RateLimited" and after is not None and after > _SAID_AS_A_TIME:
+            advice = f"{self.host} wants to be left alone: ask again in {how_long(after)}"
         said = excerpt(words.message)
         details: dict[str, object] = {"type": excerpt(words.kind)} if words.kind else {}
         if code in ("RateLimited", "QuotaExceeded"):
             details.update(_limit(code, words))
+        if code == "ContextOverflow" and (found := overflow_in(words.all)) and found.window:
+            details["window"] = found.window
         return error_info(
             KodeError(
                 code,
@@ -146,7 +165,7 @@ class ProviderErrors:
                 "ContentFiltered",
                 "The provider refused this text as risky: change it and ask again",
             )
-        if _OVERFLOW.search(said) and status in (0, 400, 413, 422):
+        if status in (0, 400, 413, 422, 500) and overflow_in(said):
             return "ContextOverflow", (
                 "The conversation is longer than the model can read: start a new session, "
                 "or go on from an earlier message"
@@ -160,6 +179,11 @@ class ProviderErrors:
         if unknown_model or "resource_not_found" in said:
             return "ModelNotFound", (
                 f"{self.host} does not serve the model {model} to this key: choose another model"
+            )
+        if _NO_ENDPOINT.search(said):
+            return "Provider", (
+                f"{self.host} has nobody who serves {model} the way it is asked: choose another "
+                "model, or look at the account's settings of privacy and providers"
             )
         if status == 401 or re.search(r"invalid_authentication|incorrect_api_key", said):
             return "AuthRequired", self._wrong_key()
@@ -226,6 +250,8 @@ def _retryable(code: str, status: int, words: ErrorWords) -> bool | None:
         return limit_kind(words.all) != "day"
     if code != "Provider":
         return None
+    if _NO_ENDPOINT.search(words.message):
+        return False
     if not status:
         # Without a status only the host's word for a client's mistake tells the two apart.
         return "invalid_request" not in words.kind

@@ -15,7 +15,11 @@ _MOST_REMEMBERED = 10_000
 MAX_RETRIES = 3
 MAX_RETRY_AFTER = 60.0
 """Seconds; a host that asks for more is reported instead of waited for."""
-_NEVER = frozenset({400, 401, 402, 403, 404, 413, 422})
+STALLED = "silentSeconds"
+"""The detail of a failure that was no more than silence."""
+STALLED_SECONDS = 120.0
+"""A host that says nothing is given up after this, unless the user waits longer."""
+_SHORTEST_WAIT = 10.0
 # An answer without content mostly comes again the same way, and every one is paid.
 _MAX_RETRIES_OF = {"EmptyAnswer": 2}
 
@@ -105,7 +109,8 @@ class RateLimiter:
 class RetryPolicy:
     """Exponential delays with full jitter; `random` gives numbers in [0, 1). Seconds.
 
-    `budget` is how long after the first attempt began another one may still begin.
+    `budget` is how long after the first attempt began another one may still begin. A host that
+    says nothing is given up `stalled` seconds after the question, unless the user waits longer.
     """
 
     random: Callable[[], float]
@@ -113,6 +118,7 @@ class RetryPolicy:
     overloaded_base: float = 4.0
     longest: float = 20.0
     budget: float = 300.0
+    stalled: float = STALLED_SECONDS
 
     def next_delay(
         self, attempt: int, error: ErrorInfo, shown: int, elapsed: float = 0.0
@@ -124,11 +130,21 @@ class RetryPolicy:
         since the first one began.
         """
         delay = self._delay(attempt, error, shown)
-        return None if delay is None or elapsed + delay > self.budget else delay
+        if delay is None or elapsed + delay > self.budget:
+            return None
+        if is_stall(error) and elapsed + delay + _SHORTEST_WAIT > self.stalled:
+            return None
+        return delay
+
+    def patience(self, error: ErrorInfo | None, elapsed: float) -> float | None:
+        """Seconds for which the next attempt may be silent after this failure; None: as usual."""
+        if error is None or not is_stall(error):
+            return None
+        return self.stalled - elapsed
 
     def _delay(self, attempt: int, error: ErrorInfo, shown: int) -> float | None:
         most = min(MAX_RETRIES, _MAX_RETRIES_OF.get(error.code, MAX_RETRIES))
-        if not error.retryable or error.http_status in _NEVER or attempt > most or shown > 1:
+        if not error.retryable or attempt > most or shown > 1:
             return None
         if error.retry_after_ms is not None:
             seconds = error.retry_after_ms / 1000
@@ -136,3 +152,8 @@ class RetryPolicy:
         overloaded = bool(error.details and error.details.get("limit") == "overload")
         base = self.overloaded_base if overloaded else self.base
         return self.random() * min(self.longest, base * 2 ** (attempt - 1))
+
+
+def is_stall(error: ErrorInfo) -> bool:
+    """Return whether an attempt failed because its host said nothing."""
+    return STALLED in (error.details or {})

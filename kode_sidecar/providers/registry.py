@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from kode_sidecar.domain.error_info import ErrorInfo
+from kode_sidecar.domain.host_facts import HostFacts
 from kode_sidecar.domain.model_event import ModelNotice
 from kode_sidecar.errors import KodeError
 from kode_sidecar.providers.builtin_providers import LOGICAL_MODELS
@@ -31,6 +32,42 @@ class RetiredModels(Protocol):
         ...
 
 
+class HostMemory(Protocol):
+    """Remembers what hosts said of their models. A hint that may be lost."""
+
+    def facts(self, host: str) -> HostFacts:
+        """Return what is known of a host; nothing where it was not asked."""
+        ...
+
+    def keep(self, host: str, facts: HostFacts) -> None:
+        """Remember it, in place of what was known. Raises KodeError `Storage`."""
+        ...
+
+    def wants_list(self, host: str) -> bool:
+        """Return whether the host is to be asked for its list in the background."""
+        ...
+
+
+class SessionHosts:
+    """`HostMemory` that last as long as the process. `asks`: each host is asked for its list."""
+
+    def __init__(self, *, asks: bool = False) -> None:
+        self._asks = asks
+        self._facts: dict[str, HostFacts] = {}
+
+    def facts(self, host: str) -> HostFacts:
+        """Return what is known of a host."""
+        return self._facts.get(host, HostFacts())
+
+    def keep(self, host: str, facts: HostFacts) -> None:
+        """Remember it."""
+        self._facts[host] = facts
+
+    def wants_list(self, host: str) -> bool:
+        """Return whether nobody has asked yet."""
+        return self._asks and not self.facts(host).listed_at
+
+
 class SessionRetiredModels:
     """`RetiredModels` that last as long as the process."""
 
@@ -47,10 +84,11 @@ class SessionRetiredModels:
 
 
 class Target(NamedTuple):
-    """A model of a provider."""
+    """A model of a provider. `host` serves it, or is what was set instead of an address."""
 
     config: ProviderConfig
     model: ModelProfile
+    host: str
 
 
 class Registry:
@@ -82,33 +120,34 @@ class Registry:
 
     def listed(self, name: str) -> list[Target]:
         """Return all that stand behind a name, whether they can be asked or not."""
-        return [self._target(one) for one in self.logical_models.get(name, (name,))]
+        return [self._named(one) for one in self.logical_models.get(name, (name,))]
 
-    def _target(self, name: str) -> Target:
+    def _named(self, name: str) -> Target:
         provider, slash, model_id = name.partition("/")
         if slash and model_id and (config := self.providers.get(provider)):
-            return Target(config, config.profile.model(model_id))
+            return _target(config, model_id)
         for config in (self._default, *self.providers.values()):
             if config.profile.listed(name):
-                return Target(config, config.profile.model(name))
-        return Target(self._default, self._default.profile.model(name))
+                return _target(config, name)
+        return _target(self._default, name)
 
 
 class ModelChoice:
     """The models behind one name (A2), for one question. `target` is the one to ask now.
 
-    Retired ids are passed over, unless nothing else is left: a host may have them again.
+    Ids that the host has refused, or that its list lacks, are passed over, unless nothing else is
+    left: a host may have them again.
     """
 
-    def __init__(self, name: str, registry: Registry, retired: RetiredModels) -> None:
+    def __init__(
+        self, name: str, registry: Registry, retired: RetiredModels, hosts: HostMemory
+    ) -> None:
         self._name = name
         self._retired = retired
         self._is_logical = name in registry.logical_models
         self._left = targets = registry.targets(name)
         if self._is_logical:
-            hosts = {target.config.name: _host(target) for target in targets}
-            gone = {name: retired.ids(host) for name, host in hosts.items()}
-            self._left = [t for t in targets if t.model.id not in gone[t.config.name]] or targets
+            self._left = _served(targets, retired, hosts) or targets
         self._gone: list[Target] = []
         self._offered = ""
 
@@ -133,25 +172,36 @@ class ModelChoice:
         if self._is_logical:
             # A hint that cannot be written costs one more refusal next time.
             with suppress(KodeError):
-                self._retired.add(_host(self.target), self.target.model.id)
-        self._gone.append(self.target)
-        if len(self._left) == 1:
-            return False
-        del self._left[0]
-        return True
+                self._retired.add(self.target.host, self.target.model.id)
+        gone = [self.target, *self._not_offered(offered)]
+        self._gone += gone
+        for target in gone[1:]:
+            with suppress(KodeError):
+                self._retired.add(target.host, target.model.id)
+        left = [target for target in self._left if target not in gone]
+        self._left = left or self._left
+        return bool(left)
+
+    def _not_offered(self, offered: Sequence[str]) -> list[Target]:
+        """Return what else the same host does not list, if it lists one of those that are left."""
+        host, rest = self.target.host, self._left[1:]
+        listed = [target for target in rest if target.host != host or target.model.id in offered]
+        if not self._is_logical or not offered or not listed:
+            return []
+        return [target for target in rest if target not in listed]
 
     def notices(self) -> list[ModelNotice]:
         """Return what the user is told about models that this question could not go to."""
         if not self._gone:
             return []
-        host = _host(self._gone[-1])
+        host = self._gone[-1].host
         text = f"{host} no longer serves {self._gone_ids()}; {self.target.model.id} answers."
-        return [ModelNotice("model_retired", text + self._offer(host))]
+        return [ModelNotice("ModelRetired", text + self._offer(host))]
 
     def none_left(self, error: ErrorInfo) -> ErrorInfo:
         """Return the failure when no model of that name is served."""
         asked = f"{self._name} ({self._gone_ids()})" if self._is_logical else self._name
-        host = _host(self._gone[-1])
+        host = self._gone[-1].host
         text = (
             f"{host} does not serve {asked} to this key.{self._offer(host)} "
             "Choose one of its models with the setting `model`."
@@ -165,9 +215,22 @@ class ModelChoice:
         return f" {host} offers {self._offered}." if self._offered else ""
 
 
-def _host(target: Target) -> str:
-    """Its host; an address that is none is told when it is asked."""
+def _served(targets: Sequence[Target], retired: RetiredModels, hosts: HostMemory) -> list[Target]:
+    """Return those that are there as far as anybody knows."""
+    found: list[Target] = []
+    asked = {target.host for target in targets}
+    known = {host: (hosts.facts(host), retired.ids(host)) for host in asked}
+    for target in targets:
+        facts, gone = known[target.host]
+        others = [one.model.id for one in targets if one.host == target.host]
+        if target.model.id not in gone and facts.serves(target.model.id, others) is not False:
+            found.append(target)
+    return found
+
+
+def _target(config: ProviderConfig, model_id: str) -> Target:
+    model = config.profile.model(model_id)
     try:
-        return target.config.host()
-    except KodeError:
-        return target.config.base_url
+        return Target(config, model, config.host())
+    except KodeError:  # told when it is asked
+        return Target(config, model, config.base_url)

@@ -7,11 +7,12 @@ host gave may hold letters that this one refuses, and ids may repeat from answer
 import json
 import re
 from collections import defaultdict, deque
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 import msgspec
 
+from kode_sidecar.domain.event_parts import EFFORTS, Effort
 from kode_sidecar.domain.message import Block, Message, ToolResultBlock, ToolUseBlock
 from kode_sidecar.domain.model_event import ModelNotice
 from kode_sidecar.kernel.contracts import ModelRequest, ToolChoice
@@ -25,7 +26,7 @@ _BYTES_PER_TOKEN = 4
 _GUESS_MARGIN = 1.15
 _SMALLEST_BUDGET = 4_096
 # A picture as the dialects write it. Quotes inside a text are escaped, so no text looks like one.
-_PICTURE = re.compile(rb'"(?:url":"data:[^";]*;base64,|data":")[A-Za-z0-9+/=]{1024,}"')
+_PICTURE = re.compile(rb'"(?:(?:image_)?url":"data:[^";]*;base64,|data":")[A-Za-z0-9+/=]{1024,}"')
 Notices = tuple[ModelNotice, ...]
 Keeps = Callable[[Message, str, Set[str]], bool]
 """Whether an id of a message stays; the ids in use before it are the third argument."""
@@ -51,7 +52,7 @@ def tool_choice(request: ModelRequest, profile: ModelProfile) -> Choice:
     if not request.tools or request.tool_choice != "required" or profile.forced_tools:
         return Choice(request.tool_choice, asked=False, notices=())
     text = f"{profile.id} cannot be forced to call a tool, so it is asked to instead."
-    return Choice("auto", asked=True, notices=(ModelNotice("tool_choice_dropped", text),))
+    return Choice("auto", asked=True, notices=(ModelNotice("ToolChoiceDropped", text),))
 
 
 def sampling(
@@ -65,7 +66,29 @@ def sampling(
     if not dropped:
         return sent, ()
     text = f"{profile.id} chooses this itself, so it was not sent: {', '.join(dropped)}."
-    return sent, (ModelNotice("sampling_dropped", text),)
+    return sent, (ModelNotice("SamplingDropped", text),)
+
+
+def thinking(request: ModelRequest, profile: ModelProfile) -> tuple[Mapping[str, Any], Notices]:
+    """Return the fields that say how hard the model is to think; the nearest effort it takes."""
+    wanted = request.effort or profile.effort
+    if wanted is None:
+        return {}, ()
+    if not profile.efforts:
+        told = () if request.effort is None else (_no_effort(profile, wanted),)
+        return {}, told
+    at = EFFORTS.index(wanted)
+    taken = sorted(profile.efforts, key=EFFORTS.index, reverse=True)
+    nearest = min(taken, key=lambda one: abs(EFFORTS.index(one) - at))
+    if nearest == wanted:
+        return profile.efforts[nearest], ()
+    text = f"{profile.id} takes no effort {wanted!r}; it was asked for {nearest!r}."
+    return profile.efforts[nearest], (ModelNotice("EffortChanged", text),)
+
+
+def _no_effort(profile: ModelProfile, wanted: Effort) -> ModelNotice:
+    text = f"{profile.id} chooses itself how hard it thinks, so {wanted!r} was not sent."
+    return ModelNotice("EffortChanged", text)
 
 
 def budget(wanted: int, request: ModelRequest, profile: ModelProfile, body: dict[str, Any]) -> int:
@@ -76,14 +99,13 @@ def budget(wanted: int, request: ModelRequest, profile: ModelProfile, body: dict
         return wanted
     prompt = request.prompt_tokens
     if prompt is None:
-        prompt = _guessed(body)
+        prompt = int(guessed_tokens(json_bytes(body)) * _GUESS_MARGIN)
     return min(wanted, max(profile.context_window - prompt, _SMALLEST_BUDGET))
 
 
-def _guessed(body: dict[str, Any]) -> int:
-    """Tokens of the prompt by its bytes; those of a picture say nothing of its tokens."""
-    size = len(_PICTURE.sub(b"", json_bytes(body)))
-    return int(size / _BYTES_PER_TOKEN * _GUESS_MARGIN)
+def guessed_tokens(body: bytes) -> int:
+    """Return the tokens of a request by its bytes; those of a picture say nothing of its tokens."""
+    return len(_PICTURE.sub(b"", body)) // _BYTES_PER_TOKEN
 
 
 def json_bytes(body: dict[str, Any]) -> bytes:
@@ -92,7 +114,8 @@ def json_bytes(body: dict[str, Any]) -> bytes:
         return msgspec.json.encode(body)
     except UnicodeEncodeError:
         # Half a character, from a file or a cut answer: a question mark takes its place.
-        return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        text = json.dumps(body, ensure_ascii=False, default=msgspec.json.decode)
+        return text.encode("utf-8", "replace")
 
 
 def with_safe_ids(messages: Sequence[Message], keeps: Keeps) -> list[Message]:
@@ -123,10 +146,12 @@ def with_safe_ids(messages: Sequence[Message], keeps: Keeps) -> list[Message]:
         if message.role == "assistant":
             # An id that repeats names the newest call.
             new_ids.clear()
-        if any(isinstance(block, _WITH_ID) for block in message.content):
-            blocks = tuple(renamed(message, block) for block in message.content)
-            if blocks != message.content:
-                message = msgspec.structs.replace(message, content=blocks)
+        for block in message.content:
+            if isinstance(block, _WITH_ID):
+                blocks = tuple([renamed(message, one) for one in message.content])
+                if blocks != message.content:
+                    message = msgspec.structs.replace(message, content=blocks)
+                break
         out.append(message)
     return out
 

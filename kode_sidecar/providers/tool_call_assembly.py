@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from msgspec import Struct
 
-from kode_sidecar.domain.model_event import ModelEvent, ToolUseDelta, ToolUseStarted
+from kode_sidecar.domain.model_event import ModelEvent, OpaqueData, ToolUseDelta, ToolUseStarted
 from kode_sidecar.providers.openai_wire import ToolCallDelta
 
 
@@ -18,6 +19,7 @@ class _Call(Struct):
     name: str = ""
     waiting: list[str] = []
     is_open: bool = False
+    opaque: dict[str, Any] = {}
 
 
 class ToolCallAssembly:
@@ -42,6 +44,8 @@ class ToolCallAssembly:
             call = self._open_new(fragment) if whole else self._owner(fragment)
             function = fragment.function
             call.id = call.id or _id(fragment)
+            if fragment.extra_content:
+                call.opaque = {**call.opaque, "extra_content": fragment.extra_content}
             arguments = ""
             if function is not None:
                 call.name = call.name or function.name or ""
@@ -50,12 +54,17 @@ class ToolCallAssembly:
         return out
 
     def finish(self) -> list[ModelEvent]:
-        """Open the calls whose id never came; it is made up as the model itself would write it."""
+        """Open the calls whose id never came, and tell what the host wants back with each.
+
+        An id is made up as the model itself would write it.
+        """
         out: list[ModelEvent] = []
         for call in self._calls:
             if not call.is_open and call.name:
                 call.id = call.id or f"functions.{call.name}:{call.number}"
                 self._grow(call, "", out)
+            if call.is_open and call.opaque:
+                out.append(OpaqueData(call.opaque, call.number))
         return out
 
     def has_nameless_call(self) -> bool:

@@ -8,8 +8,9 @@ _DROPPED = frozenset({"$schema", "$id", "$defs", "definitions", "title"})
 _MAPS = frozenset({"properties", "patternProperties"})
 _LISTS = frozenset({"anyOf", "prefixItems"})
 _ONE = frozenset({"items", "additionalProperties", "not"})
-# What describes a value rather than constrains it stays beside `anyOf`.
-_ANNOTATIONS = frozenset({"description", "default", "examples", "deprecated"})
+# Beside `anyOf` only this may stand; the value of a `default` belongs to one of the branches.
+_BESIDE = frozenset({"description"})
+_KINDS_OF = {"integer": ("integer", "number")}
 _TYPE_NAMES: dict[type, str] = {
     bool: "boolean",
     str: "string",
@@ -107,22 +108,33 @@ def _with_type(schema: Schema) -> Schema:
     """Return `schema` with exactly one of `type` and `anyOf`."""
     if "anyOf" in schema:
         outside = {key: schema.pop(key) for key in list(schema) if _moves_inside(key)}
-        schema["anyOf"] = [
-            branch if "anyOf" in branch else {**outside, **branch} for branch in schema["anyOf"]
-        ]
-        return schema
+        return {**schema, "anyOf": _branches(schema["anyOf"], outside)}
     kinds = schema.get("type") or _implied_types(schema)
     if isinstance(kinds, str):
         return {**schema, "type": kinds}
     if len(kinds) == 1:
         return {**schema, "type": kinds[0]}
-    annotations = {key: value for key, value in schema.items() if key in _ANNOTATIONS}
-    inside = {key: value for key, value in schema.items() if key not in _ANNOTATIONS}
-    return {**annotations, "anyOf": [_of_type(inside, kind) for kind in kinds]}
+    beside = {key: value for key, value in schema.items() if key in _BESIDE}
+    inside = {key: value for key, value in schema.items() if key not in _BESIDE}
+    default = {"default": inside.pop("default")} if "default" in inside else {}
+    branches = [_of_type(inside, kind) for kind in kinds]
+    return {**beside, "anyOf": _branches(branches, default)}
 
 
 def _moves_inside(key: str) -> bool:
-    return key != "anyOf" and key not in _ANNOTATIONS
+    return key != "anyOf" and key not in _BESIDE
+
+
+def _branches(branches: list[Schema], outside: Schema) -> list[Schema]:
+    """Return the branches with what stood beside `anyOf`; a default goes where its value fits."""
+    has_default = "default" in outside
+    default = outside.pop("default", None)
+    found = [branch if "anyOf" in branch else {**outside, **branch} for branch in branches]
+    for branch in found if has_default else ():
+        if branch.get("type") in _KINDS_OF.get(_type_name(default), (_type_name(default),)):
+            branch.setdefault("default", default)
+            break
+    return found
 
 
 def _of_type(schema: Schema, kind: str) -> Schema:

@@ -1,14 +1,17 @@
-"""Two values said by two runs: the same but for what must differ, and where they are not.
+"""Finds the first difference between messages of two runs, or between the requests to their models.
 
-The rules, one for each thing that no recording can fix: times and durations, what the program can
-do, our own estimates of tokens (they hang on the texts of prompts), what the machine is, and ids,
-which must only be the same ids everywhere.
+What no recording can fix is left out: times and durations, what the program can do, our estimates
+of tokens (they depend on the texts of prompts) and facts of the machine. Ids may differ if each
+stands for the same one everywhere.
 """
 
+import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+from kode_sidecar.recording.folders import FolderNames
 from kode_sidecar.recording.lanes import as_object
 
 Json = dict[str, Any]
@@ -16,8 +19,10 @@ Json = dict[str, Any]
 _DURATIONS = frozenset({"durationMs", "elapsedMs", "silentMs"})
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 _ESTIMATES = frozenset({"tokensBefore", "tokensAfter"})
-# Their results tell of the machine, the program or the prompts, not of the conversation.
-_TOLD_ELSEWHERE = frozenset(
+# How full the window is, which is our estimate where the host did not count.
+_ESTIMATED_PLACE = ".context.tokens"
+# Their results describe the machine, the program or the prompts, not the conversation.
+_RESULTS_NOT_COMPARED = frozenset(
     {
         "initialize",
         "kode/doctor",
@@ -30,9 +35,9 @@ _NOTHING = object()
 
 
 class Difference(NamedTuple):
-    """The first place where a run left its recording.
+    """The first place where a run differs from its recording.
 
-    `line` counts from 1, 0 where there is none; `at` is a JSON path in `message`, what was said.
+    `line` is that of the recording, 0 where it has none; `at` is a JSON path in `message`.
     """
 
     lane: str
@@ -50,7 +55,7 @@ class Difference(NamedTuple):
 
 
 class Ids:
-    """Which id of this run stands for which of the recording."""
+    """The ids of this run that stand for those of the recording."""
 
     def __init__(self, recorded: Iterable[str]) -> None:
         self._recorded = frozenset(recorded)
@@ -58,7 +63,7 @@ class Ids:
         self._to_live: dict[str, str] = {}
 
     def same(self, was: str, now: str) -> bool:
-        """Are these one id? Two that meet for the first time are, from then on."""
+        """Return whether these stand for one id; two new ones do from then on."""
         if was in self._to_live or now in self._to_recorded:
             return self._to_live.get(was) == now
         if was == now:
@@ -69,23 +74,23 @@ class Ids:
         return True
 
     def bind(self, was: str, now: str) -> None:
-        """From now on these are one id."""
+        """Let these stand for one id, whatever they stood for before."""
         self._to_live[was], self._to_recorded[now] = now, was
 
     def recorded(self, text: str) -> str:
-        """A text of this run with the recording's ids in it."""
+        """Return a text of this run with the recording's ids."""
         return _renamed(text, self._to_recorded)
 
     def live(self, text: str) -> str:
-        """A text of the recording with this run's ids in it."""
+        """Return a text of the recording with this run's ids."""
         return _renamed(text, self._to_live)
 
 
 def first_difference(
     was: Any, now: Any, ids: Ids, method: str = "", at: str = "$"
 ) -> tuple[str, Any, Any] | None:
-    """Path and both values where two messages differ; `method` is what an answer answers."""
-    if method in _TOLD_ELSEWHERE and at == "$.result" and now is not _NOTHING:
+    """Return path and both values where two messages differ; `method` is what an answer answers."""
+    if method in _RESULTS_NOT_COMPARED and at == "$.result" and now is not _NOTHING:
         return None
     one_kind = type(was) is type(now)
     if one_kind and isinstance(was, dict):
@@ -101,7 +106,7 @@ def first_difference(
 
 
 def shown(value: Any) -> str:
-    """A value of a difference, short enough to be read."""
+    """Return a value of a difference, short enough to be read."""
     if value is _NOTHING:
         return "nothing"
     text = value if isinstance(value, str) else repr(value)
@@ -110,7 +115,7 @@ def shown(value: Any) -> str:
 
 
 def shown_texts(was: str, now: str) -> tuple[str, str]:
-    """Two texts from shortly before the place where they part."""
+    """Return two texts from shortly before the place where they differ."""
     same = 0
     while same < min(len(was), len(now)) and was[same] == now[same]:
         same += 1
@@ -127,7 +132,8 @@ def _in_objects(
         one, other = was.get(name, _NOTHING), now.get(name, _NOTHING)
         if name in _DURATIONS:  # one of nothing is left out
             continue
-        if name in _ESTIMATES and type(one) is type(other):
+        estimated = name in _ESTIMATES or inner.endswith(_ESTIMATED_PLACE)
+        if estimated and type(one) is type(other):
             continue
         if found := first_difference(one, other, ids, method, inner):
             return found
@@ -154,5 +160,57 @@ def _renamed(text: str, names: Mapping[str, str]) -> str:
 
 
 def without_number(event: Any) -> Any:
-    """An event without its `seq`: that they have no gaps is looked at by itself."""
+    """Return an event without its `seq`; the matcher looks for gaps in these itself."""
     return {name: value for name, value in as_object(event).items() if name != "seq"}
+
+
+ModelRequests = Mapping[str, Sequence[Any]]
+"""The bodies of each agent's requests, in order."""
+
+
+def read_requests(path: Path, names: FolderNames) -> ModelRequests:
+    """Return what a process wrote with `--requests`, with names for its folders."""
+    found: dict[str, list[Any]] = {}
+    lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
+    for line in lines:
+        told = as_object(json.loads(line))
+        found.setdefault(told["agent"], []).append(names.name_live(told.get("body")))
+    return found
+
+
+def without_prompts(requests: ModelRequests) -> ModelRequests:
+    """Return the requests with `<system prompt>` and `<tools>` for the texts that all share.
+
+    So a new tool or a better prompt changes no expected request.
+    """
+    return {
+        agent: [_without_prompt(as_object(body)) for body in bodies]
+        for agent, bodies in requests.items()
+    }
+
+
+def _without_prompt(body: Mapping[str, Any]) -> dict[str, Any]:
+    out = dict(body)
+    if "system" in out:
+        out["system"] = "<system prompt>"
+    messages = [as_object(message) for message in out.get("messages", ())]
+    if messages and messages[0].get("role") == "system":
+        messages[0] = {"role": "system", "content": "<system prompt>"}
+    out["messages"] = messages
+    if "tools" in out:
+        out["tools"] = "<tools>"
+    return out
+
+
+def different_requests(was: ModelRequests, now: ModelRequests) -> Difference | None:
+    """Return the first difference between what two runs asked their models."""
+    ids = Ids(())
+    for agent in [*was, *(agent for agent in now if agent not in was)]:
+        lane = f"what the model was asked by {agent}"
+        found = first_difference(list(was.get(agent, ())), list(now.get(agent, ())), ids)
+        if found is not None:
+            at, one, other = found
+            texts = isinstance(one, str) and isinstance(other, str)
+            told = shown_texts(one, other) if texts else (shown(one), shown(other))
+            return Difference(lane, 0, at, *told)
+    return None

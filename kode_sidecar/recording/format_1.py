@@ -1,7 +1,7 @@
 """Recordings of format 1, read as if they had been made today.
 
-They name time limits and work beside the event loop, each by its owner. Today a timer is known by
-its length; work is over at once when no recording says otherwise.
+That format named each time limit and each call in a thread by its owner. Today a timer is known by
+its length, and a call without a line returns at once.
 """
 
 import json
@@ -14,9 +14,9 @@ _SAVE = "Saver.sync"
 
 
 def upgraded(raw_lines: Sequence[bytes]) -> list[bytes]:
-    """Return the lines of a recording of format 1 as such of format 2, a line for a line.
+    """Return the lines of a recording of format 1 in format 2.
 
-    Line numbers stay as they are: a difference names them.
+    Each line stays one line, because a difference names line numbers.
     """
     head: Any = json.loads(raw_lines[0])
     patience = head.get("settings", {}).get("permission_timeout")

@@ -1,7 +1,7 @@
-"""What a process says, sorted into lanes: order matters within a lane, not between lanes.
+"""Sorts what a process says into lanes: order matters within a lane, not between lanes.
 
-Parallel tools, scouts and answers race each other from run to run. Everything of a session's own
-course is one lane; what may overtake it has a lane of its own. Sans-IO.
+Parallel tools, scouts and answers race each other from run to run. The events of a session are one
+lane; what may overtake them has a lane of its own. Sans-IO.
 """
 
 import json
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 
 Json = dict[str, Any]
 
-# Their answers have a fixed place among the events of the session: it is held while they save.
+# Their answers keep their place among the events of the session, which wait while these save.
 _IN_ORDER = frozenset(
     f"kode/{name}"
     for name in (
@@ -24,7 +24,7 @@ _IN_ORDER = frozenset(
         "context/compact",
     )
 )
-# About one tool call, whoever calls beside it.
+# Events of one tool call: calls that run at the same time race.
 _OF_A_CALL = frozenset({"tool.progress", "block.started", "block.completed"})
 
 
@@ -37,19 +37,19 @@ class Part(NamedTuple):
 
 
 class Lanes:
-    """Sorts frames; it must see those of the client, too, to know what an answer answers."""
+    """Sorts the frames of a server; it must also see those of the client to place answers."""
 
     def __init__(self) -> None:
         self._asked: dict[object, Json] = {}
 
     def heard(self, body: bytes) -> None:
-        """A frame of the client."""
+        """Note a request of the client."""
         frame = read_frame(body)
         if "method" in frame and "id" in frame:
             self._asked[frame["id"]] = frame
 
     def said(self, body: bytes) -> Iterator[Part]:
-        """The parts of a frame of the server, but for what only the time of day brings about."""
+        """Yield the parts of a frame of the server, without those that only passing time causes."""
         frame = read_frame(body)
         method, params = frame.get("method"), as_object(frame.get("params"))
         if method is None:
@@ -57,7 +57,7 @@ class Lanes:
         elif method == "kode/event":
             session_id = params.get("sessionId")
             for event in params.get("events", ()):
-                if not is_by_play(event):
+                if not is_caused_by_time(event):
                     yield Part(_lane_of_event(session_id, event), event)
         elif method == "kode/delta":
             for delta in params.get("deltas", ()):
@@ -69,20 +69,24 @@ class Lanes:
             yield Part(f"{method}", frame)
 
     def method_of(self, request_id: object) -> str:
-        """What the client asked with this id."""
+        """Return the method of the client's request with this id."""
         return str(as_object(self._asked.get(request_id)).get("method", ""))
+
+    def params_of(self, request_id: object) -> Json:
+        """Return the params of the client's request with this id."""
+        return as_object(as_object(self._asked.get(request_id)).get("params"))
 
     def _lane_of_answer(self, request_id: object) -> str:
         method = self.method_of(request_id)
         if method in _IN_ORDER:
-            params = as_object(self._asked[request_id].get("params"))
+            params = self.params_of(request_id)
             if "sessionId" in params:
                 return f"session {params['sessionId']}"
         return f"answer to {request_id!r} ({method})"
 
 
-def is_by_play(event: Mapping[str, Any]) -> bool:
-    """Told because time passes: that the model is silent."""
+def is_caused_by_time(event: Mapping[str, Any]) -> bool:
+    """Return whether an event says only that the model is silent: passing time causes it."""
     return event.get("type") == "model.waiting" and event.get("state") == "silent"
 
 
@@ -101,7 +105,7 @@ def _lane_of_event(session_id: object, event: Json) -> str:
 
 
 def read_frame(body: bytes) -> Json:
-    """The message; an empty one for what is none."""
+    """Return the message, an empty one for what is no JSON object."""
     try:
         return as_object(json.loads(body))
     except ValueError:
@@ -109,5 +113,5 @@ def read_frame(body: bytes) -> Json:
 
 
 def as_object(value: object) -> Json:
-    """A JSON object, or an empty one."""
+    """Return a JSON object, an empty one for any other value."""
     return cast(Json, value) if isinstance(value, dict) else {}

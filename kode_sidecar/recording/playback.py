@@ -1,49 +1,42 @@
-"""Plays a transcript to this process: what came from outside comes from the recording."""
+"""Plays a recording to this process: what came from outside comes from the recording."""
 
 import asyncio
-import json
-import os
 import threading
-from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import Clock, IdKind, NewId
+from kode_sidecar.recording.folders import FolderNames
+from kode_sidecar.recording.kept_files import in_lines
 from kode_sidecar.recording.lanes import Lanes
 from kode_sidecar.recording.model_hosts import PlaybackHost
 from kode_sidecar.recording.playback_loop import PlaybackLoop
-from kode_sidecar.recording.recorded_settings import recorded_settings
+from kode_sidecar.recording.redaction import recorded_settings
 from kode_sidecar.recording.transcript import (
-    Arrived,
     DrawnId,
-    Failed,
     FrameIn,
     FrameOut,
-    ModelInput,
-    Opened,
     RandomNumber,
     Transcript,
 )
+from kode_sidecar.records.journal_tail import JournalTail
 from kode_sidecar.server import Pop
 from kode_sidecar.settings import LoadedSettings
 
 
 class Playback:
-    """The recording in the place of everything outside of the process.
+    """The `Environment` and the `FrameListener` of a process to which a recording is played.
 
-    It is the process's `Environment` and its `FrameListener`, and says what model hosts said. Time
-    stands at the newest input that came in. What the process asks the model for goes to the file
-    `requests`, a line each; asking for more than was recorded is an error of the provider.
+    Ids and random numbers come in their recorded order; the clock shows the time of the newest
+    input.
     """
 
     def __init__(self, transcript: Transcript, requests: Path | None) -> None:
         self._transcript = transcript
         self._lanes = Lanes()
-        self._requests = None if requests is None else requests.open("ab")
-        self._asks: Counter[str] = Counter()
         self._ids: defaultdict[str, deque[str]] = defaultdict(deque)
         self._randoms: deque[float] = deque()
         for line in transcript.lines:
@@ -53,7 +46,9 @@ class Playback:
                 self._randoms.append(line.value)
         self._extra_ids = 0
         self._thread = threading.get_ident()
-        self._loop = PlaybackLoop(transcript.lines, self._hear_handshake())
+        self._loop = PlaybackLoop(transcript.lines, self._lines_of_handshake())
+        self._host = PlaybackHost(transcript, self._loop, requests)
+        self.remembers_hosts = False
         self.platform: str = transcript.head.platform
         self.clock: Clock = _RecordedClock(transcript.head.started, self._loop.time)
         self.new_id: NewId = self._new_id
@@ -71,23 +66,32 @@ class Playback:
         log: Callable[[str], None],
     ) -> LoadedSettings:
         """Return the recorded settings."""
-        del roots, log
+        del log
+        params = self._transcript.initialize_params()
+        self._names = FolderNames(self._transcript.head, params, [*map(str, roots)])
         self._lanes.heard(handshake[0])
         return recorded_settings(self._transcript.head, loaded)
 
     def hosts(self, make: Callable[[], Any]) -> Any:
-        """Return the recorded ones: nothing that could open a connection is even imported."""
+        """Return the recorded host; `make` is not called, so no HTTP client is loaded."""
         del make
-        return lambda _config: PlaybackHost(self)  # type: ignore[reportUnknownLambdaType]
+        return lambda _config: self._host  # type: ignore[reportUnknownLambdaType]
+
+    async def grown(self, tail: JournalTail) -> Sequence[bytes] | None:
+        """Return what a journal was told to hold by then; nothing on this disk."""
+        line = await self._loop.growth_of(tail.session_id)
+        if line is None:
+            await asyncio.Event().wait()  # nothing more was written until it was left
+        lines = line.lines if line else ()
+        return [in_lines(text, self._names.here).encode() for text in lines] or None
 
     def transcript(self) -> str | None:
-        """Return nothing, which is what a recording holds of itself."""
+        """Return an empty text: a recording does not hold itself."""
         return ""
 
     def end(self) -> None:
         """Close the file of requests."""
-        if self._requests is not None:
-            self._requests.close()
+        self._host.close()
 
     def incoming(self, pop: Pop, pump: Callable[[], None]) -> Pop:
         """Hold each frame until it is its turn."""
@@ -97,7 +101,7 @@ class Playback:
             while (item := pop()) is not None:
                 held.append(item)
                 if not isinstance(item, bytes):
-                    self._loop.end()  # nobody will say what is missing
+                    self._loop.end()  # the client went: nothing more can come
             return bool(held)
 
         def popped() -> Any:
@@ -113,59 +117,19 @@ class Playback:
         self._loop.frame_is_there, self._loop.take_frame = is_there, pump
         return popped
 
-    def said(self, body: bytes) -> None:
-        """Count what the process says: the next input may wait for it."""
+    def said(self, body: bytes) -> Sequence[bytes]:
+        """Count a message of the process: the next input may wait for it."""
         if threading.get_ident() == self._thread:
             self._count(body)
         else:
             self._loop.call_soon_threadsafe(self._count, body)
+        return (body,)
 
     def _count(self, body: bytes) -> None:
         self._loop.said([*self._lanes.said(body)])
 
-    def asked(self, agent: str, method: str, path: str, body: bytes | None) -> int:
-        """Write the request down and return its number among those of the agent."""
-        self._asks[agent] += 1
-        ask = self._asks[agent]
-        if self._requests is not None:
-            told = {"agent": agent, "ask": ask, "method": method, "path": path}
-            told |= {"body": json.loads(body)} if body else {}
-            line = json.dumps(told, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
-            os.write(self._requests.fileno(), line)
-        return ask
-
-    async def head(self, agent: str, ask: int) -> tuple[int, Mapping[str, str]]:
-        """Return status and headers. Raises KodeError as recorded, or because nothing was."""
-        line = await self._next(agent, ask)
-        if not isinstance(line, Opened):
-            raise _not_recorded(agent, ask)
-        return line.status, line.headers
-
-    async def data(self, agent: str, ask: int) -> bytes:
-        """Return the next bytes, nothing at the end. Raises as `head` does."""
-        line = await self._next(agent, ask)
-        return line.data if isinstance(line, Arrived) else b""
-
-    async def rest(self, agent: str, ask: int) -> None:
-        """Wait until the end of the answer had come."""
-        await self._loop.next_of(agent, ask)
-
-    def left(self, agent: str, ask: int) -> None:
-        """Leave out the rest of the answer."""
-        self._loop.give_up(agent, ask)
-
-    async def _next(self, agent: str, ask: int) -> ModelInput:
-        line = await self._loop.next_of(agent, ask)
-        if line is None:
-            if self._transcript.was_asked(agent, ask):
-                await asyncio.Event().wait()  # nothing more came until it was given up
-            raise _not_recorded(agent, ask)
-        if isinstance(line, Failed):
-            raise KodeError(line.code, line.message, retryable=line.retryable)
-        return line
-
-    def _hear_handshake(self) -> int:
-        """How many lines are over once `initialize` is answered."""
+    def _lines_of_handshake(self) -> int:
+        """Return the number of lines up to the answer to `initialize`."""
         asked = False
         for number, line in enumerate(self._transcript.lines, 1):
             asked = asked or isinstance(line, FrameIn)
@@ -184,13 +148,8 @@ class Playback:
         return self._randoms.popleft() if self._randoms else 0.5
 
 
-def _not_recorded(agent: str, ask: int) -> KodeError:
-    text = f"The recording holds no answer to question {ask} of {agent}: it was not asked then."
-    return KodeError("Provider", text, retryable=False)
-
-
 class _RecordedClock:
-    """The `Clock` of a recording."""
+    """Shows the time of a recording."""
 
     def __init__(self, started: str, passed: Callable[[], float]) -> None:
         self._started = datetime.fromisoformat(started)

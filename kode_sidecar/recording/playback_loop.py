@@ -1,9 +1,9 @@
-"""The event loop of a process to which a recording is played: it lets the inputs in, in order.
+"""The event loop of a process to which a recording is played: it delivers the inputs in order.
 
-A recording is a row of steps: an input, and before it what the process says. A step enters when
-all that was said before it has been said again, lane by lane, and nothing else is left to do; then
-the input meets what it met when it was recorded. One that came while the process was still busy
-enters so many rounds of the loop after the one before it as it did then.
+A recording is a list of steps: an input, and what the process says before it. A step is taken when
+all of that has been said again, lane by lane, and the loop is idle; so the input finds the process
+as it was when recorded. An input that came while the process was busy is delivered as many rounds
+of the loop after the one before it as it was then.
 """
 
 import asyncio
@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from kode_sidecar.recording.lanes import Lanes, Part, as_object, read_frame
 from kode_sidecar.recording.transcript import (
@@ -19,23 +20,25 @@ from kode_sidecar.recording.transcript import (
     FrameIn,
     FrameOut,
     Input,
+    JournalGrown,
     ModelInput,
     TimerRang,
 )
 from kode_sidecar.recording.virtual_time import Timer, VirtualTimeLoop, ready_callbacks
 
-# The client of a recording sends a frame as soon as it has heard what came before it.
+# How long a busy process waits for the next frame: the player sends it without delay.
 _FRAME_SECONDS = 5.0
 _LOOK_SECONDS = 0.0005
 # A recorded timer was read off a clock that went on meanwhile.
 _TIMER_SECONDS = 0.02
-# Lanes named by ids that parallel tasks draw.
+_Source = tuple[str, int] | str
+# Lanes whose names hold ids; parallel tasks may have got each other's.
 _RACING = frozenset({"block", "call", "progress", "scout"})
 
 
 @dataclass
 class _Step:
-    """An input, and how much each lane says between the one before it and this one."""
+    """An input, and how much each lane says between the input before it and this one."""
 
     line: Input
     said: Counter[str] = field(default_factory=Counter[str])
@@ -43,10 +46,10 @@ class _Step:
 
 
 class PlaybackLoop(VirtualTimeLoop):
-    """Plays the lines of a recording; the first `first` of them are over when it begins.
+    """Delivers the inputs of a recording, without its first `first` lines.
 
-    `frame_is_there()` and `take_frame()` are about the client's next frame. When the recording is
-    over, the loop goes by the system's clock.
+    `frame_is_there()` and `take_frame()` are about the client's next frame. After the last input
+    the loop goes by the system's clock.
     """
 
     def __init__(self, lines: Sequence[AnyLine], first: int = 0) -> None:
@@ -65,7 +68,7 @@ class PlaybackLoop(VirtualTimeLoop):
         }
         self._calls: Counter[str] = Counter()
         self._held: dict[tuple[str, int], Callable[[], None]] = {}
-        self._readers: dict[tuple[str, int], asyncio.Future[ModelInput]] = {}
+        self._readers: dict[_Source, asyncio.Future[Input]] = {}
         self._go_on()
 
     @property
@@ -90,18 +93,26 @@ class PlaybackLoop(VirtualTimeLoop):
 
     async def next_of(self, agent: str, ask: int) -> ModelInput | None:
         """Return what comes next of an answer, when it is its turn; None: nothing was recorded."""
-        if not any(_is_of(step, agent, ask) for step in self._steps[self._position :]):
+        return cast(ModelInput | None, await self._next((agent, ask)))
+
+    async def growth_of(self, session_id: str) -> JournalGrown | None:
+        """Return what comes next in a journal, when it is its turn; None: nothing was recorded."""
+        return cast(JournalGrown | None, await self._next(session_id))
+
+    async def _next(self, source: _Source) -> Input | None:
+        if not any(_source(step) == source for step in self._steps[self._position :]):
             return None
-        reader = self._readers[agent, ask] = self.create_future()
+        reader = self._readers[source] = self.create_future()
         try:
             return await reader
         finally:
-            del self._readers[agent, ask]
+            if self._readers.get(source) is reader:  # another one may read on
+                del self._readers[source]
 
     def give_up(self, agent: str, ask: int) -> None:
         """Leave out the rest of an answer: nobody wants it."""
         for step in self._steps[self._position :]:
-            step.given_up = step.given_up or _is_of(step, agent, ask)
+            step.given_up = step.given_up or _source(step) == (agent, ask)
 
     def end(self) -> None:
         """End the recording here. What still waits for it goes on at once."""
@@ -150,11 +161,11 @@ class PlaybackLoop(VirtualTimeLoop):
         return True
 
     def _is_early(self, line: Input) -> bool:
-        """Whether it came so soon that the process was still busy with the input before it."""
+        """Return whether an input came while the process was busy with the one before it."""
         return line.rounds is not None and self._round - self._entered >= line.rounds
 
     def _is_due(self, line: Input) -> bool:
-        """Whether everything was said, perhaps with ids that two racing tasks swapped.
+        """Return whether everything was said, perhaps with ids that two racing tasks swapped.
 
         How far a text has grown matters to clients only.
         """
@@ -177,8 +188,8 @@ class PlaybackLoop(VirtualTimeLoop):
             return timer is not None
         if isinstance(line, CallDone):
             return self._release_call(line.name, line.number)
-        assert isinstance(line, ModelInput)
-        reader = self._readers.get((line.agent, line.ask))
+        source = _source_of(line)
+        reader = self._readers.get(source) if source else None
         if reader is None or reader.done():
             return False
         reader.set_result(line)
@@ -223,7 +234,7 @@ class PlaybackLoop(VirtualTimeLoop):
         """Deliver the oldest result that is held, of that name and number; False: there is none."""
         for key in self._held:
             if name in (None, key[0]) and number in (None, key[1]):
-                self._held.pop(key)()
+                self.call_soon(self._held.pop(key))
                 return True
         return False
 
@@ -252,18 +263,22 @@ def _kind(lane: str) -> str:
 
 
 def _own_lane(line: Input) -> str:
-    """The lane of the session that an input is for, if it is for one."""
+    """Return the lane of the session that an input is for, if it is for one."""
     if isinstance(line, FrameIn):
         params = as_object(read_frame(bytes(line.frame)).get("params"))
         return f"session {params.get('sessionId')}"
     return f"session {line.agent.removeprefix('main ')}" if isinstance(line, ModelInput) else ""
 
 
-def _is_of(step: _Step, agent: str, ask: int) -> bool:
-    line = step.line
-    if step.given_up or not isinstance(line, ModelInput):
-        return False
-    return (line.agent, line.ask) == (agent, ask)
+def _source(step: _Step) -> _Source | None:
+    return None if step.given_up else _source_of(step.line)
+
+
+def _source_of(line: Input) -> _Source | None:
+    """Return whom an input is for: an answer by agent and number, a journal by its session."""
+    if isinstance(line, JournalGrown):
+        return line.session_id
+    return (line.agent, line.ask) if isinstance(line, ModelInput) else None
 
 
 def _steps(lines: Sequence[AnyLine], first: int) -> Iterator[_Step]:

@@ -1,8 +1,7 @@
-"""Writes a transcript of this process while it serves."""
+"""Writes a recording of this process while it serves."""
 
 import random
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,42 +10,39 @@ from msgspec import Raw
 
 from kode_sidecar import __version__
 from kode_sidecar.boot.system import System
-from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import IdKind
 from kode_sidecar.providers.endpoint import OpenHost
+from kode_sidecar.recording.folders import FolderReader
+from kode_sidecar.recording.grease import Grease
+from kode_sidecar.recording.kept_files import KeptReader
 from kode_sidecar.recording.lanes import read_frame
-from kode_sidecar.recording.model_hosts import RecordingHost
-from kode_sidecar.recording.recorded_settings import keys_in, settings_to_record
-from kode_sidecar.recording.recording_loop import RecordingLoop
-from kode_sidecar.recording.secret_mask import SecretMask
-from kode_sidecar.recording.snapshot import Snapshot
+from kode_sidecar.recording.model_hosts import AnswerLog, RecordingHost
+from kode_sidecar.recording.recording_loop import RecordingLoop, not_recorded
+from kode_sidecar.recording.redaction import SecretMask, keys_in, settings_to_record
 from kode_sidecar.recording.transcript import (
     FORMAT,
-    AnyInput,
     AnyLine,
-    Arrived,
-    Asked,
     CallDone,
     DrawnId,
     End,
-    Ended,
-    Failed,
     FrameIn,
     FrameOut,
     Head,
+    Input,
     InputEnded,
-    Left,
-    Opened,
+    JournalGrown,
     RandomNumber,
     TimerRang,
     TranscriptFile,
     encode_line,
 )
 from kode_sidecar.records.disk import not_read
+from kode_sidecar.records.journal_tail import JournalTail
+from kode_sidecar.records.json_record import unsealed
 from kode_sidecar.server import Pop
 from kode_sidecar.settings import LoadedSettings
 
-# After these the editor may have written files; a turn looks at them.
+# Before these are handled the editor may have written files, which a turn then reads.
 _FILES_MAY_DIFFER = (
     b'"textDocument/didSave"',
     b'"workspace/didChangeWatchedFiles"',
@@ -58,20 +54,19 @@ _SECRET_HEADERS = ("set-cookie", "authorization")
 
 
 class Recorder(System):
-    """The system as it is, and a record of it.
+    """The `Environment` and the `FrameListener` of a process that is recorded.
 
-    It is the process's `Environment` and its `FrameListener`, and notes what hosts say and what
-    comes in through the event loop. Nothing is written before `begin`. What cannot be written ends
-    the recording and is told once by `log`; the process goes on.
+    Nothing is written before `begin`. A failing disk ends the recording, which is logged once; the
+    process goes on.
     """
 
-    def __init__(self, wanted: Path) -> None:
+    def __init__(self, wanted: Path, grease: Grease | None = None) -> None:
         super().__init__()
+        self.remembers_hosts = False
+        self._grease = grease
         self._wanted = wanted
         self._file: TranscriptFile | None = None
         self._path = wanted
-        self._asks: Counter[str] = Counter()
-        self._held: dict[tuple[str, int], bytes] = {}
         self._draw_id = self.new_id
         self.new_id, self.random = self._new_id, self._random
 
@@ -91,7 +86,9 @@ class Recorder(System):
         self._log = log
         keys = keys_in(loaded)
         self._mask = SecretMask([*keys.values()])
-        self._snapshot = Snapshot(roots, [*keys.values()])
+        self._answers = AnswerLog(self._write_event, self._mask)
+        self._folders = FolderReader(roots, [*keys.values()])
+        self._kept = KeptReader(loaded.settings.storage_root, roots)
         self._file = TranscriptFile(self._wanted)
         self._path = self._file.path
         self._started = self.clock.monotonic()
@@ -105,12 +102,15 @@ class Recorder(System):
                 settings=settings_to_record(loaded),
                 keyed=tuple(keys),
                 problems=loaded.problems,
+                greased=self._grease is not None,
             )
         )
         self._write_files()
+        for line in self._kept.models():
+            self._write(line)
         request, answer = handshake
-        self._write(_frame_in(self._passed(), request))
-        self.said(answer)
+        self._write(_frame_in(request))
+        self._note(answer)
         log(f"recording to {self._path}")
         return loaded
 
@@ -123,7 +123,7 @@ class Recorder(System):
 
     def end(self) -> None:
         """Close the recording."""
-        self._write(End(t=self._passed()))
+        self._write(End())
         file, self._file = self._file, None
         if file is not None:
             file.close()
@@ -131,13 +131,23 @@ class Recorder(System):
     def hosts(self, make: Callable[[], Any]) -> Any:
         """Return the real ones, and note what they say."""
         open_host: OpenHost = make()
-        return lambda config: RecordingHost(open_host(config), self)  # type: ignore[reportUnknownLambdaType]
+        return lambda config: RecordingHost(open_host(config), self._answers)  # type: ignore[reportUnknownLambdaType]
+
+    async def grown(self, tail: JournalTail) -> Sequence[bytes] | None:
+        """Note what another process writes to a journal."""
+        with not_recorded():
+            lines = await tail.grown()
+        texts = tuple(unsealed(line).decode("utf-8", "replace") for line in lines or ())
+        self._write_event(JournalGrown(session_id=tail.session_id, lines=texts))
+        return lines
 
     def incoming(self, pop: Pop, pump: Callable[[], None]) -> Pop:
-        """Note each frame when it is taken."""
-        del pump
+        """Note each frame when it is taken: at the end of a round, as it is played."""
 
         def popped() -> Any:
+            if not self._loop.ends_round:
+                self._loop.call_soon_threadsafe(pump)
+                return None
             item = pop()
             if item is not None:
                 self._write_input(item)
@@ -147,106 +157,63 @@ class Recorder(System):
 
     def _write_input(self, item: Any) -> None:
         if not isinstance(item, bytes):
-            self._write(InputEnded(t=self._passed()))
+            self._write(InputEnded())
             return
         if any(mark in item for mark in _FILES_MAY_DIFFER):
             self._write_files()
-        self._write_step(_frame_in(self._passed(), item))
+        for line in self._kept.asked_for(item):
+            self._write(line)
+        self._write_event(_frame_in(item))
 
-    def said(self, body: bytes) -> None:
-        """Note a message to the client. A recording that is said does not hold itself again."""
+    def said(self, body: bytes) -> Sequence[bytes]:
+        """Note a message to the client. An answer that is the recording itself is left empty."""
+        bodies = (body,) if self._grease is None else self._grease.said(body)
+        for one in bodies:
+            self._note(one)
+        return bodies
+
+    def _note(self, body: bytes) -> None:
         if _EXPORT in body[:300]:
             frame = read_frame(body)
             frame["result"]["text"] = ""
             body = msgspec.json.encode(frame)
-        self._write(FrameOut(t=self._passed(), frame=Raw(body)))
-
-    def asked(self, agent: str, method: str, path: str, body: bytes | None) -> int:
-        """Note a request and return its number among those of the agent."""
-        del body
-        self._asks[agent] += 1
-        ask = self._asks[agent]
-        self._write(Asked(t=self._passed(), agent=agent, ask=ask, method=method, path=path))
-        return ask
-
-    def opened(self, agent: str, ask: int, status: int, headers: Mapping[str, str]) -> None:
-        """Note the head of an answer."""
-        told = {k: v for k, v in headers.items() if k.lower() not in _SECRET_HEADERS}
-        self._write_step(
-            Opened(t=self._passed(), agent=agent, ask=ask, status=status, headers=told)
-        )
-
-    def arrived(self, agent: str, ask: int, data: bytes) -> None:
-        """Note bytes of an answer. What may be half a key waits for its other half."""
-        if not data:
-            self._release(agent, ask)
-            self._write_step(Ended(t=self._passed(), agent=agent, ask=ask))
-            return
-        data = self._held.pop((agent, ask), b"") + data
-        whole = self._mask.split(data)
-        if whole < len(data):
-            self._held[agent, ask] = data[whole:]
-        self._write_bytes(agent, ask, data[:whole])
-
-    def failed(self, agent: str, ask: int, error: KodeError) -> None:
-        """Note that a request or an answer broke."""
-        self._release(agent, ask)
-        self._write_step(
-            Failed(
-                t=self._passed(),
-                agent=agent,
-                ask=ask,
-                code=error.code,
-                message=error.message,
-                retryable=error.retryable,
-            )
-        )
-
-    def left(self, agent: str, ask: int) -> None:
-        """Note that the rest of an answer is not wanted."""
-        self._release(agent, ask)
-        self._write(Left(t=self._passed(), agent=agent, ask=ask))
-
-    def _release(self, agent: str, ask: int) -> None:
-        self._write_bytes(agent, ask, self._held.pop((agent, ask), b""))
-
-    def _write_bytes(self, agent: str, ask: int, data: bytes) -> None:
-        if data:
-            self._write_step(_arrived(self._passed(), agent, ask, data))
+        self._write(FrameOut(frame=Raw(body)))
 
     def _new_id(self, kind: IdKind) -> str:
         drawn = self._draw_id(kind)
-        self._write(DrawnId(t=self._passed(), kind=kind, id=drawn))
+        self._write(DrawnId(kind=kind, id=drawn))
+        if kind == "session":
+            self._kept.write_here(drawn)
         return drawn
 
     def _random(self) -> float:
         number = random.random()
-        self._write(RandomNumber(t=self._passed(), value=number))
+        self._write(RandomNumber(value=number))
         return number
 
     def _timer_rang(self, seconds: float) -> None:
-        """Note that a timer rings that was set for so many seconds ahead."""
-        self._write_step(TimerRang(t=self._passed(), seconds=seconds))
+        """Note that a timer rings, set for so many seconds ahead."""
+        self._write_event(TimerRang(seconds=seconds))
 
     def _call_done(self, name: str, number: int) -> None:
-        """Note that the `number`th call of that name is over."""
-        self._write_step(CallDone(t=self._passed(), name=name, number=number))
+        """Note that the `number`th call of that name returned."""
+        self._write_event(CallDone(name=name, number=number))
 
     def _write_files(self) -> None:
-        for line in self._snapshot.changes():
-            self._write(msgspec.structs.replace(line, t=self._passed()))
+        for line in self._folders.changes():
+            self._write(line)
 
-    def _passed(self) -> float:
-        return round(self.clock.monotonic() - self._started, 3) if self._file is not None else 0.0
-
-    def _write_step(self, line: AnyInput) -> None:
-        """Write an input, and how soon after the one before it came."""
-        rounds = self._loop.rounds_since_input()
-        self._write(msgspec.structs.replace(line, rounds=rounds))
+    def _write_event(self, line: AnyLine) -> None:
+        """Write a line, and for an input how soon after the one before it came."""
+        if isinstance(line, Input):
+            line = msgspec.structs.replace(line, rounds=self._loop.rounds_since_input())
+        self._write(line)
 
     def _write(self, line: AnyLine) -> None:
         if self._file is None:
             return
+        if not isinstance(line, Head):
+            line = msgspec.structs.replace(line, t=round(self.clock.monotonic() - self._started, 3))
         try:
             self._file.append(self._mask.line(encode_line(line)))
         except OSError as error:
@@ -254,21 +221,13 @@ class Recorder(System):
             self._log(f"the recording {self._path} ends here: {error.strerror}")
 
 
-def _arrived(passed: float, agent: str, ask: int, data: bytes) -> Arrived:
-    """Bytes of an answer as a line."""
-    try:
-        return Arrived(t=passed, agent=agent, ask=ask, text=data.decode())
-    except UnicodeDecodeError:
-        return Arrived(t=passed, agent=agent, ask=ask, base64=data)
-
-
-def _frame_in(passed: float, body: bytes) -> FrameIn:
-    """A frame as a line: one line, whatever the client's JSON looks like."""
+def _frame_in(body: bytes) -> FrameIn:
+    """Return a frame as one line, even if the client's JSON has several."""
     try:
         if b"\n" in body or b"\r" in body:
             body = msgspec.json.format(body, indent=-1)
         msgspec.json.decode(body, type=Raw)
         body.decode("utf-8")
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return FrameIn(t=passed, text=body.decode("utf-8", "backslashreplace"))
-    return FrameIn(t=passed, frame=Raw(body))
+        return FrameIn(text=body.decode("utf-8", "backslashreplace"))
+    return FrameIn(frame=Raw(body))

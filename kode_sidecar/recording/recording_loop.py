@@ -1,9 +1,10 @@
-"""The event loop of a process that is recorded. It runs as any other, and notes what comes in."""
+"""The event loop of a process that is recorded: it runs as usual and reports what comes in."""
 
 import asyncio
 from collections import Counter, deque
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from contextvars import Context, ContextVar
 from typing import Any
 
@@ -20,7 +21,7 @@ _not_recorded: ContextVar[bool] = ContextVar("not_recorded", default=False)
 
 @contextmanager
 def not_recorded() -> Generator[None]:
-    """Leave out timers and calls that begin in here: what they bring is recorded otherwise."""
+    """Do not report timers and calls that begin in here: their result is recorded by the caller."""
     token = _not_recorded.set(True)
     try:
         yield
@@ -29,10 +30,12 @@ def not_recorded() -> Generator[None]:
 
 
 class RecordingLoop(PlatformLoop):
-    """Tells of timers, and of calls in threads and programs, just before they have their effect.
+    """Reports timers, calls in threads and programs just before they take effect.
 
-    `timer_rang(seconds)`: one rings that was set for so many seconds ahead. `call_done(name,
-    number)`: that call is over, the `number`th of its name.
+    `timer_rang(seconds)` is called for a timer set for so many seconds ahead, `call_done(name,
+    number)` when the `number`th call of that name has returned. What comes from other threads is
+    let in at the end of a round, in its order, and has its effect in the next: `ends_round` says
+    that this is such a moment.
     """
 
     def __init__(
@@ -44,12 +47,15 @@ class RecordingLoop(PlatformLoop):
         self._calls: Counter[str] = Counter()
         self._round = self._entered = 0
         self._was_idle = True
+        self.ends_round = False
         self._from_threads: deque[asyncio.Handle] = deque()
+        self._threads = ThreadPoolExecutor(thread_name_prefix="asyncio")
+        self.set_default_executor(self._threads)
 
     def rounds_since_input(self) -> int | None:
         """Return the rounds since the last input; None if the loop was idle in between.
 
-        What calls this is an input itself.
+        The caller reports an input with this call.
         """
         rounds = None if self._was_idle else self._round - self._entered
         self._entered, self._was_idle = self._round, False
@@ -58,16 +64,20 @@ class RecordingLoop(PlatformLoop):
     def call_soon_threadsafe(
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
-        """Call `callback` in the round that comes next, after what is left to do by then.
-
-        So it has a place in its round that can be played.
-        """
+        """Call `callback` at the end of the next round, a place that playback can repeat."""
         loop: Any = self
         loop._check_closed()
-        handle = asyncio.Handle(callback, args, self, context)
+        handle = asyncio.Handle(self._end_round, (callback, *args), self, context)
         self._from_threads.append(handle)
         loop._write_to_self()
         return handle
+
+    def _end_round(self, callback: Callable[..., object], *args: Any) -> None:
+        self.ends_round = True
+        try:
+            callback(*args)
+        finally:
+            self.ends_round = False
 
     def call_at(
         self,
@@ -91,10 +101,28 @@ class RecordingLoop(PlatformLoop):
         self, executor: Any, func: Callable[..., Any], *args: Any
     ) -> asyncio.Future[Any]:
         """Call `func` in a thread, and note when its result is there."""
-        future: asyncio.Future[Any] = super().run_in_executor(executor, func, *args)
-        if not _not_recorded.get():
-            over = self._numbered(call_name(func))
-            future.add_done_callback(lambda done: None if done.cancelled() else over())
+        if _not_recorded.get():
+            return super().run_in_executor(executor, func, *args)
+        over = self._numbered(call_name(func))
+        future: asyncio.Future[Any] = self.create_future()
+        call: Future[Any] = (executor or self._threads).submit(func, *args)
+
+        def arrived() -> None:
+            if future.done():
+                return  # given up
+            over()
+            error = call.exception()
+            if error is None:
+                future.set_result(call.result())
+            else:
+                future.set_exception(error)
+
+        def returned(_: object) -> None:
+            with suppress(RuntimeError):  # the loop is closed
+                self.call_soon_threadsafe(arrived)
+
+        call.add_done_callback(returned)
+        future.add_done_callback(lambda done: call.cancel() if done.cancelled() else None)
         return future
 
     async def subprocess_exec(  # type: ignore[override]

@@ -1,7 +1,7 @@
-"""The recording of one process: a line for all that came in, went out, or was up to chance.
+"""The file format of a recording: a line for each thing that came in, went out, or was random.
 
-Lines of JSON, told apart by their `lane`, in the order in which the event loop met them. A process
-that is killed leaves every whole line; a recording that ended well ends with the lane `end`.
+The lines are JSON, told apart by `lane`, in the order in which the event loop met them. A process
+that is killed leaves whole lines and perhaps a cut one; one that ended in order leaves an `end`.
 """
 
 import os
@@ -16,6 +16,7 @@ from msgspec import Raw, Struct
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.recording.format_1 import upgraded
+from kode_sidecar.recording.lanes import as_object, read_frame
 from kode_sidecar.records.disk import not_read, not_saved
 from kode_sidecar.records.json_record import DECODE_ERRORS
 
@@ -25,14 +26,17 @@ _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | getattr(os, "O_BIN
 
 
 class Line(Struct, frozen=True, kw_only=True, tag_field="lane", rename="camel", omit_defaults=True):
-    """`t`: seconds since the recording began."""
+    """Any line; `t` is seconds since the recording began."""
 
     t: float = 0.0
 
 
 class Head(Line, frozen=True, kw_only=True, tag="head"):
-    """The first line. `settings` are those in force, without keys; `keyed` names the variables
-    that held one. `roots` are the open folders, `started` the time of day, RFC 3339.
+    """The first line: the settings in force without keys, and the open folders as `roots`.
+
+    `keyed` names the variables that held a key; `started` is the time of day, RFC 3339. In one that
+    is `greased` stands what no server says: a client can be graded by it or meet it again, and no
+    server plays it.
     """
 
     format: int
@@ -43,20 +47,21 @@ class Head(Line, frozen=True, kw_only=True, tag="head"):
     settings: dict[str, Any] = {}
     keyed: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    greased: bool = False
 
 
 class Input(Line, frozen=True, kw_only=True):
-    """Something that came from outside of the process, when it took effect.
+    """Something from outside the process, written when it took effect.
 
-    `rounds` counts the rounds of the event loop since the input before it; None when the loop had
-    nothing left to do in between.
+    `rounds` counts the rounds of the event loop since the input before it. It is None when the loop
+    was idle in between.
     """
 
     rounds: int | None = None
 
 
 class FrameIn(Input, frozen=True, kw_only=True, tag="in"):
-    """The client's message when the process took it up; `text` is what was no JSON."""
+    """A message of the client, written when it is handled; `text` holds what is no JSON."""
 
     frame: Raw = Raw(b"null")
     text: str | None = None
@@ -67,7 +72,7 @@ class InputEnded(Line, frozen=True, kw_only=True, tag="in.end"):
 
 
 class FrameOut(Line, frozen=True, kw_only=True, tag="out"):
-    """A message to the client when it was said; deltas are merged only later."""
+    """A message to the client, before the outbox merges deltas."""
 
     frame: Raw
 
@@ -79,8 +84,18 @@ class ModelInput(Input, frozen=True, kw_only=True):
     ask: int
 
 
+class JournalGrown(Input, frozen=True, kw_only=True, tag="journal.grown"):
+    """Another process wrote these lines to the journal of a session that is followed here.
+
+    None: it has deleted the session.
+    """
+
+    session_id: str
+    lines: tuple[str, ...]
+
+
 class Asked(Line, frozen=True, kw_only=True, tag="model.asked"):
-    """The request goes out. What it says is not here: it follows from the rest."""
+    """A request goes out. Its body is not recorded: it follows from the other lines."""
 
     agent: str
     ask: int
@@ -96,7 +111,7 @@ class Opened(ModelInput, frozen=True, kw_only=True, tag="model.opened"):
 
 
 class Arrived(ModelInput, frozen=True, kw_only=True, tag="model.bytes"):
-    """What one read brought; `base64` where it is no text by itself."""
+    """The bytes of one read; in `base64` when they are not UTF-8 by themselves."""
 
     text: str | None = None
     base64: bytes | None = None
@@ -111,15 +126,16 @@ class Ended(ModelInput, frozen=True, kw_only=True, tag="model.ended"):
 
 
 class Failed(ModelInput, frozen=True, kw_only=True, tag="model.failed"):
-    """The request or the answer broke; `code` and the rest are those of the error raised."""
+    """The request or the answer failed with this KodeError."""
 
     code: str
     message: str
     retryable: bool = False
+    details: dict[str, Any] | None = None
 
 
 class Left(Line, frozen=True, kw_only=True, tag="model.left"):
-    """The process wanted no more of it."""
+    """The process gave the rest of the answer up."""
 
     agent: str
     ask: int
@@ -139,16 +155,16 @@ class RandomNumber(Line, frozen=True, kw_only=True, tag="random"):
 
 
 class TimerRang(Input, frozen=True, kw_only=True, tag="timer"):
-    """A timer that was set for so many seconds ahead rang; None: whichever is the next to ring."""
+    """A timer rang that was set for so many seconds ahead; None stands for the earliest one."""
 
     seconds: float | None = None
 
 
 class CallDone(Input, frozen=True, kw_only=True, tag="call"):
-    """A call in a thread was over, or a program had ended.
+    """A call in a thread returned, or a program ended.
 
-    It is the `number`th of that `name`, counted from 1 as they began; None: the oldest that is not
-    over. A call that was given up before has no line.
+    It is the `number`th of that `name`, counted from 1 as they began; None stands for the oldest
+    one still running. A call that was cancelled has no line.
     """
 
     name: str
@@ -156,15 +172,32 @@ class CallDone(Input, frozen=True, kw_only=True, tag="call"):
 
 
 class FileState(Line, frozen=True, kw_only=True, tag="file"):
-    """A file of the workspace as it is from here on; `path` below the root, with slashes.
+    """A file of the workspace as it is from here on; `path` is below the root, with slashes.
 
-    Neither `text` nor `base64`: it is gone.
+    With neither `text` nor `base64` the file was removed.
     """
 
     root: int
     path: str
     text: str | None = None
     base64: bytes | None = None
+
+
+class KeptFile(Line, frozen=True, kw_only=True, tag="kept"):
+    """A file of the state folder as it is from here on; `path` is below that, with slashes.
+
+    Records in it have no checksums. Without `text` it was removed, a folder with all that is in it.
+    """
+
+    path: str
+    text: str | None = None
+
+
+class KeptLock(Line, frozen=True, kw_only=True, tag="kept.lock"):
+    """Whether another process writes to a session, from here on."""
+
+    session_id: str
+    held: bool
 
 
 class FilesLeftOut(Line, frozen=True, kw_only=True, tag="files.leftOut"):
@@ -178,10 +211,16 @@ class End(Line, frozen=True, kw_only=True, tag="end"):
     """The process ended as it should."""
 
 
-AnyInput = FrameIn | Opened | Arrived | Ended | Failed | TimerRang | CallDone
 AnyLine = (
-    AnyInput
-    | Head
+    Head
+    | FrameIn
+    | Opened
+    | Arrived
+    | Ended
+    | Failed
+    | JournalGrown
+    | TimerRang
+    | CallDone
     | InputEnded
     | FrameOut
     | Asked
@@ -189,6 +228,8 @@ AnyLine = (
     | DrawnId
     | RandomNumber
     | FileState
+    | KeptFile
+    | KeptLock
     | FilesLeftOut
     | End
 )
@@ -197,14 +238,25 @@ _decoder: msgspec.json.Decoder[AnyLine] = msgspec.json.Decoder(AnyLine)
 
 @dataclass(frozen=True)
 class Transcript:
-    """A recording as read. `whole`: it has its end, and nothing was cut off."""
+    """A recording as read; `whole` is False when the process was killed before its end."""
 
     head: Head
     lines: Sequence[AnyLine]
     whole: bool
 
+    def initialize_params(self) -> dict[str, Any]:
+        """Return the params of the recorded `initialize`. Raises KodeError `Storage`."""
+        first = next((line for line in self.lines if isinstance(line, FrameIn)), None)
+        frame = {} if first is None else read_frame(bytes(first.frame))
+        if frame.get("method") != "initialize":
+            text = (
+                "The recording ends before the editor said `initialize`: there is nothing to play."
+            )
+            raise KodeError("Storage", text)
+        return as_object(frame.get("params"))
+
     def was_asked(self, agent: str, ask: int) -> bool:
-        """Did an agent ask its model so often?"""
+        """Return whether an agent sent that many requests to its model."""
         return any(
             isinstance(line, Asked) and (line.agent, line.ask) == (agent, ask)
             for line in self.lines
@@ -256,15 +308,15 @@ def _foreign(path: Path, why: str) -> KodeError:
 
 
 def encode_line(line: AnyLine) -> bytes:
-    """One line, without its end."""
+    """Return one line without its line feed."""
     return msgspec.json.encode(line)
 
 
 class TranscriptFile:
-    """A new file for one recording, readable by its owner only; never one that is there already.
+    """A new file for one recording, readable by its owner only. No existing file is overwritten.
 
-    With `wanted` taken, it is `name-2.ext` and so on: an editor starts a process again with the
-    same words. Raises KodeError `Storage`.
+    If `wanted` exists the name is `name-2.ext` and so on, because an editor restarts a process with
+    the same command line. Raises KodeError `Storage`.
     """
 
     def __init__(self, wanted: Path) -> None:
@@ -283,12 +335,12 @@ class TranscriptFile:
         self._lock = threading.Lock()
 
     def append(self, line: bytes) -> None:
-        """Hand a line to the system; from any thread. Raises OSError."""
+        """Write a line; may be called from any thread. Raises OSError."""
         data = line + b"\n"
         with self._lock:
             while data:
                 data = data[os.write(self._fd, data) :]
 
     def close(self) -> None:
-        """Release it."""
+        """Close the file."""
         os.close(self._fd)

@@ -1,12 +1,13 @@
-"""An event loop whose clock is virtual: it stands while anything is left to do, and then jumps.
+"""An event loop with a virtual clock: time stands while anything is left to do, and then jumps.
 
-What runs on it happens in the same order each time: callbacks run first come, first served, calls
-for a thread run at once and on the loop's own thread, and no timer waits for real time to pass.
-A recording is played on it, and a simulation can run on it.
+Its order is the same in every run: callbacks run first come, first served, calls for a thread run
+at once on the loop's own thread, and no timer waits for real time. Recordings are played on it, and
+simulations can run on it.
 """
 
 import asyncio
 import os
+import selectors
 import sys
 import time
 from collections import deque
@@ -23,12 +24,12 @@ else:
 
 
 class Deadlock(RuntimeError):
-    """Nothing can happen any more. The text names every task that waits, and where."""
+    """Every task waits and no timer is set; the text names each task and where it waits."""
 
 
 @dataclass(frozen=True, eq=False)
 class Timer:
-    """A callback that somebody asked for `seconds` ahead, when the clock would show `when`."""
+    """A callback set for `seconds` ahead, when the clock shows `when`."""
 
     seconds: float
     when: float
@@ -42,8 +43,8 @@ class VirtualTimeLoop(PlatformLoop):
     Programs that are started really run, and are waited for; there is no other input or output.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, selector: selectors.BaseSelector | None = None) -> None:
+        super().__init__(selector)
         self._now = 0.0
         self._ahead: float | None = None
         self._timers: list[Timer] = []
@@ -215,7 +216,7 @@ def _who_waits(loop: asyncio.AbstractEventLoop) -> str:
 
 
 def _place(task: "asyncio.Task[Any]") -> str:
-    """Where a task waits: the innermost coroutine that is written in Python."""
+    """Return where a task waits: the innermost coroutine that is written in Python."""
     coroutine: Any = task.get_coro()
     place = "before its first step"
     while (frame := getattr(coroutine, "cr_frame", None)) is not None:

@@ -4,35 +4,47 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType, field
 
+from kode_sidecar.domain.context_edits import ContextEdits
+from kode_sidecar.domain.event_parts import EFFORTS, Effort
 from kode_sidecar.domain.message import Blob, Message
-from kode_sidecar.errors import KodeError
 from kode_sidecar.protocol.events import artifact_ref
-from kode_sidecar.records.disk import not_read, not_saved, replace_file, sync_folder
+from kode_sidecar.records.disk import not_read, not_saved, replace_file
 from kode_sidecar.records.journal import Journal
-from kode_sidecar.records.json_record import DECODE_ERRORS, clean_text, encode_json
+from kode_sidecar.records.json_record import DECODE_ERRORS, encode_json
 from kode_sidecar.records.jsonl import JsonlFile
 from kode_sidecar.records.message_record import encode_message
 from kode_sidecar.records.messages import MessageFile
 from kode_sidecar.records.saver import Saver
 from kode_sidecar.records.session_lock import SessionLock
+from kode_sidecar.text.shown_text import mend_surrogates
+from kode_sidecar.whole_files import sync_folder
 
+CONVERSATIONS_FOLDER = "conversations"
+"""In the state folder: a folder for each conversation, named as it."""
 META_FILE = "meta.json"
 
+# A name that Windows takes for a device is no folder there.
+_ID = re.compile(r"(?!(?:con|prn|aux|nul|com\d|lpt\d)$)[a-z0-9-]{1,64}")
 _USUAL_BYTES = 16 * 1024
 _READ = os.O_RDONLY | getattr(os, "O_BINARY", 0)
 
 
-class HeadMark(Struct, frozen=True):
-    """Where the head was moved to; None: before the first message.
+def is_session_id(name: str) -> bool:
+    """Return whether a session could have that id; nothing else is ever looked for on disk."""
+    return _ID.fullmatch(name) is not None
 
-    It holds until a message is written after `newest`: then that one is the head.
+
+class HeadMark(Struct, frozen=True):
+    """The message that the user made the head; None stands for the place before the first one.
+
+    The mark counts until a message newer than `newest` is written, which is then the head.
     """
 
     id: str | None
@@ -42,9 +54,11 @@ class HeadMark(Struct, frozen=True):
 class ConversationMeta(Struct, frozen=True, kw_only=True):
     """What `meta.json` says; snake_case on disk.
 
-    `agent_type` names an agent; times are RFC 3339 in UTC, `updated_at` that of the newest
-    message. `meta` is the user's own and holds `projectRoot` and `roots`. `mode` and `model` are
-    there when the user chose them for this session, `head` when it is not the newest message.
+    `agent_type` names an agent; times are RFC 3339 in UTC, `updated_at` that of the newest message.
+    `meta` is the user's own and holds `projectRoot` and `roots`. `mode` and `model` are there when
+    the user chose them for this session, `draft` when there is a prompt not sent yet, `head` when
+    it is not the newest message, `effort` when the user chose one; `left_out` and `pinned` are ids
+    of messages.
     """
 
     id: str
@@ -55,7 +69,27 @@ class ConversationMeta(Struct, frozen=True, kw_only=True):
     meta: dict[str, Any] = field(default_factory=dict[str, Any])
     mode: str | UnsetType = UNSET
     model: str | UnsetType = UNSET
+    draft: str | UnsetType = UNSET
     head: HeadMark | UnsetType = UNSET
+    effort: str | UnsetType = UNSET
+    left_out: tuple[str, ...] | UnsetType = UNSET
+    pinned: tuple[str, ...] | UnsetType = UNSET
+
+    @property
+    def known_effort(self) -> Effort | None:
+        """How hard the model thinks; None: as it does by itself."""
+        return next((effort for effort in EFFORTS if effort == self.effort), None)
+
+    @property
+    def edits(self) -> ContextEdits:
+        """What the user decided about the context."""
+        return ContextEdits(left_out=self.left_out or (), pinned=self.pinned or ())
+
+    def with_edits(self, edits: ContextEdits) -> "ConversationMeta":
+        """Return the same with other edits of the context."""
+        return msgspec.structs.replace(
+            self, left_out=edits.left_out or UNSET, pinned=edits.pinned or UNSET
+        )
 
 
 _decode = msgspec.json.Decoder(ConversationMeta).decode
@@ -65,7 +99,7 @@ FileState = tuple[int, int, int]
 
 
 def file_state(path: str | os.PathLike[str]) -> FileState | None:
-    """The state of a file now; None where there is none."""
+    """Return the state of a file now; None where there is none."""
     try:
         status = os.stat(path)
     except OSError:
@@ -74,13 +108,13 @@ def file_state(path: str | os.PathLike[str]) -> FileState | None:
 
 
 def read_meta(folder: str | os.PathLike[str]) -> ConversationMeta | None:
-    """The meta of a conversation; None when it is missing or damaged.
+    """Return the meta of a conversation; None when it is missing or damaged.
 
     Raises KodeError `Storage` when the disk fails.
     """
     try:
         # Without pathlib and buffers, which cost more than the rest: a list reads thousands.
-        fd = os.open(os.path.join(folder, META_FILE), _READ)
+        fd = os.open(f"{folder}{os.sep}{META_FILE}", _READ)
         try:
             data = os.read(fd, _USUAL_BYTES)
             while len(data) % _USUAL_BYTES == 0 and (more := os.read(fd, _USUAL_BYTES)):
@@ -110,7 +144,7 @@ class Artifacts:
         """Write a text; what reads it again. Raises KodeError `Storage`."""
         artifact_id = self._new_id()
         path = _artifact_path(self._conversation, artifact_id)
-        data = clean_text(text).encode()
+        data = mend_surrogates(text).encode()
         try:
             path.parent.mkdir(mode=0o700, exist_ok=True)
             fd = os.open(path, _NEW_FILE, 0o600)
@@ -153,7 +187,7 @@ def copy_artifact(conversation_folder: Path, artifact_id: str, other_folder: Pat
 def read_artifact(
     conversation_folder: Path, artifact_id: str, offset: int, length: int
 ) -> tuple[int, bytes] | None:
-    """The size of an artifact and some of its bytes; None if there is no such artifact.
+    """Return the size of an artifact and some of its bytes; None if there is no such artifact.
 
     Raises KodeError `Storage`.
     """
@@ -179,7 +213,7 @@ SCOUTS_FOLDER = "scouts"
 
 
 class ScoutLog:
-    """Messages as in `messages.jsonl`, in the order written."""
+    """The messages of one scout, a file in the format of `messages.jsonl`."""
 
     def __init__(self, path: Path) -> None:
         self._file = JsonlFile(path)
@@ -194,7 +228,7 @@ class ScoutLog:
 
 
 def open_scout_log(conversation_folder: Path, scout_id: str) -> ScoutLog:
-    """The record of a scout, whose id is one of ours; the folder appears with the first.
+    """Return the record of a scout, whose id is one of ours; the folder appears with the first.
 
     Raises KodeError `Storage`.
     """
@@ -207,16 +241,16 @@ def open_scout_log(conversation_folder: Path, scout_id: str) -> ScoutLog:
 
 
 def scout_logs(conversation_folder: Path) -> list[Path]:
-    """The records of all scouts of a conversation, in the order of their names."""
+    """Return the records of all scouts of a conversation, in the order of their names."""
     return sorted((conversation_folder / SCOUTS_FOLDER).glob("*.jsonl"))
 
 
 class ConversationFiles:
     """One conversation open for writing; hand it to `Saver.save` to have its messages saved.
 
-    A `new` conversation's meta and folder become durable with the first `sync`, and so does what
-    `write_meta` wrote; otherwise `meta.json` is replaced without fsync, for `updated_at` can be
-    had from the messages. `lock` and `journal` are released with the files.
+    Folders that are `unsynced` and the meta become durable with the first `sync`, as does what
+    `write_meta` and `rename` wrote; otherwise `meta.json` is written some time later, for
+    `updated_at` can be had from the messages. `lock` and `journal` are released with the files.
     """
 
     def __init__(
@@ -228,14 +262,18 @@ class ConversationFiles:
         messages: MessageFile,
         journal: Journal,
         *,
-        new: bool = False,
+        unsynced: Sequence[Path] = (),
     ) -> None:
         self._lock = lock
         self._path = folder / META_FILE
         self._meta = meta
         self._saver = saver
         self._messages = messages
-        self._new = self._meta_due = new
+        self._unsynced = unsynced
+        # Heads are counted: written and heard of on the event loop, synced on the saver's thread.
+        self._heads = 1 if unsynced else 0
+        self._heads_saved = self._heads_synced = 0
+        self._saved: ConversationMeta | None = None
         self.journal = journal
 
     @property
@@ -248,6 +286,18 @@ class ConversationFiles:
         """As last written."""
         return self._meta
 
+    @property
+    def head_due(self) -> int:
+        """Which meta a `sync` has to save, until `head_saved` hears that one did; 0: none.
+
+        That does not depend on how far the saver's thread is: a recording could not say it.
+        """
+        return self._heads if self._heads > self._heads_saved else 0
+
+    def head_saved(self, head: int) -> None:
+        """Note that a `sync` saved what `head_due` was before it."""
+        self._heads_saved = max(self._heads_saved, head)
+
     def append(self, message: Message) -> None:
         """Write a message and bump `updated_at`; it is the head.
 
@@ -258,25 +308,24 @@ class ConversationFiles:
         self._write_meta(msgspec.structs.replace(self._meta, updated_at=updated, head=UNSET))
 
     def rename(self, title: str) -> None:
-        """Give the conversation a title."""
-        self._write_meta(msgspec.structs.replace(self._meta, title=title))
+        """Give the conversation a title; it is saved with the next `sync`."""
+        self.write_meta(msgspec.structs.replace(self._meta, title=title))
 
     def write_meta(self, meta: ConversationMeta) -> None:
         """Take another meta; it is saved with the next `sync`."""
         self._write_meta(meta)
-        self._meta_due = True
+        self._heads += 1
 
     def sync(self) -> None:
         """Save what was written, for `Saver.save`. Blocks; raises KodeError `Storage`."""
         self._messages.sync()
         self._sync_meta()
-        if not self._new:
-            return
         try:
-            sync_folder(self.folder.parent)
+            for folder in self._unsynced:
+                sync_folder(folder)
         except OSError as error:
             raise not_saved(META_FILE, error) from None
-        self._new = False
+        self._unsynced = ()
 
     def close(self) -> None:
         """Release the files; harmless when repeated.
@@ -289,21 +338,21 @@ class ConversationFiles:
         self._lock.release()
 
     def _sync_meta(self) -> None:
-        # Taken down before the write: the loop may ask for another one meanwhile.
-        due, self._meta_due = self._meta_due, False
-        if not due:
-            return
-        try:
-            data = encode_json(self._meta)
-            replace_file(self._path, data, durable=True)
-        except KodeError:
-            self._meta_due = True
-            raise
+        heads = self._heads
+        if heads > self._heads_synced:
+            self._replace_meta(self._meta)
+            self._heads_synced = heads
 
     def _write_meta(self, meta: ConversationMeta) -> None:
         self._meta = meta
 
         def write() -> None:
-            replace_file(self._path, encode_json(meta), durable=False)
+            if self._saved is not meta:
+                self._replace_meta(meta)
 
         self._saver.later(self._path, write)
+
+    def _replace_meta(self, meta: ConversationMeta) -> None:
+        # Always fsynced: after a power cut an empty file would stand in the place of a whole one.
+        replace_file(self._path, encode_json(meta), durable=True)
+        self._saved = meta

@@ -1,7 +1,6 @@
-"""Where conversations are kept (A7)."""
+"""Keeps conversations: a folder each, made, opened, listed and removed (A7)."""
 
 import os
-import re
 import shutil
 import sys
 from collections.abc import Generator, Sequence
@@ -15,6 +14,7 @@ from kode_sidecar.domain.conversation import Conversation
 from kode_sidecar.domain.message import Message
 from kode_sidecar.errors import KodeError
 from kode_sidecar.records.conversation_files import (
+    CONVERSATIONS_FOLDER,
     META_FILE,
     ConversationFiles,
     ConversationMeta,
@@ -22,18 +22,20 @@ from kode_sidecar.records.conversation_files import (
     HeadMark,
     copy_artifact,
     file_state,
+    is_session_id,
     read_artifact,
     read_meta,
     scout_logs,
 )
-from kode_sidecar.records.disk import not_read, not_saved, sync_folder
+from kode_sidecar.records.disk import not_read, not_saved
 from kode_sidecar.records.journal import (
     JOURNAL_FILE,
     Journal,
     StoredEvent,
     read_events,
-    with_rebuilt,
 )
+from kode_sidecar.records.journal_tail import JournalTail
+from kode_sidecar.records.json_record import DECODE_ERRORS
 from kode_sidecar.records.jsonl import LineProblem, stream_lines
 from kode_sidecar.records.message_record import decode_outline, encode_message, says
 from kode_sidecar.records.messages import (
@@ -44,18 +46,18 @@ from kode_sidecar.records.messages import (
     messages_as,
     messages_in,
 )
+from kode_sidecar.records.rebuilding import missing_parents, with_rebuilt, with_stand_ins
 from kode_sidecar.records.saver import Saver
 from kode_sidecar.records.session_lock import SessionLock
 from kode_sidecar.records.spending import Spent, read_spending
+from kode_sidecar.whole_files import make_private, sync_folder
 
 _GRAVE = ".deleted-"
-# A name that Windows takes for a device is no folder there.
-_ID = re.compile(r"(?!(?:con|prn|aux|nul|com\d|lpt\d)$)[a-z0-9-]{1,64}")
 
 
 @dataclass(frozen=True)
 class StoredConversation:
-    """A conversation as it is kept; `load` reads all of it, `open` maybe not."""
+    """A conversation as it was read; after `open` the content of some messages may be missing."""
 
     meta: ConversationMeta
     kept: KeptMessages
@@ -71,7 +73,7 @@ class StoredConversation:
         return self.kept.problems
 
     def tree(self) -> Conversation:
-        """The messages as a tree, its head where it was left."""
+        """Return the messages as a tree, its head where it was left."""
         conversation = Conversation(self.messages, self.kept.unread, self.kept.read)
         mark = self.meta.head
         if isinstance(mark, HeadMark) and mark.newest == conversation.newest:
@@ -105,16 +107,19 @@ class ConversationStore:
         storage: StorageName = "jsonl",
     ) -> None:
         self._storage: StorageName = storage
-        self._root = storage_root / "conversations"
+        self._root = storage_root / CONVERSATIONS_FOLDER
         self._root_name = str(self._root)
         self._saver = saver
-        self._heads: dict[str, tuple[FileState, ConversationMeta]] = {}
+        self._written: dict[str, tuple[FileState | None, str]] = {}
 
     def create(self, meta: ConversationMeta) -> ConversationFiles:
         """Make an empty conversation and open it. It is saved with the writer's first `sync`."""
-        folder = self._path(meta.id)
+        folder, unsynced = self._path(meta.id), [self._root]
         try:
-            folder.mkdir(mode=0o700, parents=True)
+            if not self._root.is_dir():
+                make_private(self._root)
+                unsynced.append(self._root.parent)  # nothing is kept in a folder without a name
+            folder.mkdir(mode=0o700)
         except OSError as error:
             raise not_saved("the session's folder", error) from None
         with ExitStack() as undo:
@@ -124,7 +129,9 @@ class ConversationStore:
             messages = messages_as(self._storage).create(folder)
             undo.callback(messages.close)
             journal = Journal(folder / JOURNAL_FILE)  # in the folder before the folder is synced
-            files = ConversationFiles(folder, meta, self._saver, lock, messages, journal, new=True)
+            files = ConversationFiles(
+                folder, meta, self._saver, lock, messages, journal, unsynced=unsynced
+            )
             undo.pop_all()
         return files
 
@@ -132,7 +139,8 @@ class ConversationStore:
         """Open a conversation for writing, as the only one who does; blocks while it reads.
 
         Its lock is held until the writer is closed. Damaged records are quarantined; messages that
-        are lost by that are rebuilt from the journal and put back into their places.
+        are lost by that are rebuilt from the journal and put back into their places, or something
+        stands for them that says so.
         Raises KodeError `SessionNotFound`, `ReadOnly` when another process writes to it.
         """
         with ExitStack() as undo:
@@ -145,14 +153,16 @@ class ConversationStore:
             undo.callback(messages.close)
             journal = Journal(folder / JOURNAL_FILE)
             undo.callback(journal.close)
-            if journal.completed - {one.id for one in kept.messages}:
-                rebuilt = with_rebuilt(kept.messages, journal.read()[0], conversation_id)
+            lost = journal.completed - {one.id for one in kept.messages}
+            if lost or missing_parents(kept.messages):
+                rebuilt = _rebuilt(kept.messages, journal.read()[0], conversation_id)
                 if len(rebuilt) > len(kept.messages):
                     messages.close()
-                    _put_back(storage, folder, rebuilt)
+                    put_back = _put_back(storage, folder, rebuilt)
                     messages, again = storage.open(folder)
                     undo.callback(messages.close)
-                    kept = replace(again, problems=kept.problems)
+                    whole = again.messages if put_back else rebuilt
+                    kept = replace(again, messages=whole, problems=kept.problems)
             written = read_meta(folder)
             stored = _stored(conversation_id, written, kept)
             writer = ConversationFiles(folder, stored.meta, self._saver, lock, messages, journal)
@@ -162,21 +172,21 @@ class ConversationStore:
         return OpenConversation(writer, stored)
 
     def load(self, conversation_id: str) -> StoredConversation:
-        """Everything readable of a conversation, and what can be rebuilt of damaged messages.
+        """Return all that can be read of a conversation, or rebuilt where messages are damaged.
 
         Times that are missing in the meta come from the messages. Blocks while it reads. Raises
         KodeError `SessionNotFound`.
         """
         folder = self._folder(conversation_id)
         kept = messages_in(folder).load(folder)
-        if kept.problems:
+        if kept.problems or missing_parents(kept.messages):
             events = read_events(folder / JOURNAL_FILE)[0]
-            whole = with_rebuilt(kept.messages, events, conversation_id)
+            whole = _rebuilt(kept.messages, events, conversation_id)
             kept = KeptMessages(whole, kept.problems)
         return _stored(conversation_id, read_meta(folder), kept)
 
     def spending(self, conversation_id: str) -> Sequence[Spent]:
-        """What its answers used, those of its scouts too, oldest first; blocks while it reads.
+        """Return what its answers and those of its scouts used, oldest first; blocks.
 
         Raises KodeError `SessionNotFound`.
         """
@@ -186,7 +196,7 @@ class ConversationStore:
         return sorted(spent, key=lambda one: one.created_at)
 
     def scouts_spending(self, conversation_id: str) -> Sequence[Spent]:
-        """What its scouts used alone; blocks while it reads.
+        """Return what its scouts used alone; blocks while it reads.
 
         Raises KodeError `SessionNotFound`.
         """
@@ -194,16 +204,20 @@ class ConversationStore:
         return read_spending(line for log in logs for _, line in stream_lines(log))
 
     def load_events(self, conversation_id: str) -> Sequence[StoredEvent]:
-        """The readable events of its journal; blocks while it reads.
+        """Return the readable events of its journal; blocks while it reads.
 
         Raises KodeError `SessionNotFound`.
         """
         return read_events(self._path(conversation_id) / JOURNAL_FILE)[0]
 
+    def journal_tail(self, conversation_id: str) -> JournalTail:
+        """Return what is appended to its journal from now on; blocks. Raises as `head` does."""
+        return JournalTail(self._folder(conversation_id))
+
     def read_artifact(
         self, conversation_id: str, artifact_id: str, offset: int, length: int
     ) -> tuple[int, bytes] | None:
-        """The size of an artifact and the bytes from `offset` on; None if there is none.
+        """Return the size of an artifact and the bytes from `offset` on; None if there is none.
 
         Blocks while it reads. Raises KodeError `SessionNotFound`.
         """
@@ -216,34 +230,47 @@ class ConversationStore:
         return copy_artifact(self._path(conversation_id), artifact_id, folder)
 
     def head(self, conversation_id: str) -> ConversationMeta:
-        """The meta alone; of the messages nothing is read unless it is missing or damaged.
+        """Return the meta alone; of the messages nothing is read unless it is missing or damaged.
 
-        It is read again only when its file has changed: a page of a list asks for thousands.
         Raises KodeError `SessionNotFound`.
         """
-        if not _ID.fullmatch(conversation_id):
+        if not is_session_id(conversation_id):
             raise _not_found(conversation_id)
-        folder = f"{self._root_name}{os.sep}{conversation_id}"
-        state = file_state(f"{folder}{os.sep}{META_FILE}")
-        known = self._heads.get(conversation_id)
-        if known is not None and known[0] == state:
-            return known[1]
-        meta = read_meta(folder)
+        meta = read_meta(f"{self._root_name}{os.sep}{conversation_id}")
         if meta is None or not meta.updated_at:
             return self.load(conversation_id).meta
         if meta.id != conversation_id:
             meta = msgspec.structs.replace(meta, id=conversation_id)
-        if state is not None:
-            self._heads[conversation_id] = state, meta
         return meta
 
+    def newest(self) -> list[tuple[str, str]]:
+        """Return when each conversation was last written to, and its id; the newest first.
+
+        The time is empty where nothing can be read. A meta is read again only when its file has
+        changed: each page of a list asks for thousands. Blocks.
+        """
+        written: dict[str, tuple[FileState | None, str]] = {}
+        for name in filter(is_session_id, self._names()):
+            state = file_state(f"{self._root_name}{os.sep}{name}{os.sep}{META_FILE}")
+            known = self._written.get(name)
+            if known is None or state is None or known[0] != state:
+                try:
+                    known = state, self.head(name).updated_at
+                except KodeError as error:
+                    if error.code == "SessionNotFound":
+                        continue
+                    known = None, ""
+            written[name] = known
+        self._written = written
+        return sorted(((when, name) for name, (_, when) in written.items()), reverse=True)
+
     def state(self, conversation_id: str) -> Sequence[FileState | None]:
-        """What changes with every message and every head. Raises KodeError `SessionNotFound`."""
+        """Return a mark that changes with messages and head. Raises KodeError `SessionNotFound`."""
         folder = self._folder(conversation_id)
         return [file_state(folder / name) for name in (META_FILE, *MESSAGE_FILES)]
 
     def says(self, conversation_id: str, query: str) -> bool:
-        """Whether a prompt or an answer has the text, whatever the case; blocks while it reads."""
+        """Return whether a prompt or an answer has the text, in any case of letters. Blocks."""
         folder = self._path(conversation_id)
         try:
             return says(messages_in(folder).records(folder), query)
@@ -266,7 +293,6 @@ class ConversationStore:
         # What another program holds open is left for the next deletion.
         for left in self._root.glob(f"{_GRAVE}*"):
             shutil.rmtree(left, ignore_errors=True)
-        self._heads.pop(conversation_id, None)
 
     @contextmanager
     def locked(self, conversation_id: str) -> Generator[Path]:
@@ -281,18 +307,12 @@ class ConversationStore:
             lock.release()
 
     def list_ids(self) -> list[str]:
-        """The ids of all conversations, sorted."""
-        try:
-            names = os.listdir(self._root)
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise not_read("conversations", error) from None
-        return sorted(filter(self.exists, names))
+        """Return the ids of all conversations, sorted."""
+        return sorted(filter(self.exists, self._names()))
 
     def exists(self, conversation_id: str) -> bool:
-        """Is there such a conversation?"""
-        if not _ID.fullmatch(conversation_id):
+        """Return whether there is such a conversation."""
+        if not is_session_id(conversation_id):
             return False
         folder = f"{self._root_name}{os.sep}{conversation_id}"  # there may be thousands
         if os.path.isfile(f"{folder}{os.sep}{META_FILE}"):
@@ -302,6 +322,14 @@ class ConversationStore:
         except KodeError:
             return True
 
+    def _names(self) -> list[str]:
+        try:
+            return os.listdir(self._root)
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise not_read(CONVERSATIONS_FOLDER, error) from None
+
     def _bury(self, conversation_id: str, folder: Path) -> None:
         grave = self._root / f"{_GRAVE}{conversation_id}"
         try:
@@ -309,28 +337,45 @@ class ConversationStore:
             folder.rename(grave)
             sync_folder(self._root)
         except OSError as error:
+            with suppress(OSError):  # what is refused changed nothing
+                grave.rename(folder)
             raise not_saved("the deletion of the session", error) from None
 
     def _folder(self, conversation_id: str) -> Path:
-        """The folder of a conversation that is there. Raises KodeError `SessionNotFound`."""
+        """Return the folder of a conversation that is there. Raises KodeError `SessionNotFound`."""
         if not self.exists(conversation_id):
             raise _not_found(conversation_id)
         return self._path(conversation_id)
 
     def _path(self, conversation_id: str) -> Path:
-        """The only way from an id to a path. Raises KodeError `SessionNotFound`."""
-        if not _ID.fullmatch(conversation_id):
+        """Return the only way from an id to a path. Raises KodeError `SessionNotFound`."""
+        if not is_session_id(conversation_id):
             raise _not_found(conversation_id)
         return self._root / conversation_id
 
 
-def _put_back(storage: MessageStorage, folder: Path, messages: Sequence[Message]) -> None:
-    """Write these messages anew; those that are there keep their records byte for byte."""
+def _rebuilt(
+    messages: Sequence[Message], events: Sequence[StoredEvent], conversation_id: str
+) -> Sequence[Message]:
+    """Return the messages with those that are damaged, or with what stands for them."""
+    told = with_rebuilt(messages, events, conversation_id)
+    return with_stand_ins(told, events, conversation_id)
+
+
+def _put_back(storage: MessageStorage, folder: Path, messages: Sequence[Message]) -> bool:
+    """Write these messages anew; those that are there keep their records byte for byte.
+
+    False where the disk refuses that, or the removal of the damage before it: they are rebuilt
+    again the next time.
+    """
     there: dict[str, bytes] = {}
-    for record in storage.records(folder):
-        there.setdefault(decode_outline(record).id, record)
-    records = [there.get(one.id) or encode_message(one) for one in messages]
-    storage.replace(folder, records)
+    try:
+        for record in storage.records(folder):
+            there.setdefault(decode_outline(record).id, record)
+        storage.replace(folder, [there.get(one.id) or encode_message(one) for one in messages])
+    except (KodeError, *DECODE_ERRORS):
+        return False
+    return True
 
 
 def _stored(

@@ -1,14 +1,12 @@
-"""Files replaced whole, and what a failing disk means to the user."""
+"""Replaces files as a whole, and turns errors of the disk into errors for the user."""
 
 import contextlib
 import errno
 import os
-import sys
-import tempfile
-import time
 from pathlib import Path
 
 from kode_sidecar.errors import KodeError
+from kode_sidecar.whole_files import move_over, sync_folder, write_beside
 
 _WRITABLE = "make the state folder writable, or set KODE_HOME to a folder that is"
 _FULL = "free some space on the disk of the state folder and try again"
@@ -27,12 +25,12 @@ _ADVICE: dict[int, str] = {
 
 
 def not_saved(name: str, error: OSError) -> KodeError:
-    """A write or fsync of the file `name` failed."""
+    """Return the error for a write or fsync of the file `name` that failed."""
     return KodeError("Storage", f"not saved: {name}: {_reason(error)}")
 
 
 def not_read(name: str, error: OSError) -> KodeError:
-    """The file `name` could not be read."""
+    """Return the error for a file `name` that cannot be read."""
     return KodeError("Storage", f"not readable: {name}: {_reason(error)}")
 
 
@@ -42,60 +40,40 @@ def _reason(error: OSError) -> str:
     return f"{what}; {advice}"
 
 
-# Windows refuses to replace a file that a scanner or a reader holds open for a moment.
-_REPLACE_PAUSES_S: tuple[float, ...] = (
-    (0.001, 0.004, 0.016, 0.064, 0.25) if sys.platform == "win32" else ()
-)
-# Some network file systems refuse to sync a folder; they have nothing better to offer.
-_NO_FOLDER_SYNC = (errno.EINVAL, errno.ENOTSUP)
-
-
 def replace_file(path: Path, data: bytes, *, durable: bool) -> None:
     """Write `data` to a temporary file beside `path`, then move it into place.
 
     With `durable` the content and the folder's entry are fsynced; that blocks, so call it off
-    the event loop. Raises KodeError `Storage`; the old content then stays.
+    the event loop. Raises KodeError `Storage`; the old content then stays, or is put back: for
+    that it keeps a second name until all is done, which takes no room on a full disk.
     """
     try:
-        # O_EXCL and mode 0600 are mkstemp's own.
-        fd, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+        temporary = write_beside(path, data, durable=durable)
+        old = temporary.with_name(f"{temporary.name}.old")
         try:
-            with os.fdopen(fd, "wb") as file:
-                file.write(data)
+            with contextlib.suppress(OSError):  # it is new, or the disk has no hard links
                 if durable:
-                    file.flush()
-                    os.fsync(file.fileno())
-            _replace(temporary, path)
+                    os.link(path, old)
+            move_over(temporary, path)
         except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
+            for left in (temporary, old):
+                with contextlib.suppress(OSError):
+                    os.unlink(left)
             raise
         if durable:
-            sync_folder(path.parent)
+            _sync_name(path, old)
     except OSError as error:
         raise not_saved(path.name, error) from None
 
 
-def sync_folder(folder: Path) -> None:
-    """fsync a folder, so that new names in it survive. Windows needs and offers no such thing."""
-    if sys.platform == "win32":
-        return
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+def _sync_name(path: Path, old: Path) -> None:
+    """Sync the folder of a file that was replaced; take the old one back where that fails."""
     try:
-        os.fsync(fd)
-    except OSError as error:
-        if error.errno not in _NO_FOLDER_SYNC:
-            raise
+        sync_folder(path.parent)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.replace(old, path)
+        raise
     finally:
-        os.close(fd)
-
-
-def _replace(temporary: str, path: Path) -> None:
-    for pause in _REPLACE_PAUSES_S:
-        try:
-            os.replace(temporary, path)
-        except PermissionError:
-            time.sleep(pause)
-        else:
-            return
-    os.replace(temporary, path)
+        with contextlib.suppress(OSError):
+            os.unlink(old)

@@ -1,25 +1,18 @@
-"""`journal.jsonl`: the durable events of one session, exactly as the editor was told.
+"""Writes and reads `journal.jsonl`, the stored events of one session as the editor got them.
 
-It holds the blocks of every message that was told, so a message that is damaged where messages are
-kept is rebuilt from it.
+The journal holds the blocks of every message: `rebuilding` makes damaged messages from them.
 """
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from itertools import islice, pairwise
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
-from kode_sidecar.domain.agent_event import (
-    BlockCompleted,
-    BlockStarted,
-    Event,
-    MessageAdded,
-    MessageCompleted,
-)
-from kode_sidecar.domain.message import Block, Message
-from kode_sidecar.records.json_record import check, encode_json, seal
+from kode_sidecar.domain.agent_event import Event, MessageCompleted
+from kode_sidecar.records.json_record import DECODE_ERRORS, check, encode_json, seal
 from kode_sidecar.records.jsonl import (
     JsonlFile,
     LineProblem,
@@ -45,7 +38,7 @@ _unknown = msgspec.json.Decoder(UnknownEvent)
 
 
 class _Head(Struct, frozen=True, rename="camel"):
-    """What opening a journal reads of each event."""
+    """The fields of an event that are read when a journal is opened."""
 
     seq: int
     type: str = ""
@@ -58,16 +51,15 @@ _head = msgspec.json.Decoder(_Head)
 class Journal:
     """One session's event log, open for appending. Raises KodeError `Storage`.
 
-    Damaged lines are quarantined when it is opened. `completed` are the ids of the messages that
-    were told as complete by then.
+    Opening it moves damaged lines to a file of their own. `completed` holds the ids of the messages
+    that were complete at that moment.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         # Most journals are in order, and too large to be held whole for those that are not.
-        heads, problems = read_records(path, _head_of)
-        numbers = [head.seq for head in heads]
-        self.completed: set[str] = {head.message_id for head in heads if head.type == _COMPLETED}
+        self.completed: set[str] = set()
+        numbers, problems = read_records(path, self._number_of)
         self.problems: Sequence[LineProblem] = problems
         if problems or any(one >= other for one, other in pairwise(numbers)):
             mended = open_lines(path, _decode)
@@ -88,7 +80,7 @@ class Journal:
         return self._last_seq
 
     def take_events(self) -> Iterable[StoredEvent]:
-        """What was there when it was opened, in order; once.
+        """Return what was there when it was opened, in order; once.
 
         It is read as it is gone through. Raises KodeError `Storage` then.
         """
@@ -106,7 +98,7 @@ class Journal:
         self._last_seq = event.seq
 
     def read(self) -> tuple[Sequence[StoredEvent], Sequence[LineProblem]]:
-        """All events in order, and the lines that hold none."""
+        """Return all events in order, and the lines that hold none."""
         return read_events(self._path)
 
     def sync(self) -> None:
@@ -117,14 +109,29 @@ class Journal:
         """Release the file."""
         self._file.close()
 
+    def _number_of(self, line: bytes) -> int:
+        head = _head.decode(check(line))
+        if head.type == _COMPLETED:
+            self.completed.add(head.message_id)
+        return head.seq
+
 
 def read_events(path: Path) -> tuple[Sequence[StoredEvent], Sequence[LineProblem]]:
-    """All events of a journal in order, and the lines that hold none.
+    """Return all events of a journal in order, and the lines that hold none.
 
     Raises KodeError `Storage`.
     """
     events, problems = read_records(path, _decode)
     return _in_order(events), problems
+
+
+def decode_lines(lines: Iterable[bytes]) -> list[StoredEvent]:
+    """Return the events of these lines in order; a line that holds none is passed over."""
+    events: list[StoredEvent] = []
+    for line in lines:
+        with suppress(*DECODE_ERRORS):
+            events.append(_decode(line))
+    return events
 
 
 def _decode(line: bytes) -> StoredEvent:
@@ -135,10 +142,6 @@ def _decode(line: bytes) -> StoredEvent:
         return _unknown.decode(line)
 
 
-def _head_of(line: bytes) -> _Head:
-    return _head.decode(check(line))
-
-
 def _in_order(events: Iterable[StoredEvent]) -> Sequence[StoredEvent]:
     """By number; of two with one number the later, which is the one that was acknowledged."""
     numbered = {event.seq: event for event in events}
@@ -146,78 +149,3 @@ def _in_order(events: Iterable[StoredEvent]) -> Sequence[StoredEvent]:
     if any(one.seq > other.seq for one, other in pairwise(in_order)):
         in_order.sort(key=lambda event: event.seq)
     return in_order
-
-
-def told_messages(events: Iterable[StoredEvent], session_id: str) -> list[Message]:
-    """The messages that these events tell whole, in the order in which they were completed.
-
-    One is left out when an event is missing in between: it may have told a block.
-    """
-    added: dict[str, MessageAdded] = {}
-    blocks: dict[str, dict[str, Block | None]] = {}
-    found: list[Message] = []
-    last = gap = 0
-    for event in events:
-        if event.seq != last + 1 or isinstance(event, UnknownEvent):
-            gap = event.seq
-        last = event.seq
-        match event:
-            case MessageAdded():
-                added[event.message_id] = event
-            case BlockStarted():  # this is its place among the blocks
-                blocks.setdefault(event.message_id, {})[event.block_id] = None
-            case BlockCompleted():
-                blocks.setdefault(event.message_id, {})[event.block_id] = event.block
-            case MessageCompleted():
-                whole = blocks.pop(event.message_id, {}).values()
-                opened = added.pop(event.message_id, None)
-                if opened is not None and opened.seq > gap:
-                    content = tuple(block for block in whole if block is not None)
-                    found.append(_message(session_id, opened, content, event))
-            case _:
-                pass
-    return found
-
-
-def _message(
-    session_id: str, added: MessageAdded, content: tuple[Block, ...], completed: MessageCompleted
-) -> Message:
-    return Message(
-        id=added.message_id,
-        session_id=session_id,
-        role=added.role,
-        content=content,
-        parent_id=added.parent_id,
-        depth=added.depth,
-        version=added.version,
-        created_at=added.created_at,
-        meta=added.meta,
-        usage=completed.usage,
-        cost=completed.cost,
-        cost_usd=completed.cost_usd,
-        duration_ms=completed.duration_ms,
-        response_id=completed.response_id,
-        provider=completed.provider,
-        model=completed.model,
-        is_api_error_message=completed.is_api_error_message,
-    )
-
-
-def with_rebuilt(
-    kept: Sequence[Message], events: Sequence[StoredEvent], session_id: str
-) -> Sequence[Message]:
-    """What is kept, and in their places the messages that only the events have."""
-    told = told_messages(events, session_id)
-    places = {message.id: place for place, message in enumerate(told)}
-    known = {message.id for message in kept}
-    found = list(kept)
-    for message in told:
-        if message.id in known:
-            continue
-        before = (
-            number
-            for number in range(len(found), 0, -1)
-            if places.get(found[number - 1].id, len(told)) < places[message.id]
-        )
-        found.insert(next(before, 0), message)
-    return found

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from kode_sidecar.domain.message import Usage
-from kode_sidecar.records.json_record import clean_text, encode_json
-from kode_sidecar.text.shown_text import without_controls
+from kode_sidecar.records.json_record import encode_json
+from kode_sidecar.text.shown_text import mend_surrogates, without_controls
+from kode_sidecar.whole_files import make_private
 
 MASK = "***"
 
@@ -29,7 +30,7 @@ _TOKEN = re.compile(r"(?i)(?<=bearer )[\w.~+/=-]{8,}|\bsk-[\w-]{8,}")
 
 
 class Redaction:
-    """Makes values fit for the log.
+    """Takes secrets and long texts out of values before they are logged.
 
     `secrets` are the keys in use; each is masked wherever it appears. `keep_chars` None keeps
     content whole, a number keeps that many characters of it and its SHA-256.
@@ -43,8 +44,8 @@ class Redaction:
         self._keep_chars = keep_chars
 
     def text(self, text: str) -> str:
-        """The text without keys and control characters."""
-        text = without_controls(clean_text(text))
+        """Return the text without keys and control characters."""
+        text = without_controls(mend_surrogates(text))
         if self._secrets is not None:
             text = self._secrets.sub(MASK, text)
         return _TOKEN.sub(MASK, _HEADER.sub(rf"\1{MASK}", text))
@@ -63,7 +64,7 @@ class Redaction:
         return self.text(str(value))
 
     def content(self, text: str) -> Any:
-        """A prompt, a reply or a tool's output, as the settings want it (A10)."""
+        """Return a prompt, a reply or a tool's output, as the settings want it (A10)."""
         text = self.text(text)
         if self._keep_chars is None:
             return text
@@ -83,7 +84,7 @@ _BURST_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class LogScope:
-    """Who a line is about; the same on every line of a turn. `trace_id` is the turn's id."""
+    """The ids that stand on every line of a turn; `trace_id` is the id of the turn."""
 
     trace_id: str | None = None
     conversation_id: str | None = None
@@ -236,7 +237,7 @@ class JsonLog:
 
     def _store(self, lines: list[bytes]) -> bool:
         try:
-            self._files.folder.mkdir(parents=True, exist_ok=True)
+            make_private(self._files.folder)
             pending = b"".join(lines)
             if self._size() + len(pending) > self._files.max_bytes:
                 self._rotate()

@@ -1,12 +1,12 @@
-"""A record: one line of JSON, with a checksum that tells whether it is whole."""
+"""Writes and checks records: lines of JSON with a checksum that shows damage."""
 
 import re
-from typing import Any, cast
 from zlib import crc32
 
 import msgspec
 
 from kode_sidecar.errors import KodeError
+from kode_sidecar.text.shown_text import mend_value
 
 _SEAL = re.compile(rb',"crc":"([0-9a-f]{8})"\}')
 _SEAL_LENGTH = 18
@@ -21,17 +21,17 @@ class DamagedRecord(ValueError):
 
 
 def seal(record: bytes) -> bytes:
-    """The JSON object `record` with its checksum."""
+    """Return the JSON object `record` with its checksum."""
     return b'%b,"crc":"%08x"}' % (record[:-1], crc32(record))
 
 
 def is_sealed(record: bytes) -> bool:
-    """Whether the record has a checksum, be it the right one or not."""
+    """Return whether the record has a checksum, be it the right one or not."""
     return _SEAL.fullmatch(record[-_SEAL_LENGTH:]) is not None
 
 
 def check(record: bytes) -> bytes:
-    """The record itself. Raises DamagedRecord when its checksum is another one.
+    """Return the record itself. Raises DamagedRecord when its checksum is another one.
 
     Without a checksum it must be UTF-8 all over: else it raises UnicodeDecodeError.
     """
@@ -43,8 +43,16 @@ def check(record: bytes) -> bytes:
     return record
 
 
+def unsealed(record: bytes) -> bytes:
+    """Return a whole record without its checksum, anything else as it is."""
+    try:
+        return check(record)[:-_SEAL_LENGTH] + b"}" if is_sealed(record) else record
+    except DamagedRecord:
+        return record
+
+
 def salvage(line: bytes) -> tuple[list[bytes], list[bytes]]:
-    """The whole sealed records inside a damaged line, and what is left of it."""
+    """Return the whole sealed records inside a damaged line, and what is left of it."""
     whole: list[bytes] = []
     rest: list[bytes] = []
     at = 0
@@ -68,12 +76,11 @@ def _holds(record: bytes, checksum: int) -> bool:
 # What decoding a damaged line can raise.
 DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, DamagedRecord)
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _encoder = msgspec.json.Encoder()
 
 
 def encode_json(value: object) -> bytes:
-    """Compact JSON without a line feed in it; lone surrogates become U+FFFD.
+    """Compact JSON without a line feed in it; halves of characters are joined or become U+FFFD.
 
     Raises KodeError `Storage` for a value nested deeper than the interpreter can follow.
     """
@@ -81,23 +88,7 @@ def encode_json(value: object) -> bytes:
         try:
             return _encoder.encode(value)
         except UnicodeEncodeError:
-            return _encoder.encode(_clean(msgspec.to_builtins(value)))
+            return _encoder.encode(mend_value(msgspec.to_builtins(value)))
     except RecursionError:
         text = "not saved: a value in it is nested too deeply; ask for something flatter"
         raise KodeError("Storage", text) from None
-
-
-def clean_text(text: str) -> str:
-    """The text with each lone surrogate replaced by U+FFFD, so that UTF-8 can hold it."""
-    return _SURROGATE.sub("\ufffd", text)
-
-
-def _clean(value: Any) -> Any:
-    if isinstance(value, str):
-        return clean_text(value)
-    if isinstance(value, dict):
-        pairs = cast(dict[Any, Any], value).items()
-        return {_clean(key): _clean(item) for key, item in pairs}
-    if isinstance(value, list | tuple):
-        return [_clean(item) for item in cast(list[Any], value)]
-    return value

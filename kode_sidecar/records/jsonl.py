@@ -2,6 +2,7 @@
 
 import errno
 import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from kode_sidecar.records.disk import not_read, not_saved, replace_file
 from kode_sidecar.records.json_record import DECODE_ERRORS, salvage
 
 # Windows would otherwise turn line feeds into CRLF.
-_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
+_FLAGS = os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0)
 _BOM = b"\xef\xbb\xbf"
 
 T = TypeVar("T")
@@ -28,18 +29,27 @@ class LineProblem:
 
 
 class JsonlFile:
-    """One file open for appending; created when absent, readable by its owner only.
+    """One file to append to; created when absent, readable by its owner only.
 
-    A torn tail that a crash left is closed with a newline, so that it harms no later record.
-    Raises KodeError `Storage`.
+    It is open only while something in it waits for its fsync: a process with a hundred sessions
+    needs few descriptors. A torn tail that a crash left is closed with a newline, so that it harms
+    no later record. Raises KodeError `Storage`.
     """
 
     def __init__(self, path: Path) -> None:
         self.name = path.name
+        self._path = path
         self._written = self._synced = 0
+        self._fd = -1
+        self._closed = False
+        self._changed = threading.Lock()  # the loop appends while a thread syncs; held for moments
+        self._syncing = threading.Lock()  # of threads alone: none closes what another one syncs
         try:
-            self._fd = os.open(path, _FLAGS, 0o600)
-            self._torn = _has_torn_tail(self._fd)
+            fd = os.open(path, _FLAGS | os.O_CREAT, 0o600)
+            try:
+                self._torn = _has_torn_tail(fd)
+            finally:
+                os.close(fd)
         except OSError as error:
             raise not_saved(self.name, error) from None
 
@@ -49,33 +59,52 @@ class JsonlFile:
         `record` holds no line feed. When the write fails nothing of it stays in the file and
         KodeError `Storage` says so.
         """
-        line = b"\n" + record + b"\n" if self._torn else record + b"\n"
-        done = 0
-        try:
-            while done < len(line):
-                count = os.write(self._fd, line[done:] if done else line)
-                if not count:
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-                done += count
-        except OSError as error:
-            self._take_back(done)
-            raise not_saved(self.name, error) from None
-        self._torn = False
-        self._written += 1
+        with self._changed:
+            line = b"\n" + record + b"\n" if self._torn else record + b"\n"
+            done = 0
+            try:
+                if self._fd < 0:
+                    self._fd = self._opened()
+                while done < len(line):
+                    count = os.write(self._fd, line[done:] if done else line)
+                    if not count:
+                        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                    done += count
+            except OSError as error:
+                self._take_back(done)
+                if self._written == self._synced:
+                    self._release()
+                raise not_saved(self.name, error) from None
+            self._torn = False
+            self._written += 1
 
     def sync(self) -> None:
         """fsync what was appended, if anything was. Blocks; raises KodeError `Storage`."""
-        written = self._written
-        if written == self._synced:
-            return
-        try:
-            os.fsync(self._fd)
-        except OSError as error:
-            raise not_saved(self.name, error) from None
-        self._synced = written
+        with self._syncing:
+            written = self._written
+            if written == self._synced:
+                return
+            try:
+                os.fsync(self._fd)
+            except OSError as error:
+                raise not_saved(self.name, error) from None
+            with self._changed:
+                self._synced = written
+                if self._written == written:
+                    self._release()
 
     def close(self) -> None:
-        """Release the file; harmless when repeated."""
+        """Release the file; harmless when repeated. Nothing is appended afterwards."""
+        with self._changed:
+            self._closed = True
+            self._release()
+
+    def _opened(self) -> int:
+        if self._closed:  # its lock may be another's by now
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        return os.open(self._path, _FLAGS)  # without O_CREAT: one that is gone is not made anew
+
+    def _release(self) -> None:
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
@@ -91,9 +120,9 @@ class JsonlFile:
 
 @dataclass(frozen=True)
 class Lines(Generic[T]):
-    """What a file holds: its records in order, each as it stands there, and what is none.
+    """The content of a file: its records in order as they stand there, and the lines that are none.
 
-    `whole` is everything worth keeping, a record a line; `damaged` what lies between.
+    `whole` is the text of the file without damage, a record a line; `damaged` is the rest.
     """
 
     records: list[T]
@@ -103,13 +132,13 @@ class Lines(Generic[T]):
 
 
 def read_records(path: Path, decode: Callable[[bytes], T]) -> tuple[list[T], list[LineProblem]]:
-    """Every record of the file in order, and the lines that hold none; see `read_lines`."""
+    """Return every record of the file in order, and the lines that hold none; see `read_lines`."""
     lines = read_lines(path, decode, keep=False)
     return lines.records, lines.problems
 
 
 def read_lines(path: Path, decode: Callable[[bytes], T], *, keep: bool = True) -> Lines[T]:
-    """Every record of the file, and every line that is none.
+    """Return every record of the file, and every line that is none.
 
     `decode` may raise what `json_record.DECODE_ERRORS` lists. A last line without its newline
     counts when it decodes: a torn record never does. In a damaged line whole records are found by
@@ -117,11 +146,15 @@ def read_lines(path: Path, decode: Callable[[bytes], T], *, keep: bool = True) -
     Raises KodeError `Storage` when the file cannot be read.
     """
     found: Lines[T] = Lines([], [], [], [])
-    for number, line in stream_lines(path):
+    for number, raw in _raw_lines(path):
+        line = _record_of(number, raw)
         try:
-            found.records.append(decode(line))
-            if keep:
-                found.whole.append(line)
+            if b"\0" in raw:  # no record holds one: they are of the disk, and must not stay
+                found.problems.append(LineProblem(number, "zero bytes"))
+            if line:
+                found.records.append(decode(line))
+                if keep:
+                    found.whole.append(line)
         except DECODE_ERRORS as error:
             found.problems.append(LineProblem(number, str(error)))
             _salvage(line, decode, found)
@@ -129,17 +162,25 @@ def read_lines(path: Path, decode: Callable[[bytes], T], *, keep: bool = True) -
 
 
 def stream_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines that hold something, with their numbers from 1 on; one in memory at a time.
+    """Yield the lines that hold something, with their numbers from 1 on; one in memory at a time.
 
     Raises KodeError `Storage` when the file cannot be read; a missing one has none.
     """
+    for number, raw in _raw_lines(path):
+        record = _record_of(number, raw)
+        if record:
+            yield number, record
+
+
+def _record_of(number: int, line: bytes) -> bytes:
+    # A crash can leave a run of zero bytes where the file system had not written yet.
+    return line.removeprefix(_BOM if number == 1 else b"").strip(b" \t\r\n\0")
+
+
+def _raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     try:
         with path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                # A crash can leave a run of zero bytes where the file system had not written yet.
-                record = line.removeprefix(_BOM if number == 1 else b"").strip(b" \t\r\n\0")
-                if record:
-                    yield number, record
+            yield from enumerate(file, start=1)
     except FileNotFoundError:
         return
     except OSError as error:

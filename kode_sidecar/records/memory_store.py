@@ -1,4 +1,4 @@
-"""Memory on disk (B10): what the user is asked to remember, what was accepted, what a run wants."""
+"""Keeps memories on disk (B10): the user's, with their decisions, and the candidates of a job."""
 
 import asyncio
 import re
@@ -9,9 +9,11 @@ import msgspec
 
 from kode_sidecar.domain.memory import MemoryItem, MemoryState, best_matches, check_memory
 from kode_sidecar.errors import KodeError
-from kode_sidecar.records.disk import not_read, not_saved, replace_file, sync_folder
-from kode_sidecar.records.json_record import DECODE_ERRORS, clean_text, encode_json
+from kode_sidecar.records.disk import not_read, not_saved, replace_file
+from kode_sidecar.records.json_record import DECODE_ERRORS, encode_json
 from kode_sidecar.records.jsonl import JsonlFile, read_records
+from kode_sidecar.text.shown_text import mend_surrogates
+from kode_sidecar.whole_files import make_private, sync_folder
 
 MAX_CANDIDATES = 200
 """How many may wait for a decision."""
@@ -34,7 +36,7 @@ class MemoryStore:
         self._writing = asyncio.Lock()
 
     async def recall(self, query: str, scope: str, limit: int) -> Sequence[MemoryItem]:
-        """What was accepted for this scope. Raises KodeError `Storage`."""
+        """Return what was accepted for this scope. Raises KodeError `Storage`."""
         if limit < 1 or not self._folder.exists():
             return ()
         accepted = await self.items("accepted")
@@ -46,7 +48,7 @@ class MemoryStore:
         Raises KodeError `InvalidArguments`, `MemoryRefused` when too many wait, `Storage`.
         """
         check_memory(content, scope, tags)
-        content = clean_text(content)
+        content = mend_surrogates(content)
         async with self._writing:
             known = await self.items()
             for item in known:
@@ -61,7 +63,7 @@ class MemoryStore:
                 id=self._new_id(),
                 content=content,
                 scope=scope,
-                tags=tuple(map(clean_text, tags)),
+                tags=tuple(map(mend_surrogates, tags)),
                 created_at=self._now(),
                 state="candidate",
             )
@@ -69,7 +71,7 @@ class MemoryStore:
         return item
 
     async def items(self, state: MemoryState | None = None) -> list[MemoryItem]:
-        """All of them, or those in one state, oldest first; damaged files are passed over.
+        """Return all of them, or those in one state, oldest first; damaged files are passed over.
 
         Raises KodeError `Storage`.
         """
@@ -112,7 +114,7 @@ class MemoryStore:
     def _save(self, item: MemoryItem) -> None:
         path = self._folder / f"{item.id}.json"
         try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(self._folder)
         except OSError as error:
             raise not_saved(self._folder.name, error) from None
         replace_file(path, encode_json(item), durable=True)
@@ -127,10 +129,11 @@ class MemoryStore:
 
 
 class CandidateMemory:
-    """`context.memory.Memory` over one file: candidates are written and nothing is recalled.
+    """`context.memory.Memory` over one file: it writes candidates and recalls nothing.
 
-    What nobody has decided on is no memory. The file appears with the first candidate, one line
-    of JSON each, the fields of `domain.memory.MemoryItem`; `name` and `now` give ids and times.
+    A candidate that nobody has decided on is not recalled. The file appears with the first
+    candidate, one line of JSON each, the fields of `domain.memory.MemoryItem`; `name` and `now`
+    give ids and times.
     """
 
     def __init__(self, path: Path, new_id: Callable[[], str], now: Callable[[], str]) -> None:
@@ -158,7 +161,7 @@ class CandidateMemory:
             state="candidate",
         )
         try:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(self._path.parent)
         except OSError as error:
             raise not_saved(self._path.name, error) from None
         file = JsonlFile(self._path)
@@ -170,5 +173,5 @@ class CandidateMemory:
         return item
 
     def items(self) -> Sequence[MemoryItem]:
-        """The candidates, oldest first; a damaged line is passed over. Raises `Storage`."""
+        """Return the candidates, oldest first; a damaged line is passed over. Raises `Storage`."""
         return read_records(self._path, msgspec.json.Decoder(MemoryItem).decode)[0]

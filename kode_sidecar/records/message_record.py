@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from kode_sidecar.domain.message import (
     ImageBlock,
+    LostUsage,
     Message,
     ResourceBlock,
     TextBlock,
@@ -41,6 +42,8 @@ _USAGE = _snake_names(Usage)
 _BLOCK = _snake_names(
     TextBlock, ThinkingBlock, ImageBlock, ResourceBlock, ToolUseBlock, ToolResultBlock
 )
+_LOST = _snake_names(LostUsage)
+_LOST_BACK = _reverse(_LOST)
 _MESSAGE_BACK, _USAGE_BACK, _BLOCK_BACK = _reverse(_MESSAGE), _reverse(_USAGE), _reverse(_BLOCK)
 
 _parts = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -72,11 +75,13 @@ def encode_message(message: Message) -> bytes:
     record["content"] = [_block_record(block) for block in record["content"]]
     if "usage" in record:
         record["usage"] = _rename(record["usage"], _USAGE)
+    if "lost" in record:
+        record["lost"] = _lost(record["lost"], _LOST, _USAGE)
     return seal(encode_json(record))
 
 
 def decode_message(line: bytes) -> Message:
-    """The message of one record. Plain strings count as text, `tool_result` as role `tool`.
+    """Return the message of one record. Plain strings count as text, `tool_result` as role `tool`.
 
     Raises one of `json_record.DECODE_ERRORS`.
     """
@@ -84,7 +89,7 @@ def decode_message(line: bytes) -> Message:
 
 
 def decode_outline(line: bytes) -> Message:
-    """The message of one sealed record without its content.
+    """Return the message of one sealed record without its content.
 
     Raises one of `json_record.DECODE_ERRORS`.
     """
@@ -100,9 +105,18 @@ def _message(written: _Record) -> Message:
     record["content"] = _content(record.get("content", []))
     if isinstance(record.get("usage"), dict):
         record["usage"] = _rename(record["usage"], _USAGE_BACK)
+    if isinstance(record.get("lost"), dict):
+        record["lost"] = _lost(record["lost"], _LOST_BACK, _USAGE_BACK)
     if record.get("role") == "tool_result":
         record["role"] = "tool"
     return msgspec.convert(record, Message)
+
+
+def _lost(record: _Record, names: _Names, usage: _Names) -> _Record:
+    renamed = _rename(record, names)
+    if isinstance(renamed.get("usage"), dict):
+        renamed["usage"] = _rename(renamed["usage"], usage)
+    return renamed
 
 
 def _content(value: Any) -> Any:
@@ -140,7 +154,7 @@ _SPEAKERS = ("user", "assistant")
 
 
 def says(records: Iterable[bytes], query: str) -> bool:
-    """Whether a prompt or an answer among the records has the text, whatever the case."""
+    """Return whether a prompt or an answer among the records has the text, whatever the case."""
     wanted = query.casefold()
     # As it stands in a record. Only ASCII has the same bytes in every record and every case.
     raw = msgspec.json.encode(wanted)[1:-1] if wanted.isascii() else b""

@@ -1,8 +1,8 @@
-"""How the messages of a conversation are kept in its folder: as lines, or as rows.
+"""Keeps the messages of a conversation in its folder: as lines of JSON, or as rows of SQLite.
 
-Here are what both ways offer, the lines (`messages.jsonl`), and which of them a folder has;
-`sqlite_messages` has the rows. A record is the same in both: what `message_record` makes of a
-message, with its checksum.
+This module has the contract of both ways, the lines (`messages.jsonl`), and the choice for a
+folder; `sqlite_messages` has the rows. Both hold the same records: a message as `message_record`
+writes it, with a checksum.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -42,9 +42,9 @@ class MessageFile(Syncable, Protocol):
 
 @dataclass(frozen=True)
 class KeptMessages:
-    """All whole messages in the order written, and where there is something else.
+    """The whole messages in the order written, and the places of damage.
 
-    Those that `unread` names are without their content; `read` gives it, by ids, from any thread.
+    The messages in `unread` are without content; `read` returns it by ids, from any thread.
     """
 
     messages: Sequence[Message]
@@ -57,7 +57,7 @@ class MessageStorage(Protocol):
     """One way to keep messages. Everything blocks and may raise KodeError `Storage`."""
 
     def create(self, folder: Path) -> MessageFile:
-        """The messages of a new conversation; saved with the first `sync`."""
+        """Return the messages of a new conversation; saved with the first `sync`."""
         ...
 
     def open(self, folder: Path) -> tuple[MessageFile, KeptMessages]:
@@ -68,7 +68,7 @@ class MessageStorage(Protocol):
         ...
 
     def load(self, folder: Path) -> KeptMessages:
-        """Everything readable, whoever writes meanwhile."""
+        """Return everything readable, whoever writes meanwhile."""
         ...
 
     def replace(self, folder: Path, records: Sequence[bytes]) -> None:
@@ -80,12 +80,15 @@ class MessageStorage(Protocol):
         ...
 
     def is_empty(self, folder: Path) -> bool:
-        """Whether nothing was ever said."""
+        """Return whether nothing was ever said."""
         ...
 
 
 MESSAGES_FILE = "messages.jsonl"
-MESSAGE_FILES = (MESSAGES_FILE, DATABASE_FILE, f"{DATABASE_FILE}-wal")
+NEW_FILE = "messages.new.jsonl"
+"""Beside the database: what was said since it was opened."""
+
+MESSAGE_FILES = (MESSAGES_FILE, DATABASE_FILE, NEW_FILE)
 """Those of them that are there change with every message."""
 
 
@@ -112,7 +115,7 @@ class JsonlMessages:
     """`MessageStorage` as lines."""
 
     def create(self, folder: Path) -> JsonlMessageFile:
-        """An empty file."""
+        """Return an empty file."""
         return JsonlMessageFile(folder / MESSAGES_FILE)
 
     def open(self, folder: Path) -> tuple[JsonlMessageFile, KeptMessages]:
@@ -121,7 +124,7 @@ class JsonlMessages:
         return self.create(folder), KeptMessages(lines.records, lines.problems)
 
     def load(self, folder: Path) -> KeptMessages:
-        """A missing file holds nothing."""
+        """Return what a file holds; a missing one holds nothing."""
         return KeptMessages(*read_records(folder / MESSAGES_FILE, decode_message))
 
     def replace(self, folder: Path, records: Sequence[bytes]) -> None:
@@ -142,7 +145,7 @@ class JsonlMessages:
 
 
 def messages_as(name: StorageName) -> MessageStorage:
-    """The storage of that name."""
+    """Return the storage of that name."""
     # Late: SQLite costs 15 ms, which only its users pay.
     if name == "sqlite":
         from kode_sidecar.records.sqlite_messages import SqliteMessages  # noqa: PLC0415
@@ -152,10 +155,17 @@ def messages_as(name: StorageName) -> MessageStorage:
 
 
 def messages_in(folder: Path) -> MessageStorage:
-    """The storage of the messages in a folder: where there is a database, it holds them."""
+    """Return the storage of the messages in a folder.
+
+    A database holds them where there is one, and where there will be one.
+    """
     return messages_as(name_in(folder))
 
 
 def name_in(folder: Path) -> StorageName:
-    """What that storage is called."""
-    return "sqlite" if (folder / DATABASE_FILE).is_file() else "jsonl"
+    """Return what that storage is called."""
+    if (folder / DATABASE_FILE).is_file():
+        return "sqlite"
+    # Lines beside one that is new are what was read of a damaged database.
+    lines, new = folder / MESSAGES_FILE, folder / NEW_FILE
+    return "sqlite" if new.is_file() and not lines.exists() else "jsonl"

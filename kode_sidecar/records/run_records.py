@@ -14,9 +14,11 @@ from kode_sidecar.domain.error_info import failure
 from kode_sidecar.domain.run import FINAL_STATES, RunEvent, RunRecord, run_error
 from kode_sidecar.errors import KodeError
 from kode_sidecar.records.disk import not_read, not_saved, replace_file
-from kode_sidecar.records.json_record import DECODE_ERRORS, clean_text, encode_json
+from kode_sidecar.records.json_record import DECODE_ERRORS, encode_json
 from kode_sidecar.records.jsonl import JsonlFile, read_records
 from kode_sidecar.records.session_lock import SessionLock, is_held
+from kode_sidecar.text.shown_text import mend_surrogates
+from kode_sidecar.whole_files import make_private
 
 RUNS_FOLDER = "runs"
 """Below the state folder: a folder a run, unless the user named another one."""
@@ -38,7 +40,7 @@ class RunRecords:
         self.folder = folder
         self._logs: dict[str, JsonlFile] = {}
         try:
-            (folder / "logs").mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(folder / "logs")
         except OSError as error:
             raise not_saved(folder.name, error) from None
         try:
@@ -70,13 +72,13 @@ class RunRecords:
         """Append to a text file, LF line ends. Raises KodeError `Storage`."""
         try:
             with (self.folder / name).open("a", encoding="utf-8", newline="\n") as file:
-                file.write(clean_text(text))
+                file.write(mend_surrogates(text))
         except OSError as error:
             raise not_saved(name, error) from None
 
     def write_text(self, name: str, text: str) -> None:
         """Replace a text file. Raises KodeError `Storage`."""
-        replace_file(self.folder / name, clean_text(text).encode(), durable=False)
+        replace_file(self.folder / name, mend_surrogates(text).encode(), durable=False)
 
     def save_artifact(self, name: str, text: str) -> int:
         """Keep a text as `archive/artifacts/{name}`; its length in bytes.
@@ -84,9 +86,9 @@ class RunRecords:
         Raises KodeError `Storage`.
         """
         folder = self.folder / "archive" / "artifacts"
-        data = clean_text(text).encode()
+        data = mend_surrogates(text).encode()
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(folder)
         except OSError as error:
             raise not_saved("archive/artifacts", error) from None
         replace_file(folder / name, data, durable=False)
@@ -101,7 +103,7 @@ class RunRecords:
 
 
 def read_run(folder: Path) -> RunRecord:
-    """What `run.json` says; a run whose process is gone has failed, whatever it says.
+    """Return what `run.json` says; a run whose process is gone has failed, whatever it says.
 
     Raises KodeError `RunNotFound`, `Storage`.
     """
@@ -129,7 +131,7 @@ def read_run(folder: Path) -> RunRecord:
 
 
 def read_events(folder: Path) -> list[RunEvent]:
-    """The events of a run, in order; a line that a crash cut is left out.
+    """Return the events of a run, in order; a line that a crash cut is left out.
 
     Raises KodeError `Storage`.
     """
@@ -137,7 +139,7 @@ def read_events(folder: Path) -> list[RunEvent]:
 
 
 def list_runs(folder: Path) -> Iterator[RunRecord | KodeError]:
-    """The runs below a folder, newest first; a run that cannot be read is the error it gives."""
+    """Return the runs below a folder, newest first; for one that cannot be read, its error."""
     found: list[tuple[str, RunRecord | KodeError]] = []
     try:
         below = [path for path in folder.iterdir() if (path / RUN_FILE).is_file()]

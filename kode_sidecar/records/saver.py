@@ -19,7 +19,7 @@ _PAUSE_SECONDS = 0.1
 
 
 class Syncable(Protocol):
-    """Something with bytes on disk that are not saved yet."""
+    """A file that was written and not fsynced yet."""
 
     def sync(self) -> None:
         """Make everything written so far survive a power cut. Blocks; raises KodeError."""

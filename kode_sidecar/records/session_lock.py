@@ -60,7 +60,7 @@ def _lock_patiently(fd: int) -> None:
 
 
 def is_held(folder: Path) -> bool:
-    """Whether somebody alive holds the lock of `folder`. Raises KodeError `Storage`."""
+    """Return whether somebody alive holds the lock of `folder`. Raises KodeError `Storage`."""
     try:
         fd = os.open(folder / LOCK_FILE, os.O_RDWR | getattr(os, "O_BINARY", 0))
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What answers used: read from the records of messages, and summed up."""
+"""Reads from the records of messages how many tokens each answer used, and sums them up."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from kode_sidecar.domain.message import Cost, Message, Usage
+from kode_sidecar.domain.message import Cost, LostUsage, Message, Usage
 from kode_sidecar.records.json_record import DECODE_ERRORS
 
 # Most lines are prompts and tool results: they are passed over undecoded.
@@ -17,7 +17,7 @@ _COUNTS = Usage.__struct_fields__  # their names on disk
 
 
 class _Record(Struct, frozen=True):
-    """All that is wanted of a message."""
+    """The fields of a message that are read here."""
 
     id: str
     usage: dict[str, Any] | None = None
@@ -25,11 +25,15 @@ class _Record(Struct, frozen=True):
     meta: dict[str, Any] | None = None
     cost: Cost | None = None
     cost_usd: float | None = None
+    lost: dict[str, Any] | None = None
     model: str | None = None
 
 
 class Spent(Struct, frozen=True, kw_only=True):
-    """What one answer used. `turn_id` is empty for what was asked for outside turns."""
+    """What one answer used, with the attempts at it that came to nothing.
+
+    `turn_id` is empty for what was asked for outside turns.
+    """
 
     message_id: str
     turn_id: str
@@ -41,7 +45,7 @@ class Spent(Struct, frozen=True, kw_only=True):
 
 
 def read_spending(records: Iterable[bytes]) -> list[Spent]:
-    """Every answer that the host told the usage of; what is damaged is passed over."""
+    """Return every answer that the host told the usage of; what is damaged is passed over."""
     decode = msgspec.json.Decoder(_Record).decode
     found: list[Spent] = []
     for line in records:
@@ -51,21 +55,42 @@ def read_spending(records: Iterable[bytes]) -> list[Spent]:
             record = decode(line)
         except DECODE_ERRORS:
             continue
-        if record.usage is not None:
-            found.append(_spent(record, record.usage))
+        if record.usage is not None or record.lost is not None:
+            found.append(_spent(record))
     return found
 
 
-def _spent(record: _Record, usage: dict[str, Any]) -> Spent:
+def _spent(record: _Record) -> Spent:
+    used = LostUsage(
+        usage=_usage(record.usage or {}), cost=record.cost, cost_usd=record.cost_usd
+    ).plus(_lost(record.lost))
     return Spent(
         message_id=record.id,
         turn_id=str((record.meta or {}).get("turnId", "")),
         created_at=record.created_at or "",
         model=record.model,
-        usage=Usage(**{name: usage[name] for name in _COUNTS if isinstance(usage.get(name), int)}),
-        cost=record.cost,
-        cost_usd=record.cost_usd,
+        usage=used.usage,
+        cost=used.cost,
+        cost_usd=used.cost_usd,
     )
+
+
+def _lost(record: dict[str, Any] | None) -> LostUsage | None:
+    if record is None:
+        return None
+    try:
+        known = {name: record[name] for name in ("cost", "cost_usd") if name in record}
+        return LostUsage(
+            usage=_usage(record.get("usage") or {}),
+            cost=msgspec.convert(known.get("cost"), Cost | None),
+            cost_usd=msgspec.convert(known.get("cost_usd"), float | None),
+        )
+    except msgspec.ValidationError:
+        return None
+
+
+def _usage(counts: dict[str, Any]) -> Usage:
+    return Usage(**{name: counts[name] for name in _COUNTS if isinstance(counts.get(name), int)})
 
 
 class Totals:
@@ -99,8 +124,10 @@ class Totals:
         return Cost(amount=amount, currency=currency)
 
     def add_message(self, message: Message) -> None:
-        """Count one answer."""
+        """Count one answer, and the attempts at it that came to nothing."""
         self.add_answer(message.usage, message.cost, message.cost_usd)
+        if (lost := message.lost) is not None:
+            self.add_answer(lost.usage, lost.cost, lost.cost_usd)
 
     def add(self, other: "Totals") -> None:
         """Count all of another."""

@@ -1,5 +1,10 @@
 """`messages.sqlite`: the messages of a conversation, a row each; and the way there and back.
 
+What was said since it was opened stands in `messages.new.jsonl` beside it, line by line, and
+becomes rows when it is opened the next time: so a commit is one write and an fsync, as with lines,
+and a conversation that is open needs no descriptor for its database. A line goes only when its row
+is saved; one that is found in both places counts once.
+
 One database a conversation, in its folder: its lock is the session's, damage in it is the
 session's alone, two processes never wait for each other, and deleting the folder deletes it.
 """
@@ -7,19 +12,27 @@ session's alone, two processes never wait for each other, and deleting the folde
 import errno
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
 from kode_sidecar.domain.message import Message
 from kode_sidecar.errors import KodeError
-from kode_sidecar.records.disk import not_read, not_saved, replace_file, sync_folder
+from kode_sidecar.records.disk import not_read, not_saved, replace_file
 from kode_sidecar.records.json_record import DECODE_ERRORS, is_sealed
-from kode_sidecar.records.jsonl import JsonlFile, LineProblem
-from kode_sidecar.records.message_record import decode_message, decode_outline, encode_message
+from kode_sidecar.records.jsonl import (
+    JsonlFile,
+    LineProblem,
+    open_lines,
+    read_lines,
+    stream_lines,
+)
+from kode_sidecar.records.message_record import decode_message, decode_outline
 from kode_sidecar.records.messages import (
     DATABASE_FILE,
     MESSAGES_FILE,
+    NEW_FILE,
+    JsonlMessageFile,
     KeptMessages,
     StorageName,
     messages_in,
@@ -29,58 +42,45 @@ from kode_sidecar.records.sqlite_file import (
     Row,
     SqliteFile,
     log_of,
+    read_numbered,
     read_rows,
     readable_records,
     write_database,
 )
+from kode_sidecar.whole_files import sync_folder
 
 _INDEX_SUFFIX = "-shm"
 _NEW_FILE = ".messages.sqlite.new"
 
 
-class SqliteMessageFile:
-    """`MessageFile` over rows."""
-
-    def __init__(self, file: SqliteFile) -> None:
-        self._file = file
-
-    def append(self, message: Message) -> None:
-        """With one commit. Raises KodeError `Storage`."""
-        self._file.append(encode_message(message))
-
-    def sync(self) -> None:
-        """fsync. Raises KodeError `Storage`."""
-        self._file.sync()
-
-    def close(self) -> None:
-        """Release the database; nothing is written."""
-        self._file.close()
-
-
 class SqliteMessages:
     """`MessageStorage` as rows."""
 
-    def create(self, folder: Path) -> SqliteMessageFile:
-        """An empty database."""
-        return SqliteMessageFile(SqliteFile(folder / DATABASE_FILE, new=True))
+    def create(self, folder: Path) -> JsonlMessageFile:
+        """Return an empty file of what is new; the database is made when it is opened again."""
+        return JsonlMessageFile(folder / NEW_FILE)
 
-    def open(self, folder: Path) -> tuple[SqliteMessageFile, KeptMessages]:
-        """Damaged rows go to `messages.sqlite.bad`.
+    def open(self, folder: Path) -> tuple[JsonlMessageFile, KeptMessages]:
+        """Damaged rows go to `messages.sqlite.bad`, damaged lines to `messages.new.jsonl.bad`.
 
         A database whose structure is damaged is kept beside as a whole, and one with what can be
         read of it takes its place.
         """
         path = folder / DATABASE_FILE
+        new = open_lines(folder / NEW_FILE, decode_message)
+        damage = new.problems
         try:
-            return _opened(path)
-        except DamagedDatabase as damage:
+            kept = _opened(folder)
+        except DamagedDatabase as error:
+            damage = [LineProblem(0, str(error)), *damage]
             _set_aside(path)
-            file, kept = _opened(path)
-            return file, replace(kept, problems=[LineProblem(0, str(damage)), *kept.problems])
+            kept = _opened(folder)
+        return _lines(folder), replace(kept, problems=[*damage, *kept.problems])
 
     def load(self, folder: Path) -> KeptMessages:
         """As far as the structure is sound."""
         path = folder / DATABASE_FILE
+        new = read_lines(folder / NEW_FILE, decode_message, keep=False)  # before it becomes rows
         damage: list[LineProblem] = []
         try:
             rows = list(read_rows(path))
@@ -88,40 +88,53 @@ class SqliteMessages:
             damage.append(LineProblem(0, str(error)))
             rows = list(enumerate(readable_records(path), start=1))
         decoded = _Decoded(iter(rows), decode_message)
-        return KeptMessages(decoded.messages, [*damage, *decoded.problems])
+        messages = [*decoded.messages, *decoded.missing(new.records)]
+        return KeptMessages(messages, [*damage, *decoded.problems, *new.problems])
 
     def replace(self, folder: Path, records: Sequence[bytes]) -> None:
-        """A new database takes the place of the one that is there."""
+        """A new database takes the place of the one that is there, and of what is new."""
         put_database(folder, records)
 
     def records(self, folder: Path) -> Iterator[bytes]:
-        """Row by row, as far as the structure is sound."""
+        """Row by row, as far as the structure is sound, and then what is new."""
+        new = dict.fromkeys(line for _, line in stream_lines(folder / NEW_FILE))
         with suppress(DamagedDatabase):
             for _, record in read_rows(folder / DATABASE_FILE):
+                new.pop(record, None)
                 yield record
+        yield from new
 
     def is_empty(self, folder: Path) -> bool:
-        """A new database has no rows."""
+        """Return whether there is neither a row nor a line."""
         return next(self.records(folder), None) is None
 
 
-def _opened(path: Path) -> tuple[SqliteMessageFile, KeptMessages]:
-    file = SqliteFile(path)
-    try:
+def _opened(folder: Path) -> KeptMessages:
+    """Let what is new become rows, and return the messages."""
+    path = folder / DATABASE_FILE
+    new = read_lines(folder / NEW_FILE, decode_message)
+    if not path.exists():
+        with suppress(KodeError):  # the lines stay for the next time
+            put_database(folder, new.whole)
+        if not path.exists():
+            return KeptMessages(new.records)
+    with closing(SqliteFile(path)) as file:
         decoded = _Decoded(file.rows(), _outline)
-        if decoded.damaged:
-            with suppress(KodeError):  # it stays for the next time
-                _quarantine(path, decoded.damaged.values())
-                file.remove(decoded.damaged)
-    except BaseException:
-        file.close()
-        raise
+        missing = decoded.missing(new.records)
+        if decoded.damaged or new.records:
+            with suppress(KodeError):  # as above
+                if decoded.damaged:
+                    _quarantine(path, decoded.damaged.values())
+                ids = {one.id for one in missing}
+                lines = zip(new.records, new.whole, strict=True)
+                file.change([line for one, line in lines if one.id in ids], decoded.damaged)
+                _empty(folder / NEW_FILE)
 
     def read(ids: Sequence[str]) -> list[Message]:
-        return [_whole(file, decoded.numbers[one]) for one in ids]
+        return _whole(path, [decoded.numbers[one] for one in ids])
 
-    kept = KeptMessages(decoded.messages, decoded.problems, decoded.numbers.keys(), read)
-    return SqliteMessageFile(file), kept
+    messages = [*decoded.messages, *missing]
+    return KeptMessages(messages, decoded.problems, decoded.numbers.keys(), read)
 
 
 def _outline(record: bytes) -> Message:
@@ -129,15 +142,15 @@ def _outline(record: bytes) -> Message:
     return decode_outline(record) if is_sealed(record) else decode_message(record)
 
 
-def _whole(file: SqliteFile, number: int) -> Message:
+def _whole(path: Path, numbers: Sequence[int]) -> list[Message]:
     try:
-        return decode_message(file.record(number))
+        return [decode_message(record) for record in read_numbered(path, numbers)]
     except DECODE_ERRORS:
-        raise not_read(file.name, OSError(errno.EIO, os.strerror(errno.EIO))) from None
+        raise not_read(path.name, OSError(errno.EIO, os.strerror(errno.EIO))) from None
 
 
 class _Decoded:
-    """The messages in the order written with their numbers, and the rows that hold none."""
+    """The messages with their row numbers, in the order written, and the rows that are damaged."""
 
     def __init__(self, rows: Iterator[Row], decode: Callable[[bytes], Message]) -> None:
         self.messages: list[Message] = []
@@ -155,9 +168,13 @@ class _Decoded:
                 # Of two messages with one id the first counts.
                 self.numbers.setdefault(message.id, number)
 
+    def missing(self, messages: Iterable[Message]) -> list[Message]:
+        """Return those of the messages that are none of these."""
+        return [one for one in messages if one.id not in self.numbers]
+
 
 def put_database(folder: Path, records: Sequence[bytes]) -> None:
-    """Let a new database with these records be what holds the messages of a conversation.
+    """Let a new database with these records be all that holds the messages of a conversation.
 
     It is compared with them before it takes its place. Raises KodeError `Storage`.
     """
@@ -172,6 +189,7 @@ def put_database(folder: Path, records: Sequence[bytes]) -> None:
             left.unlink(missing_ok=True)
         os.replace(new, path)
         sync_folder(folder)
+        _empty(folder / NEW_FILE)
     except OSError as error:
         raise not_saved(DATABASE_FILE, error) from None
 
@@ -198,9 +216,27 @@ def _companions(path: Path) -> tuple[Path, Path]:
     return log_of(path), path.with_name(f"{path.name}{_INDEX_SUFFIX}")
 
 
+def _empty(path: Path) -> None:
+    """Let a file of lines be empty, if it is there; its lines are rows. Raises OSError."""
+    if path.exists():
+        os.truncate(path, 0)
+
+
+def _lines(folder: Path) -> JsonlMessageFile:
+    there = (folder / NEW_FILE).exists()
+    file = JsonlMessageFile(folder / NEW_FILE)
+    if not there:  # of a database that was made before there were lines beside it
+        try:
+            sync_folder(folder)
+        except OSError as error:
+            raise not_saved(NEW_FILE, error) from None
+    return file
+
+
 def _set_aside(path: Path) -> None:
     """Meanwhile a file of lines holds what can be read: whatever happens, that is there."""
     folder, records = path.parent, readable_records(path)
+    records += [line for _, line in stream_lines(folder / NEW_FILE) if line not in set(records)]
     lines = b"".join(record + b"\n" for record in records)
     replace_file(folder / MESSAGES_FILE, lines, durable=True)
     taken = len(list(folder.glob(f"{DATABASE_FILE}.damaged-?")))
@@ -238,6 +274,8 @@ def move_messages(folder: Path, to: StorageName) -> None:
     else:
         _put_lines(folder, records)
         retire_database(folder)  # from now on the lines count
+        with suppress(OSError):
+            (folder / NEW_FILE).unlink(missing_ok=True)
 
 
 def _put_lines(folder: Path, records: list[bytes]) -> None:

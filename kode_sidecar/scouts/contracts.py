@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Protocol
 
 from msgspec import Meta, Struct
 
+from kode_sidecar.context.builder import Traits
 from kode_sidecar.domain.agent_event import ScoutState
 from kode_sidecar.domain.message import Blob, Message
 from kode_sidecar.kernel.contracts import (
@@ -94,19 +95,14 @@ class ScoutLog(Protocol):
 
 @dataclass(frozen=True)
 class ScoutServices:
-    """Shared by all scouts. `system_prompt` is the scout's; KodeError `ConfigInvalid`.
-
-    `window` is how many tokens a model reads, None where nobody knows it, `returns_thinking`
-    whether it gets its reasoning back.
-    """
+    """Shared by all scouts. `system_prompt` is the scout's; KodeError `ConfigInvalid`."""
 
     model: ModelClient
     clock: Clock
     new_id: NewId
     system_prompt: Callable[[], str]
     report_bug: Callable[[str, BaseException], None]
-    window: Callable[[str], int | None]
-    returns_thinking: Callable[[str], bool]
+    traits: Traits
     temperature: float | None = 0.3
     top_p: float | None = 0.95
     limits: ScoutLimits = field(default_factory=ScoutLimits)

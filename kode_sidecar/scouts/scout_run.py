@@ -71,8 +71,8 @@ class ScoutRun:
         self._task = task
         self._request = request
         self._services = services
-        self._window = services.window(request.model)
-        self._limits = _within(services.limits, self._window)
+        self._traits = services.traits(request.model)
+        self._limits = _within(services.limits, self._traits.window)
         self._started = services.clock.monotonic()
         self._use = ScoutUse()
         self._read: dict[str, None] = {}
@@ -129,7 +129,7 @@ class ScoutRun:
                 services.clock,
                 services.new_id,
                 meta={"scoutId": self._id, "turnId": call.turn_id},
-                window=self._window,
+                window=self._traits.window,
                 due=self._due,
             )
             message = history.open("user", {})
@@ -172,7 +172,7 @@ class ScoutRun:
             system=services.system_prompt(),
             temperature=services.temperature,
             top_p=services.top_p,
-            returns_thinking=services.returns_thinking(self._request.model),
+            returns_thinking=self._traits.returns_thinking,
             asker=f"scout {self._id}",
         )
 
@@ -252,6 +252,7 @@ class ScoutRun:
             ScoutUpdated(
                 turn_id=call.turn_id,
                 message_id=call.message_id,
+                block_id=call.block_id,
                 scout_id=self._id,
                 tool_use_id=call.tool_use_id,
                 title=self._task.title,

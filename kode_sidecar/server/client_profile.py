@@ -69,6 +69,12 @@ class ClientProfile:
         return "openDocument" in self._kode
 
     @property
+    def editor_queries(self) -> frozenset[str]:
+        """Which of the requests `kode/editor/*` does it answer?"""
+        announced = _mapping(self._kode.get("editor"))
+        return frozenset(name for name, value in announced.items() if isinstance(value, dict))
+
+    @property
     def _workspace_edit(self) -> dict[str, Any]:
         return _mapping(_mapping(self._capabilities.get("workspace")).get("workspaceEdit"))
 

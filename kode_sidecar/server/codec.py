@@ -15,10 +15,10 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.protocol.base_protocol import (
     JSONRPC,
     BadMessage,
-    mend_surrogates,
     read_json,
     read_message,
 )
+from kode_sidecar.text.shown_text import mend_surrogates
 
 MessageId = int | str
 
@@ -170,18 +170,13 @@ def document_uri(params: Raw | UnsetType) -> str | None:
     return uri if isinstance(uri, str) else None
 
 
-class _Cancel(msgspec.Struct):
-    """LSP `CancelParams`."""
-
-    id: int | str | None = None
+_cancel = ParamsDecoder(dict[str, Any])
 
 
-_cancel = ParamsDecoder(_Cancel)
-
-
-def cancelled_id(params: Raw | UnsetType) -> MessageId | None:
-    """Which request `$/cancelRequest` means, if it says so."""
+def cancelled_id(params: Raw | UnsetType, member: str) -> MessageId | None:
+    """Which request a cancel notification means, if it says so."""
     try:
-        return _cancel.decode(params).id
+        value = _cancel.decode(params).get(member)
     except KodeError:
         return None
+    return value if isinstance(value, int | str) and not isinstance(value, bool) else None

@@ -11,6 +11,7 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.protocol.base_protocol import LOST_FRAMING, BadMessage, lost_framing
 from kode_sidecar.server import codec
 from kode_sidecar.server.codec import Incoming, MessageId, Notification
+from kode_sidecar.server.dialect import LSP, Dialect
 from kode_sidecar.server.outbox import Outbox
 from kode_sidecar.server.reader import EndOfInput
 from kode_sidecar.server.requests import IncomingRequests, Log, OutgoingRequests
@@ -22,6 +23,8 @@ Handler = Callable[[P], Any]
 
 _MESSAGES_PER_TURN = 64
 _CANCEL_SECONDS = 0.3
+_MOST_FAULTS = 200
+_WARNING = 2  # LSP's MessageType
 _SYNC_METHODS = frozenset(
     f"textDocument/{name}" for name in ("didOpen", "didChange", "didSave", "didClose")
 )
@@ -53,7 +56,9 @@ class Connection:
         *,
         log: Log,
         on_exit: Callable[[], None],
+        dialect: Dialect = LSP,
     ) -> None:
+        self._dialect = dialect
         self.on_broken_sync: Callable[[str | None], None] = lambda _uri: None
         self.shutdown_seen = False
         self._input_ended = asyncio.Event()
@@ -61,9 +66,10 @@ class Connection:
         self.notify_delta = outbox.put_delta
         self.flow = outbox.flow
         self._incoming = requests
-        self._outgoing = OutgoingRequests(outbox.put)
+        self._outgoing = OutgoingRequests(outbox.put, dialect)
         self._lane = lane
         self.log = log
+        self._told_faults: set[str] = set()
         self._on_exit = on_exit
         self._requests: dict[str, _Route] = {}
         self._notifications: dict[str, _Route] = {}
@@ -89,7 +95,22 @@ class Connection:
 
     async def request(self, method: str, params: Any, result_type: Any) -> Any:
         """Ask the client. Raises KodeError as `OutgoingRequests.send` does."""
-        return await self._outgoing.send(method, params, result_type)
+        try:
+            return await self._outgoing.send(method, params, result_type)
+        except KodeError as error:
+            if error.code == "InternalError":  # an answer of the wrong shape
+                self.tell_fault(error.message)
+            raise
+
+    def tell_fault(self, line: str) -> None:
+        """Tell the client's author what was ignored: on stderr and in the editor's log, once."""
+        if line in self._told_faults:
+            return
+        if len(self._told_faults) < _MOST_FAULTS:
+            self._told_faults.add(line)
+        self.log(line, None)
+        if self._dialect.has_shutdown:
+            self.notify("window/logMessage", {"type": _WARNING, "message": f"kode: {line}"})
 
     def read_from(self, pop: Callable[[], bytes | EndOfInput | None]) -> None:
         """Where `pump` takes items from."""
@@ -149,10 +170,12 @@ class Connection:
 
     def _handle_request(self, request_id: MessageId, method: str, incoming: Incoming) -> bool:
         route = self._requests.get(method)
-        by_lane = route is None and self._lane.serves_request(method)
+        has_shutdown = self._dialect.has_shutdown
+        by_lane = has_shutdown and route is None and self._lane.serves_request(method)
+        ends = has_shutdown and method == "shutdown"
         try:
             self._check_lifecycle(method)
-            if method != "shutdown" and route is None and not by_lane:
+            if route is None and not (ends or by_lane):
                 raise KodeError("MethodNotFound", f"there is no request `{method}`")
             self._incoming.admit(request_id, lambda: self._lane.cancel(request_id))
         except KodeError as error:
@@ -182,7 +205,7 @@ class Connection:
             raise KodeError("InvalidRequest", "the server is already initialized")
 
     def _handle_notification(self, method: str, incoming: Incoming) -> bool:
-        if method == "exit":
+        if method == "exit" and self._dialect.has_shutdown:
             self._pop = _nothing
             # The end of the input may be what the process closes for, and nobody reads it now.
             self._input_ended.set()
@@ -190,13 +213,13 @@ class Connection:
             return False
         if self.shutdown_seen:
             return False
-        if method == "$/cancelRequest":
-            self._incoming.cancel(codec.cancelled_id(incoming.params))
+        if method == self._dialect.cancel:
+            self._incoming.cancel(codec.cancelled_id(incoming.params, self._dialect.cancelled))
             return False
         route = self._notifications.get(method)
         if route is not None:
             return self._run_notification(route, method, incoming.params)
-        if self._lane.serves_notification(method):
+        if self._dialect.has_shutdown and self._lane.serves_notification(method):
             self._lane.submit(incoming)
         return False
 
@@ -208,7 +231,7 @@ class Connection:
         try:
             result = route.handler(route.decoder.decode(params))
         except KodeError as error:
-            self.log(f"{method} was dropped: {error.message}", None)
+            self.tell_fault(f"{method} was dropped: {error.message}")
             broken()
             return False
         except Exception as error:

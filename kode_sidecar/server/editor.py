@@ -64,6 +64,10 @@ class Editor:
         if self._progress is not None:
             for event in events:
                 self._progress.follow(event)
+        self.show(session_id, events)
+
+    def show(self, session_id: str, events: Sequence[Event]) -> None:
+        """Send events without progress: nobody here can cancel what another process runs."""
         shortened = tuple(self._shortened(session_id, event) for event in events)
         self._connection.notify("kode/event", EventParams(session_id=session_id, events=shortened))
 
@@ -114,6 +118,10 @@ class Editor:
             return False
         return result.opened
 
+    async def refresh(self, uri: str) -> None:
+        """Document sync has told it."""
+        del uri
+
     async def ask_choice(self, question: ChoiceQuestion) -> Sequence[str]:
         """Ask by `kode/ask`, or by LSP's own message request, which has one answer."""
         if self._client.asks:
@@ -121,6 +129,7 @@ class Editor:
                 request_id=question.request_id,
                 session_id=question.session_id,
                 turn_id=question.turn_id,
+                block_id=question.block_id,
                 tool_use_id=question.tool_use_id,
                 question=question.question,
                 choices=tuple(question.choices),
@@ -136,6 +145,7 @@ class Editor:
             request_id=question.request_id,
             session_id=question.session_id,
             turn_id=question.turn_id,
+            block_id=question.block_id,
             tool_use_id=question.tool_use_id,
             title=question.title,
             subject=question.subject,

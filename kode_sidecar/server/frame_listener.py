@@ -1,7 +1,7 @@
 """Somebody who hears all frames of a connection, and may hold back what comes in."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from kode_sidecar.domain.agent_event import BlockDelta
@@ -24,8 +24,11 @@ class FrameListener(Protocol):
         """Return what the connection pops instead; `pump` has it try again. On the loop."""
         ...
 
-    def said(self, body: bytes) -> None:
-        """Hear a message to the client, each delta by itself. From any thread, must not wait."""
+    def said(self, body: bytes) -> Sequence[bytes]:
+        """Hear a message to the client, each delta by itself; return what is to be said for it.
+
+        From any thread, must not wait.
+        """
         ...
 
 
@@ -45,10 +48,14 @@ class HeardOutbox(Outbox):
 
     def put(self, body: bytes) -> None:
         """See `Outbox`."""
-        self._listener.said(body)
-        super().put(body)
+        for said in self._listener.said(body):
+            super().put(said)
 
     def put_delta(self, delta: BlockDelta) -> None:
         """See `Outbox`."""
-        self._listener.said(encode(Notification("kode/delta", DeltaParams((delta,)))))
-        super().put_delta(delta)
+        said = self._listener.said(encode(Notification("kode/delta", DeltaParams((delta,)))))
+        if len(said) == 1:
+            super().put_delta(delta)
+            return
+        for body in said:
+            super().put(body)

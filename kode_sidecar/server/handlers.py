@@ -41,8 +41,12 @@ from kode_sidecar.protocol.session import (
     TreeSetHeadParams,
 )
 from kode_sidecar.protocol.turn import (
+    ContextEditParams,
     ContextInspectParams,
     ContextInspectResult,
+    ContextUndoCompactionParams,
+    ToolsListParams,
+    ToolsListResult,
     TurnCancelParams,
     TurnCancelResult,
     TurnStartParams,
@@ -134,8 +138,11 @@ class SessionHandlers:
             "kode/blob/read": messages.read_blob,
             "kode/tree/get": messages.tree,
             "kode/tree/setHead": self._tree_set_head,
+            "kode/tools/list": self._tools_list,
             "kode/context/inspect": self._context_inspect,
             "kode/context/compact": self._context_compact,
+            "kode/context/edit": self._context_edit,
+            "kode/context/undoCompaction": self._context_edit,
             "kode/usage/get": usage.get,
             "kode/changeSet/list": self._change_set_list,
             "kode/changeSet/get": self._change_set_get,
@@ -192,6 +199,10 @@ class SessionHandlers:
         release = await self._catalog.set_head(params)
         return Reply(Empty(), after=release)
 
+    async def _tools_list(self, params: ToolsListParams) -> ToolsListResult:
+        session = await self._sessions.get(params.session_id)
+        return session.tools(params.mode)
+
     async def _context_inspect(self, params: ContextInspectParams) -> ContextInspectResult:
         session = await self._sessions.get(params.session_id)
         return await session.inspect(params)
@@ -199,6 +210,11 @@ class SessionHandlers:
     async def _context_compact(self, params: SessionRef) -> Reply:
         session = await self._sessions.get(params.session_id)
         result, release = await session.compact()
+        return Reply(result, after=release)
+
+    async def _context_edit(self, params: ContextEditParams | ContextUndoCompactionParams) -> Reply:
+        session = await self._sessions.get(params.session_id)
+        result, release = await session.edit_context(params)
         return Reply(result, after=release)
 
     async def _change_set_list(self, params: ChangeSetListParams) -> ChangeSetListResult:

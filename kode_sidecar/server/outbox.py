@@ -11,10 +11,8 @@ from collections import deque
 from collections.abc import Callable
 
 from kode_sidecar.domain.agent_event import BlockDelta
-from kode_sidecar.protocol.base_protocol import encode_frame
-from kode_sidecar.protocol.events import DeltaParams
 from kode_sidecar.protocol.handshake import LIMITS
-from kode_sidecar.server.codec import Notification, encode
+from kode_sidecar.server.dialect import LSP, Dialect
 
 _PIECES_PER_CHUNK = 64
 _CHUNK_CHARS = 8 * 1024
@@ -125,8 +123,10 @@ class Outbox:
         *,
         on_fatal: Callable[[str], None],
         wait_first: Callable[[], None] = lambda: None,
+        dialect: Dialect = LSP,
     ) -> None:
         self._fd = fd
+        self._dialect = dialect
         self._on_fatal = on_fatal
         self._wait_first = wait_first
         self._queue: deque[bytes | DeltaBatch | threading.Event] = deque()
@@ -205,7 +205,7 @@ class Outbox:
         if now - self._wrote_at_once < burst:
             return False
         self._wrote_at_once = now
-        frame = _frame(item)
+        frame = self._frame(item)
         if len(frame) > PIPE_BUF or not self._ready():
             return False
         try:
@@ -241,11 +241,16 @@ class Outbox:
                 self._gate.acquire()
                 continue
             try:
-                _write_all(self._fd, b"".join(map(_frame, taken)))
+                _write_all(self._fd, b"".join(map(self._frame, taken)))
             except OSError:
                 self._die("the client closed its end of stdout")
                 return
             self._written(taken, size)
+
+    def _frame(self, item: _Taken) -> bytes:
+        if isinstance(item, bytes):
+            return self._dialect.frame(item)
+        return self._dialect.deltas(item) if isinstance(item, list) else b""
 
     def _take(self) -> tuple[list[_Taken], int]:
         """The next batch; nothing means that the writer must sleep."""
@@ -291,14 +296,6 @@ def _readiness(fd: int) -> Callable[[], bool] | None:
     pipe = select.poll()
     pipe.register(fd, select.POLLOUT)
     return lambda: pipe.poll(0) == [(fd, select.POLLOUT)]
-
-
-def _frame(item: _Taken) -> bytes:
-    if isinstance(item, bytes):
-        return encode_frame(item)
-    if isinstance(item, list):
-        return encode_frame(encode(Notification("kode/delta", DeltaParams(tuple(item)))))
-    return b""
 
 
 def _write_all(fd: int, data: bytes) -> None:

@@ -15,6 +15,7 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.protocol.handshake import Handover
 from kode_sidecar.server import stderr_sink
 from kode_sidecar.server.connection import Connection
+from kode_sidecar.server.dialect import LSP, Dialect
 from kode_sidecar.server.frame_listener import FrameListener, HeardOutbox
 from kode_sidecar.server.loader import Loader, Step, import_language_server
 from kode_sidecar.server.outbox import Outbox
@@ -63,13 +64,14 @@ def run(
     log: Log = log_to_stderr,
     listener: FrameListener | None = None,
     orphaned: Callable[[], None] = lambda: None,
+    dialect: Dialect = LSP,
 ) -> NoReturn:
     """Serve the client until it goes; ends the process itself.
 
     `build(connection, handover)` registers handlers and runs on the loop, before any message
     is handled. `listener` hears everything said, from then on. `orphaned()` is called
     last where the process that unpacked this one is gone. The exit code is 0 after
-    `shutdown`, else 1.
+    `shutdown`, else 1; where the dialect has none, 1 after a failure only.
     """
     stderr = stderr_sink.install()
 
@@ -79,7 +81,7 @@ def run(
         except Exception:
             log_to_stderr(f"the log failed while it was told: {line}", error)
 
-    process = _Process(handover, build, guarded_log, stderr, listener, orphaned)
+    process = _Process(handover, build, guarded_log, stderr, listener, orphaned, dialect)
     with asyncio.Runner(loop_factory=None if listener is None else listener.new_loop) as runner:
         runner.run(process.serve())
     os._exit(1)
@@ -96,7 +98,9 @@ class _Process:
         stderr: stderr_sink.StderrSink,
         listener: FrameListener | None,
         orphaned: Callable[[], None],
+        dialect: Dialect,
     ) -> None:
+        self._dialect = dialect
         self._handover = handover
         self._build = build
         self._log = log
@@ -111,7 +115,7 @@ class _Process:
             orphaned=orphaned,
         )
         self._listener = listener
-        self._outbox = _outbox(handover, self._fail, listener)
+        self._outbox = _outbox(handover, self._fail, listener, dialect)
         self._incoming = IncomingRequests(self._outbox.put, log)
         self._lane = StandardLane(self._incoming.refuse)
         self._connection = Connection(
@@ -120,6 +124,7 @@ class _Process:
             self._lane,
             log=log,
             on_exit=lambda: self._watchdog.end("exit"),
+            dialect=dialect,
         )
 
     async def serve(self) -> None:
@@ -177,8 +182,8 @@ class _Process:
             self._log(f"{name} could not be loaded; is the installation complete?", error)
             self._fail(f"{name} could not be loaded")
 
-        pygls = Step("pygls", load, attach)
-        steps = (*self._app.load_first, pygls, *self._app.load_last)
+        lane = (Step("pygls", load, attach),) if self._dialect.has_shutdown else ()
+        steps = (*self._app.load_first, *lane, *self._app.load_last)
         Loader(steps, failed).start()
 
     def _fail(self, reason: str) -> None:
@@ -187,7 +192,8 @@ class _Process:
         self._watchdog.end(reason)
 
     def _exit_code(self) -> int:
-        return 0 if self._connection.shutdown_seen and not self._failed else 1
+        ended_well = self._connection.shutdown_seen or not self._dialect.has_shutdown
+        return 0 if ended_well and not self._failed else 1
 
     def _begin_close(self, reason: str, done: threading.Event) -> None:
         def begin() -> None:
@@ -218,11 +224,14 @@ class _Process:
 
 
 def _outbox(
-    handover: Handover, on_fatal: Callable[[str], None], listener: FrameListener | None
+    handover: Handover,
+    on_fatal: Callable[[str], None],
+    listener: FrameListener | None,
+    dialect: Dialect,
 ) -> Outbox:
     wait_first = handover.wait_drained
     if listener is None:
-        return Outbox(handover.fd_out, on_fatal=on_fatal, wait_first=wait_first)
+        return Outbox(handover.fd_out, on_fatal=on_fatal, wait_first=wait_first, dialect=dialect)
     return HeardOutbox(listener, handover.fd_out, on_fatal=on_fatal, wait_first=wait_first)
 
 

@@ -7,7 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from kode_sidecar.protocol.base_protocol import FrameDecoder, FramingError
+from kode_sidecar.protocol.base_protocol import FrameDecoder, FramingError, LineDecoder
 
 READ_BYTES = 64 * 1024
 MAX_WAITING_BYTES = 16 * 1024 * 1024
@@ -33,7 +33,7 @@ class Reader:
     def __init__(
         self,
         fd: int,
-        decoder: FrameDecoder,
+        decoder: FrameDecoder | LineDecoder,
         first: Sequence[bytes],
         *,
         on_arrival: Callable[[], None],

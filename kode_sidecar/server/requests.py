@@ -21,6 +21,7 @@ from kode_sidecar.server.codec import (
     encode_error,
     encode_result,
 )
+from kode_sidecar.server.dialect import LSP, Dialect
 
 Log = Callable[[str, BaseException | None], None]
 """Where trouble is told to the developer: a line, and the exception behind it."""
@@ -175,8 +176,9 @@ class OutgoingRequests:
     An answer that nobody waits for (late, unknown, twice) is ignored.
     """
 
-    def __init__(self, put: Callable[[bytes], None]) -> None:
+    def __init__(self, put: Callable[[bytes], None], dialect: Dialect = LSP) -> None:
         self._put = put
+        self._dialect = dialect
         self._count = 0
         self._waiting: dict[MessageId, asyncio.Future[Incoming]] = {}
         self._closed = False
@@ -189,7 +191,7 @@ class OutgoingRequests:
     async def send(self, method: str, params: Any, result_type: Any) -> Any:
         """Ask, wait, and decode the result as `result_type`.
 
-        A wait that is cancelled is told to the client by `$/cancelRequest`. Raises KodeError:
+        A wait that is cancelled is told to the client. Raises KodeError:
         `CapabilityMissing` when the client does not know the method, `RequestCancelled` when
         it is gone, `InternalError` for any other error answer or an undecodable result.
         """
@@ -203,7 +205,8 @@ class OutgoingRequests:
             self._put(encode(Request(request_id, method, params)))
             answer = await waiting
         except asyncio.CancelledError:
-            self._put(encode(Notification("$/cancelRequest", {"id": request_id})))
+            cancelled = {self._dialect.cancelled: request_id}
+            self._put(encode(Notification(self._dialect.cancel, cancelled)))
             raise
         finally:
             del self._waiting[request_id]

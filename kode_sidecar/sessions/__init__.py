@@ -3,14 +3,16 @@
 `session` and `repair` are second doors: what runs a session is loaded with the agent.
 """
 
+from kode_sidecar.sessions.attaching import FollowedSessions, SessionAttachments
 from kode_sidecar.sessions.catalog import SessionCatalog
 from kode_sidecar.sessions.copies import SessionCopies
 from kode_sidecar.sessions.files import SessionFolders
-from kode_sidecar.sessions.reading import SessionAttachments, StoredMessages
+from kode_sidecar.sessions.reading import StoredMessages
 from kode_sidecar.sessions.registry import SessionRegistry
 from kode_sidecar.sessions.usage import UsageReport
 
 __all__ = [
+    "FollowedSessions",
     "SessionAttachments",
     "SessionCatalog",
     "SessionCopies",

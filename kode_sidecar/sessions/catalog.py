@@ -1,7 +1,8 @@
 """All sessions in the state folder, whether they are open in this process or not."""
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, cast
@@ -38,6 +39,8 @@ MAX_LISTED = 500
 Release = Callable[[], None]
 Changed = tuple[ConversationMeta, SessionUpdated]
 """A head after a change, and what is told of it."""
+Position = tuple[str, str]
+"""When a session was last written to, and its id: by this they are listed, the newest first."""
 
 
 @dataclass(frozen=True)
@@ -55,25 +58,24 @@ class SessionCatalog:
         """A page of sessions. Raises KodeError `InvalidParams`, `Storage`."""
         limit = page_limit(params.limit, MAX_LISTED)
         after = _position(params.cursor)
-        metas = await asyncio.to_thread(self._all_metas)
-        metas = [self.sessions.meta_of(meta.id) or meta for meta in metas]
         roots = {_folder(uri) for uri in self.folders.roots()}
-        found = [meta for meta in metas if params.all or _belongs(meta, roots)]
-        found.sort(key=_newness, reverse=True)
-        rest = [meta for meta in found if after is None or _newness(meta) < after]
-        if params.query:
-            rest = await asyncio.to_thread(self._search, rest, params.query, limit + 1)
-        page = rest[:limit]
+        here = [self.sessions.meta_of(session_id) for session_id in self.sessions.open_ids]
+        opened = {meta.id: meta for meta in here if meta}
+
+        def wanted(meta: ConversationMeta) -> bool:
+            return (params.all or _belongs(meta, roots)) and self._says(meta, params.query or "")
+
+        page = await asyncio.to_thread(self._page, opened, after, wanted, limit + 1)
         return SessionListResult(
-            sessions=tuple(self._view(meta) for meta in page),
-            next_cursor="/".join(_newness(page[-1])) if len(rest) > limit else None,
+            sessions=tuple(self.view(meta) for _, meta in page[:limit]),
+            next_cursor="/".join(page[limit - 1][0]) if len(page) > limit else None,
         )
 
     async def get(self, session_id: str) -> SessionGetResult:
         """Raises KodeError `SessionNotFound`, `Storage`."""
         meta, conversation, totals = await asyncio.to_thread(self._examine, session_id)
         return SessionGetResult(
-            session=self._view(self.sessions.meta_of(session_id) or meta),
+            session=self.view(self.sessions.meta_of(session_id) or meta),
             head_id=conversation.head,
             heads=tuple(leaf.id for leaf in conversation.leaves()),
             messages=len(conversation),
@@ -159,27 +161,32 @@ class SessionCatalog:
             finally:
                 records.close()
 
-    def _all_metas(self) -> Sequence[ConversationMeta]:
-        """On a thread. A session that cannot be read does not hide the others."""
-        found: list[ConversationMeta] = []
-        for session_id in self.folders.store.list_ids():
-            try:
-                found.append(self.folders.store.head(session_id))
-            except KodeError:
-                continue
-        return found
+    def _page(
+        self,
+        opened: Mapping[str, ConversationMeta],
+        after: Position | None,
+        wanted: Callable[[ConversationMeta], bool],
+        most: int,
+    ) -> Sequence[tuple[Position, ConversationMeta]]:
+        """On a thread. The newest ones that are wanted, each below its position."""
+        heads = self._heads(opened, after)
+        return tuple(islice((one for one in heads if wanted(one[1])), most))
 
-    def _search(
-        self, metas: Sequence[ConversationMeta], query: str, most: int
-    ) -> Sequence[ConversationMeta]:
-        """On a thread. Those whose title or text has the query; it ends when there are enough."""
-        wanted = query.casefold()
-        hits = (
-            meta
-            for meta in metas
-            if wanted in meta.title.casefold() or self.folders.store.says(meta.id, query)
-        )
-        return tuple(islice(hits, most))
+    def _heads(
+        self, opened: Mapping[str, ConversationMeta], after: Position | None
+    ) -> Iterator[tuple[Position, ConversationMeta]]:
+        """On a thread. One that cannot be read does not hide the others."""
+        kept = self.folders.store.newest()
+        positions = [(opened[key].updated_at if key in opened else at, key) for at, key in kept]
+        for position in sorted(positions, reverse=True):
+            if after is None or position < after:
+                with suppress(KodeError):
+                    key = position[1]
+                    yield position, opened.get(key) or self.folders.store.head(key)
+
+    def _says(self, meta: ConversationMeta, query: str) -> bool:
+        """On a thread. Whether the title or the text of a session has the query."""
+        return query.casefold() in meta.title.casefold() or self.folders.store.says(meta.id, query)
 
     def _examine(self, session_id: str) -> tuple[ConversationMeta, Conversation, Totals]:
         """On a thread."""
@@ -190,16 +197,12 @@ class SessionCatalog:
             totals.add_answer(spent.usage, spent.cost, spent.cost_usd)
         return stored.meta, conversation, totals
 
-    def _view(self, meta: ConversationMeta) -> SessionView:
+    def view(self, meta: ConversationMeta) -> SessionView:
+        """A head as an editor is shown it."""
         return view_of(meta, self.folders.defaults, self.sessions.active_turn(meta.id))
 
 
-def _newness(meta: ConversationMeta) -> tuple[str, str]:
-    """By what sessions are sorted; no two are equal."""
-    return meta.updated_at, meta.id
-
-
-def _position(cursor: str | None) -> tuple[str, str] | None:
+def _position(cursor: str | None) -> Position | None:
     if cursor is None:
         return None
     when, slash, session_id = cursor.rpartition("/")

@@ -1,7 +1,9 @@
 """Sessions as other things: a new session from one of its messages, a text to read or to keep."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from msgspec import UNSET
 
 from kode_sidecar.domain.conversation import Conversation
 from kode_sidecar.domain.message import (
+    KEEPS,
     Blob,
     Message,
     ResourceBlock,
@@ -35,6 +38,7 @@ from kode_sidecar.sessions.files import SessionFolders
 
 MAX_EXPORT_BYTES = 32 * 1024 * 1024
 _ROLES = {"user": "User", "assistant": "Assistant", "tool": "Tools", "system": "System"}
+_COUNTED = re.compile(r"(.*) \(([2-9]|[1-9]\d{1,3})\)", re.DOTALL)
 # What belongs to the session a message was said in, and not to the message.
 _OWN_META = ("turnId", "clientTurnKey")
 
@@ -58,9 +62,17 @@ class SessionCopies:
         writer = await asyncio.to_thread(self._copy, params, session_id)
         try:
             await self.folders.saver.save(writer)
-        finally:
-            writer.close()
+        except BaseException:
+            await asyncio.to_thread(self._discard, writer)
+            raise
+        writer.close()
         return SessionForkResult(session_id=session_id)
+
+    def _discard(self, writer: ConversationFiles) -> None:
+        """A copy that was refused is not there."""
+        writer.close()
+        with suppress(KodeError):
+            self.folders.store.delete(writer.meta.id)
 
     async def export(self, params: SessionExportParams) -> SessionExportResult:
         """A session as text.
@@ -84,20 +96,25 @@ class SessionCopies:
             origin["messageId"] = leaf
         meta = ConversationMeta(
             id=session_id,
-            title=stored.meta.title,
+            title=_title_of_copy(stored.meta.title),
             agent_type=stored.meta.agent_type,
             created_at=now,
             updated_at=now,
             meta={**stored.meta.meta, "forkedFrom": origin},
             mode=stored.meta.mode or UNSET,
             model=stored.meta.model or UNSET,
+            effort=stored.meta.effort or UNSET,
         )
+        copies = self._copies(path, session_id)
+        copied = {old.id: new.id for old, new in zip(path, copies, strict=True)}
+        meta = meta.with_edits(stored.meta.edits.renamed(copied.get))
         writer = self.folders.store.create(meta)
         try:
-            for message in self._copies(path, session_id):
-                writer.append(self._with_artifacts(message, writer.folder))
+            for message in copies:
+                kept = _with_kept(message, copied)
+                writer.append(self._with_artifacts(kept, writer.folder))
         except BaseException:
-            writer.close()
+            self._discard(writer)
             raise
         return writer
 
@@ -123,6 +140,7 @@ class SessionCopies:
                     usage=None,
                     cost=None,
                     cost_usd=None,
+                    lost=None,
                 )
             )
         return copies
@@ -162,6 +180,25 @@ class SessionCopies:
         text = write(self.folders.store.load(session_id))
         _check_size(text, "read it in pages with kode/message/list")
         return text
+
+
+def _with_kept(message: Message, copied: Mapping[str, str]) -> Message:
+    """The copy of a summary names the copy of what it keeps; others as they are."""
+    first = copied.get(str(message.meta.get(KEEPS))) if message.is_summary else None
+    if first is None:
+        return message
+    return msgspec.structs.replace(message, meta={**message.meta, KEEPS: first})
+
+
+def _title_of_copy(title: str) -> str:
+    """Return the title with a number that tells it from the first one, in any language.
+
+    Without a title it gets one from its next prompt, as every session does.
+    """
+    if not title:
+        return ""
+    counted = _COUNTED.fullmatch(title)
+    return f"{counted[1]} ({int(counted[2]) + 1})" if counted else f"{title} (2)"
 
 
 def _check_size(text: str, instead: str) -> None:

@@ -1,6 +1,8 @@
 """The files of sessions, and the head of each: made, opened, changed, shown."""
 
+import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast, get_args
@@ -9,12 +11,15 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from kode_sidecar.domain.agent_event import SessionUpdated
+from kode_sidecar.domain.context_edits import NO_EDITS
+from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log import (
     EventHistory,
     NewSession,
     OpenedSession,
     SessionDefaults,
     SessionRecords,
+    SessionStream,
 )
 from kode_sidecar.protocol.session import Mode, SessionNewParams, SessionUpdateParams, SessionView
 from kode_sidecar.records.conversation_files import (
@@ -25,6 +30,7 @@ from kode_sidecar.records.conversation_files import (
     open_scout_log,
 )
 from kode_sidecar.records.conversation_store import ConversationStore
+from kode_sidecar.records.rebuilding import LOST
 from kode_sidecar.records.saver import Saver
 
 if TYPE_CHECKING:
@@ -54,6 +60,10 @@ def updated(meta: ConversationMeta, params: SessionUpdateParams) -> Conversation
         changes["mode"] = params.mode or UNSET
     if params.model is not UNSET:
         changes["model"] = params.model or UNSET
+    if params.effort is not UNSET:
+        changes["effort"] = params.effort or UNSET
+    if params.draft is not UNSET:
+        changes["draft"] = params.draft or UNSET
     if not isinstance(params.meta, UnsetType):
         places = {name: meta.meta[name] for name in _PLACES if name in meta.meta}
         changes["meta"] = {**places, **(params.meta or {})}
@@ -80,13 +90,16 @@ def update_event(
         title=None if params.title is UNSET else meta.title,
         mode=None if params.mode is UNSET else mode_of(meta, defaults),
         model=None if params.model is UNSET else model_of(meta, defaults),
+        effort=None if params.effort is UNSET else meta.known_effort or "",
         meta=None if params.meta is UNSET else meta.meta,
+        draft=None if params.draft is UNSET else meta.draft or "",
     )
 
 
 def changes_nothing(params: SessionUpdateParams) -> bool:
     """Return whether an update changes nothing."""
-    return {params.title, params.mode, params.model} == {UNSET} and params.meta is UNSET
+    told = {params.title, params.mode, params.model, params.effort, params.draft}
+    return told == {UNSET} and params.meta is UNSET
 
 
 def view_of(
@@ -102,8 +115,37 @@ def view_of(
         created_at=meta.created_at,
         updated_at=meta.updated_at,
         meta=meta.meta,
+        draft=meta.draft or "",
+        effort=meta.known_effort,
+        context_edits=None if meta.edits == NO_EDITS else meta.edits,
         active_turn_id=active_turn_id,
     )
+
+
+async def save_head(
+    records: SessionRecords,
+    stream: SessionStream,
+    meta: ConversationMeta,
+    event: SessionUpdated,
+    undo: Callable[[], SessionUpdated],
+) -> Callable[[], None]:
+    """Write another head of an open session and tell of it; what to call after the reply.
+
+    `undo` says what held before. Raises KodeError `Storage`; then that is in force again, and told.
+    """
+    before = records.messages.meta
+    try:
+        async with stream.saving(records.save):
+            records.messages.write_meta(meta)
+            stream(event)
+    except BaseException:
+        if records.messages.meta is meta:
+            records.messages.write_meta(before)
+            stream(undo())
+            with suppress(KodeError):  # the file may hold the change already
+                await records.save()
+        raise
+    return stream.release
 
 
 @dataclass(frozen=True)
@@ -138,6 +180,7 @@ class SessionFolders:
                 meta={**places, **params.meta},
                 mode=params.mode or UNSET,
                 model=params.model or UNSET,
+                effort=params.effort or UNSET,
             )
         )
         records = self._records(writer)
@@ -145,6 +188,8 @@ class SessionFolders:
             await records.save()
         except BaseException:
             records.close()
+            with suppress(KodeError):  # what was refused is not there
+                await asyncio.to_thread(self.store.delete, session_id)
             raise
         return records
 
@@ -164,14 +209,21 @@ class SessionFolders:
             writer.close()
             raise
         conversation = opened.stored.tree()
-        history.lost = len(history.completed_messages.difference(conversation.ids))
+        gone = history.completed_messages.difference(conversation.ids)
+        stand_ins = [one for one in conversation.messages if one.meta.get("origin") == LOST]
+        history.lost = len(gone) + len(stand_ins)
         return OpenedSession(self._records(writer), conversation, history, spent)
 
     def _records(self, writer: ConversationFiles) -> SessionRecords:
         artifacts = Artifacts(writer.folder, partial(self.new_id, "artifact"))
 
         async def save() -> None:
-            await self.saver.save(writer, writer.journal)
+            if head := writer.head_due:  # last, for it is what a later process goes by
+                await self.saver.save(writer.journal)
+                await self.saver.save(writer)
+                writer.head_saved(head)
+            else:
+                await self.saver.save(writer, writer.journal)
 
         scout_log = partial(open_scout_log, writer.folder)
         return SessionRecords(writer, writer.journal, save, artifacts.save, scout_log, writer.close)

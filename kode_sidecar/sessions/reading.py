@@ -1,19 +1,15 @@
-"""Reading sessions: pages of messages, large texts, and attaching to one."""
+"""Reading sessions: pages of messages, trees, large texts."""
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from kode_sidecar.domain.agent_event import BlockCompleted, Event, Notice
-from kode_sidecar.domain.change_set import ChangeSet
+from kode_sidecar.domain.agent_event import BlockCompleted
 from kode_sidecar.domain.conversation import Conversation
-from kode_sidecar.domain.message import Message, TextBlock, ToolResultBlock, ToolUseBlock
+from kode_sidecar.domain.message import Message, TextBlock, ToolUseBlock
 from kode_sidecar.errors import KodeError
-from kode_sidecar.event_log import LOSS, EventHistory
-from kode_sidecar.protocol.change_set import ChangeSetView
 from kode_sidecar.protocol.events import (
     ArtifactPlace,
     BlobPlace,
@@ -22,34 +18,24 @@ from kode_sidecar.protocol.events import (
     blob_page,
     blob_window,
     place_of,
-    shorten,
     shorten_message,
     text_at,
 )
 from kode_sidecar.protocol.session import (
     MessageListParams,
     MessageListResult,
-    OpenBlock,
-    SessionAttachParams,
-    SessionAttachResult,
     TreeGetParams,
     TreeGetResult,
     TreeNode,
     page_limit,
 )
-from kode_sidecar.records.conversation_files import ConversationMeta
 from kode_sidecar.records.conversation_store import ConversationStore
-from kode_sidecar.records.journal import StoredEvent
-from kode_sidecar.records.spending import Totals
-from kode_sidecar.sessions.files import SessionFolders, view_of
-from kode_sidecar.sessions.registry import SessionRegistry
 
 if TYPE_CHECKING:
-    from kode_sidecar.sessions.session import Session
+    pass
 
 MAX_LISTED = 1_000
 MAX_NODES = 5_000
-_FIRST_PAGE = MAX_LISTED + 1  # of a snapshot, to know whether there is more
 MAX_PAGE_BYTES = 4 * 1024 * 1024
 _TEXT_CHARS = 120
 
@@ -198,192 +184,3 @@ def _after(messages: Sequence[Message], cursor: str | None) -> Sequence[Message]
             return messages[position + 1 :]
     text = f"There is no message {cursor!r} in this list; begin anew without a cursor."
     raise KodeError("MessageNotFound", text)
-
-
-Release = Callable[[], None]
-
-
-@dataclass(frozen=True)
-class SessionAttachments:
-    """What a client gets that did not see a session from its beginning.
-
-    Texts of more than `max_inline_bytes` are told as blobs. Reading happens on threads.
-    """
-
-    sessions: SessionRegistry
-    folders: SessionFolders
-    max_inline_bytes: int
-
-    async def attach(self, params: SessionAttachParams) -> tuple[SessionAttachResult, Release]:
-        """Open a session, or look at one. Call the second value after replying.
-
-        What the result tells ends where the stream goes on: nothing is published in between.
-        Questions that wait are then asked again: whoever comes back could not answer the old ones.
-        Raises KodeError `SessionNotFound`, `ReadOnly`, `ReplayGap`, `InvalidParams`, `Storage`.
-        """
-        if (params.after_seq or 0) < 0:
-            text = "Expected a number from 0 at `$.afterSeq`"
-            raise KodeError("InvalidParams", text, details={"path": "$.afterSeq"})
-        if params.access == "read" and self.sessions.meta_of(params.session_id) is None:
-            result = await asyncio.to_thread(self._read, params)
-            self.sessions.mark_read_only(params.session_id)
-            return result, lambda: None  # nothing is held
-        session = await self.sessions.open(params.session_id)
-        page = session.conversation.messages[:_FIRST_PAGE]
-        if params.after_seq is None and not session.conversation.is_read(page):
-            await asyncio.to_thread(session.conversation.whole, page)
-        await session.stream.published()  # what was accepted before is told before (O1)
-        session.stream.hold()
-        repeat = session.questions.repeater(session.id)
-        try:
-            result = await self._of_live(session, params.after_seq)
-        except BaseException:
-            session.stream.release()
-            raise
-
-        def go_on() -> None:
-            session.stream.release()
-            _tell_loss(session)
-            repeat()
-
-        return result, go_on
-
-    async def detach(self, session_id: str) -> None:
-        """Leave a session to others: its turn is cancelled and over, its lock is released.
-
-        Raises KodeError `SessionNotFound`.
-        """
-        if self.sessions.meta_of(session_id) is None and not self.folders.store.exists(session_id):
-            raise KodeError("SessionNotFound", f"There is no session {session_id!r}.")
-        await self.sessions.remove(session_id)
-
-    async def _of_live(self, session: "Session", after_seq: int | None) -> SessionAttachResult:
-        """All but the events of a replay is taken before the first await."""
-        seq, history = session.stream.seq, session.stream.history
-        result = _open_parts(history, seq, session.active_turn_id)
-        if after_seq is not None:
-            stored = await asyncio.to_thread(self.folders.store.load_events, session.id)
-            events = await asyncio.to_thread(self._replay, session.id, stored, after_seq, seq)
-            return msgspec.structs.replace(result, mode="replay", events=events)
-        return self._snapshot(
-            result,
-            session.meta,
-            session.conversation,
-            history,
-            session.change_sets.all_views(),
-            session.totals,
-        )
-
-    def _read(self, params: SessionAttachParams) -> SessionAttachResult:
-        """On a thread: what is on disk of a session that another process may be writing to."""
-        stored = self.folders.store.load(params.session_id)
-        events = self.folders.store.load_events(params.session_id)
-        history = EventHistory()
-        history.feed_all(events)
-        seq = events[-1].seq if events else 0
-        result = _open_parts(history, seq, next(iter(history.turns), None))
-        if params.after_seq is not None:
-            replayed = self._replay(params.session_id, events, params.after_seq, seq)
-            return msgspec.structs.replace(result, mode="replay", events=replayed)
-        # The file of the head is written some time after the journal.
-        meta = msgspec.structs.replace(stored.meta, title=history.title or stored.meta.title)
-        conversation = stored.tree()
-        change_sets = [_told_view(told, meta.id) for told in history.change_sets.values()]
-        totals = Totals(spent=self.folders.store.spending(params.session_id))
-        return self._snapshot(result, meta, conversation, history, change_sets, totals)
-
-    def _snapshot(
-        self,
-        result: SessionAttachResult,
-        meta: ConversationMeta,
-        conversation: Conversation,
-        history: EventHistory,
-        change_sets: Sequence[ChangeSetView],
-        totals: Totals,
-    ) -> SessionAttachResult:
-        first = conversation.whole(conversation.messages[:_FIRST_PAGE])
-        page, cursor = message_page(first, meta.id, MAX_LISTED, self.max_inline_bytes)
-        return msgspec.structs.replace(
-            result,
-            session=view_of(meta, self.folders.defaults, result.active_turn_id),
-            messages=page,
-            cursor=cursor,
-            open_messages=tuple(self._open_messages(conversation, history, meta.id)),
-            head_id=conversation.head,
-            change_sets=tuple(change_sets),
-            usage=totals.usage,
-            cost=totals.cost,
-            cost_usd=totals.cost_usd,
-        )
-
-    def _open_messages(
-        self, conversation: Conversation, history: EventHistory, session_id: str
-    ) -> list[Message]:
-        opened = (one.message(session_id) for one in history.messages.values())
-        return [
-            shorten_message(message, session_id, self.max_inline_bytes)
-            for message in opened
-            if message.id not in conversation
-        ]
-
-    def _replay(
-        self, session_id: str, stored: Sequence[StoredEvent], after_seq: int, seq: int
-    ) -> tuple[Event, ...]:
-        """The events after `after_seq` up to `seq`, every one of them."""
-        events = [
-            self._shortened(session_id, event)
-            for event in stored
-            if isinstance(event, Event) and after_seq < event.seq <= seq
-        ]
-        if after_seq > seq or len(events) != seq - after_seq:
-            raise _gap(f"the events {after_seq + 1} to {seq} are not all there")
-        if sum(len(msgspec.json.encode(event)) for event in events) > MAX_PAGE_BYTES:
-            raise _gap("there are too many events since then")
-        return tuple(events)
-
-    def _shortened(self, session_id: str, event: Event) -> Event:
-        if not (isinstance(event, BlockCompleted) and isinstance(event.block, ToolResultBlock)):
-            return event
-        block = shorten(event.block, session_id, self.max_inline_bytes)
-        return msgspec.structs.replace(event, block=block)
-
-
-def _open_parts(history: EventHistory, seq: int, active_turn_id: str | None) -> SessionAttachResult:
-    """What is under way."""
-    return SessionAttachResult(
-        mode="snapshot",
-        seq=seq,
-        active_turn_id=active_turn_id,
-        pending=tuple(history.questions.values()),
-        open_blocks=tuple(
-            OpenBlock(block_id=block_id, text=block.text)
-            for block_id, block in history.blocks.items()
-        ),
-    )
-
-
-def _told_view(change_set: ChangeSet, session_id: str) -> ChangeSetView:
-    """Return a change set as its events have told it; ranges are those of the announcements."""
-    return ChangeSetView(
-        change_set_id=change_set.id,
-        session_id=session_id,
-        turn_id=change_set.turn_id,
-        state=change_set.state,
-        files=change_set.told_files(),
-    )
-
-
-def _tell_loss(session: "Session") -> None:
-    """Messages that were told and cannot be read any more are told of, once in a session's life."""
-    history = session.stream.history
-    if history.lost and not history.loss_told:
-        text = (
-            f"{history.lost} message(s) of this session were damaged on disk and are missing from "
-            "it. What is left of them lies beside it, in the file whose name ends in .bad."
-        )
-        session.stream(Notice(code=LOSS, level="warning", message=text))
-
-
-def _gap(why: str) -> KodeError:
-    text = f"No replay: {why}. Attach without `afterSeq` and start from the snapshot."
-    return KodeError("ReplayGap", text)

@@ -1,8 +1,8 @@
 """The sessions of this process: created or opened at once, run as soon as the agent is loaded."""
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any
 
 from kode_sidecar.context.agents import AgentProfile
 from kode_sidecar.errors import KodeError
@@ -12,7 +12,7 @@ from kode_sidecar.event_log import (
 )
 from kode_sidecar.protocol.session import SessionNewParams, SessionNewResult
 from kode_sidecar.records.conversation_files import ConversationMeta
-from kode_sidecar.sessions.files import SessionFolders, mode_of, model_of
+from kode_sidecar.sessions.files import SessionFolders, mode_of, model_of, view_of, with_meta
 from kode_sidecar.text.uris import canonical_key
 
 if TYPE_CHECKING:  # loaded by a thread, after the process answers
@@ -31,27 +31,37 @@ class SessionRegistry:
         self._new: dict[str, NewSession] = {}
         self._sessions: dict[str, Session] = {}
         self._opening: dict[str, asyncio.Task[None]] = {}
-        self._read_only: set[str] = set()
+        self._read_only: dict[str, asyncio.Task[None] | None] = {}
         self._run: Callable[[NewSession], Session] | None = None
         self._repair: Callable[[OpenedSession], None] | None = None
+        self._check_model: Callable[[str], None] = _any_model
         self._ready = asyncio.Event()
         self._order = asyncio.Lock()
         self.writing = asyncio.Lock()
         """Held while files of a session that is not open here are opened."""
 
     def attach(
-        self, run: "Callable[[NewSession], Session]", repair: Callable[[OpenedSession], None]
+        self,
+        run: "Callable[[NewSession], Session]",
+        repair: Callable[[OpenedSession], None],
+        check_model: "Callable[[str], None] | None" = None,
     ) -> None:
-        """The agent is loaded: `run` makes a session that can run, `repair` puts one in order."""
+        """The agent is loaded: `run` makes a session that can run, `repair` puts one in order.
+
+        `check_model` raises KodeError for a name that stands for no model.
+        """
         self._run, self._repair = run, repair
+        self._check_model = check_model or _any_model
         self._ready.set()
 
     async def create(self, params: SessionNewParams) -> SessionNewResult:
         """A new session, on disk before this returns.
 
-        Raises KodeError `ConfigInvalid` for an unknown agent, `Storage`.
+        Raises KodeError `ConfigInvalid` for an unknown agent or model, `Storage`.
         """
         agent = self._defaults.profile(params.agent or self._defaults.agent)
+        if params.model is not None:
+            await self.check_model(params.model)
         session_id = self._folders.new_id("session")
         records = await self._folders.create(session_id, agent.name, params)
         self._new[session_id] = NewSession(
@@ -63,7 +73,11 @@ class SessionRegistry:
             records=records,
             defaults=self._defaults,
         )
-        return SessionNewResult(session_id=session_id, seq=records.journal.last_seq)
+        return SessionNewResult(
+            session_id=session_id,
+            seq=records.journal.last_seq,
+            session=view_of(records.messages.meta, self._defaults, None),
+        )
 
     async def open(self, session_id: str) -> "Session":
         """A session of this process, or one of an earlier one, in order and ready to run.
@@ -124,7 +138,28 @@ class SessionRegistry:
     def mark_read_only(self, session_id: str) -> None:
         """Note that a client attached to this session only to read."""
         if not self._is_open(session_id):
-            self._read_only.add(session_id)
+            self._read_only.setdefault(session_id, None)
+
+    def follow(self, session_id: str, following: Coroutine[Any, Any, None]) -> None:
+        """Tell of what another process does to a session, as long as it is attached to be read.
+
+        `following` ends when the session is gone.
+        """
+        if session_id not in self._read_only:
+            following.close()
+            return
+
+        async def to_its_end() -> None:
+            await following
+            del self._read_only[session_id]
+
+        self._stop_reading(session_id)
+        self._read_only[session_id] = asyncio.create_task(to_its_end(), name=f"read {session_id}")
+
+    def _stop_reading(self, session_id: str) -> None:
+        task = self._read_only.pop(session_id, None)
+        if task is not None:
+            task.cancel()
 
     def check_may_write(self, session_id: str) -> None:
         """Raises KodeError `ReadOnly` for a session that was attached to be read."""
@@ -142,7 +177,7 @@ class SessionRegistry:
 
     async def remove(self, session_id: str) -> None:
         """Forget a session: its turn is cancelled and over, its files are closed."""
-        self._read_only.discard(session_id)
+        self._stop_reading(session_id)
         if session_id in self._opening:
             await asyncio.wait([self._opening[session_id]])
         new = self._new.pop(session_id, None)
@@ -151,6 +186,18 @@ class SessionRegistry:
         session = self._sessions.pop(session_id, None)
         if session is not None:
             await session.discard()
+
+    async def check_model(self, name: str) -> None:
+        """Wait for the agent, which knows. Raises KodeError `ConfigInvalid`."""
+        await self._ready.wait()
+        self._check_model(name)
+
+    def follow_defaults(self) -> None:
+        """The defaults have changed: sessions that name no mode or model of their own go along."""
+        for session_id, new in self._new.items():
+            self._new[session_id] = with_meta(new, new.records.messages.meta)
+        for session in self._sessions.values():
+            session.follow_defaults()
 
     async def loaded(self) -> None:
         """Wait until the agent is there."""
@@ -169,6 +216,8 @@ class SessionRegistry:
 
     async def close(self) -> None:
         """Cancel every turn and wait for them."""
+        for session_id in [*self._read_only]:
+            self._stop_reading(session_id)
         await asyncio.gather(*(session.close() for session in self._sessions.values()))
 
     async def _open(self, session_id: str) -> None:
@@ -185,7 +234,7 @@ class SessionRegistry:
         except BaseException:
             opened.records.close()
             raise
-        self._read_only.discard(session_id)
+        self._stop_reading(session_id)
 
     def _as_it_was(self, session_id: str, opened: OpenedSession) -> NewSession:
         meta, defaults = opened.records.messages.meta, self._defaults
@@ -226,3 +275,7 @@ class SessionRegistry:
         else:
             text = f"There is no session {session_id!r}; create one with kode/session/new."
         raise KodeError("SessionNotFound", text)
+
+
+def _any_model(name: str) -> None:
+    """Nobody knows the models."""

@@ -11,15 +11,19 @@ from typing import Any
 import msgspec
 
 from kode_sidecar.domain.agent_event import (
+    AskResolved,
     BlockCompleted,
     BlockDropped,
     BlockStarted,
+    DecisionResolved,
     Event,
+    PermissionRequested,
     PermissionResolved,
     TurnCompleted,
     TurnStarted,
     UsageUpdated,
 )
+from kode_sidecar.domain.conversation import Conversation
 from kode_sidecar.domain.message import (
     Block,
     Message,
@@ -28,10 +32,11 @@ from kode_sidecar.domain.message import (
     ToolResultBlock,
     ToolUseBlock,
 )
-from kode_sidecar.event_log import OpenedSession, OpenMessage
+from kode_sidecar.event_log import OpenedSession, OpenMessage, SessionRecords, SessionStream
 from kode_sidecar.kernel import message_added, message_completed
 from kode_sidecar.kernel.contracts import Clock, NewId
 from kode_sidecar.records.spending import Totals
+from kode_sidecar.turns import SessionServices
 
 _UNFINISHED = "Not finished: the sidecar ended while this ran. Whatever it had done is done."
 
@@ -77,6 +82,8 @@ class _Repair:
             if message.parent_id is not None and message.parent_id not in self._conversation:
                 message = msgspec.structs.replace(message, parent_id=None, depth=0)
             kept = tuple(block for block in message.content if block.id not in self._history.blocks)
+            if message.meta.get("origin") == "steer" and self._history.steered:
+                kept = self._history.steered[0].input  # the user's word is known whole
             results = self._missing_results(message, kept, opened)
             self._write(msgspec.structs.replace(message, content=(*kept, *results)))
 
@@ -112,10 +119,13 @@ class _Repair:
         """Emit the end of every turn that has none."""
         for turn_id in tuple(self._history.turns):
             for request_id, question in tuple(self._history.questions.items()):
+                asked = isinstance(question, PermissionRequested)
+                resolved = PermissionResolved if asked else DecisionResolved
                 if question.turn_id == turn_id:
-                    self._emit(
-                        PermissionResolved(turn_id=turn_id, request_id=request_id, by="cancel")
-                    )
+                    self._emit(resolved(turn_id=turn_id, request_id=request_id, by="cancel"))
+            for request_id, ask in tuple(self._history.asks.items()):
+                if ask.turn_id == turn_id:
+                    self._emit(AskResolved(turn_id=turn_id, request_id=request_id, by="cancel"))
             session, turn = Totals(spent=self._scouts_spent), Totals()
             for message in self._conversation.messages:
                 session.add_message(message)
@@ -228,3 +238,16 @@ def _completed(block: Block, turn_id: str, message_id: str) -> BlockCompleted:
 
 def _turn_of(message: Message) -> str:
     return str(message.meta.get("turnId", ""))
+
+
+def write_left_over(
+    records: SessionRecords,
+    conversation: Conversation,
+    stream: SessionStream,
+    services: SessionServices,
+) -> None:
+    """Write what a failing disk did not take. Raises KodeError `Storage` if it still fails."""
+    stream.recover()
+    if stream.history.messages or stream.history.steered:
+        session = OpenedSession(records, conversation, stream.history)
+        repair_session(session, services.clock, services.new_id, stream)

@@ -1,31 +1,48 @@
 """One conversation with the user: its tree, its running turn, its change sets."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
-from kode_sidecar.domain.agent_event import SessionUpdated, TurnCompleted, TurnStarted, TurnSteered
+from kode_sidecar.domain.agent_event import (
+    SessionUpdated,
+    TurnCompleted,
+    TurnSteered,
+)
 from kode_sidecar.domain.error_info import ErrorInfo, error_info
 from kode_sidecar.domain.message import Block
 from kode_sidecar.edits import ChangeSets
-from kode_sidecar.errors import KodeError
-from kode_sidecar.event_log import NewSession, OpenedSession, SessionStream
+from kode_sidecar.errors import KodeError, invalid_at
+from kode_sidecar.event_log import NewSession, SessionStream
 from kode_sidecar.kernel.contracts import CutOff, TurnEnd
-from kode_sidecar.protocol.session import SessionUpdateParams
+from kode_sidecar.protocol.session import Mode, SessionUpdateParams
 from kode_sidecar.protocol.turn import (
     ContextCompactResult,
+    ContextEditParams,
+    ContextEditResult,
     ContextInspectParams,
     ContextInspectResult,
+    ContextUndoCompactionParams,
+    ToolsListResult,
     TurnStartParams,
     TurnStartResult,
     TurnSteerParams,
 )
 from kode_sidecar.records.conversation_files import ConversationMeta
 from kode_sidecar.records.spending import Totals
-from kode_sidecar.sessions.files import changes_nothing, update_event, updated, with_head, with_meta
-from kode_sidecar.sessions.repair import repair_session
+from kode_sidecar.sessions.context_edits import edited
+from kode_sidecar.sessions.files import (
+    changes_nothing,
+    save_head,
+    update_event,
+    updated,
+    with_head,
+    with_meta,
+)
+from kode_sidecar.sessions.prompt_place import PromptPlace, check_may_go_on, may_go_on, prompt_place
+from kode_sidecar.sessions.repair import write_left_over
 from kode_sidecar.turns import (
     RunningTurn,
     SessionServices,
@@ -36,14 +53,13 @@ from kode_sidecar.turns import (
     log_turn,
     prompt_blocks,
     report_end,
-    report_message,
     report_usage,
     run_to_end,
     title_of,
     turn_active,
     turn_to_steer,
     with_turn_key,
-    write_incoming,
+    write_opening,
 )
 
 Release = Callable[[], None]
@@ -52,24 +68,22 @@ Release = Callable[[], None]
 class Session:
     """The state of one conversation; everything that changes it goes through here.
 
-    `conversation` and `totals` are to be read.
-    Handlers are processed in arrival order up to their first await (protocol, O10), so what a
-    method does before its first await is atomic.
+    `conversation` and `totals` are to be read. Handlers are processed in arrival order up to their
+    first await (protocol, O10), so what a method does before its first await is atomic.
     """
 
     def __init__(self, new: NewSession, services: SessionServices) -> None:
-        self.id = new.id
-        self.questions = services.questions
+        self.id, self.questions = new.id, services.questions
         self._options = new
         self._services = services
+        self._purses = services.budgets.model
         self._records = records = new.records
-        self._title = new.title
         self.conversation = new.conversation
         self._turn: RunningTurn | None = None
         self._turn_keys = TurnKeys(new.conversation.messages)
         self._compaction: asyncio.Task[ContextCompactResult] | None = None
         self._task: asyncio.Task[None] | None = None
-        self._stopped_at_limit = new.history.stop_reason == "max_tool_rounds"
+        self._stopped = may_go_on(new.history.last_turn)
         self.totals = Totals(new.conversation.messages, new.scouts_spent)
         self.stream = SessionStream(
             self.id,
@@ -87,9 +101,10 @@ class Session:
             new_id=services.new_id,
             questions=services.questions,
             now=services.clock.timestamp,
-            save=records.save,
+            save=lambda: self.stream.save(records.save),
             published=self.stream.published,
             locks=services.edit_locks,
+            title=lambda: self.meta.title,
         )
         self._setup = TurnSetup(
             self.id, services, records, self.conversation, self.change_sets, self.stream
@@ -110,48 +125,44 @@ class Session:
         return turn.id if turn is not None and turn.saved.is_set() else None
 
     async def start_turn(self, params: TurnStartParams) -> tuple[TurnStartResult, Release]:
-        """Accept a prompt: it is saved and its turn runs. Call the second value after replying.
-
-        Raises KodeError `TurnActive`, `AuthRequired`, `MessageNotFound`, `InvalidParams`
-        or `Storage`.
-        """
+        """Accept a prompt: it is saved and its turn runs. Call the second value after replying."""
         async with self._turn_keys.starting(params.client_turn_key) as known:
             if known is not None:
                 return msgspec.structs.replace(known, deduplicated=True), lambda: None
             return await self._start_turn(params), self.stream.release
 
     async def steer(self, params: TurnSteerParams) -> Release:
-        """Give the running turn the user's word; saved. Call the result after replying.
-
-        Raises KodeError `NoActiveTurn`, `TurnMismatch`, `InvalidParams` or `Storage`.
-        """
+        """Give the running turn the user's word; saved. Call the result after replying."""
         turn = turn_to_steer(self._turn, params.turn_id)
         blocks = prompt_blocks(params.input, self._services.new_id)
         if not blocks:
-            raise KodeError("InvalidParams", "$.input: there is nothing to say. Send text.")
+            raise invalid_at("$.input", "there is nothing to say. Send text.")
         async with self.stream.saving(self._records.save):
             turn.context.steer(blocks)
             self.stream(TurnSteered(turn_id=turn.id, input=blocks))
         return self.stream.release
 
     async def update(self, params: SessionUpdateParams) -> Release:
-        """Change the session's head; saved. Call the result after replying.
-
-        Raises KodeError `Storage`.
-        """
+        """Change the session's head; saved. Call the result after replying."""
         if changes_nothing(params):
             return lambda: None  # nothing is held
-        before, title, options = self.meta, self._title, self._options
+        before, options = self.meta, self._options
         meta = updated(before, params)
-        self._title, self._options = meta.title, with_meta(options, meta)
+        self._options = with_meta(options, meta)
+
+        def undo() -> SessionUpdated:
+            self._options = options
+            return update_event(params, before, options.defaults)
+
         event = update_event(params, meta, options.defaults)
-        try:
-            return await self._save_head(meta, event)
-        except BaseException:
-            if self.meta is meta:
-                self._title, self._options = title, options
-                self._take_head_back(before, update_event(params, before, options.defaults))
-            raise
+        return await save_head(self._records, self.stream, meta, event, undo)
+
+    def follow_defaults(self) -> None:
+        """Take the mode and the model of the settings, where the session names none; told."""
+        before = self._options
+        self._options = after = with_meta(before, self.meta)
+        if (before.mode, before.model) != (after.mode, after.model):
+            self.stream(SessionUpdated(mode=after.mode, model=after.model))
 
     async def set_head(self, message_id: str | None) -> Release:
         """Let the next turn start below another message; saved. Call the result after replying.
@@ -159,18 +170,40 @@ class Session:
         None: before the first one. Raises KodeError `TurnActive`, `MessageNotFound`, `Storage`.
         """
         self._check_idle()
-        before, head, stopped = self.meta, self.conversation.head, self._stopped_at_limit
+        # What it writes would be the head of a later process.
+        write_left_over(self._records, self.conversation, self.stream, self._services)
+        before, head, stopped = self.meta, self.conversation.head, self._stopped
         self.conversation.set_head(message_id)
-        self._stopped_at_limit = False
+        self._stopped = False
         meta = with_head(before, message_id, self.conversation.newest)
-        try:
-            return await self._save_head(meta, SessionUpdated(head_id=message_id or ""))
-        except BaseException:
-            if self.meta is meta:
-                self.conversation.set_head(head)
-                self._stopped_at_limit = stopped
-                self._take_head_back(before, SessionUpdated(head_id=head or ""))
-            raise
+
+        def undo() -> SessionUpdated:
+            self.conversation.set_head(head)
+            self._stopped = stopped
+            return SessionUpdated(head_id=head or "")
+
+        event = SessionUpdated(head_id=message_id or "")
+        return await save_head(self._records, self.stream, meta, event, undo)
+
+    async def edit_context(
+        self, params: ContextEditParams | ContextUndoCompactionParams
+    ) -> tuple[ContextEditResult, Release]:
+        """Leave messages out of what the model sees, or pin them; saved.
+
+        Call the second value after replying. Raises KodeError `TurnActive`, `MessageNotFound`,
+        `InvalidParams`, `Storage`.
+        """
+        edits = edited(self.conversation, self.meta.edits, params)
+        await self._setup.read_ahead(self._options, UNSET, edits)
+        self._check_idle()
+        before = self.meta  # another edit may have come before this one
+        edits = edited(self.conversation, before.edits, params)
+        result = self._setup.compare(self._options, edits)
+        if edits == before.edits:
+            return result, lambda: None  # nothing is held
+        event, back = (SessionUpdated(context_edits=one) for one in (edits, before.edits))
+        meta = before.with_edits(edits)
+        return result, await save_head(self._records, self.stream, meta, event, lambda: back)
 
     async def compact(self) -> tuple[ContextCompactResult, Release]:
         """Sum up the conversation now; saved. Call the second value after replying.
@@ -179,8 +212,10 @@ class Session:
         provider answers.
         """
         await self._setup.read_ahead(self._options, UNSET)
+        budget = await self._services.budgets.limits(None)
         self._check_may_start(self._options.model)
-        self._catch_up()
+        write_left_over(self._records, self.conversation, self.stream, self._services)
+        self._purses.open(self.id, "", budget, self.totals.costs, self.stream)
         self._compaction = task = asyncio.create_task(self._compact(), name=f"compaction {self.id}")
         try:
             return await task, self.stream.release
@@ -190,14 +225,19 @@ class Session:
             raise
         finally:
             self._compaction = None
+            self._purses.close(self.id)
 
     async def inspect(self, params: ContextInspectParams) -> ContextInspectResult:
         """The request that would be sent next, and its parts.
 
         Raises KodeError `MessageNotFound`, `InvalidParams`, `ConfigInvalid`.
         """
-        parent_id = self._parent_of(params.parent_id)
-        return await self._setup.inspect(self._options, params, parent_id, self._turn)
+        place = prompt_place(self.conversation, params.parent_id, params.replaces)
+        return await self._setup.inspect(self._options, params, place.parent_id, self._turn)
+
+    def tools(self, mode: Mode | None) -> ToolsListResult:
+        """The tools on offer to the model."""
+        return self._setup.list_tools(self._options, mode or self._options.mode)
 
     def cancel(self, turn_id: str | None) -> bool:
         """Stop the running turn; no model call and no tool starts after this.
@@ -226,23 +266,26 @@ class Session:
         self.change_sets.close()
 
     async def discard(self) -> None:
-        """Close it and release its files; it is never used again."""
+        """Close it and release its files for good."""
         await self.close()
         self._records.close()
 
     async def _start_turn(self, params: TurnStartParams) -> TurnStartResult:
         """Raises as `start_turn` does; else the stream is held for the reply."""
-        await self._setup.read_ahead(self._options, params.parent_id)
+        place = prompt_place(self.conversation, params.parent_id, params.replaces)
+        await self._setup.read_ahead(self._options, place.parent_id)
+        budget = await self._services.budgets.limits(params.budget)
         self._check_may_start(params.model or self._options.model)
-        self._catch_up()
+        write_left_over(self._records, self.conversation, self.stream, self._services)
         blocks = prompt_blocks(params.input, self._services.new_id)
-        parent_id = self._parent_of(params.parent_id)
+        place = prompt_place(self.conversation, params.parent_id, params.replaces)
         if not blocks:
-            self._check_may_go_on(parent_id)
-        turn = self._new_turn(params, parent_id)
+            check_may_go_on(self.conversation, place.parent_id, stopped=self._stopped)
+        turn = self._new_turn(params, place.parent_id)
+        self._purses.open(self.id, turn.id, budget, self.totals.costs, self.stream)
         try:
             async with self.stream.saving(self._records.save):
-                prompt_id = self._open_turn(turn, blocks, params)
+                prompt_id = self._open_turn(turn, blocks, params, place)
                 self._turn = turn
                 self._task = asyncio.create_task(self._run(turn), name=f"turn {turn.id}")
                 result = TurnStartResult(turn_id=turn.id, message_id=prompt_id)
@@ -254,25 +297,6 @@ class Session:
             turn.saved.set()
         self._turn_keys.remember(params.client_turn_key, result)
         return result
-
-    async def _save_head(self, meta: ConversationMeta, event: SessionUpdated) -> Release:
-        """Write another head of the session and tell of it. Raises KodeError `Storage`."""
-        async with self.stream.saving(self._records.save):
-            self._records.messages.write_meta(meta)
-            self.stream(event)
-        return self.stream.release
-
-    def _take_head_back(self, before: ConversationMeta, event: SessionUpdated) -> None:
-        """The change was told and could not be saved: tell what is in force again."""
-        self._records.messages.write_meta(before)
-        self.stream(event)
-
-    def _catch_up(self) -> None:
-        """Write what a failing disk did not take. Raises KodeError `Storage` if it still fails."""
-        self.stream.recover()
-        if self.stream.history.messages:
-            session = OpenedSession(self._records, self.conversation, self.stream.history)
-            repair_session(session, self._services.clock, self._services.new_id, self.stream)
 
     def _check_may_start(self, model: str) -> None:
         self._check_idle()
@@ -287,63 +311,35 @@ class Session:
             text = "The conversation is being summed up; wait for the reply, or cancel the request."
             raise KodeError("TurnActive", text)
 
-    def _parent_of(self, parent_id: str | UnsetType | None) -> str | None:
-        if isinstance(parent_id, str):
-            self.conversation.parent_of(parent_id)  # it must be there
-            return parent_id
-        return None if parent_id is None else self.conversation.head
-
-    def _check_may_go_on(self, parent_id: str | None) -> None:
-        at_head = parent_id is not None and parent_id == self.conversation.head
-        if parent_id is not None and self.conversation.get(parent_id).waits_for_answer:
-            return
-        if not self._stopped_at_limit or not at_head:
-            raise KodeError(
-                "InvalidParams",
-                "$.input: the prompt is empty. Send text; an empty prompt only goes on after a "
-                "turn that stopped with max_tool_rounds, or below a message without an answer.",
-            )
-
     def _new_turn(self, params: TurnStartParams, parent_id: str | None) -> RunningTurn:
         turn_id = self._services.new_id("turn")
         mode = params.mode or self._options.mode
-        context = self._setup.context(self._options, turn_id, parent_id, mode, params.model)
+        context = self._setup.context(
+            self._options, turn_id, parent_id, mode, params.model, effort=params.effort
+        )
         self.change_sets.enter_turn(turn_id, mode, self._setup.turn_ids(parent_id))
         started = self._services.clock.monotonic()
         return RunningTurn(turn_id, context, mode, asyncio.Event(), started, CutOff())
 
     def _open_turn(
-        self, turn: RunningTurn, blocks: tuple[Block, ...], params: TurnStartParams
+        self,
+        turn: RunningTurn,
+        blocks: tuple[Block, ...],
+        params: TurnStartParams,
+        place: PromptPlace,
     ) -> str:
         """Write the prompt (a reminder before it), then report it; the prompt's message id."""
         # Without a message above there is nothing that a reminder could refer to.
         decided = turn.context.reminder() if turn.context.leaf_id is not None else None
         meta = with_turn_key(params.meta, params.client_turn_key)
         opening = self._setup.opening(turn.context, decided, blocks, meta, params.options)
-        new_id = self._services.new_id
-        messages = [write_incoming(turn.context, incoming, new_id) for incoming in opening]
-        prompt_id = turn.context.leaf_id or ""
-        self.stream(
-            TurnStarted(
-                turn_id=turn.id,
-                message_id=prompt_id,
-                agent=self._options.agent.name,
-                mode=turn.mode,
-            )
-        )
-        for message in messages:
-            report_message(self.stream, message, turn.id)
-        self._name_after(blocks)
+        agent, new_id = self._options.agent.name, self._services.new_id
+        prompt_id = write_opening(turn, agent, opening, place.known, new_id, self.stream)
+        self._setup.tell_no_folder(turn.id)
+        if not self.meta.title and (title := title_of(blocks)):
+            self._records.messages.rename(title)
+            self.stream(SessionUpdated(title=title))
         return prompt_id
-
-    def _name_after(self, blocks: Sequence[Block]) -> None:
-        """A session without a title gets the first line of its first prompt."""
-        title = title_of(blocks)
-        if self._title or not title:
-            return
-        self._title = title
-        self._records.messages.rename(title)
-        self.stream(SessionUpdated(title=title))
 
     async def _compact(self) -> ContextCompactResult:
         options, head = self._options, self.conversation.head
@@ -355,7 +351,7 @@ class Session:
         async with self.stream.saving(self._records.save):
             event = self._setup.compactor.place(context, summary, tools)
             self.totals.add(context.totals)
-            report_usage(self.totals, self.stream)
+            report_usage(self.totals, self.stream, context.use)
         return compact_result(event)
 
     async def _run(self, turn: RunningTurn) -> None:
@@ -366,7 +362,7 @@ class Session:
             options.agent,
             lambda: self._setup.tools(options, turn.mode, turn.context),
             self._records.save_artifact,
-            self.stream,
+            self.change_sets.forming(self.stream, turn.id),
         )
         # A user who cancels waits for no disk: that end is told once it is written, as all before
         # it was, and saved right after. Every later acknowledgement waits for that save, too.
@@ -393,7 +389,8 @@ class Session:
 
     def _release(self, turn: RunningTurn, completed: TurnCompleted) -> None:
         self._turn = None
-        self._stopped_at_limit = completed.stop_reason == "max_tool_rounds"
+        self._purses.close(self.id)
+        self._stopped = may_go_on(completed)
         self.stream.release()
         # Last, because the log's thread would compete with all of the above.
         log_turn(self._services.log, self._services.provider, turn.context, completed)

@@ -83,15 +83,13 @@ class UsageReport:
         if params.session_id is not None:
             yield params.session_id
             return
-        for session_id in self.store.list_ids():
-            if params.since is not None:
-                try:
-                    written = self.store.head(session_id).updated_at
-                except KodeError:
-                    written = ""  # counted as unreadable where it is read
-                if written and _day_of(written, zone) < params.since:
-                    continue
-            yield session_id
+        if params.since is None:
+            yield from self.store.list_ids()
+            return
+        for written, session_id in self.store.newest():
+            # What has no time is counted as unreadable where it is read.
+            if not written or _day_of(written, zone) >= params.since:
+                yield session_id
 
 
 def _check(params: UsageGetParams) -> None:

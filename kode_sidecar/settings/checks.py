@@ -12,7 +12,7 @@ _LOOPBACK = re.compile(r"localhost|127(\.\d{1,3}){3}|::1")
 
 
 def api_key(text: str) -> str:
-    """A key as an HTTP header can carry it."""
+    """Return a key as an HTTP header can carry it."""
     key = text.strip()
     if not key.isascii() or not key.isprintable() or " " in key:
         raise ValueError("holds spaces or characters that no key has: copy it again")
@@ -20,12 +20,12 @@ def api_key(text: str) -> str:
 
 
 def base_url(text: str) -> str:
-    """An https URL without a trailing slash; plain http only to this machine."""
+    """Return an https URL without a trailing slash; plain http only to this machine."""
     return _service_url(text, "https://api.moonshot.cn/v1", "KIMI_API_KEY")
 
 
 def memory_url(text: str) -> str:
-    """The same for the memory service; empty means none."""
+    """Return the same for the memory service; empty means none."""
     if not text.strip():
         return ""
     return _service_url(text, "https://memory.example.com/v1", "KODE_MEMORY_KEY")
@@ -43,7 +43,7 @@ def _service_url(text: str, example: str, key_name: str) -> str:
 
 
 def proxy(text: str | None) -> str | None:
-    """An HTTP proxy, user and password allowed; empty means none."""
+    """Return an HTTP proxy, user and password allowed; empty means none."""
     if not text or not text.strip():
         return None
     url = _split(text)
@@ -53,7 +53,7 @@ def proxy(text: str | None) -> str | None:
 
 
 def _split(text: str) -> SplitResult | None:
-    """The parts of a URL with a host and a sound port, or None."""
+    """Return the parts of a URL with a host and a sound port, or None."""
     text = text.strip()
     if not text.isprintable() or re.search(r"\s", text):
         return None
@@ -73,7 +73,7 @@ def locale(text: str) -> str:
 
 
 def file_encoding(text: str | None) -> str | None:
-    """The name of a text encoding Python knows; empty means none."""
+    """Return the name of a text encoding Python knows; empty means none."""
     if not text or not text.strip():
         return None
     try:
@@ -84,7 +84,7 @@ def file_encoding(text: str | None) -> str | None:
 
 
 def folder(text: str) -> Path:
-    """An absolute folder; `~` is the home folder. It need not exist yet."""
+    """Return an absolute folder; `~` is the home folder. It need not exist yet."""
     try:
         path = Path(text.strip()).expanduser()
     except RuntimeError:
@@ -100,12 +100,12 @@ def folders(texts: list[str]) -> tuple[Path, ...]:
 
 
 def masked_key(key: str) -> str:
-    """A key as the doctor shows it: enough to tell two keys apart, not to use one."""
+    """Return a key as the doctor shows it: enough to tell two keys apart, not to use one."""
     if not key:
         return "not set"
     return f"set, ends in {key[-4:]}" if len(key) >= 24 else "set"
 
 
 def masked_proxy(url: str | None) -> str | None:
-    """A proxy without its user and password."""
+    """Return a proxy without its user and password."""
     return None if url is None else re.sub(r"//[^/]*@", "//***@", url)

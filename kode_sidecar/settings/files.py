@@ -1,4 +1,4 @@
-"""The user's two files: `config.yaml`, and `.env` in a documented subset of its format.
+"""Reads the user's two files: `config.yaml`, and `.env` in a documented subset of its format.
 
 The subset is what shells and dotenv share:
 
@@ -49,7 +49,7 @@ def parse_env(text: str) -> tuple[dict[str, str], list[str]]:
 
 
 def _value(text: str) -> str | None:
-    """The value behind the equals sign; None when its quotes do not close."""
+    """Return the value behind the equals sign; None when its quotes do not close."""
     if text.startswith("'"):
         single = _SINGLE.fullmatch(text)
         return None if single is None else single[1]
@@ -70,7 +70,7 @@ def read_env_file(path: Path) -> tuple[dict[str, str], Sequence[str]]:
 
 
 def read_user_text(path: Path) -> str:
-    """A settings file of the user as text. Raises KodeError `ConfigInvalid`."""
+    """Return a settings file of the user as text. Raises KodeError `ConfigInvalid`."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)

@@ -1,4 +1,4 @@
-"""Lays the sources of settings over each other.
+"""Reads the settings from all sources; a stronger source replaces single values of a weaker one.
 
 Weakest first: defaults < the user's `config.yaml` < the user's `.env` < environment < editor.
 The two files lie in the state folder (`KODE_HOME`, else the user's data folder); `KODE_CONFIG`
@@ -7,7 +7,9 @@ cannot set anything.
 """
 
 import os
+import sys
 from collections.abc import Mapping
+from locale import getlocale
 from pathlib import Path
 
 import msgspec
@@ -59,15 +61,17 @@ def load_settings(
     env_file: str | os.PathLike[str] | None = None,
     editor: Mapping[str, object] | None = None,
 ) -> LoadedSettings:
-    """Settings from all sources; `env_file` stands in for the state folder's `.env`.
+    """Return settings from all sources; `env_file` stands in for the state folder's `.env`.
 
     What is wrong goes to `problems`. Raises KodeError `ConfigInvalid` as `with_editor` does.
     """
     draft = _Draft()
-    home = _state_folder(environ)
+    home = state_folder(environ)
     _put_config_file(draft, environ, home)
     _put_env_file(draft, None if env_file is None else Path(env_file), home)
     draft.put_environment(environ, "environment")
+    if "locale" not in draft.values and (told := _system_locale(environ)):
+        draft.put("locale", told, "system")
     root = draft.values.setdefault("storage_root", home)
     draft.values.setdefault("log_dir", Path(str(root)) / "logs")
     loaded = LoadedSettings(
@@ -77,6 +81,11 @@ def load_settings(
         variables=draft.variables,
     )
     return with_editor(loaded, editor or {})
+
+
+def client_agent(loaded: LoadedSettings) -> str:
+    """The agent of the clients that come with the program: the user's choice, else `coder`."""
+    return loaded.settings.agent if "agent" in loaded.sources else "coder"
 
 
 def with_editor(
@@ -113,15 +122,42 @@ def with_editor(
     )
 
 
+class LiveSettings:
+    """The settings of a process whose editor may change some: those of the handshake, and trust.
+
+    Whoever reads `loaded` each time has what holds now.
+    """
+
+    def __init__(self, loaded: LoadedSettings) -> None:
+        self.loaded = loaded
+
+    def trusted(self) -> bool:
+        """Whether the user trusts the open folders."""
+        return self.loaded.settings.trusted
+
+    def trust(self, trusted: bool) -> None:
+        """Take the user's word on the open folders."""
+        settings = replace(self.loaded.settings, trusted=trusted)
+        sources = {**self.loaded.sources, "trusted": "editor"}
+        self.loaded = replace(self.loaded, settings=settings, sources=sources)
+
+    def update(self, editor: Mapping[str, object]) -> None:
+        """Lay settings of the handshake over what holds. Raises KodeError `ConfigInvalid`."""
+        loaded = with_editor(self.loaded, editor)
+        if wrong := loaded.problems[len(self.loaded.problems) :]:
+            raise KodeError("ConfigInvalid", "; ".join(wrong))
+        self.loaded = loaded
+
+
 def _where(name: str) -> str:
-    """Where the user sets what an editor may not."""
+    """Return where the user sets what an editor may not."""
     in_file = f"`{name}` in your own config.yaml"
     variables = ENV_NAMES[name]
     return f"{variables[0]} in the environment, or {in_file}" if variables else in_file
 
 
 def _user_only(name: str) -> str | None:
-    """The setting that `name` means, in whatever spelling, when it is not the editor's to set."""
+    """Return the setting that `name` means in any spelling if an editor may not set it."""
     plain = name.replace("_", "").lower()
     for setting in NAMES:
         if setting.replace("_", "") == plain and setting not in EDITOR_NAMES.values():
@@ -129,7 +165,18 @@ def _user_only(name: str) -> str | None:
     return None
 
 
-def _state_folder(environ: Mapping[str, str]) -> Path:
+def _system_locale(environ: Mapping[str, str]) -> str:
+    """The language of the system, as far as it tells one (POSIX, Locale Environment Variables)."""
+    names = (environ.get(name, "") for name in ("LC_ALL", "LC_MESSAGES", "LANG"))
+    name = next(filter(None, names), "")
+    if not name and sys.platform == "win32" and environ is os.environ:
+        name = getlocale()[0] or ""
+    if name.partition(".")[0] in ("", "C", "POSIX"):
+        return ""
+    return "zh" if name.lower().startswith(("zh", "chinese")) else "en"
+
+
+def state_folder(environ: Mapping[str, str]) -> Path:
     """Where the user's two files are and, unless they say otherwise, data is kept."""
     if home := environ.get("KODE_HOME", "").strip():
         try:

@@ -1,4 +1,4 @@
-"""What can be set, under which names, and what a sound value is."""
+"""Every setting: its type and default, its names in each source, and its check."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -17,6 +17,44 @@ MemoryMode = Literal["disabled", "candidate", "external"]
 Storage = Literal["jsonl", "sqlite"]
 Text = Annotated[str, Meta(min_length=1, max_length=1_000)]
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
+CommandWords = Annotated[list[Annotated[str, Meta(min_length=1)]], Meta(min_length=1)]
+
+
+class CommandSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the model may run in a session, in a workspace that the editor calls trusted.
+
+    `run`: nothing, whatever the user says yes to, or what `allow` lists. `allow` and `deny` are
+    first words of commands. `environment` are names of variables that commands get, `programs`
+    files by the name under which they run. `sandbox` takes away the network, unless `network`, and
+    all but the open folders and `readable` ones.
+    """
+
+    run: Literal["off", "ask", "list"] | bool = "off"
+    allow: list[str | CommandWords] = []
+    deny: list[str | CommandWords] = []
+    timeout_seconds: Annotated[float, Meta(gt=0, le=600)] = 120.0
+    max_output_bytes: Annotated[int, Meta(ge=1_000, le=100_000_000)] = 10_000_000
+    environment: list[str] = []
+    programs: dict[str, Annotated[str, Meta(min_length=1)]] = {}
+    sandbox: bool = False
+    network: bool = False
+    readable: list[str] = []
+
+    @property
+    def mode(self) -> Literal["off", "ask", "list"]:
+        """`run`; YAML reads `off` as false, and `on` as true, which means to ask."""
+        if isinstance(self.run, bool):
+            return "ask" if self.run else "off"
+        return self.run
+
+
+class BudgetSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What a turn, a session and a day may cost, each if it is given."""
+
+    currency: Annotated[str, Meta(pattern="^[A-Z]{3}$")]
+    turn: Annotated[float, Meta(gt=0)] | None = None
+    session: Annotated[float, Meta(gt=0)] | None = None
+    day: Annotated[float, Meta(gt=0)] | None = None
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -24,11 +62,13 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     `proxy` is used only when given here: the system's proxies are ignored. `window_messages`
     is how many stored messages the model gets, `context_window` how many tokens it reads, whatever
-    is known of it. `permission_timeout` is how long a question to the user stays open; no answer
-    means no. `providers`, `logical_models`, `agents` and `mcp` are kept as they were written:
-    `providers.user_providers`, `context.agents` and `mcp.config` read them. `http_retry_budget` is
-    how long after the first attempt another one may begin. `file_encoding` reads files that are not
-    UTF-8.
+    is known of it. `commands` is what the model may run, `budget` what it may cost.
+    `permission_timeout` is how long a question to the user stays open; no answer means no.
+    `edit_timeout` is how long the editor may think about an edit, maybe asking its user, before
+    others get their turn. `providers`, `logical_models`, `agents` and `mcp` are kept as they were
+    written: `providers.user_providers`, `context.agents` and `mcp.config` read them.
+    `http_retry_budget` is how long after the first attempt another one may
+    begin. `file_encoding` reads files that are not UTF-8.
     `storage` is how the messages of new sessions are kept; each kept session stays as it is.
     `log_redact_content` keeps only the first `log_redact_chars` characters of prompts and
     replies in the log. `skill_folders` hold skills besides the user's own; `memory_mode` says what
@@ -53,6 +93,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     logical_models: Mapping[str, Any] = field(default_factory=dict[str, Any])
     agents: Mapping[str, Any] = field(default_factory=dict[str, Any])
     mcp: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    commands: CommandSettings = CommandSettings()
+    budget: BudgetSettings | None = None
     http_timeout_connect: Seconds = 10.0
     http_timeout_first_byte: Seconds = 60.0
     http_timeout_idle: Seconds = 120.0
@@ -60,6 +102,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     http_retry_budget: Seconds = 300.0
     http_silence_told: Seconds = 10.0
     permission_timeout: Seconds = 300.0
+    edit_timeout: Seconds = 60.0
     file_encoding: str | None = None
     storage: Storage = "jsonl"
     storage_root: Path
@@ -96,7 +139,7 @@ class LoadedSettings(Struct, frozen=True, kw_only=True):
         return "LoadedSettings(...)"
 
     def key(self, variables: Sequence[str]) -> str:
-        """The key in the first of these variables that is set; empty when none is.
+        """Return the key in the first of these variables that is set; empty when none is.
 
         Raises KodeError `ConfigInvalid` for what can be no key.
         """
@@ -114,6 +157,9 @@ class LoadedSettings(Struct, frozen=True, kw_only=True):
             raise KodeError("ConfigInvalid", "; ".join(self.problems))
 
 
+PROJECT_SERVER_FILES = (".mcp.json", ".kode/mcp.yaml")
+"""Where a project names MCP servers."""
+
 NAMES = tuple(field.name for field in fields(Settings) if field.name != "trusted")
 """What the user's files may set, spelt as in `config.yaml`."""
 
@@ -127,6 +173,8 @@ _OWN_ENV_NAMES = {
     "logical_models": (),
     "agents": (),
     "mcp": (),
+    "commands": (),
+    "budget": (),
     "skill_folders": (),
 }
 ENV_NAMES = {name: _OWN_ENV_NAMES.get(name, (f"KODE_{name.upper()}",)) for name in NAMES}
@@ -165,7 +213,7 @@ _CHECKS: Mapping[str, Callable[[Any], object]] = {
 
 
 def checked(name: str, raw: object, *, is_text: bool) -> object:
-    """The value to keep for a raw one; `is_text` means that "20" may be a number.
+    """Return the value to keep for a raw one; `is_text` means that "20" may be a number.
 
     Raises ValueError saying what is expected, without the value.
     """
@@ -195,5 +243,9 @@ def describe(loaded: LoadedSettings) -> list[tuple[str, object, str]]:
         elif name in ("providers", "logical_models", "agents", "mcp"):
             # Their contents may be anything; what matters of them the checks tell.
             value = ", ".join(getattr(loaded.settings, name))
+        elif name == "commands":
+            value = loaded.settings.commands.mode
+        elif name == "budget" and loaded.settings.budget is not None:
+            value = msgspec.to_builtins(loaded.settings.budget)
         rows.append((name, value, loaded.sources.get(name, "default")))
     return rows

@@ -15,11 +15,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from kode_sidecar.text.edit_match import Match, MatchError, locate
-from kode_sidecar.text.text_edit import Edit
+from kode_sidecar.text.text_edit import Edit, with_one_eol
 
 _BEGIN, _END, _END_OF_FILE = "*** Begin Patch", "*** End Patch", "*** End of File"
 _HEADER = re.compile(r"\*\*\* (Add|Delete|Update) File: (.+)")
 _MOVE = re.compile(r"\*\*\* Move to: (.+)")
+_RANGE = re.compile(r"(?<=^@@) -\d+(,\d+)? \+\d+(,\d+)? @@")
 _WRAPPING = re.compile(r"\s*|```\w*|(?:apply_patch\s*)?<<\s*['\"]?\w+['\"]?|[A-Z]+")
 
 
@@ -27,13 +28,15 @@ _WRAPPING = re.compile(r"\s*|```\w*|(?:apply_patch\s*)?<<\s*['\"]?\w+['\"]?|[A-Z
 class Chunk:
     """One change of a file. `context` are lines that stand somewhere above it, outermost first.
 
-    `at_end`: the old lines are the last of the file.
+    `at_end`: the old lines are the last of the file. `line`, from 1, is where it is said to begin,
+    and only decides among places that fit.
     """
 
     context: tuple[str, ...] = ()
     old: tuple[str, ...] = ()
     new: tuple[str, ...] = ()
     at_end: bool = False
+    line: int | None = None
 
 
 @dataclass(frozen=True)
@@ -73,13 +76,24 @@ def parse_patch(patch: str) -> tuple[FilePatch, ...]:
     files: list[FilePatch] = []
     at = 0
     while at < len(lines):
-        header = _HEADER.fullmatch(lines[at].rstrip())
+        if not lines[at].strip():
+            at += 1
+            continue
+        header = _header(lines, at)
         if header is None:
             raise PatchError(f"{lines[at]!r} is neither part of a file nor the beginning of one.")
         end = at + 1
-        while end < len(lines) and not _HEADER.fullmatch(lines[end].rstrip()):
+        while end < len(lines) and not _header(lines, end):
             end += 1
-        files.append(_file(header[1], header[2].strip(), lines[at + 1 : end]))
+        body = list(lines[at + 1 : end])
+        while body and not body[-1].strip():
+            body.pop()
+        if body and lines[at].startswith(" ") and _MOVE.fullmatch(body[0].strip()):
+            body[0] = body[0].strip()
+        file = _file(header[1], header[2].strip(), body)
+        if isinstance(file, FileAdd):
+            file = replace(file, text=with_one_eol(file.text, patch))
+        files.append(file)
         at = end
     paths = [file.path for file in files]
     twice = next((path for path in paths if paths.count(path) > 1), None)
@@ -88,6 +102,13 @@ def parse_patch(patch: str) -> tuple[FilePatch, ...]:
     if not files:
         raise PatchError("It names no file.")
     return tuple(files)
+
+
+def _header(lines: Sequence[str], at: int) -> re.Match[str] | None:
+    """Return the header of a file; an indented one is no context line only where a file begins."""
+    line = lines[at].rstrip()
+    begins = at == 0 or not lines[at - 1].strip() or lines[at - 1].lstrip().startswith("*** ")
+    return _HEADER.fullmatch(line.lstrip() if begins else line)
 
 
 def locate_chunk(text: str, chunk: Chunk) -> Match | MatchError:
@@ -100,10 +121,19 @@ def locate_chunk(text: str, chunk: Chunk) -> Match | MatchError:
     if not chunk.old:
         return _addition(text, chunk)
     old, new = _joined(chunk.old), _joined(chunk.new)
+    ended = text if text.endswith("\n") else text + "\n"
+    if chunk.at_end and f"\n{ended}".endswith(f"\n{old}"):
+        return Match((Edit(len(ended) - len(old), len(text), new),))
     found = locate(text, old, new, whole_lines=True)
+    spare = len(chunk.old) > 1 and not chunk.old[-1] and bool(chunk.new) and not chunk.new[-1]
+    if isinstance(found, MatchError) and found.code == "not_found" and spare:
+        # A blank line that only sets chunks apart.
+        bare = locate_chunk(text, replace(chunk, old=chunk.old[:-1], new=chunk.new[:-1]))
+        return bare if isinstance(bare, Match) else found
     narrowed = isinstance(found, MatchError) and found.code == "ambiguous"
-    if narrowed and chunk.at_end and text.endswith(old):
-        return Match((Edit(len(text) - len(old), len(text), new),))
+    if narrowed and chunk.line is not None:
+        near = locate(text, old, new, near_line=chunk.line, whole_lines=True)
+        return found if isinstance(near, MatchError) else near
     if not narrowed or not chunk.context:
         return found
     start = _below(text, chunk.context)
@@ -124,6 +154,9 @@ def _body(lines: Sequence[str]) -> Sequence[str]:
     if _END not in stripped:
         raise PatchError(f"It has no `{_END}`, so its end may be missing. Send all of it again.")
     begin, end = stripped.index(_BEGIN), stripped.index(_END)
+    indent = lines[begin][: len(lines[begin]) - len(lines[begin].lstrip())]
+    if indent and all(not line.strip() or line.startswith(indent) for line in lines[begin:end]):
+        lines = [line.removeprefix(indent) for line in lines]
     outside = [*stripped[:begin], *stripped[end + 1 :]]
     stray = next((line for line in outside if not _WRAPPING.fullmatch(line)), None)
     if stray is not None:
@@ -168,7 +201,7 @@ def _chunks(path: str, lines: Sequence[str]) -> tuple[Chunk, ...]:
             if draft.has_lines:
                 draft = _Draft()
                 drafts.append(draft)
-            context = line[2:].removesuffix("@@").strip()
+            context = _RANGE.sub("", line)[2:].removesuffix("@@").strip()
             if context:
                 draft.context.append(context)
         elif line.rstrip() == _END_OF_FILE:
@@ -183,9 +216,10 @@ def _chunks(path: str, lines: Sequence[str]) -> tuple[Chunk, ...]:
             draft.new.append(line[1:])
         else:
             raise PatchError(f"In {path}, {line!r} begins with none of blank, - and +.")
-    return tuple(
-        Chunk(tuple(d.context), tuple(d.old), tuple(d.new), d.at_end) for d in drafts if d.has_lines
-    )
+    drafts = [draft for draft in drafts if draft.has_lines]
+    if drafts and not drafts[-1].old and not drafts[-1].context:
+        drafts[-1].at_end = True  # lines that are only added, and nothing says where
+    return tuple(Chunk(tuple(d.context), tuple(d.old), tuple(d.new), d.at_end) for d in drafts)
 
 
 def _addition(text: str, chunk: Chunk) -> Match | MatchError:

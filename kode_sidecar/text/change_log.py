@@ -13,6 +13,7 @@ class ChangeLog:
 
     def __init__(self) -> None:
         self._edits: list[Edit] = []
+        self._last = (0, 0)  # changes mostly come in order: where the last one was, what lay before
 
     @property
     def edits(self) -> Sequence[Edit]:
@@ -24,11 +25,11 @@ class ChangeLog:
 
     def clear(self) -> None:
         """Begin with the text of now."""
-        self._edits = []
+        self._edits, self._last = [], (0, 0)
 
     def add(self, change: Change) -> None:
         """Add one change; its offsets are those of the text after all changes before it."""
-        first, growth = self._before(change)
+        first, growth = self._last = self._before(change)
         last, end, text = first, change.end - growth, change.text
         start = change.start - growth
         while last < len(self._edits):
@@ -49,9 +50,12 @@ class ChangeLog:
         self._edits[first:last] = kept
 
     def _before(self, change: Change) -> tuple[int, int]:
-        """How many edits lie before a change, and by how much they moved it."""
-        growth = 0
-        for index, edit in enumerate(self._edits):
+        """Return how many edits lie before a change, and by how much they moved it."""
+        at, growth = self._last
+        if at >= len(self._edits) or self._edits[at].start + growth >= change.start:
+            at = growth = 0
+        for index in range(at, len(self._edits)):
+            edit = self._edits[index]
             done = edit.start + growth + len(edit.text)
             if done > change.start or (done == change.start and _typed_on(edit, done, change)):
                 return index, growth
@@ -60,5 +64,5 @@ class ChangeLog:
 
 
 def _typed_on(edit: Edit, done: int, change: Change) -> bool:
-    """Whether a change goes on in the line that an edit has begun: a key after a key."""
+    """Return whether a change goes on in the line that an edit has begun: a key after a key."""
     return done == change.start and bool(edit.text) and not edit.text.endswith(("\n", "\r"))

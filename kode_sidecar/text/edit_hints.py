@@ -6,6 +6,8 @@ Likeness serves these texts alone: it shows the place that may have been meant.
 from collections import Counter
 from collections.abc import Sequence
 
+from kode_sidecar.text.shown_text import CONTROL, without_controls
+
 MAX_PLACES = 5
 """How many places an `ambiguous` error shows."""
 MAX_VOTING_LINES = 200
@@ -59,6 +61,15 @@ def _remark(text: str, old: str, wanted: Sequence[str]) -> str:
     """Return a mistake that is known by its look."""
     if any(line.strip() in _ELISIONS for line in wanted):
         return "It leaves lines out with `...`, which stands for nothing here: quote every line. "
+    if CONTROL.search(text) and old in without_controls(text):
+        begins = without_controls(text).index(old)
+        places = [one.start() for one in CONTROL.finditer(text)]
+        at = next(place for removed, place in enumerate(places) if place - removed >= begins)
+        line, code = text.count("\n", 0, at) + 1, ord(text[at])
+        return (
+            f"Line {line} holds a control character, U+{code:04X}, that read_file does not show, "
+            "in the middle of what you quote: quote only text before it, or after it. "
+        )
     plain = old
     for escaped, char in _ESCAPES:
         plain = plain.replace(escaped, char)

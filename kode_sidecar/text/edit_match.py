@@ -8,6 +8,7 @@ are an error that never goes on to a looser rung; none goes on. Likeness never a
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Literal
 
 from kode_sidecar.text.edit_hints import ambiguous_text, line_span, not_found_text
@@ -18,6 +19,10 @@ from kode_sidecar.text.text_edit import Edit
 MatchErrorCode = Literal["empty_old", "identical", "not_found", "ambiguous"]
 
 MAX_NAMED_LINES = 100
+# So many places are looked at and no more: a text of one letter has as many as it is long. Each
+# costs about as much as the quote is long, and on a looser rung every line of it is compared.
+MAX_PLACES, MAX_LOOSE_PLACES = 2_000, 500
+_MAX_CHARS, _MAX_LINES = 20_000_000, 20_000
 _HOW: dict[Tier, str] = {
     "exact": "",
     "trailing_blanks": ", blanks at the ends of lines aside",
@@ -108,7 +113,10 @@ def _climb(
 ) -> Match | MatchError | None:
     """Return the first rung with places decides; None where no rung has any."""
     for tier, find_places in TIERS:
-        found = find_places(text, reading.old, reading.new)
+        most = _most_places(tier, reading)
+        found = list(islice(find_places(text, reading.old, reading.new), most + 1))
+        if len(found) > most:
+            return _too_many(text, found)
         places = [place for place in found if reading.fits(text, place)]
         if not places:
             continue
@@ -120,6 +128,13 @@ def _climb(
             return _shifted(text, chosen[0])
         return Match(tuple(edits), tier)
     return None
+
+
+def _most_places(tier: Tier, reading: _Reading) -> int:
+    if tier == "exact":
+        return max(1, min(MAX_PLACES, _MAX_CHARS // len(reading.old)))
+    lines = reading.old.count("\n") + reading.new.count("\n") + 1
+    return max(1, min(MAX_LOOSE_PLACES, _MAX_LINES // lines))
 
 
 def _chosen(
@@ -206,6 +221,15 @@ def _ambiguous(text: str, tier: Tier, places: Sequence[Place], replace_all: bool
         advice = "or quote it exactly"
     told = ambiguous_text(text, spans, _HOW[tier], advice)
     return MatchError("ambiguous", told, _first_lines(text, [span[0] for span in spans]))
+
+
+def _too_many(text: str, places: Sequence[Place]) -> MatchError:
+    return MatchError(
+        "ambiguous",
+        f"`old` occurs more than {len(places) - 1:,} times, too often to be replaced, also with "
+        "`replace_all`. Quote more lines, or give `range`, `new_content` and `base_rev`.",
+        _first_lines(text, [place.start for place in places]),
+    )
 
 
 def _first_lines(text: str, starts: Sequence[int]) -> tuple[int, ...]:

@@ -10,24 +10,12 @@ from itertools import accumulate
 from typing import Literal
 
 from kode_sidecar.text.line_diff import diff_lines
-from kode_sidecar.text.text_edit import Edit, common_prefix, common_suffix
+from kode_sidecar.text.look_alikes import folded, with_own_punctuation
+from kode_sidecar.text.text_edit import Edit
 
 Tier = Literal["exact", "trailing_blanks", "indentation", "punctuation"]
 
 _BLANKS = " \t"
-_DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63"
-_SINGLE_QUOTES = "\u2018\u2019\u201a\u201b\u2032"
-_DOUBLE_QUOTES = "\u201c\u201d\u201e\u201f\u2033"
-_ODD_BLANKS = "\u00a0\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
-_FULL_WIDTH = [c for c in range(0xFF01, 0xFF5F) if not chr(c).isalnum()]
-_PUNCTUATION = {
-    **dict.fromkeys(map(ord, _DASHES), "-"),
-    **dict.fromkeys(map(ord, _SINGLE_QUOTES), "'"),
-    **dict.fromkeys(map(ord, _DOUBLE_QUOTES), '"'),
-    **dict.fromkeys(map(ord, _ODD_BLANKS), " "),
-    **{code: chr(code - 0xFEE0) for code in _FULL_WIDTH},
-}
-"""One character for one, so that offsets stay; letters and digits are never folded."""
 
 
 @dataclass(frozen=True)
@@ -44,27 +32,26 @@ class Place:
     shape: object = None
 
 
-FindPlaces = Callable[[str, str, str], list[Place]]
-"""`(text, old, new)` → all places, overlapping ones too, ascending."""
+FindPlaces = Callable[[str, str, str], Iterator[Place]]
+"""`(text, old, new)` → all places, overlapping ones too, ascending; made as they are asked for."""
 
 
-def exact_places(text: str, old: str, new: str) -> list[Place]:
-    """Return where `old` stands as it is."""
-    ends = ((at, at + len(old)) for at in _occurrences(text, old))
-    return [Place(start, end, Edit(start, end, new)) for start, end in ends]
+def exact_places(text: str, old: str, new: str) -> Iterator[Place]:
+    """Yield where `old` stands as it is."""
+    for start in _occurrences(text, old):
+        end = start + len(old)
+        yield Place(start, end, Edit(start, end, new))
 
 
-def trailing_blank_places(text: str, old: str, new: str) -> list[Place]:
+def trailing_blank_places(text: str, old: str, new: str) -> Iterator[Place]:
     """Whole lines that differ from `old` in blanks at their ends."""
     old_lines, new_lines = old.split("\n"), new.split("\n")
-    result: list[Place] = []
     for start, end, lines in _windows(text, old, _without_trailing_blanks):
         merged = _merged(lines, old_lines, new_lines, new_lines)
-        result.append(Place(start, end, Edit(start, end, merged), tuple(lines)))
-    return result
+        yield Place(start, end, Edit(start, end, merged), tuple(lines))
 
 
-def indented_places(text: str, old: str, new: str) -> list[Place]:
+def indented_places(text: str, old: str, new: str) -> Iterator[Place]:
     """Whole lines that stand deeper or less deep than `old`, all by the same blanks.
 
     Those are one prefix added or removed, or one of tabs in place of one of blanks. `new` moves
@@ -72,7 +59,6 @@ def indented_places(text: str, old: str, new: str) -> list[Place]:
     """
     old_lines, new_lines = old.split("\n"), new.split("\n")
     level = _depth(old_lines) == _depth(new_lines) or not any(map(str.strip, new_lines))
-    result: list[Place] = []
     for start, end, lines in _windows(text, old, _without_indent):
         shift = _uniform_shift(old_lines, lines)
         if shift is None:
@@ -81,20 +67,15 @@ def indented_places(text: str, old: str, new: str) -> list[Place]:
         edit = None
         if moved is not None:
             edit = Edit(start, end, _merged(lines, old_lines, new_lines, moved))
-        result.append(Place(start, end, edit, shift))
-    return result
+        yield Place(start, end, edit, shift)
 
 
-def punctuation_places(text: str, old: str, new: str) -> list[Place]:
-    """Return where `old` stands with other dashes, quotes, blanks or full-width punctuation."""
-    old_lines, new_lines = old.split("\n"), new.split("\n")
-    result: list[Place] = []
-    for start in _occurrences(text.translate(_PUNCTUATION), old.translate(_PUNCTUATION)):
+def punctuation_places(text: str, old: str, new: str) -> Iterator[Place]:
+    """Yield where `old` stands with other dashes, quotes, blanks or full-width punctuation."""
+    for start in _occurrences(folded(text), folded(old)):
         end = start + len(old)
-        lines = text[start:end].split("\n")
-        merged = _merged(lines, old_lines, new_lines, new_lines, inside=True)
-        result.append(Place(start, end, Edit(start, end, merged)))
-    return result
+        merged = with_own_punctuation(text[start:end], old, new)
+        yield Place(start, end, Edit(start, end, merged))
 
 
 TIERS: tuple[tuple[Tier, FindPlaces], ...] = (
@@ -149,37 +130,20 @@ def _positions(keys: Sequence[str], wanted: str) -> Iterator[int]:
 
 
 def _merged(
-    there: Sequence[str],
-    old: Sequence[str],
-    new: Sequence[str],
-    put: Sequence[str],
-    *,
-    inside: bool = False,
+    there: Sequence[str], old: Sequence[str], new: Sequence[str], put: Sequence[str]
 ) -> str:
     """Return the text for a place: the file's own lines where `old` and `new` agree, else `put`'s.
 
-    `put` has the lines of `new` as they suit the place. With `inside` the file's characters at
-    both ends of a changed run stay, too; `there` and `old` agree in length then.
+    `put` has the lines of `new` as they suit the place.
     """
     result: list[str] = []
     at = 0
     for a0, a1, b0, b1 in diff_lines(old, new):
         result += there[at:a0]
-        if inside and a0 < a1 and b0 < b1:
-            runs = ("\n".join(lines) for lines in (there[a0:a1], old[a0:a1], put[b0:b1]))
-            result.append(_inner_change(*runs))
-        else:
-            result += put[b0:b1]
+        result += put[b0:b1]
         at = a1
     result += there[at:]
     return "\n".join(result)
-
-
-def _inner_change(there: str, old: str, new: str) -> str:
-    """`there`, changed as `old` changes to `new`; the ends that those two share stay."""
-    head = common_prefix(old, new)
-    tail = common_suffix(old, new, head)
-    return there[:head] + new[head : len(new) - tail] + there[len(there) - tail :]
 
 
 def _depth(lines: Sequence[str]) -> int:
@@ -219,13 +183,31 @@ def _shifts(line: str, there: str, taken: str, given: str) -> bool:
 
 
 def _moved(lines: Sequence[str], taken: str, given: str) -> list[str] | None:
-    """The lines with the prefix exchanged; None if one does not have it. Blank lines stay."""
+    """Return the lines with the prefix exchanged; None if one does not have it. Blank lines stay.
+
+    None, too, where that would put tabs beside blanks: what is deeper than `taken` is exchanged
+    in the same measure, which must come out even.
+    """
     result: list[str] = []
     for line in lines:
         if not line.strip(_BLANKS):
             result.append(line)
-        elif line.startswith(taken):
-            result.append(given + line[len(taken) :])
-        else:
+            continue
+        if not line.startswith(taken):
             return None
+        deeper = _indent(line)[len(taken) :]
+        put = _exchanged(deeper, taken, given)
+        if put is None:
+            return None
+        result.append(given + put + line[len(taken) + len(deeper) :])
     return result
+
+
+def _exchanged(deeper: str, taken: str, given: str) -> str | None:
+    """Return indentation beyond the shift as it suits `given`; None where they would be mixed."""
+    if not deeper or not given or len({*deeper}) > 1 or {*deeper} == {*given}:
+        return deeper
+    if {*deeper} != {*taken}:
+        return None
+    size, rest = divmod(len(deeper) * len(given), len(taken))
+    return given[0] * size if not rest else None

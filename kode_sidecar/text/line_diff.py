@@ -14,6 +14,14 @@ from operator import lt
 MAX_DISTANCE = 1000
 """Changed lines between two anchors beyond which Myers gives up (about 0.2 s of work)."""
 
+LONG_LINES = 5_000
+"""From here on it is tried to compare two texts only near the places where they differ."""
+_NEAR_LINES, _SOLID_LINES = 128, 32
+"""How far the lines may be off there, and how many must agree before that is believed."""
+
+_PART_CHARS = 500_000
+"""So much of a text is split at once, so that another thread need not wait for all of it."""
+
 Run = tuple[int, int, int, int]
 """`(a0, a1, b0, b1)`: lines `a0..a1` of the old text became lines `b0..b1` of the new one."""
 
@@ -42,7 +50,14 @@ def split_lines(text: str) -> list[str]:
 
     Joined again they are `text`; an empty text has no line.
     """
-    return list(io.StringIO(text, newline=""))
+    lines: list[str] = []
+    at = 0
+    while len(text) - at > _PART_CHARS:
+        end = text.find("\n", at + _PART_CHARS) + 1 or len(text)
+        lines += io.StringIO(text[at:end], newline="")
+        at = end
+    lines += io.StringIO(text[at:], newline="")
+    return lines
 
 
 def diff_lines(old: Sequence[str], new: Sequence[str]) -> list[Run]:
@@ -61,13 +76,14 @@ def unified_diff(
     *,
     context: int = 3,
     runs: Sequence[Run] | None = None,
+    above: int = 0,
 ) -> str:
     """Return a unified diff for people and models; the empty string when nothing changed.
 
     Lines come with their ends; a missing last line end is told as `diff` does it. Where `runs` of
-    changed lines are known the texts need not be compared.
+    changed lines are known the texts need not be compared. `above`: so many lines come before both.
     """
-    body = unified_hunks(old, new, _shown, context=context, runs=runs)
+    body = unified_hunks(old, new, _shown, context=context, runs=runs, above=above)
     return f"--- a/{path}\n+++ b/{path}\n{body}" if body else ""
 
 
@@ -78,11 +94,15 @@ def unified_hunks(
     *,
     context: int = 3,
     runs: Sequence[Run] | None = None,
+    above: int = 0,
 ) -> str:
     """Return the hunks of a unified diff; `shown(mark, line)` writes a line with its end."""
     out: list[str] = []
     for group in diff_groups(old, new, context, runs):
-        places = _extent(group.first, group.end), _extent(group.new_first, group.new_end)
+        places = (
+            _extent(group.first + above, group.end + above),
+            _extent(group.new_first + above, group.new_end + above),
+        )
         out.append(f"@@ -{places[0]} +{places[1]} @@\n")
         at = group.first
         for r0, r1, n0, n1 in group.runs:
@@ -116,6 +136,10 @@ def _matches(a: Lines, b: Lines) -> list[Block]:
     head = _common_prefix(a, 0, len(a), b, 0, len(b))
     tail = _common_suffix(a, b, head)
     a_end, b_end = len(a) - tail, len(b) - tail
+    if min(a_end, b_end) - head > LONG_LINES:
+        near = _near(a, b, (head, a_end), (head, b_end))
+        if near is not None:
+            return [(0, 0, head), *near, (a_end, b_end, tail)]
     blocks = [(0, 0, head)]
     at_a = at_b = head
     in_a, in_b = _anchors(a[head:a_end], b[head:b_end])
@@ -132,6 +156,28 @@ def _matches(a: Lines, b: Lines) -> list[Block]:
     if at_a < a_end and at_b < b_end:
         blocks += _between(a, b, (at_a, a_end), (at_b, b_end))
     blocks.append((a_end, b_end, tail))
+    return blocks
+
+
+def _near(a: Lines, b: Lines, a_span: Pair, b_span: Pair) -> list[Block] | None:
+    """An alignment of long texts that differ here and there; None where they differ by more."""
+    (i, a_end), (j, b_end) = a_span, b_span
+    blocks: list[Block] = []
+    while i < a_end and j < b_end:
+        whole = max(a_end - i, b_end - j) <= _NEAR_LINES
+        left, right = a[i : min(i + _NEAR_LINES, a_end)], b[j : min(j + _NEAR_LINES, b_end)]
+        found = [block for block in _matches(left, right) if block[2]]
+        while not whole and found and found[-1][2] < _SOLID_LINES:
+            found.pop()
+        if not found and not whole:
+            return None
+        blocks += ((i + x, j + y, size) for x, y, size in found)
+        if whole:
+            break
+        x, y, size = blocks[-1]
+        size = _common_prefix(a, x, a_end, b, y, b_end)
+        blocks[-1] = (x, y, size)
+        i, j = x + size, y + size
     return blocks
 
 

@@ -2,6 +2,7 @@
 
 import re
 
+_BRACKETED = re.compile(r"[(\[<（【]+([^)\]>）】]*)[)\]>）】]+")
 _COMMENT = re.compile(r"(?://+|#+|/\*+|\*|<!--|\{/\*|--|;+|%+|\"\"\"|')\s*(.*?)\s*(?:\*/\}?|-->)?")
 _LEFT = r"(?:the )?(?:rest|remainder|remaining|existing|previous|unchanged|other|omitted|same)\b"
 _CODE = (
@@ -13,13 +14,23 @@ _LEFT_ZH = "(?:其余|其他|剩余|剩下|原有|现有|已有|此处|中间|�
 _SAID_ZH = "(?:不变|省略|同上|略|照旧|一样)"
 _WITH_DOTS = (
     re.compile(rf"[(\[<{{]?\.{{3}}(?:\s+\(?{_LEFT}|\(?{_LEFT}\s).{{0,60}}", re.IGNORECASE),
-    re.compile(rf"{_LEFT}.{{0,20}}{_CODE}.{{0,40}}\.{{3}}\W*", re.IGNORECASE),
+    re.compile(rf"[(\[<{{]?{_LEFT}.{{0,20}}{_CODE}.{{0,40}}\.{{3}}\W*", re.IGNORECASE),
     re.compile(rf"\W*{_LEFT_ZH}.{{0,20}}\W*|\W*.{{0,20}}{_SAID_ZH}\W*"),
 )
+_SAME = r"(?:unchanged|(?:the )?same(?: as (?:before|above))?|as (?:before|above)|omitted)"
 _IN_COMMENT = (
+    re.compile(r"\.{3}\s*(?:\w+ ){0,5}\w+\s*\.{3}"),
+    re.compile(r"\.{3}\W*(?:keep|leave)\b.{1,60}", re.IGNORECASE),
+    re.compile(r"\W*\d+ (?:\w+ ){0,2}lines? (?:\w+ ){0,2}(?:omitted|unchanged|left out)\W*", re.I),
+    re.compile(rf"\W*(?:the )?(?:rest|remainder|remaining)\b.{{0,30}}\b{_SAME}\W*", re.IGNORECASE),
+    re.compile(r"\W*(?:unchanged|same as (?:before|above))\W*", re.IGNORECASE),
     re.compile(rf"\W*{_LEFT}.{{0,20}}{_CODE}.{{0,30}}{_SAID}\W*", re.IGNORECASE),
     re.compile(rf"\W*{_LEFT_ZH}.{{0,12}}{_SAID_ZH}\W*"),
 )
+
+
+# Prose has none of these: `... other = Point()` in a doctest, `...rest };` of JavaScript.
+_IS_CODE = re.compile(r"[=;{}]|\w\(")
 
 
 def omission(text: str, known: str = "") -> str | None:
@@ -28,9 +39,11 @@ def omission(text: str, known: str = "") -> str | None:
     Lines that `known` has, too, do not count.
     """
     there: set[str] | None = None
+    doctest = False
     for raw in text.split("\n"):
         line = raw.strip()
-        if len(line) <= 120 and _says_so(line):
+        doctest = line.startswith(">>>") or (doctest and line.startswith("... "))
+        if len(line) <= 120 and not doctest and _says_so(line):
             there = there if there is not None else {other.strip() for other in known.split("\n")}
             if line not in there:
                 return line
@@ -38,8 +51,12 @@ def omission(text: str, known: str = "") -> str | None:
 
 
 def _says_so(line: str) -> bool:
-    comment = _COMMENT.fullmatch(line)
+    marked = _COMMENT.fullmatch(line)
+    comment = marked or _BRACKETED.fullmatch(line)
     said = (comment[1] if comment else line).replace("…", "...").replace("......", "...")
-    if "..." in said and any(pattern.fullmatch(said) for pattern in _WITH_DOTS):
+    if marked is not None and said == "...":
+        return True
+    prose = comment is not None or not _IS_CODE.search(said)
+    if "..." in said and prose and any(pattern.fullmatch(said) for pattern in _WITH_DOTS):
         return True
     return comment is not None and any(pattern.fullmatch(said) for pattern in _IN_COMMENT)

@@ -4,6 +4,7 @@ Hidden characters are told to the user, never silently removed from code. Source
 (bidi), UAX #11 (width), UAX #44 (Default_Ignorable_Code_Point), UTS #51 (emoji), CVE-2021-42574.
 """
 
+import json
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -39,6 +40,7 @@ _HIDDEN = re.compile("[" + "".join(f"{chr(a)}-{chr(b)}" for a, b in _HIDDEN_RANG
 _JOINER = "\u200d"
 _EMOJI_STYLE = "\ufe0f"
 _TEXT_STYLE = "\ufe0e"
+_EMOJI_PARTS = re.compile(f"([{_JOINER}{_EMOJI_STYLE}{_TEXT_STYLE}])")
 _KEYS = "0123456789#*"
 _GUTTER = re.compile(r"^ *(\d+)\t", re.MULTILINE)
 
@@ -48,10 +50,18 @@ def without_controls(text: str) -> str:
     return CONTROL.sub("", text)
 
 
+def without_hidden(text: str) -> str:
+    """Return the text without characters that hide or reorder it; those of emoji stay."""
+    return _HIDDEN.sub(
+        lambda found: found[0] if _belongs_to_emoji(text, found.start()) else "", text
+    )
+
+
 def one_line(text: str) -> str:
     """Return the text on one line, with single blanks and nothing that hides or pretends."""
-    shown = "".join(char if char.isprintable() else " " for char in text)
-    return " ".join(shown.split())
+    if not text.isprintable():
+        text = "".join(char if char.isprintable() else " " for char in text)
+    return " ".join(text.split())
 
 
 def is_text(name: str) -> bool:
@@ -93,6 +103,18 @@ def with_code_points(text: str) -> str:
     return text
 
 
+def visible(text: str, *, part: bool = False) -> str:
+    """Return foreign text fit for a terminal: nothing in it moves the cursor, reorders or hides.
+
+    What joins emoji stays in a `part` whose neighbours are not known.
+    """
+    text = without_controls(text)
+    if not part:
+        return with_code_points(text)
+    pieces = _EMOJI_PARTS.split(text)
+    return "".join(one if _EMOJI_PARTS.match(one) else with_code_points(one) for one in pieces)
+
+
 def columns(text: str) -> int:
     """Return how many terminal columns the text takes."""
     return sum(map(_columns, text))
@@ -112,7 +134,7 @@ def clipped(text: str, limit: int) -> str:
 
 def number_lines(lines: Sequence[str], first: int) -> str:
     """Return lines (without ends) behind a gutter: the number, right-aligned to six, and a tab."""
-    return "\n".join(f"{number:>6}\t{line}" for number, line in enumerate(lines, first))
+    return "\n".join([f"{number:>6}\t{line}" for number, line in enumerate(lines, first)])
 
 
 def strip_line_numbers(text: str) -> str | None:
@@ -138,3 +160,13 @@ def _belongs_to_emoji(text: str, at: int) -> bool:
         return _belongs_to_emoji(text, at - 1)
     symbol = unicodedata.category(before) in ("So", "Sk", "Sm") and not _HIDDEN.match(before)
     return symbol or (char != _JOINER and (before in _KEYS or before in "‼⁉〰〽"))
+
+
+def mend_surrogates(text: str) -> str:
+    """`text` as UTF-8 can carry it: halves of a character are joined, lone ones become U+FFFD."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def mend_value(value: object) -> object:
+    """A value of JSON with all its texts mended, keys too."""
+    return json.loads(mend_surrogates(json.dumps(value, ensure_ascii=False)))

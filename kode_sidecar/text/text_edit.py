@@ -45,6 +45,21 @@ def with_eol(text: str, eol: str) -> str:
     return lf if eol == "\n" else lf.replace("\n", eol)
 
 
+def with_one_eol(text: str, like: str) -> str:
+    """Return `text` with the one line end, CRLF or LF, that most lines of `like` have."""
+    crlf = like.count("\r\n")
+    return with_eol(text, "\r\n" if crlf > like.count("\n") - crlf else "\n")
+
+
+def with_ends_of(text: str, lines: Sequence[str], eol: str) -> str:
+    """Return `text` with each line ending as the one of `lines` it replaces; others get `eol`."""
+    result: list[str] = []
+    for at, line in enumerate(split_lines(to_lf(text))):
+        own = _final_eol(lines[at]) if at < len(lines) else ""
+        result.append(line.removesuffix("\n") + (own or eol) if line.endswith("\n") else line)
+    return "".join(result)
+
+
 def apply_edits(text: str, edits: Iterable[Change]) -> str:
     """Return `text` with ascending, disjoint edits done; all offsets are those of `text`."""
     parts: list[str] = []
@@ -56,24 +71,6 @@ def apply_edits(text: str, edits: Iterable[Change]) -> str:
     return "".join(parts)
 
 
-def shift(start: int, end: int, change: Change) -> tuple[int, int, bool]:
-    """Return a span after `change`, and whether the change touched it.
-
-    A change before it moves it, one after leaves it. An overlap, or an insertion exactly at a
-    border, touches it; the span then covers what came in.
-    """
-    growth = len(change.text) - (change.end - change.start)
-    if change.start == change.end:
-        before, after = change.end < start, change.start > end or not change.text
-    else:
-        before, after = change.end <= start, change.start >= end
-    if before:
-        return start + growth, end + growth, False
-    if after:
-        return start, end, False
-    return min(start, change.start), max(end, change.end) + growth, True
-
-
 def refine(text: str, change: Change) -> tuple[Edit, ...]:
     """Return a change of `text` as changes of whole lines, ascending, in offsets of `text`.
 
@@ -81,7 +78,9 @@ def refine(text: str, change: Change) -> tuple[Edit, ...]:
     """
     start = _line_start(text, change.start)
     head = text[start : change.start]
-    whole = (head + change.text).endswith(("\n", "\r")) and between_lines(text, change.end)
+    begun = head + change.text  # nothing, or whole lines: then the line below stays out of it
+    whole = not begun or begun.endswith(("\n", "\r"))
+    whole = whole and between_lines(text, change.end)
     end = change.end if whole else _line_end(text, change.end)
     tail = text[change.end : end]
     old, new = split_lines(text[start:end]), split_lines(head + change.text + tail)

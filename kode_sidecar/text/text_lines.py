@@ -22,6 +22,8 @@ def line_content(line: str) -> str:
 
 def dominant_eol(text: str) -> str:
     """Return the most frequent line end; `\\n` where there is none and on a tie."""
+    if "\r" not in text:
+        return "\n"
     crlf = text.count("\r\n")
     counts = {"\n": text.count("\n") - crlf, "\r\n": crlf, "\r": text.count("\r") - crlf}
     return max(counts, key=lambda eol: counts[eol])

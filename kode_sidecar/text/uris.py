@@ -6,14 +6,19 @@ Editors spell one file in many ways: `file:///c%3A/a.py`, `file:///C:/a.py` and
 
 import os
 import re
+from collections.abc import Collection
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import quote, unquote
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 _DRIVE = re.compile(r"/[A-Za-z][:|](?=[/\\]|$)")
+_RESOURCE = re.compile(r"(?<!\S)@([A-Za-z0-9_-]+):(\S+)")
+_AFTER_WORDS = ".,;:!?)]，。；：！？）"
 _SAFE = "/:!$&'()*+,;=@"
 
 
+@lru_cache(1024)  # asked for at every event of a document
 def canonical_key(uri: str) -> str:
     """Return the one spelling under which a document is known; a key is its own key.
 
@@ -53,6 +58,12 @@ def path_to_uri(path: str | os.PathLike[str]) -> str:
     return prefix + quote(name, _SAFE, errors="surrogateescape")
 
 
+def named_resources(text: str, servers: Collection[str]) -> list[tuple[str, str]]:
+    """Return server and URI of each `@server:uri` in a prompt, of servers that are known."""
+    found = ((name, uri.rstrip(_AFTER_WORDS)) for name, uri in _RESOURCE.findall(text))
+    return [one for one in dict.fromkeys(found) if one[0] in servers and one[1]]
+
+
 def file_name(uri: str, *, windows: bool) -> str | None:
     """Return the file name of a `file` URI in the spelling of Windows or POSIX."""
     parts = _file_parts(uri)
@@ -68,6 +79,7 @@ def file_name(uri: str, *, windows: bool) -> str | None:
     return path.replace("/", "\\")
 
 
+@lru_cache(1024)
 def _file_parts(uri: str) -> tuple[str, str] | None:
     """Host and decoded path of a `file` URI. `#` and `?` are part of the name."""
     scheme = _SCHEME.match(uri)

@@ -3,6 +3,7 @@
 No key twice, no text that aliases blow up, nothing but plain values: PyYAML's safe types.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
@@ -12,6 +13,9 @@ import yaml
 
 MAX_NODES = 100_000
 """How many values a text may hold with its aliases written out."""
+_MAX_OPEN = 200
+# PyYAML looks at every bracket that is open with every token: 16 kB of them took seconds.
+_BRACKET = re.compile(r"[\[\]{}]")
 
 T = TypeVar("T")
 
@@ -57,17 +61,40 @@ class YamlDocument:
             raise YamlProblem(problem, line=line, path=path.lstrip("$.")) from None
 
 
-def read_yaml(text: str, *, only_text: bool = False) -> YamlDocument:
+class _Counted:
+    """Counts the values while they are read: of a text with too many the rest is not read."""
+
+    limit = MAX_NODES
+    seen = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        self.seen += 1
+        if self.seen > self.limit:
+            raise YamlProblem(f"more than {self.limit:,} values")
+        return super().compose_node(parent, index)  # type: ignore[misc]
+
+
+class _TextLoader(_Counted, yaml.BaseLoader):
+    pass
+
+
+class _ValueLoader(_Counted, yaml.SafeLoader):
+    pass
+
+
+def read_yaml(text: str, *, only_text: bool = False, max_nodes: int = MAX_NODES) -> YamlDocument:
     """Return the one document of a text; None for an empty one.
 
     With `only_text` every scalar is the text as it was written: `no` stays `no`, `1.0` `1.0`.
     Raises YamlProblem.
     """
-    loader = yaml.BaseLoader if only_text else yaml.SafeLoader
+    if _most_open(text) > _MAX_OPEN:
+        raise YamlProblem("nested too deeply")
     try:
-        reader = loader(text)
+        reader = _TextLoader(text) if only_text else _ValueLoader(text)
+        reader.limit = max_nodes
         node = reader.get_single_node()
-        lines = dict(_lines(node, "$", _Count())) if node is not None else {}
+        lines = dict(_lines(node, "$", _Count(max_nodes))) if node is not None else {}
         value = None if node is None else cast(Any, reader).construct_document(node)
     except yaml.MarkedYAMLError as error:
         mark, problem = error.problem_mark, error.problem or "broken"
@@ -86,21 +113,31 @@ def read_yaml(text: str, *, only_text: bool = False) -> YamlDocument:
     return YamlDocument(value, lines)
 
 
-class _Count:
-    """How many values were seen."""
+def _most_open(text: str) -> int:
+    """Return how many brackets are open at once at most."""
+    most = now = 0
+    for bracket in _BRACKET.findall(text):
+        now = now + 1 if bracket in "[{" else max(0, now - 1)
+        most = max(most, now)
+    return most
 
-    def __init__(self) -> None:
+
+class _Count:
+    """How many values were seen, those behind an alias each time."""
+
+    def __init__(self, limit: int) -> None:
         self.seen = 0
+        self._limit = limit
 
     def add(self, node: yaml.Node) -> None:
         self.seen += 1
-        if self.seen > MAX_NODES:
-            text = f"more than {MAX_NODES:,} values, aliases counted"
+        if self.seen > self._limit:
+            text = f"more than {self._limit:,} values, aliases counted"
             raise YamlProblem(text, line=node.start_mark.line + 1)
 
 
 def _lines(node: yaml.Node, path: str, count: _Count) -> Iterator[tuple[str, int]]:
-    """Every path below a node with its line; a key that is there twice is a problem."""
+    """Yield every path below a node with its line; a key that is there twice is a problem."""
     count.add(node)
     yield path, node.start_mark.line + 1
     if isinstance(node, yaml.SequenceNode):

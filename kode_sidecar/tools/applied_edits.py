@@ -13,16 +13,14 @@ from kode_sidecar.domain.hunk import compose
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import ToolCall
 from kode_sidecar.records.disk import not_saved, replace_file
-from kode_sidecar.text.text_edit import Edit, apply_edits, to_lf
-from kode_sidecar.text.uris import path_to_uri
+from kode_sidecar.text.text_edit import Edit, apply_edits, to_lf, with_one_eol
 from kode_sidecar.tools.governed import Subject
 from kode_sidecar.tools.proposals import Proposed, Rewrite
 from kode_sidecar.workspace.disk import read_regular
 from kode_sidecar.workspace.document import Document
 from kode_sidecar.workspace.freshness import Freshness
 from kode_sidecar.workspace.paths import Location
-from kode_sidecar.workspace.sensitive import is_refused
-from kode_sidecar.workspace.workspace import Workspace, is_secret_place
+from kode_sidecar.workspace.workspace import Workspace
 
 Permit = Callable[[str, Subject], None]
 """`(tool or tool:operation, subject)`: raises KodeError `Denied` for what must not be."""
@@ -78,8 +76,8 @@ class AppliedEdits:
         place = self._new_place(path)
         after = to_lf(text)
         self._allow(call, "create", path)
-        document = Document(path_to_uri(place.path), "", path=place.path)
-        self._write(place, document, after)
+        document = Document(place.uri, "", path=place.path)
+        self._write(place, document, with_one_eol(text, text))
         self._freshness.created(document.uri, place.path, after)
         self._done(place, call)
         return _proposed(place, "", after, "Created", "Your file was created:")
@@ -98,7 +96,7 @@ class AppliedEdits:
             raise not_saved(place.display, error) from None
         self.origins[place.real] = self.origins.pop(leaving.real, leaving.real)
         self.touched.add(place.real)
-        self._freshness.moved(document.key, path_to_uri(place.path), place.path)
+        self._freshness.moved(document.key, place.uri, place.path)
         self._done(place, call)
         text = document.lf_text
         summary = f"Moved {leaving.display} to"
@@ -127,9 +125,9 @@ class AppliedEdits:
     def _new_place(self, path: str) -> Location:
         """Raises KodeError `PathOutsideRoots`, `Denied`, `ToolFailed` where there is something."""
         place = self._workspace.locate(path)
-        if is_secret_place(place):
+        if place.is_secret:
             raise KodeError("Denied", f"{place.display} holds credentials by its name.")
-        if is_refused(place.named) or is_refused(place.below):
+        if place.is_refused:
             raise KodeError("Denied", f"{place.display} belongs to Git and is never edited.")
         if os.path.lexists(place.real) or not place.below:
             raise KodeError(

@@ -11,9 +11,9 @@ from kode_sidecar.context.skill_text import SKILL_BYTES, load_skill, read_skill_
 from kode_sidecar.context.skills import SkillCatalog
 from kode_sidecar.domain.memory import MAX_CONTENT_CHARS, MAX_TAG_CHARS, MAX_TAGS
 from kode_sidecar.errors import KodeError
-from kode_sidecar.kernel.contracts import Tool, ToolCall, ToolOutcome
+from kode_sidecar.kernel.contracts import CallCard, Tool, ToolCall, ToolOutcome
 from kode_sidecar.text.shown_text import cut_line, one_line, without_controls
-from kode_sidecar.workspace.credentials import find_secret
+from kode_sidecar.workspace.secret_text import find_secret
 
 
 class LoadSkillParams(Struct, forbid_unknown_fields=True):
@@ -52,7 +52,13 @@ def load_skill_tool(catalog: Callable[[], SkillCatalog], budget: int = SKILL_BYT
             content=loaded.text,
         )
 
-    return Tool("load_skill", LoadSkillParams, run, read_only=True)
+    return Tool("load_skill", LoadSkillParams, run, read_only=True, kind="read", card=_skill_card)
+
+
+def _skill_card(params: LoadSkillParams) -> CallCard:
+    if params.file is None:
+        return CallCard(f"Load the skill {params.id}")
+    return CallCard(f"Read {params.file} of the skill {params.id}")
 
 
 About = Literal["project", "user"]
@@ -100,4 +106,8 @@ def write_memory_tool(memory: Memory, scope_of: Callable[[About], str]) -> Tool:
             data={"memory_id": item.id, "state": item.state},
         )
 
-    return Tool("write_memory", WriteMemoryParams, run)
+    return Tool("write_memory", WriteMemoryParams, run, kind="think", card=_memory_card)
+
+
+def _memory_card(params: WriteMemoryParams) -> CallCard:
+    return CallCard(f"Remember: {params.content}")

@@ -10,7 +10,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.kernel.contracts import Tool, ToolCall, ToolOutcome
+from kode_sidecar.kernel.contracts import CallCard, Place, Tool, ToolCall, ToolOutcome
 from kode_sidecar.text.shown_text import without_controls
 from kode_sidecar.workspace.contracts import SessionFiles, targets_seen
 from kode_sidecar.workspace.globs import compile_glob
@@ -71,7 +71,12 @@ def list_files_tool(workspace: Workspace, files: SessionFiles | None = None) -> 
         shown += _beyond_disk(workspace, seen, starts, matches)
         return _outcome(params, [text for _, text in sorted(shown)], cut)
 
-    return Tool("list_files", ListFilesParams, run, read_only=True)
+    return Tool("list_files", ListFilesParams, run, read_only=True, kind="search", card=_card)
+
+
+def _card(params: ListFilesParams) -> CallCard:
+    named = f" like {params.pattern}" if params.pattern else ""
+    return CallCard(f"List files{named} in {params.directory}", (Place(params.directory),))
 
 
 async def _list(start: Location, matches: Callable[[str], bool]) -> Listing:

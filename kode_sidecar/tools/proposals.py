@@ -1,19 +1,23 @@
 """Proposed edits: where they go, what became of them, and what the model reads about that."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from kode_sidecar.kernel.contracts import ToolCall, ToolOutcome
 from kode_sidecar.text.edit_tiers import Tier
-from kode_sidecar.text.line_diff import split_lines, unified_diff
+from kode_sidecar.text.line_diff import Run, split_lines, unified_diff
 from kode_sidecar.text.shown_text import without_controls
-from kode_sidecar.workspace.document import Document, text_rev
+from kode_sidecar.workspace.document import LARGE_CHARS, Document, text_rev
+
+T = TypeVar("T")
 
 Rewrite = Callable[[Document, str], str]
 """`(document, text)` → new text, both LF; `text` has the session's pending edits in it.
 
-It may be called again on a later text. It raises KodeError where it does not fit.
+It may be called again on a later text, and on another thread. It raises KodeError where it does not
+fit.
 """
 
 
@@ -23,7 +27,8 @@ class Proposed:
 
     `text` is the text the session sees now. `message` tells the model what was done with the
     hunks, `summary` says it in a few words. A file that was created has no text before, one that
-    was deleted none after; `path` of a moved one is its new name.
+    was deleted none after; `path` of a moved one is its new name. `runs` are the lines that change,
+    where they are known.
     """
 
     path: str
@@ -34,6 +39,12 @@ class Proposed:
     message: str
     change_set_id: str = ""
     hunk_ids: tuple[str, ...] = ()
+    runs: Sequence[Run] | None = None
+
+
+async def apart(chars: int, work: Callable[[], T]) -> T:
+    """Do pure work on a text of so many characters, beside the event loop where it is large."""
+    return work() if chars < LARGE_CHARS else await asyncio.to_thread(work)
 
 
 class Proposals(Protocol):
@@ -52,7 +63,10 @@ class Proposals(Protocol):
         ...
 
     async def propose_create(self, path: str, text: str, call: ToolCall) -> Proposed:
-        """Propose a new file with this text (LF). Raises `ToolFailed` where there is one."""
+        """Propose a new file with this text; its lines end as most of them do, in LF or CRLF.
+
+        Raises `ToolFailed` where there is one.
+        """
         ...
 
     async def propose_move(self, source: str, target: str, call: ToolCall) -> Proposed:
@@ -70,7 +84,7 @@ def text_report(proposed: Proposed, notes: Sequence[str] = (), tiers: Sequence[T
     `tiers` say how exactly the quoted texts were found.
     """
     before, after = split_lines(proposed.before), split_lines(proposed.after)
-    diff = unified_diff(before, after, proposed.path).rstrip("\n")
+    diff = unified_diff(before, after, proposed.path, runs=proposed.runs).rstrip("\n")
     return "\n".join([proposed.message, head(proposed, tiers), *notes, diff])
 
 

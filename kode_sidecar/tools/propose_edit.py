@@ -4,13 +4,14 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, cast
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.kernel.contracts import Tool, ToolCall, ToolOutcome
+from kode_sidecar.kernel.contracts import CallCard, Place, Tool, ToolCall, ToolOutcome
 from kode_sidecar.text.apply_patch import (
     FileAdd,
     FileDelete,
@@ -19,9 +20,11 @@ from kode_sidecar.text.apply_patch import (
     PatchError,
     parse_patch,
 )
+from kode_sidecar.text.unified_patch import is_unified, parse_unified
 from kode_sidecar.tools.proposals import (
     Proposals,
     Proposed,
+    apart,
     head,
     outcome,
     text_report,
@@ -45,7 +48,7 @@ PATH_NAMES = ("file_path", "filepath", "file", "filename", "target_file")
 _EDITS_NAMES = ("edit", "replacements", "changes")
 _OLD_NAMES = ("old_string", "oldText", "old_str", "old_text", "oldString", "search")
 _NEW_NAMES = ("new_string", "newText", "new_str", "new_text", "newString", "replace")
-_PATCH_NAMES = ("patch", "input", "edits", "edit", "diff")
+PATCH_NAMES = ("patch", "input", "edits", "edit", "diff")
 _BEGIN_PATCH = "*** Begin Patch"
 
 
@@ -102,10 +105,20 @@ def propose_edit_tool(proposals: Proposals, files: SessionFiles, shown: Freshnes
         rewrite = _rewrite(request, shown)
         proposed = await proposals.propose(request.path, rewrite, call)
         tiers = rewrite.tiers if isinstance(rewrite, QuotedEdits) else ()
-        report = text_report(proposed, rewrite.notes, tiers)
+        size = len(proposed.after)
+        report = await apart(size, lambda: text_report(proposed, rewrite.notes, tiers))
         return outcome([proposed], report, given.repairs)
 
-    return Tool("propose_edit", ProposeEditParams, run, accept=_accept)
+    return Tool("propose_edit", ProposeEditParams, run, accept=_accept, kind="edit", card=_card)
+
+
+def _card(given: EditCall) -> CallCard:
+    request = given.request
+    if not isinstance(request, ProposeEditParams):
+        paths = list(dict.fromkeys(part.path for part in request))
+        return CallCard(f"Edit {', '.join(paths)}", [Place(path) for path in paths])
+    lines = request.range or (None, None)
+    return CallCard(f"Edit {request.path}", (Place(request.path, lines[0], lines[1]),))
 
 
 def _accept(arguments: Mapping[str, Any]) -> EditCall:
@@ -140,12 +153,14 @@ def patch_in(arguments: Mapping[str, Any]) -> tuple[FilePatch, ...]:
 
     Raises msgspec.ValidationError.
     """
-    texts = (arguments.get(name) for name in _PATCH_NAMES)
-    patch = next((text for text in texts if isinstance(text, str) and _BEGIN_PATCH in text), None)
-    if patch is None:
-        return ()
+    given = (arguments.get(name) for name in PATCH_NAMES)
+    texts = [text for text in given if isinstance(text, str)]
+    patch = next((text for text in texts if _BEGIN_PATCH in text), None)
+    unified = next((text for text in texts if is_unified(text)), None) if patch is None else None
     try:
-        return parse_patch(patch)
+        if patch is not None:
+            return parse_patch(patch)
+        return parse_unified(unified) if unified is not None else ()
     except PatchError as error:
         raise msgspec.ValidationError(f"the patch cannot be read. {error}") from None
 
@@ -212,7 +227,7 @@ async def propose_patch(
     done: list[tuple[Proposed, str]] = []
     for file in patch:
         try:
-            done.append(await _propose(file, proposals, call))
+            await _propose(file, proposals, call, done)
         except KodeError as error:
             if done:
                 paths = ", ".join(proposed.path for proposed, _ in done)
@@ -227,37 +242,44 @@ def _try(file: FilePatch, files: SessionFiles) -> None:
         case FileAdd(path, text):
             check_omission(text, "", f"{path}: ")
             check_size(text, path)
-            try:
-                files.document(path, purpose="edit")
-            except KodeError as error:
-                if error.code != "NotFound":
-                    raise
-            else:
-                raise refusal("exists", f"{path} exists already; update it instead of adding it.")
+            _check_free(path, files)
         case FileDelete(path):
             files.document(path, purpose="edit")
         case FileUpdate(path, chunks, move_to):
-            if move_to and chunks:
-                raise refusal(
-                    "conflict",
-                    f"{path} is changed and moved at once. Send the changes as one patch, and move "
-                    "the file by propose_file once they are decided.",
-                )
+            if move_to:
+                _check_free(move_to, files)
             document = files.document(path, purpose="edit")
             if chunks:
                 PatchChunks(path, chunks)(document, files.view(document).text_lf)
 
 
-async def _propose(file: FilePatch, proposals: Proposals, call: ToolCall) -> tuple[Proposed, str]:
+def _check_free(path: str, files: SessionFiles) -> None:
+    """Raises KodeError where there is a file."""
+    try:
+        files.document(path, purpose="edit")
+    except KodeError as error:
+        if error.code != "NotFound":
+            raise
+    else:
+        raise refusal("exists", f"{path} exists already; update it, or choose another path.")
+
+
+async def _propose(
+    file: FilePatch, proposals: Proposals, call: ToolCall, done: list[tuple[Proposed, str]]
+) -> None:
+    """Propose one file of a patch; of one that moves, the changes first."""
     match file:
         case FileAdd():
             proposed = await proposals.propose_create(file.path, file.text, call)
         case FileDelete():
             proposed = await proposals.propose_delete(file.path, call)
         case FileUpdate():
-            if file.move_to is None:
+            if file.chunks:
                 rewrite = PatchChunks(file.path, file.chunks)
-                proposed = await proposals.propose(file.path, rewrite, call)
-                return proposed, text_report(proposed, rewrite.notes, rewrite.tiers)
+                changed = await proposals.propose(file.path, rewrite, call)
+                told = partial(text_report, changed, rewrite.notes, rewrite.tiers)
+                done.append((changed, await apart(len(changed.after), told)))
+            if file.move_to is None:
+                return
             proposed = await proposals.propose_move(file.path, file.move_to, call)
-    return proposed, f"{proposed.message}\n{head(proposed)}"
+    done.append((proposed, f"{proposed.message}\n{head(proposed)}"))

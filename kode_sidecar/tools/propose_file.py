@@ -10,12 +10,12 @@ import msgspec
 from msgspec import Meta, Struct
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.kernel.contracts import Tool, ToolCall, ToolOutcome
+from kode_sidecar.kernel.contracts import CallCard, Place, Tool, ToolCall, ToolOutcome
 from kode_sidecar.text.line_diff import split_lines
-from kode_sidecar.text.text_edit import to_lf
 from kode_sidecar.tools.proposals import (
     Proposals,
     Proposed,
+    apart,
     head,
     outcome,
     text_report,
@@ -27,7 +27,7 @@ from kode_sidecar.workspace.document import Document
 from kode_sidecar.workspace.freshness import Freshness
 
 _log = logging.getLogger(__name__)
-_NAMES = {
+NAMES = {
     "path": (*PATH_NAMES, "from", "source"),
     "content": ("text", "contents", "file_text", "new_content"),
     "to": ("target", "new_path", "destination", "move_to"),
@@ -89,12 +89,13 @@ def propose_file_tool(proposals: Proposals, files: SessionFiles, shown: Freshnes
             case "create":
                 text = _needed(text, "content")
                 _check_new(path, text, confirmed)
-                proposed = await proposals.propose_create(path, to_lf(text), call)
+                proposed = await proposals.propose_create(path, text, call)
                 _note_known(path)
             case "overwrite":
                 rewrite = Overwrite(path, _needed(text, "content"), shown, confirmed=confirmed)
                 proposed = await proposals.propose(path, rewrite, call)
-                return proposed, text_report(proposed)
+                size = len(proposed.after)
+                return proposed, await apart(size, lambda: text_report(proposed))
             case "move":
                 proposed = await proposals.propose_move(path, _needed(params.to, "to"), call)
             case "delete":
@@ -108,12 +109,20 @@ def propose_file_tool(proposals: Proposals, files: SessionFiles, shown: Freshnes
             text = files.view(document).text_lf
             shown.note(document, text, 1, len(split_lines(text)))
 
-    return Tool("propose_file", ProposeFileParams, run, accept=_accept)
+    return Tool("propose_file", ProposeFileParams, run, accept=_accept, kind="edit", card=_card)
+
+
+def _card(given: FileCall) -> CallCard:
+    params = given.params
+    title = f"{params.action.capitalize()} {params.path}"
+    if params.action != "move" or params.to is None:
+        return CallCard(title, (Place(params.path),))
+    return CallCard(f"{title} to {params.to}", (Place(params.path), Place(params.to)))
 
 
 def _accept(arguments: Mapping[str, Any]) -> FileCall:
     given = dict(arguments)
-    repairs = rename(given, _NAMES)
+    repairs = rename(given, NAMES)
     return FileCall(msgspec.convert(given, ProposeFileParams, strict=False), tuple(repairs))
 
 

@@ -6,9 +6,9 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.kernel.contracts import Tool, ToolCall, ToolOutcome
+from kode_sidecar.kernel.contracts import CallCard, Place, Tool, ToolCall, ToolOutcome
 from kode_sidecar.text.line_diff import split_lines
-from kode_sidecar.text.shown_text import cut_line, number_lines, without_controls
+from kode_sidecar.text.shown_text import CONTROL, cut_line, number_lines, without_controls
 from kode_sidecar.workspace.contracts import SessionFiles
 from kode_sidecar.workspace.document import Document, text_rev
 from kode_sidecar.workspace.workspace import OnShown, TextView, Workspace
@@ -53,7 +53,15 @@ def read_file_tool(
         summary = f"{name} {start}-{last}" if lines else f"{name} (empty)"
         return ToolOutcome(ok=True, summary=f"Read {summary}", content=content)
 
-    return Tool("read_file", ReadFileParams, run, read_only=True)
+    return Tool("read_file", ReadFileParams, run, read_only=True, kind="read", card=_card)
+
+
+def _card(params: ReadFileParams) -> CallCard:
+    first, last = params.start, params.end
+    if first is None and last is None:
+        return CallCard(f"Read {params.path}", (Place(params.path),))
+    lines = f"from line {first}" if last is None else f"lines {first or 1}-{last}"
+    return CallCard(f"Read {params.path}, {lines}", (Place(params.path, first or 1, last),))
 
 
 def _range(params: ReadFileParams, count: int, name: str) -> tuple[int, int]:
@@ -73,8 +81,15 @@ def _body(lines: list[str], start: int, end: int) -> tuple[str, int]:
     """Return the numbered lines that fit, and the number of the last of them."""
     shown: list[str] = []
     room = MAX_CHARS
-    for line in lines[start - 1 : min(end, start - 1 + MAX_LINES)]:
-        text = cut_line(without_controls(line.removesuffix("\n")), MAX_LINE_CHARS)
+    asked = lines[start - 1 : min(end, start - 1 + MAX_LINES)]
+    # One look at all of them is quicker than one at each.
+    harmless = CONTROL.search("".join(asked)) is None
+    for line in asked:
+        text = line.removesuffix("\n")
+        if not harmless:
+            text = without_controls(text)
+        if len(text) > MAX_LINE_CHARS:
+            text = cut_line(text, MAX_LINE_CHARS)
         room -= len(text) + 7
         if room < 0:
             break

@@ -1,13 +1,12 @@
-"""`run_command`: one program, without a shell, inside the sandbox (off by default)."""
+"""`run_command`: one program, without a shell, in a folder of the workspace (off by default)."""
 
 import asyncio
 import codecs
 import hashlib
 import locale
 import os
-import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -15,21 +14,29 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from kode_sidecar.commands.command import CommandEnd, CommandLimits, run_program
-from kode_sidecar.commands.programs import command_environment, find_program, search_folders
+from kode_sidecar.commands.jail import Jail, jailed
+from kode_sidecar.commands.programs import (
+    command_environment,
+    find_program,
+    own_program,
+    search_folders,
+)
 from kode_sidecar.domain.error_info import failure
+from kode_sidecar.domain.message import Blob
 from kode_sidecar.domain.run_policy import RUN_COMMAND, command_path
 from kode_sidecar.errors import KodeError
-from kode_sidecar.kernel.contracts import Tool, ToolCall, ToolOutcome
+from kode_sidecar.kernel.contracts import CallCard, Tool, ToolCall, ToolOutcome
 from kode_sidecar.text.shown_text import without_controls
 from kode_sidecar.tools.governed import Subject
-from kode_sidecar.workspace.credentials import find_secret
+from kode_sidecar.tools.live_output import LiveOutput, plain_lines
+from kode_sidecar.workspace.paths import Location
+from kode_sidecar.workspace.secret_text import find_secret
 from kode_sidecar.workspace.workspace import Workspace
 
 MAX_SECONDS = 600
 MAX_SHOWN_CHARS = 30_000
 MAX_ARGUMENT_CHARS = 30_000
 _HEAD_CHARS = 8_000
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
 
 
 class RunCommandParams(Struct, forbid_unknown_fields=True):
@@ -55,19 +62,64 @@ class RunCommandParams(Struct, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True)
+class WantedCommand:
+    """A command that could run: with the file of its program, and the folder."""
+
+    argv: Sequence[str]
+    program: Path
+    folder: Location
+
+
+async def _decided_before(_wanted: WantedCommand, _call: ToolCall) -> None:
+    """A job's policy has answered already."""
+
+
+@dataclass(frozen=True)
+class ProgramRun:
+    """What is to run, as `run_program` takes it."""
+
+    program: Path
+    arguments: Sequence[str]
+    folder: Path
+    environment: Mapping[str, str]
+    limits: CommandLimits
+
+
+Elsewhere = Callable[[ProgramRun, ToolCall], Awaitable[CommandEnd | None]]
+"""Run it where the user can watch, such as in a terminal of the editor; None: it runs here."""
+
+
+async def nowhere_else(_run: ProgramRun, _call: ToolCall) -> None:
+    """Every command runs here."""
+
+
+@dataclass(frozen=True)
 class CommandPlace:
     """Where commands run. `workspace` guards their folder; nothing below `sandbox` is a program.
 
-    `environ` is our own environment, of which a command gets the allowed names and `more_names`.
-    `keep` stores a whole output and returns the name under which the user finds it.
+    Without a `sandbox` nothing below the open folders is one, but what `programs` name: files, by
+    the name of the program. `environ` is our own environment, of which a command gets the allowed
+    names and `more_names`. `keep` stores a whole output for the user. `permit` raises KodeError
+    `Denied` for what must not run. With a `jail` it runs in there, and never `elsewhere`.
     """
 
     workspace: Workspace
-    sandbox: Path
+    sandbox: Path | None
     environ: Mapping[str, str]
-    keep: Callable[[str, bytes], str]
+    keep: Callable[[str, bytes], Blob]
     limits: CommandLimits = field(default_factory=CommandLimits)
     more_names: Sequence[str] = ()
+    programs: Mapping[str, str] = field(default_factory=dict[str, str])
+    permit: Callable[[WantedCommand, ToolCall], Awaitable[None]] = _decided_before
+    jail: Jail | None = None
+    elsewhere: Elsewhere = nowhere_else
+
+    @property
+    def no_programs_below(self) -> Sequence[Path]:
+        """Where an agent could have put one."""
+        if self.sandbox is not None:
+            return (self.sandbox,)
+        return [root.path for root in self.workspace.roots]
 
 
 def command_subject(params: RunCommandParams) -> Sequence[Subject]:
@@ -83,25 +135,62 @@ def run_command_tool(place: CommandPlace) -> Tool:
         folder = place.workspace.locate(params.cwd)
         if not os.path.isdir(folder.real):
             raise KodeError("NotFound", f"There is no folder {folder.display} to run it in.")
-        found = search_folders(_path_of(place.environ), [place.sandbox])
-        program = await asyncio.to_thread(find_program, params.argv[0], found, [place.sandbox])
+        out_of = place.no_programs_below
+        found = search_folders(_path_of(place.environ), out_of)
+        program = await asyncio.to_thread(_program, place, params.argv[0], found)
+        await place.permit(WantedCommand(params.argv, program, folder), call)
+        argv = [str(program), *params.argv[1:]]
+        if place.jail is not None:
+            roots = [root.real for root in place.workspace.roots]
+            argv = jailed(place.jail, argv, folder.real, roots, found)
         started = time.monotonic()
-        end = await run_program(
-            program,
-            params.argv[1:],
-            folder=folder.real,
-            environment=command_environment(
+        wanted = ProgramRun(
+            Path(argv[0]),
+            argv[1:],
+            folder.real,
+            command_environment(
                 place.environ,
                 os.pathsep.join(map(str, found)),
-                str(place.sandbox),
+                str(place.sandbox or ""),
                 place.more_names,
             ),
-            limits=_limits(place.limits, params.timeout_seconds),
+            _limits(place.limits, params.timeout_seconds),
         )
+        end = await _ran(wanted, place, call)
         seconds = time.monotonic() - started
         return _outcome(params, folder.display, end, seconds, place, call)
 
-    return Tool(RUN_COMMAND, RunCommandParams, run)
+    return Tool(RUN_COMMAND, RunCommandParams, run, kind="run", card=_card)
+
+
+async def _ran(wanted: ProgramRun, place: CommandPlace, call: ToolCall) -> CommandEnd:
+    """Run it elsewhere, or here."""
+    end = await place.elsewhere(wanted, call) if place.jail is None else None
+    if end is not None:
+        return end
+    with LiveOutput(call.progress) as live:
+        return await run_program(
+            wanted.program,
+            wanted.arguments,
+            folder=wanted.folder,
+            environment=wanted.environment,
+            limits=wanted.limits,
+            on_output=live,
+        )
+
+
+def _program(place: CommandPlace, name: str, found: Sequence[Path]) -> Path:
+    """Return the file that the user's settings name for it, else the first on the search path."""
+    own = place.programs.get(name)
+    if own is not None and place.workspace.roots:
+        program = own_program(own, place.workspace.roots[0].path)
+        if program is not None:
+            return program
+    return find_program(name, found, place.no_programs_below)
+
+
+def _card(params: RunCommandParams) -> CallCard:
+    return CallCard(f"Run {' '.join(params.argv)}")
 
 
 def _check_arguments(argv: Sequence[str]) -> None:
@@ -134,10 +223,9 @@ def _outcome(
     call: ToolCall,
 ) -> ToolOutcome:
     text = _shown(end.output)
-    artifacts: tuple[str, ...] = ()
-    if len(text) > MAX_SHOWN_CHARS or "\0" in text or find_secret(text):
-        artifacts = (place.keep(call.tool_use_id, end.output),)
-        text = _cut(text, end.output, artifacts[0])
+    kept = place.keep(call.tool_use_id, end.output) if end.output else None
+    if kept and (len(text) > MAX_SHOWN_CHARS or "\0" in text or find_secret(text)):
+        text = _cut(text, end.output, kept.ref)
     name = without_controls(params.argv[0])
     how = _how(end, _limits(place.limits, params.timeout_seconds))
     head = f"[{name} {how} · {seconds:.1f} s · in {folder}]"
@@ -149,7 +237,8 @@ def _outcome(
         summary=summary,
         content=without_controls(f"{head}\n{text or '(no output)'}"),
         data={"exitCode": end.exit_code, "ended": end.ended, "outputBytes": len(end.output)},
-        artifacts=artifacts,
+        artifacts=(kept.ref,) if kept else (),
+        whole=kept,
         error=None if ok else failure("ToolFailed", f"{summary}.", reason=reason),
     )
 
@@ -175,14 +264,8 @@ def _shown(output: bytes) -> str:
             text = codecs.getincrementaldecoder(encoding)().decode(output)
         except (UnicodeDecodeError, LookupError):
             continue
-        return _plain(text)
-    return _plain(output.decode("utf-8", "backslashreplace"))
-
-
-def _plain(text: str) -> str:
-    """Return a text without colours; of a line written over and over, the last state."""
-    lines = _ESCAPES.sub("", text).replace("\r\n", "\n").split("\n")
-    return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in lines).rstrip("\n")
+        return plain_lines(text)
+    return plain_lines(output.decode("utf-8", "backslashreplace"))
 
 
 def _cut(text: str, output: bytes, kept: str) -> str:

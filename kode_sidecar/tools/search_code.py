@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from kode_sidecar.kernel.contracts import Tool, ToolCall, ToolOutcome
+from kode_sidecar.kernel.contracts import CallCard, Place, Tool, ToolCall, ToolOutcome
 from kode_sidecar.text.shown_text import without_controls
 from kode_sidecar.workspace.contracts import SessionFiles
 from kode_sidecar.workspace.ripgrep import Ripgrep
@@ -17,8 +17,8 @@ class SearchCodeParams(Struct, forbid_unknown_fields=True):
     """Search the project for a text, or with `regex` for a regular expression (ripgrep's rules).
 
     Answers with `path:line: text`, sorted by path. Files open in the editor are searched in the
-    editor's text with your pending edits, all others on disk. Ignored files, binary files and
-    files over 10 MB are left out.
+    editor's text with your pending edits, all others on disk. Ignored files, binary files, files
+    over 10 MB and files that hold credentials are left out.
     """
 
     query: Annotated[
@@ -64,7 +64,13 @@ def search_code_tool(
         content = "\n".join([head, *lines, *_remarks(query, result)])
         return ToolOutcome(ok=True, summary=head, content=content)
 
-    return Tool("search_code", SearchCodeParams, run, read_only=True)
+    return Tool("search_code", SearchCodeParams, run, read_only=True, kind="search", card=_card)
+
+
+def _card(params: SearchCodeParams) -> CallCard:
+    named = f", files like {params.glob}" if params.glob else ""
+    title = f'Search "{params.query}" in {params.path}{named}'
+    return CallCard(title, (Place(params.path),))
 
 
 def _head(query: SearchQuery, result: SearchResult) -> str:
@@ -88,10 +94,6 @@ def _remarks(query: SearchQuery, result: SearchResult) -> list[str]:
         remarks.append(f"the search is not complete: {result.cut}")
     notes = {match.path: match.note for match in result.matches if match.note}
     remarks += [f"{path} {note}" for path, note in notes.items()]
-    remarks += [
-        f"{path} matches, but it holds credentials and is not shown"
-        for path in sorted(result.hidden)
-    ]
     remarks += [f"{path} was not searched: the editor's text is unknown" for path in result.unknown]
     if not result.matches and query.case_sensitive:
         remarks.append("nothing found; case_sensitive=false also finds other spellings")

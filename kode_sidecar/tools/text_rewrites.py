@@ -13,6 +13,7 @@ from kode_sidecar.text.apply_patch import Chunk, locate_chunk
 from kode_sidecar.text.edit_hints import line_span
 from kode_sidecar.text.edit_match import Match, MatchError, locate
 from kode_sidecar.text.edit_tiers import Tier
+from kode_sidecar.text.edited_text import EditedText
 from kode_sidecar.text.line_diff import split_lines, unified_diff
 from kode_sidecar.text.omission import omission
 from kode_sidecar.text.shown_text import without_controls
@@ -137,12 +138,17 @@ class QuotedEdits:
     def __call__(self, document: Document, text: str) -> str:
         """Return the new text. `near_line` counts lines of `text`."""
         self.tiers, self.notes = [], []
-        result = text
+        edited = EditedText(text)
         done: list[tuple[int, int]] = []
         several = len(self._edits) > 1
+        in_order = any(edit.near_line is not None for edit in self._edits)
         for number, edit in enumerate(self._edits, 1):
             which = f"Edit {number} of {len(self._edits)}: " if several else ""
             old, new = to_lf(edit.old), to_lf(edit.new)
+            if not in_order and _is_plain(old, new, document) and edited.replace_only(old, new):
+                self.tiers.append("exact")
+                continue
+            result = edited.text
             near = None if edit.near_line is None else _line_now(edit.near_line, done)
             found = locate(result, old, new, replace_all=edit.replace_all, near_line=near)
             if isinstance(found, MatchError):
@@ -154,13 +160,13 @@ class QuotedEdits:
             self.notes += _notes(found, f"Edit {number}" if several else "It")
             if any(later.near_line is not None for later in self._edits[number:]):
                 done += (_growth(result, one) for one in reversed(found.edits))
-            result = apply_edits(result, found.edits)
+            edited.do(found.edits)
         if self._base_rev and not text_rev(text).startswith(self._base_rev):
             self.notes.append(
                 "The file had changed since the base_rev you gave; every `old` still fitted. "
                 "Read it again before you rely on other parts of it."
             )
-        return check_finished(text, result, self._path)
+        return check_finished(text, edited.text, self._path)
 
     def _check_stale(self, document: Document, text: str, old: str, new: str, which: str) -> None:
         """Raise the error `stale` where `old` is gone since the model read the file."""
@@ -292,6 +298,15 @@ class PatchChunks:
             self.notes += _notes(found, f"{self._path}, chunk {number}")
             result = apply_edits(result, found.edits)
         return check_finished(text, result, self._path)
+
+
+def _is_plain(old: str, new: str, document: Document) -> bool:
+    """Return whether nothing about a replacement needs a closer look but where it belongs."""
+    try:
+        new.encode(document.charset)
+    except UnicodeEncodeError:
+        return False
+    return old != new and omission(new, "") is None
 
 
 def _no_match(error: MatchError, which: str, several: bool) -> KodeError:

@@ -1,9 +1,10 @@
 """One turn from prompt to end. See README.md; `toolset` is the second door, loaded late."""
 
+from kode_sidecar.turns.budget import BudgetedModel, stricter
 from kode_sidecar.turns.compactor import answer_of, compact_result
 from kode_sidecar.turns.context import LearnedRates, TurnContext, report_message, write_incoming
 from kode_sidecar.turns.prompt import prompt_blocks, title_of
-from kode_sidecar.turns.services import EncodedRequest, SessionServices, ToolScope
+from kode_sidecar.turns.services import Budgets, EncodedRequest, SessionServices, ToolScope
 from kode_sidecar.turns.setup import TurnSetup
 from kode_sidecar.turns.turn import (
     RunningTurn,
@@ -15,9 +16,12 @@ from kode_sidecar.turns.turn import (
     turn_active,
     turn_to_steer,
     with_turn_key,
+    write_opening,
 )
 
 __all__ = [
+    "BudgetedModel",
+    "Budgets",
     "EncodedRequest",
     "LearnedRates",
     "RunningTurn",
@@ -34,9 +38,11 @@ __all__ = [
     "report_message",
     "report_usage",
     "run_to_end",
+    "stricter",
     "title_of",
     "turn_active",
     "turn_to_steer",
     "with_turn_key",
     "write_incoming",
+    "write_opening",
 ]

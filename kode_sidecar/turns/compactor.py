@@ -1,6 +1,6 @@
 """Compaction (C11): ask the model for a summary and place it in the conversation as a message."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,9 +10,17 @@ from kode_sidecar.context.compaction import (
     summary_content,
     summary_meta,
 )
-from kode_sidecar.domain.agent_event import ContextCompacted, Notice, NoticeLevel
+from kode_sidecar.context.user_edits import only_pinned
+from kode_sidecar.domain.agent_event import (
+    ContextCompacted,
+    ContextUse,
+    Notice,
+    NoticeLevel,
+    PlanItem,
+)
 from kode_sidecar.domain.error_info import ErrorInfo, failure
 from kode_sidecar.domain.message import Message, TextBlock
+from kode_sidecar.domain.notice_codes import NoticeCode
 from kode_sidecar.errors import ERRORS, INTERNAL_ERROR, KodeError
 from kode_sidecar.kernel import MessageAssembler
 from kode_sidecar.kernel.contracts import (
@@ -23,6 +31,7 @@ from kode_sidecar.kernel.contracts import (
 )
 from kode_sidecar.protocol.turn import ContextCompactResult
 from kode_sidecar.turns.context import TurnContext, report_message, write_incoming
+from kode_sidecar.turns.prompt import reminder_input
 from kode_sidecar.turns.services import SessionServices
 
 _NOTHING_TO_SUM_UP = 2
@@ -43,11 +52,14 @@ class Summary:
 
 
 class Compactor:
-    """Sums up what a `TurnContext` shows, and tells of it with `emit`."""
+    """Sums up what a `TurnContext` shows, and tells of it with `emit`; `plan` outlives it."""
 
-    def __init__(self, services: SessionServices, emit: Emit) -> None:
+    def __init__(
+        self, services: SessionServices, emit: Emit, plan: Callable[[], Sequence[PlanItem]] = tuple
+    ) -> None:
         self._services = services
         self._emit = emit
+        self._plan = plan
 
     async def compact(self, context: TurnContext, tools: Sequence[ToolSpec]) -> bool:
         """Compact within a turn; return whether it was done. A failure is a notice to the user.
@@ -58,15 +70,19 @@ class Compactor:
         if isinstance(summary, ErrorInfo):
             if summary.code != "InvalidParams":
                 text = f"The conversation could not be summed up: {summary.message}"
-                self._tell(context, "CompactionFailed", text, level="warning")
+                self._tell_user(context, "CompactionFailed", text, level="warning")
             return False
         self.place(context, summary, tools)
+        plan = self._plan()
+        if any(item.state != "done" for item in plan):
+            steps = "\n".join(f"- {item.state}: {item.text}" for item in plan)
+            context.remember(reminder_input(f"Your plan as it stands:\n{steps}"))
         return True
 
     async def ask(self, context: TurnContext, tools: Sequence[ToolSpec]) -> Summary | ErrorInfo:
         """Ask for a summary. The request begins like the last one, which hosts have cached."""
         shown = context.shown
-        kept = kept_from(shown, context.window)
+        kept = kept_from(shown, context.window, context.pinned)
         if kept < _NOTHING_TO_SUM_UP:
             return failure("InvalidParams", "There is nothing to sum up yet: go on first.")
         texts = self._services.compaction_texts()
@@ -74,7 +90,7 @@ class Compactor:
         instruction = Message(
             id="", session_id="", role="user", content=(TextBlock(text=texts.instruction),)
         )
-        self._tell(context, "CompactingContext", "Summing up the conversation to make room.")
+        self._tell_user(context, "CompactingContext", "Summing up the conversation to make room.")
         started = self._services.clock.monotonic()
         question = context.fitted(tools, "none", [instruction])
         answer = await self._answer(context, question.request)
@@ -91,6 +107,7 @@ class Compactor:
             "usage": answer.usage,
             "cost": answer.cost,
             "cost_usd": answer.cost_usd,
+            "lost": answer.lost,
             "duration_ms": round((self._services.clock.monotonic() - started) * 1000),
             "response_id": answer.response_id,
             "model": answer.model,
@@ -107,7 +124,8 @@ class Compactor:
         content = summary_content(self._services.compaction_texts(), summary.text, summary.dropped)
         incoming = Incoming("user", content, summary_meta(summary.kept))
         message = write_incoming(context, incoming, self._services.new_id, **summary.known)
-        context.show([message, *summary.kept])
+        beside = only_pinned(summary.dropped, context.pinned)
+        context.show([message, *beside, *summary.kept])
         report_message(self._emit, message, context.turn_id)
         event = ContextCompacted(
             turn_id=context.turn_id,
@@ -116,6 +134,7 @@ class Compactor:
             tokens_after=context.fitted(tools, "none").whole.tokens,
             summary_message_id=message.id,
         )
+        context.use = ContextUse(tokens=event.tokens_after, window=context.window)
         self._emit(event)
         return event
 
@@ -131,8 +150,8 @@ class Compactor:
         assembler.finish()
         return assembler
 
-    def _tell(
-        self, context: TurnContext, code: str, text: str, level: NoticeLevel = "info"
+    def _tell_user(
+        self, context: TurnContext, code: NoticeCode, text: str, level: NoticeLevel = "info"
     ) -> None:
         self._emit(Notice(turn_id=context.turn_id, code=code, message=text, level=level))
 

@@ -1,6 +1,7 @@
 """The conversation as one turn sees it: where messages go, and the next request."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+import operator
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -16,6 +17,7 @@ from kode_sidecar.context.token_count import (
     message_weight,
     with_answer,
 )
+from kode_sidecar.domain.agent_event import ContextUse
 from kode_sidecar.domain.conversation import Conversation
 from kode_sidecar.domain.error_info import ErrorInfo
 from kode_sidecar.domain.message import Block, Message, Role
@@ -32,12 +34,6 @@ from kode_sidecar.kernel.contracts import (
 )
 from kode_sidecar.records.spending import Totals
 from kode_sidecar.turns.prompt import reminder_input
-
-ContextWindow = Callable[[str], int | None]
-"""The window of a model in tokens, None where nobody knows it."""
-
-ReturnsThinking = Callable[[str], bool]
-"""Whether a model gets its reasoning back."""
 
 REMEMBERED_ANSWERS = 200
 # Fewer tokens for a request's weight than this are no count of it: some hosts leave out what they
@@ -67,8 +63,11 @@ class TokenMeter:
     So is the weight of each message: every step asks with all of them again.
     """
 
-    def __init__(self, rates: LearnedRates) -> None:
+    def __init__(
+        self, rates: LearnedRates, weight: Callable[[Message], float] = message_weight
+    ) -> None:
         self._rates = rates
+        self._weight = weight
         self._measured: dict[str, Measured] = {}
         self._weights: dict[str, tuple[Sequence[Block], float]] = {}
 
@@ -103,11 +102,15 @@ class TokenMeter:
     def _weigh(self, message: Message) -> float:
         known = self._weights.get(message.id)
         # A request may hold a message otherwise than the tree does, under the same id.
-        if known is not None and known[0] is message.content:
+        if known is not None and _same_blocks(known[0], message.content):
             return known[1]
-        weight = message_weight(message)
+        weight = self._weight(message)
         self._weights[message.id] = (message.content, weight)
         return weight
+
+
+def _same_blocks(one: Sequence[Block], other: Sequence[Block]) -> bool:
+    return len(one) == len(other) and all(map(operator.is_, one, other))
 
 
 # A refused request was larger than was thought, or the window is smaller.
@@ -128,10 +131,12 @@ class MessageLog(Protocol):
 class TurnContext:
     """`kernel.contracts.Context` over the session's tree, from one leaf on.
 
-    `shown` are the stored messages that the model gets, `window` is how many tokens it reads at
-    most. Without `compact` history is never summed up, and it is not summed up unasked where the
-    user took a summary back (`undone`). Every message carries `meta.turnId`, so
-    that a branch knows which turns made it.
+    `shown` are the stored messages that the model gets, `pinned` those of them that the user wants
+    to stay, `window` is how many tokens it reads at most. Without `compact` history is never summed
+    up, and it is not summed up unasked where the user took a summary back (`undone`). `left_out`
+    hears, once, that a request holds less than all. `use` is how full the window is, by the host's
+    own count where it tells, None before any step.
+    Every message carries `meta.turnId`, so that a branch knows which turns made it.
     """
 
     def __init__(
@@ -149,8 +154,10 @@ class TurnContext:
         window: int | None,
         meter: TokenMeter,
         change_sets: ChangeSets,
+        pinned: Collection[str] = (),
         compact: Compact | None = None,
         undone: Callable[[], bool] = bool,
+        left_out: Callable[[Fitted], None] = lambda _: None,
     ) -> None:
         self.session_id = session_id
         self.turn_id = turn_id
@@ -162,13 +169,17 @@ class TurnContext:
         self._prompt = prompt
         self._shown = list(shown)
         self._meter = meter
+        self.pinned = pinned
         self._change_sets = change_sets
         self._reminding = False
         self._compact = compact
         self._undone = undone
+        self._left_out: Callable[[Fitted], None] | None = left_out
         self._may_compact: bool | None = None  # asked for when the window is nearly full
         self._recovered = False
         self._asked: Fitted | None = None
+        self._refused: Message | None = None
+        self.use: ContextUse | None = None
         self._steering: list[Incoming] = []
         self._remembered: list[Incoming] = []
         self._added: list[Message] = []
@@ -210,7 +221,9 @@ class TurnContext:
 
     def commit(self, message: Message) -> None:
         """Write the finished message and make it the newest. Raises KodeError `Storage`."""
+        self._refused = message
         self._log.append(message)
+        self._refused = None
         self._conversation.add(message)
         if self._reminding and message.meta.get("origin") == "reminder":
             self._reminding = False
@@ -220,12 +233,26 @@ class TurnContext:
         self._shown.append(message)
         self.totals.add_message(message)
         if message.role == "assistant" and self._asked is not None:
+            used, size = message.usage, self._asked.size.tokens
+            tokens = used.input_tokens + used.output_tokens if used else size
+            self.use = ContextUse(tokens=tokens, window=self.window)
             self._meter.answered(
                 self._asked.request,
                 self._asked.size,
                 message,
                 returns_thinking=self._prompt.returns_thinking,
             )
+
+    def commit_results(self) -> Message | None:
+        """Write what the disk refused of the results of tools: nothing else may follow their calls.
+
+        Raises KodeError `Storage`.
+        """
+        message = self._refused
+        if message is None or message.role != "tool":
+            return None
+        self.commit(message)
+        return message
 
     def show(self, messages: Iterable[Message]) -> None:
         """Let later requests hold these messages and those committed after them."""
@@ -236,7 +263,7 @@ class TurnContext:
     ) -> Fitted:
         """The next request as it would be now, with `more` at its end."""
         request = self._prompt.request([*self._shown, *more], tools, tool_choice)
-        return fit(request, self.window, self._meter.estimate)
+        return fit(request, self.window, self._meter.estimate, self.pinned)
 
     def will_sum_up(self, fitted: Fitted) -> bool:
         """Whether history is summed up before this request is sent."""
@@ -255,6 +282,9 @@ class TurnContext:
             # What failed, or did not help, is not tried again in this turn.
             self._may_compact = done and not fitted.is_due
         self._asked = fitted
+        if fitted.is_trimmed and self._left_out is not None:
+            self._left_out(fitted)
+            self._left_out = None
         return fitted.request
 
     async def recover(self, error: ErrorInfo) -> bool:

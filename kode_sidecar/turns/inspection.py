@@ -1,12 +1,13 @@
 """The next request, shown part by part."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import msgspec
 
 from kode_sidecar.context.fitting import Fitted
-from kode_sidecar.context.token_count import message_weight, shares, text_weight, tool_weight
+from kode_sidecar.context.token_count import message_weight, shares, system_weight, tool_weight
+from kode_sidecar.domain.context_edits import ContextEdits
 from kode_sidecar.domain.message import (
     Block,
     ImageBlock,
@@ -16,7 +17,12 @@ from kode_sidecar.domain.message import (
     ToolUseBlock,
 )
 from kode_sidecar.kernel.contracts import Incoming
-from kode_sidecar.protocol.turn import ContextInspectResult, Segment, SegmentOrigin
+from kode_sidecar.protocol.turn import (
+    ContextEditResult,
+    ContextInspectResult,
+    Segment,
+    SegmentOrigin,
+)
 from kode_sidecar.turns.services import EncodedRequest
 
 _HEAD_CHARS = 200
@@ -39,7 +45,12 @@ def unwritten(incoming: Incoming) -> Message:
 
 
 def inspection(
-    fitted: Fitted, encoded: EncodedRequest, *, compaction_due: bool, with_body: bool
+    fitted: Fitted,
+    encoded: EncodedRequest,
+    *,
+    compaction_due: bool,
+    with_body: bool,
+    pinned: Collection[str] = (),
 ) -> ContextInspectResult:
     """The request with its parts and their tokens."""
     request, size = fitted.request, fitted.size
@@ -48,7 +59,7 @@ def inspection(
         for tool in request.tools
     )
     fixed: list[tuple[SegmentOrigin, str, float]] = [
-        ("system", request.system, text_weight(request.system)),
+        ("system", request.system, system_weight(request.system)),
         ("tools", tools, sum(map(tool_weight, request.tools))),
     ]
     weights = [weight for _, _, weight in fixed] + [*map(message_weight, request.messages)]
@@ -64,7 +75,9 @@ def inspection(
             tokens[len(fixed) + at],
             counted=at < size.counted,
         )
-        segments.append(msgspec.structs.replace(segment, message_id=message.id or None))
+        stays = message.id in pinned
+        named = msgspec.structs.replace(segment, message_id=message.id or None, pinned=stays)
+        segments.append(named)
     return ContextInspectResult(
         model=encoded.model,
         tokens=size.tokens,
@@ -78,6 +91,37 @@ def inspection(
         compaction_due=compaction_due,
         trimmed=fitted.is_trimmed,
         body=encoded.body.decode() if with_body else None,
+    )
+
+
+def left_out(messages: Iterable[Message]) -> tuple[Segment, ...]:
+    """What the user left out, with the tokens that it would take about."""
+    return tuple(
+        msgspec.structs.replace(
+            _segment(
+                _origin(message),
+                "\n".join(_texts(message.content)),
+                round(message_weight(message)),
+                counted=False,
+            ),
+            message_id=message.id,
+        )
+        for message in messages
+    )
+
+
+def edit_result(edits: ContextEdits, before: Fitted, after: Fitted) -> ContextEditResult:
+    """What an edit of the context did to the next request, and to what its host has cached."""
+    old, new = before.request.messages, after.request.messages
+    pairs = enumerate(zip(old, new, strict=False))
+    same = next((at for at, (one, other) in pairs if one != other), min(len(old), len(new)))
+    weights = [*map(message_weight, new)]
+    rest = sum(weights[same:]) if same < max(len(old), len(new)) else 0.0
+    return ContextEditResult(
+        edits=edits,
+        tokens_before=before.size.tokens,
+        tokens_after=after.size.tokens,
+        reread_tokens=round(after.size.tokens * rest / after.size.weight),
     )
 
 

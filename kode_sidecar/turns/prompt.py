@@ -1,14 +1,22 @@
 """What a turn begins with: what the model is told before a prompt, and the prompt."""
 
+from binascii import Error as Base64Error
+from binascii import a2b_base64
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from kode_sidecar.context.fitting import OUR_ORIGINS
 from kode_sidecar.context.reminders import EditorNote
-from kode_sidecar.domain.message import Block, ImageBlock, Message, ResourceBlock, TextBlock
-from kode_sidecar.errors import KodeError
+from kode_sidecar.domain.message import (
+    OUR_ORIGINS,
+    Block,
+    ImageBlock,
+    Message,
+    ResourceBlock,
+    TextBlock,
+)
+from kode_sidecar.errors import invalid_at
 from kode_sidecar.kernel.contracts import Incoming, NewId
 from kode_sidecar.protocol.turn import TurnOptions
 
@@ -23,14 +31,21 @@ def prompt_blocks(blocks: Sequence[Block], new_id: NewId) -> tuple[Block, ...]:
     kept: list[Block] = []
     for position, block in enumerate(blocks):
         if not isinstance(block, TextBlock | ImageBlock | ResourceBlock):
-            raise KodeError(
-                "InvalidParams",
-                f"$.input[{position}]: a prompt holds text, image and resource blocks only.",
-            )
+            text = "a prompt holds text, image and resource blocks only."
+            raise invalid_at(f"$.input[{position}]", text)
+        if isinstance(block, ImageBlock) and not _is_base64(block.data):
+            raise invalid_at(f"$.input[{position}].data", "this is no image in base64.")
         if not isinstance(block, TextBlock) or block.text.strip():
             own: dict[str, Any] = {"blob": None} if isinstance(block, TextBlock) else {}
             kept.append(msgspec.structs.replace(block, id=new_id("block"), **own))
     return tuple(kept)
+
+
+def _is_base64(data: str) -> bool:
+    try:
+        return bool(a2b_base64(data, strict_mode=True))
+    except (Base64Error, ValueError):
+        return False
 
 
 def title_of(blocks: Sequence[Block]) -> str:
@@ -62,11 +77,14 @@ def prompt_reminder(
     The latter only if the messages that the model gets do not say so already.
     """
     texts = [text for text in told if text]
-    said = (message.meta.get(_EDITOR_CONTEXT) for message in reversed(shown))
-    known = next((context for context in said if context is not None), None)
-    if note is None or note.meta == known:
+    if note is None or note.meta == _known_editor_context(shown):
         return reminder_input("\n\n".join(texts)) if texts else None
     return reminder_input("\n\n".join([*texts, note.text]), note.meta)
+
+
+def _known_editor_context(shown: Sequence[Message]) -> Mapping[str, Any] | None:
+    said = (message.meta.get(_EDITOR_CONTEXT) for message in reversed(shown))
+    return next((context for context in said if context is not None), None)
 
 
 def prompt_input(

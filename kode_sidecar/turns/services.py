@@ -4,15 +4,16 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from kode_sidecar.context.agents import AgentProfile
+from kode_sidecar.context.builder import Traits
 from kode_sidecar.context.compaction import CompactionTexts
-from kode_sidecar.context.fitting import is_prompt
 from kode_sidecar.context.memory import MemoryNote
 from kode_sidecar.context.reminders import EditorNote
 from kode_sidecar.domain.agent_event import Notice
+from kode_sidecar.domain.budget import Budget
 from kode_sidecar.domain.message import Block, Message, TextBlock
 from kode_sidecar.edits import ChangeSets, EditLocks
 from kode_sidecar.errors import KodeError
-from kode_sidecar.event_log import SessionRecords
+from kode_sidecar.event_log import SessionRecords, SessionStream
 from kode_sidecar.event_log.editor_port import EditorPort
 from kode_sidecar.kernel.contracts import (
     Clock,
@@ -27,19 +28,24 @@ from kode_sidecar.permissions import UserQuestions
 from kode_sidecar.protocol.session import Mode
 from kode_sidecar.protocol.turn import TurnOptions
 from kode_sidecar.records.json_log import JsonLog
-from kode_sidecar.turns.context import ContextWindow, LearnedRates, ReturnsThinking, TurnContext
+from kode_sidecar.turns.budget import BudgetedModel, stricter
+from kode_sidecar.turns.context import LearnedRates, TurnContext
 from kode_sidecar.workspace.workspace import Workspace
 
 
 @dataclass(frozen=True)
 class ToolScope:
-    """What the tools of one turn act on: the turn and its session."""
+    """What the tools of one session act on; `turn` is the one that calls them."""
 
-    context: TurnContext
+    session_id: str
+    turn: Callable[[], TurnContext]
     change_sets: ChangeSets
-    emit: Emit
+    emit: SessionStream
     records: SessionRecords
 
+
+OfferTools = Callable[[AgentProfile, Mode], Sequence[Tool]]
+"""The tools on offer to an agent in a mode, in its own fixed order."""
 
 Recall = Callable[[str, Collection[str]], Awaitable[MemoryNote | None]]
 """`(prompt, ids)`: what is remembered for a prompt, but for these. Raises KodeError."""
@@ -50,13 +56,15 @@ _IDS = "memoryIds"
 async def recall(context: TurnContext, ask: Recall, emit: Emit) -> None:
     """Before a turn's first step. Memory that fails is told to the user, and the turn goes on."""
     prompt = context.shown[-1] if context.shown else None
-    if prompt is None or not is_prompt(prompt):
+    if prompt is None or not prompt.is_prompt:
         return
     try:
         remembered = await remembered_for(prompt.content, context.shown, ask)
     except KodeError as error:
         text = f"{error.message} The turn goes on without what is remembered."
-        emit(Notice(turn_id=context.turn_id, code=error.code, message=text, level="warning"))
+        emit(
+            Notice(turn_id=context.turn_id, code="MemoryUnavailable", message=text, level="warning")
+        )
         return
     if remembered is not None:
         context.remember(remembered)
@@ -72,8 +80,8 @@ async def remembered_for(
     text = "\n".join(block.text for block in blocks if isinstance(block, TextBlock))
     if not text:
         return None
-    reminders = (message for message in shown if not is_prompt(message))
-    told = {str(memory_id) for one in reminders for memory_id in one.meta.get(_IDS, ())}
+    reminders = [one for one in shown if _IDS in one.meta and not one.is_prompt]
+    told = {str(memory_id) for one in reminders for memory_id in one.meta[_IDS]}
     note = await ask(text, told)
     if note is None:
         return None
@@ -93,17 +101,31 @@ EncodeRequest = Callable[[ModelRequest], Awaitable[EncodedRequest]]
 
 
 @dataclass(frozen=True)
+class Budgets:
+    """`own` is the user's; `model` keeps to them; `date` is the day that a day's limit is for."""
+
+    model: BudgetedModel
+    own: Budget | None
+    date: Callable[[], str]
+
+    async def limits(self, asked: Budget | None) -> Budget | None:
+        """The limits of what comes next. Raises KodeError `InvalidParams`, `Storage`."""
+        budget = stricter(self.own, asked)
+        await self.model.look_up(budget, self.date())
+        return budget
+
+
+@dataclass(frozen=True)
 class SessionServices:
     """Shared by all sessions.
 
     `editor_note` says what the user looks at now; `system_prompt` is byte-stable while the notes of
     the project and the skills are; `recall` says what is remembered for a prompt, `koding_note`
-    what its options mean; `questions` are those that wait for the user; `context_window` is how
-    much a model reads, `returns_thinking` whether it gets its reasoning back, `rates` what was
-    learned of counting its tokens, `encode` a request as it is sent; `edit_locks` keep edits of one
-    document apart; `toolset` gives the tools on offer to an agent in a mode. The user is told of a
-    model that is silent for `silence_told` seconds. `provider` is who is asked for a model, for the
-    log; `report_bug` writes there too.
+    what its options mean; `questions` are those that wait for the user; `rates` is what was learned
+    of counting the tokens of models, `encode` a request as it is sent; `edit_locks` keep edits of
+    one document apart; `tools` makes those of a session. The
+    user is told of a model that is silent for `silence_told` seconds. `provider` is who is asked
+    for a model, for the log; `report_bug` writes there too.
     """
 
     model: ModelClient
@@ -118,16 +140,16 @@ class SessionServices:
     silence_told: float
     editor_note: Callable[[], EditorNote | None]
     system_prompt: Callable[[AgentProfile, Mode], str]
-    limit_instruction: str
+    limit_instruction: Callable[[], str]
     koding_note: Callable[[TurnOptions], str | None]
     compaction_texts: Callable[[], CompactionTexts]
     recall: Recall
-    context_window: ContextWindow
-    returns_thinking: ReturnsThinking
+    traits: Traits
     rates: LearnedRates
     encode: EncodeRequest
     edit_locks: EditLocks
-    toolset: Callable[[AgentProfile, Mode, ToolScope], Sequence[Tool]]
+    tools: Callable[[ToolScope], OfferTools]
+    budgets: Budgets
     log: JsonLog
     provider: Callable[[str], str]
     report_bug: Callable[[str, BaseException], None]

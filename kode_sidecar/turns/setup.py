@@ -5,11 +5,17 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+import msgspec
 from msgspec import UnsetType
 
 from kode_sidecar.context.builder import PromptContext, shown_messages
 from kode_sidecar.context.compaction import is_undone
+from kode_sidecar.context.fitting import Fitted
+from kode_sidecar.context.user_edits import pinned_on, without_results
+from kode_sidecar.domain.agent_event import Notice
+from kode_sidecar.domain.context_edits import ContextEdits
 from kode_sidecar.domain.conversation import Conversation
+from kode_sidecar.domain.event_parts import Effort
 from kode_sidecar.domain.message import Block, Message
 from kode_sidecar.edits import ChangeSets
 from kode_sidecar.errors import KodeError
@@ -17,10 +23,17 @@ from kode_sidecar.event_log import NewSession, SessionRecords, SessionStream
 from kode_sidecar.kernel import tool_specs
 from kode_sidecar.kernel.contracts import Incoming, Tool, ToolSpec
 from kode_sidecar.protocol.session import Mode
-from kode_sidecar.protocol.turn import ContextInspectParams, ContextInspectResult, TurnOptions
+from kode_sidecar.protocol.turn import (
+    ContextEditResult,
+    ContextInspectParams,
+    ContextInspectResult,
+    ToolsListResult,
+    ToolView,
+    TurnOptions,
+)
 from kode_sidecar.turns.compactor import Compactor
 from kode_sidecar.turns.context import TokenMeter, TurnContext
-from kode_sidecar.turns.inspection import inspection, unwritten
+from kode_sidecar.turns.inspection import edit_result, inspection, left_out, unwritten
 from kode_sidecar.turns.prompt import prompt_blocks, prompt_input, prompt_reminder
 from kode_sidecar.turns.services import SessionServices, ToolScope, remembered_for
 from kode_sidecar.turns.turn import RunningTurn
@@ -45,7 +58,12 @@ class TurnSetup:
         self._change_sets = change_sets
         self._stream = stream
         self._meter = TokenMeter(services.rates)
-        self.compactor = Compactor(services, stream)
+        self._context: TurnContext | None = None
+        self._offer = services.tools(
+            ToolScope(session_id, self._newest_context, change_sets, stream, records)
+        )
+        self._told_no_folder = False
+        self.compactor = Compactor(services, stream, lambda: stream.history.plan)
 
     def context(
         self,
@@ -54,10 +72,18 @@ class TurnSetup:
         parent_id: str | None,
         mode: Mode,
         model: str | None,
+        *,
+        effort: Effort | None = None,
+        edits: ContextEdits | None = None,
     ) -> TurnContext:
-        """The conversation from `parent_id` on. Raises KodeError `MessageNotFound`."""
+        """The conversation from `parent_id` on, as its model gets it.
+
+        What is not given is as the session has it. Raises KodeError `MessageNotFound`.
+        """
         services = self._services
+        edits = edits or self.edits
         model = model or options.model
+        traits = services.traits(model)
         outline = self._conversation.outline(parent_id)
         prompt = PromptContext(
             session_id=self._session_id,
@@ -66,7 +92,8 @@ class TurnSetup:
             temperature=services.temperature,
             top_p=services.top_p,
             max_tokens=services.max_tokens,
-            returns_thinking=services.returns_thinking(model),
+            effort=effort or self._records.messages.meta.known_effort,
+            returns_thinking=traits.returns_thinking,
         )
         return TurnContext(
             session_id=self._session_id,
@@ -77,20 +104,54 @@ class TurnSetup:
             new_id=services.new_id,
             parent_id=parent_id,
             prompt=prompt,
-            shown=self._conversation.whole(self._shown(options, outline)),
-            window=services.context_window(model),
+            shown=without_results(
+                self._conversation.whole(self._shown(options, outline, edits)), edits
+            ),
+            window=traits.window,
+            pinned=pinned_on(outline, edits),
             meter=self._meter,
             change_sets=self._change_sets,
             compact=self.compactor.compact,
-            undone=lambda: is_undone(outline, self._conversation.children),
+            undone=lambda: is_undone(outline, self._conversation.children, edits),
+            left_out=lambda fitted: self._tell_left_out(turn_id, fitted),
         )
+
+    def tell_no_folder(self, turn_id: str) -> None:
+        """Once a session the user hears why the model finds no files."""
+        if self._services.workspace.roots or self._told_no_folder:
+            return
+        self._told_no_folder = True
+        text = (
+            "No folder is open in the editor, so the model can read and edit the files that are "
+            "open there and no others. Open a folder to let it look around."
+        )
+        self._stream(Notice(turn_id=turn_id, code="NoFolder", message=text))
+
+    def _tell_left_out(self, turn_id: str, fitted: Fitted) -> None:
+        """The user hears what the model does not see for want of room (C10)."""
+        tokens = fitted.whole.tokens - fitted.size.tokens
+        text = (
+            f"The conversation is larger than the model's window: about {tokens} tokens of older "
+            "results and answers are left out of what it is told. Nothing is lost in the session."
+        )
+        self._stream(Notice(turn_id=turn_id, code="LeftOut", message=text))
 
     def turn_ids(self, parent_id: str | None) -> Collection[str]:
         """The turns that made the path to a message."""
         path = self._conversation.outline(parent_id)
-        return {str(message.meta.get("turnId", "")) for message in path}
+        return {message.meta.get("turnId", "") for message in path}
 
-    async def read_ahead(self, options: NewSession, parent_id: str | UnsetType | None) -> None:
+    @property
+    def edits(self) -> ContextEdits:
+        """What the user left out and pinned."""
+        return self._records.messages.meta.edits
+
+    async def read_ahead(
+        self,
+        options: NewSession,
+        parent_id: str | UnsetType | None,
+        edits: ContextEdits | None = None,
+    ) -> None:
         """Read what the model is to see, on a thread: the loop must not wait for a disk.
 
         Only what an earlier process left in a database is not in memory. Raises KodeError
@@ -99,21 +160,54 @@ class TurnSetup:
         if not self._conversation.is_partial:
             return
         leaf = self._conversation.head if isinstance(parent_id, UnsetType) else parent_id
-        shown = self._shown(options, self._conversation.outline(leaf))
+        shown = self._shown(options, self._conversation.outline(leaf), edits or self.edits)
         if not self._conversation.is_read(shown):
             await asyncio.to_thread(self._conversation.whole, shown)
 
-    def _shown(self, options: NewSession, outline: Sequence[Message]) -> list[Message]:
-        return shown_messages(outline, options.agent.window_messages)
+    def _shown(
+        self, options: NewSession, outline: Sequence[Message], edits: ContextEdits
+    ) -> list[Message]:
+        return shown_messages(outline, options.agent.window_messages, edits)
+
+    def compare(self, options: NewSession, edits: ContextEdits) -> ContextEditResult:
+        """What an edit of the context does to the next request."""
+        head, mode = self._conversation.head, options.mode
+
+        def request_with(these: ContextEdits) -> Fitted:
+            context = self.context(options, "", head, mode, None, edits=these)
+            return context.fitted(self.specs(options, mode, context), "auto")
+
+        return edit_result(edits, request_with(self.edits), request_with(edits))
 
     def tools(self, options: NewSession, mode: Mode, context: TurnContext) -> Sequence[Tool]:
-        """The tools on offer."""
-        scope = ToolScope(context, self._change_sets, self._stream, self._records)
-        return self._services.toolset(options.agent, mode, scope)
+        """The tools on offer. What they do from now on belongs to the turn of `context`."""
+        self._context = context
+        return self._offer(options.agent, mode)
+
+    def _newest_context(self) -> TurnContext:
+        assert self._context is not None, "tools are offered before one is called"
+        return self._context
 
     def specs(self, options: NewSession, mode: Mode, context: TurnContext) -> Sequence[ToolSpec]:
         """Return the same tools as the model is told of them."""
         return tool_specs(self.tools(options, mode, context))
+
+    def list_tools(self, options: NewSession, mode: Mode) -> ToolsListResult:
+        """Return the same tools as clients are told of them."""
+        context = self.context(options, "", None, mode, None)
+        tools = [tool for tool in self.tools(options, mode, context) if tool.offered]
+        return ToolsListResult(
+            tools=tuple(
+                ToolView(
+                    name=tool.name,
+                    kind=tool.kind,
+                    description=spec.description,
+                    schema=dict(spec.schema),
+                    read_only=tool.read_only,
+                )
+                for tool, spec in zip(tools, tool_specs(tools), strict=True)
+            )
+        )
 
     async def inspect(
         self,
@@ -127,7 +221,7 @@ class TurnSetup:
             await self.read_ahead(options, parent_id)
             mode = params.mode or options.mode
             blocks = prompt_blocks(params.input, self._services.new_id)
-            context = self.context(options, "", parent_id, mode, params.model)
+            context = self.context(options, "", parent_id, mode, params.model, effort=params.effort)
             decided = self._change_sets.untold(self.turn_ids(parent_id))
             opening = self.opening(context, decided, blocks, {}, params.options)
             with suppress(KodeError):  # memory that fails is left out of a turn, too
@@ -141,7 +235,12 @@ class TurnSetup:
         fitted = context.fitted(tools, "auto", [unwritten(incoming) for incoming in opening])
         encoded = await self._services.encode(fitted.request)
         due = context.will_sum_up(fitted)
-        return inspection(fitted, encoded, compaction_due=due, with_body=params.body)
+        shown = inspection(
+            fitted, encoded, compaction_due=due, with_body=params.body, pinned=context.pinned
+        )
+        path = self._conversation.outline(context.leaf_id)
+        gone = [one for one in path if one.id in self.edits.left_out]
+        return msgspec.structs.replace(shown, left_out=left_out(self._conversation.whole(gone)))
 
     def opening(
         self,

@@ -7,16 +7,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from kode_sidecar.context.agents import AgentProfile
-from kode_sidecar.domain.agent_event import TurnCompleted, UsageUpdated
+from kode_sidecar.domain.agent_event import ContextUse, TurnCompleted, TurnStarted, UsageUpdated
 from kode_sidecar.domain.error_info import failure
-from kode_sidecar.domain.message import Message, TextBlock, ToolResultBlock, ToolUseBlock
+from kode_sidecar.domain.message import (
+    OUR_ORIGINS,
+    Message,
+    TextBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+)
 from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log import SessionStream
-from kode_sidecar.kernel import run_turn
+from kode_sidecar.kernel import message_completed, run_turn
 from kode_sidecar.kernel.contracts import (
     ArtifactSink,
     CutOff,
     Emit,
+    Incoming,
+    NewId,
     Tool,
     TurnEnd,
     TurnLimits,
@@ -178,6 +186,39 @@ def log_turn(
     )
 
 
+def write_opening(
+    turn: RunningTurn,
+    agent: str,
+    opening: Sequence[Incoming],
+    known: Mapping[str, Any],
+    new_id: NewId,
+    emit: Emit,
+) -> str:
+    """Write what a turn begins with, then report it; the id of the last of it.
+
+    `known` are more fields of the prompt. Raises KodeError `Storage`.
+    """
+
+    def fields(one: Incoming) -> Mapping[str, Any]:
+        return {} if one.meta.get("origin") in OUR_ORIGINS else known
+
+    try:
+        for one in opening:
+            write_incoming(turn.context, one, new_id, **fields(one))
+    except KodeError:  # what is written stays, so it is told
+        _report_written(turn, emit)
+        raise
+    prompt_id = turn.context.leaf_id or ""
+    emit(TurnStarted(turn_id=turn.id, message_id=prompt_id, agent=agent, mode=turn.mode))
+    _report_written(turn, emit)
+    return prompt_id
+
+
+def _report_written(turn: RunningTurn, emit: Emit) -> None:
+    for message in turn.context.messages:
+        report_message(emit, message, turn.id)
+
+
 async def run_to_end(
     turn: RunningTurn,
     services: SessionServices,
@@ -196,8 +237,9 @@ async def run_to_end(
         report_bug=services.report_bug,
         silence_told=services.silence_told,
         cut_off=turn.cut_off,
+        uri_of=services.workspace.uri_of,
     )
-    limits = TurnLimits(agent.max_tool_rounds, services.limit_instruction)
+    limits = TurnLimits(agent.max_tool_rounds, services.limit_instruction())
     try:
         turn.running = True
         await recall(turn.context, services.recall, emit)
@@ -229,17 +271,22 @@ def report_end(
     totals.add(context.totals)
     stream.hold_end()
     try:
-        for incoming in context.take_steering():
+        steering = context.take_steering()
+        if steering and (results := context.commit_results()) is not None:
+            stream(message_completed(results, turn.id))
+        for incoming in steering:
             message = write_incoming(context, incoming, services.new_id)
             report_message(stream, message, turn.id)
     except KodeError as error:
         stream.not_saved(error)
-    report_usage(totals, stream)
+    report_usage(totals, stream, context.use)
+    services.budgets.model.sum_up(context.session_id)
     spent = context.totals
     completed = TurnCompleted(
         turn_id=turn.id,
         stop_reason=end.stop_reason,
         usage=spent.usage,
+        context=context.use,
         cost=spent.cost,
         cost_usd=spent.cost_usd,
         duration_ms=round((services.clock.monotonic() - turn.started) * 1000),
@@ -249,6 +296,6 @@ def report_end(
     return completed
 
 
-def report_usage(totals: Totals, emit: Emit) -> None:
-    """Emit what the session has cost so far."""
-    emit(UsageUpdated(usage=totals.usage, cost=totals.cost, cost_usd=totals.cost_usd))
+def report_usage(totals: Totals, emit: Emit, use: ContextUse | None) -> None:
+    """Emit what the session has cost so far, and how full the window is."""
+    emit(UsageUpdated(usage=totals.usage, context=use, cost=totals.cost, cost_usd=totals.cost_usd))

@@ -25,7 +25,7 @@ class SessionFiles(Protocol):
         ...
 
     def view(self, document: Document) -> TextView:
-        """The document's text with pending edits; its note says so."""
+        """Return the document's text with pending edits; its note says so."""
         ...
 
     def pending_paths(self) -> Sequence[str]:

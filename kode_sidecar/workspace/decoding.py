@@ -4,7 +4,9 @@ Nothing is ever replaced or guessed: a wrong guess would be written back by an e
 """
 
 import codecs
+import re
 from dataclasses import dataclass
+from encodings.aliases import aliases
 
 from kode_sidecar.errors import KodeError
 
@@ -20,6 +22,7 @@ _CHINESE = {"gb2312", "gbk", "gb18030"}
 # These would take a BOM for a character, and write one that was not there.
 _WITHOUT_BOM = {"utf-16": "utf-16-le", "utf-32": "utf-32-le"}
 _BINARY_PROBE_BYTES = 8192
+_CODECS = tuple(dict.fromkeys([*aliases, *aliases.values()]))
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class DecodedText:
 
 
 def python_codec(name: str | None) -> str | None:
-    """The codec for the setting `fileEncoding`. Raises KodeError `ConfigInvalid`."""
+    """Return the codec for the setting `fileEncoding`. Raises KodeError `ConfigInvalid`."""
     if not name:
         return None
     try:
@@ -48,7 +51,7 @@ def python_codec(name: str | None) -> str | None:
 
 
 def character_set(name: str | None) -> str | None:
-    """The codec of the characters that files with the setting `fileEncoding` can hold.
+    """Return the codec of the characters that files with the setting `fileEncoding` can hold.
 
     GB 18030 reads all that says GBK, but an editor that saves GBK loses what GBK lacks.
     """
@@ -56,15 +59,35 @@ def character_set(name: str | None) -> str | None:
     return codecs.lookup(name).name if name and codec == "gb18030" else codec
 
 
+def editor_charset(name: str) -> str:
+    """Return the codec of the characters that an editor saves in an encoding of that name.
+
+    Editors write `windows1252`, `iso88591`, `utf8bom` and `ucs-2le`. Empty for an unknown name.
+    """
+    plain = re.sub(r"[^a-z0-9]", "", name.lower()).removesuffix("bom")
+    plain = re.sub(r"^(windows|cp)(?=[0-9])", "cp", plain)
+    plain = re.sub(r"^(utf|ucs)(16|2|32|4)(le|be)?$", "utf8", plain)  # they hold any character
+    known = (one for one in _CODECS if re.sub(r"[^a-z0-9]", "", one) == plain)
+    codec = next(filter(_is_text, (*known, plain, name)), None)
+    return codecs.lookup(codec).name if codec is not None else ""
+
+
+def _is_text(codec: str) -> bool:
+    try:
+        return "".encode(codec) == b""
+    except (LookupError, ValueError):
+        return False
+
+
 def is_binary(data: bytes) -> bool:
-    """A NUL in the first 8 KB, and no BOM of an encoding that has them."""
+    """Return whether the first 8 KB hold a NUL, and no BOM of an encoding that has these."""
     return b"\x00" in data[:_BINARY_PROBE_BYTES] and not data.startswith(
         tuple(bom for bom, _ in _BOMS)
     )
 
 
 def is_utf8(data: bytes) -> bool:
-    """Whether the bytes are valid UTF-8."""
+    """Return whether the bytes are valid UTF-8."""
     try:
         data.decode("utf-8")
     except UnicodeDecodeError:
@@ -72,8 +95,14 @@ def is_utf8(data: bytes) -> bool:
     return True
 
 
+def encode(text: str, encoding: str, *, bom: bool) -> bytes:
+    """The bytes of a file that `decode` read so. Raises UnicodeEncodeError."""
+    mark = next((mark for mark, name in _BOMS if name == encoding), b"") if bom else b""
+    return mark + text.encode(encoding)
+
+
 def decode(data: bytes, name: str, file_encoding: str | None) -> DecodedText:
-    """The text of a file called `name`. Raises KodeError `NotEditable`."""
+    """Return the text of a file called `name`. Raises KodeError `NotEditable`."""
     for bom, encoding in _BOMS:
         if data.startswith(bom):
             try:

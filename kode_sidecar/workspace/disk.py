@@ -45,19 +45,19 @@ class FileStatus:
         return cls(status.st_mtime_ns, status.st_size, status.st_ino, young)
 
     def still_holds(self, path: Path) -> bool:
-        """Whether the file surely has not changed since. Raises OSError where there is none."""
+        """Return whether a file surely has not changed since. Raises OSError if it is gone."""
         now = os.stat(path)
         same = (self.mtime_ns, self.size) == (now.st_mtime_ns, now.st_size)
         return same and self.inode == now.st_ino and not self.young
 
 
 def read_regular(location: Location, limit: int = MAX_FILE_BYTES) -> bytes:
-    """All bytes of `read_with_status`; raises as that does."""
+    """Return the bytes that `read_with_status` reads; raises the same."""
     return read_with_status(location, limit)[0]
 
 
 def read_with_status(location: Location, limit: int = MAX_FILE_BYTES) -> tuple[bytes, FileStatus]:
-    """All bytes of a regular file with one name; no link is followed on the way.
+    """Return all bytes of a regular file with one name; no link is followed on the way.
 
     Raises KodeError `NotFound`, `NotEditable` (a folder, a device), `Denied` (no right to read,
     a hard link, swapped while opening) and `TooLarge`.
@@ -75,7 +75,7 @@ def read_with_status(location: Location, limit: int = MAX_FILE_BYTES) -> tuple[b
 
 
 def read_beginning(location: Location, count: int) -> tuple[bytes, FileStatus]:
-    """The first `count` bytes at most, with the same care; raises as that does but `TooLarge`."""
+    """Return at most `count` bytes, with the same care; raises the same but `TooLarge`."""
     with _opened(location) as (file, opened):
         return file.read(count), FileStatus.of(opened)
 

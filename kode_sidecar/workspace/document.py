@@ -4,8 +4,8 @@ import hashlib
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kode_sidecar.domain.change_set import Position, Range
 from kode_sidecar.text.line_diff import split_lines
@@ -18,7 +18,13 @@ from kode_sidecar.text.text_lines import (
     line_content,
 )
 from kode_sidecar.text.uris import canonical_key, uri_to_path
-from kode_sidecar.workspace.disk import FileStatus
+from kode_sidecar.workspace.line_starts import LineStarts
+
+if TYPE_CHECKING:  # what reads the disk is loaded after the process answers
+    from kode_sidecar.workspace.disk import FileStatus
+
+LARGE_CHARS = 250_000
+"""Work on a text beyond this would hold the event loop up; it is done beside it."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +37,7 @@ class TextChange:
 
 
 def text_rev(text_lf: str) -> str:
-    """The revision of a text with LF line ends: hex SHA-256 of its UTF-8 bytes."""
+    """Return the revision of a text with LF line ends: hex SHA-256 of its UTF-8 bytes."""
     return hashlib.sha256(text_lf.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -40,8 +46,8 @@ class Document:
 
     `uri` is as the editor wrote it (made from the path for a file read from disk), `key` its
     canonical form. `version` is None for a text read from disk. `encoding` (a codec's name) and
-    `bom` describe the bytes on disk, not the text; `charset` is the codec of all characters that
-    can be saved there. `status` is the file's when its text was read from there. While `synced` is
+    `bom` describe the bytes on disk, not the text; `saved_as` is the codec that the editor told, ""
+    where it did not. `status` is the file's when its text was read from there. While `synced` is
     false the text must not be used; `unsynced_reason` says why. Lines end only where LSP says so.
     """
 
@@ -57,7 +63,7 @@ class Document:
         charset: str = "",
         bom: bool = False,
         is_open: bool = False,
-        status: FileStatus | None = None,
+        status: "FileStatus | None" = None,
     ) -> None:
         self.uri = uri
         self.key = canonical_key(uri)
@@ -65,17 +71,29 @@ class Document:
         self.version = version
         self.language_id = language_id
         self.encoding = encoding
-        self.charset = charset or encoding
+        self._charset = charset
+        self.saved_as = ""
         self.bom = bom
         self.is_open = is_open
         self.status = status
         self.unsynced_reason = ""
+        self.learned_at: FileStatus | None = None
         self._set_lines(split_lines(text), text)
 
     @property
     def synced(self) -> bool:
         """Whether the text is known to be the editor's."""
         return not self.unsynced_reason
+
+    @property
+    def charset(self) -> str:
+        """The codec of all characters that can be saved there."""
+        return self.saved_as or self._charset or self.encoding
+
+    def learn_encoding(self, encoding: str, charset: str, *, bom: bool, at: "FileStatus") -> None:
+        """Note how the bytes of an open file were found on disk, and when that was."""
+        self.encoding, self._charset, self.bom = encoding, charset, bom
+        self.learned_at = at
 
     @property
     def lines(self) -> Sequence[str]:
@@ -99,7 +117,14 @@ class Document:
     @property
     def eol(self) -> str:
         """The dominant line end: `\\n`, `\\r\\n` or `\\r`."""
-        return dominant_eol(self.text)
+        if self._eol is None:
+            self._eol = dominant_eol(self.text)
+        return self._eol
+
+    @property
+    def lf_lines(self) -> Sequence[str]:
+        """The lines of `lf_text`."""
+        return split_lines(self.lf_text) if self.lf_text is not self.text else self._lines
 
     @property
     def rev(self) -> str:
@@ -111,20 +136,10 @@ class Document:
     @property
     def line_starts(self) -> Sequence[int]:
         """The code-point offset of each entry of `lines`."""
-        self._know_starts(len(self._lines))
-        return self._starts
-
-    def offset_at(self, position: Position, encoding: PositionEncoding) -> int:
-        """The code-point offset of a position.
-
-        Past a line's content it is the end of the content, past the last line the end of the
-        text, inside a character its start. Raises ValueError for a negative position.
-        """
-        line, column = self._locate(position, encoding)
-        return self._start_of(line) + column
+        return self._starts.all()
 
     def position_at(self, offset: int, encoding: PositionEncoding) -> Position:
-        """The position of a code-point offset, clamped to the text.
+        """Return the position of a code-point offset, clamped to the text.
 
         An offset between `\\r` and `\\n` is the end of the line's content.
         """
@@ -158,9 +173,14 @@ class Document:
         if not head and first > 0 and self._lines[first - 1].endswith("\r"):
             first -= 1  # a "\n" put after a lone "\r" makes one line end of the two
             head = self._lines[first]
-        self._lines[first : last + 1] = split_lines(head + text + tail)
-        del self._starts[min(first + 1, len(self._lines)) :]
-        self._text = self._lf_text = self._rev = None
+        fresh = split_lines(head + text + tail)
+        one = len(fresh) == 1 and first == last < len(self._lines)
+        self._lines[first : last + 1] = fresh
+        if one:
+            self._starts.grow(first, len(text) - (change.end - change.start))
+        else:
+            self._starts.forget(min(first + 1, len(self._lines)))
+        self._text = self._lf_text = self._rev = self._eol = None
         return change
 
     def replace_all(self, text: str) -> TextChange | None:
@@ -181,7 +201,8 @@ class Document:
         self._text: str | None = text
         self._lf_text: str | None = None
         self._rev: str | None = None
-        self._starts: list[int] = [0] if lines else []
+        self._eol: str | None = None
+        self._starts = LineStarts(lines)
 
     def _locate(self, position: Position, encoding: PositionEncoding) -> tuple[int, int]:
         """Line index and code-point column; the index is `len(lines)` only after a line end."""
@@ -197,13 +218,4 @@ class Document:
     def _start_of(self, line: int) -> int:
         if line == len(self._lines):
             return self._start_of(line - 1) + len(self._lines[-1]) if line else 0
-        self._know_starts(line + 1)
-        return self._starts[line]
-
-    def _know_starts(self, count: int) -> None:
-        """Extend the known line starts to `count`; an edit forgets only those after it."""
-        known = len(self._starts)
-        if known < count:
-            base = self._starts.pop() if known else 0
-            lengths = map(len, self._lines[max(known - 1, 0) : count - 1])
-            self._starts.extend(accumulate(lengths, initial=base))
+        return self._starts.of(line)

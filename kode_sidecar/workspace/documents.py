@@ -16,6 +16,7 @@ from kode_sidecar.protocol.documents import ContentChange
 from kode_sidecar.text.text_edit import to_lf
 from kode_sidecar.text.text_lines import PositionEncoding
 from kode_sidecar.text.uris import canonical_key
+from kode_sidecar.workspace.decoding import editor_charset
 from kode_sidecar.workspace.document import Document, TextChange, text_rev
 
 __all__ = ["Document", "DocumentChange", "Documents", "TextChange", "text_rev"]
@@ -41,19 +42,24 @@ class DocumentChange:
 
 
 class Documents:
-    """All open documents. Use it from one thread."""
+    """All open documents. Use it from one thread.
+
+    `tell_fault` takes a line for the author of the client, about what was ignored or repaired.
+    """
 
     def __init__(self, position_encoding: PositionEncoding) -> None:
         self.position_encoding: PositionEncoding = position_encoding
         self._documents: dict[str, Document] = {}
         self._listeners: dict[object, Callable[[DocumentChange], None]] = {}
+        self._charsets: dict[str, str] = {}
+        self.tell_fault: Callable[[str], None] = lambda _line: None
 
     def get(self, uri_or_key: str) -> Document | None:
-        """The open document of that URI in any spelling; it may be unsynced."""
+        """Return the open document of that URI in any spelling; it may be unsynced."""
         return self._documents.get(uri_or_key) or self._documents.get(canonical_key(uri_or_key))
 
     def all_open(self) -> list[Document]:
-        """All open documents, unsynced ones too, in the order they were opened."""
+        """Return all open documents, unsynced ones too, in the order they were opened."""
         return list(self._documents.values())
 
     def subscribe(self, listener: Callable[[DocumentChange], None]) -> Callable[[], None]:
@@ -68,14 +74,29 @@ class Documents:
 
     def open(self, uri: str, language_id: str, version: int | None, text: str) -> None:
         """`textDocument/didOpen`; opening an open document replaces it."""
+        if (known := self.get(uri)) is not None and known.synced:
+            self.tell_fault(f"didOpen: {uri} is open already; the text told now takes its place")
         document = Document(uri, text, version=version, language_id=language_id, is_open=True)
+        document.saved_as = self._charsets.get(document.key, "")
         self._documents[document.key] = document
         self._tell(document, "opened")
+
+    def tell_encoding(self, uri: str, name: str) -> None:
+        """The editor saves a document in the encoding of that name, until it closes it.
+
+        It may be said before the document is opened. An unknown name tells nothing.
+        """
+        key = canonical_key(uri)
+        self._charsets[key] = editor_charset(name)
+        document = self.get(uri)
+        if document is not None:
+            document.saved_as = self._charsets[key]
 
     def change(self, uri: str, version: int | None, content_changes: Any) -> None:
         """`textDocument/didChange`, full or incremental, as decoded dicts or structs."""
         document = self.get(uri)
         if document is None:
+            self.tell_fault(f"didChange: {uri} is not open; nothing reads it until it is opened")
             self.mark_unsynced(uri, "it was changed without having been opened")
             document = self._documents[canonical_key(uri)]
         try:
@@ -83,6 +104,9 @@ class Documents:
         except msgspec.ValidationError as error:
             self.mark_unsynced(uri, f"a change could not be read ({error})")
             return
+        if version is not None and document.version is not None and version <= document.version:
+            grown = f"version {version} came after {document.version}"
+            self.tell_fault(f"didChange: {uri}: {grown}; it is taken, but versions must grow")
         document.version = document.version if version is None else version
         for index, change in enumerate(changes):
             self._apply(document, change, last=index == len(changes) - 1)
@@ -91,6 +115,7 @@ class Documents:
         """`textDocument/didSave`; a text that differs from ours is taken as a full change."""
         document = self.get(uri)
         if document is None:
+            self.tell_fault(f"didSave: {uri} is not open; nothing was done")
             return
         if text is not None and (not document.synced or to_lf(text) != document.lf_text):
             self._apply(document, ContentChange(text=text), last=True)
@@ -100,8 +125,11 @@ class Documents:
     def close(self, uri: str) -> None:
         """`textDocument/didClose`."""
         document = self.get(uri)
-        if document is not None:
+        if document is None:
+            self.tell_fault(f"didClose: {uri} is not open; nothing was done")
+        else:
             del self._documents[document.key]
+            self._charsets.pop(document.key, None)
             document.is_open = False
             self._tell(document, "closed")
 
@@ -127,6 +155,10 @@ class Documents:
             try:
                 entry = document.replace_range(change.range, change.text, self.position_encoding)
             except ValueError as error:
+                self.tell_fault(
+                    f"didChange: {document.uri}: a change does not fit the text: {error}; nothing "
+                    "reads it until it is opened again or changed as a whole"
+                )
                 self.mark_unsynced(document.uri, f"a change does not fit its text: {error}")
                 return
         self._tell(document, "changed", (entry,) if entry else (), last=last)

@@ -3,21 +3,19 @@
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
+from kode_sidecar.domain.change_set import FileChangeKind
 from kode_sidecar.text.text_edit import to_lf
 from kode_sidecar.text.uris import canonical_key, path_to_uri
 from kode_sidecar.workspace.paths import Location
-
-FileChangeKind = Literal["create", "rename", "delete"]
 
 
 @dataclass(frozen=True)
 class FileChange:
     """One file to create with `text`, to rename to `target`, or to delete while it has `text`.
 
-    `text` has the line ends of a file that is or was there, LF in one that is only proposed. `uri`
-    is the editor's spelling of the file.
+    `text` has the line ends of a file that is or was there, or one for all lines where it is only
+    proposed. `uri` is the editor's spelling of the file.
     """
 
     id: str
@@ -53,7 +51,7 @@ class FileChange:
         return None if self.kind == "create" else self.place
 
     def inverse(self) -> "FileChange":
-        """What takes it back once it is done."""
+        """Return what takes it back once it is done."""
         if self.kind == "rename" and self.target is not None:
             uri = path_to_uri(self.target.path)
             return FileChange(self.id, "rename", uri, self.target, self.place)
@@ -90,6 +88,11 @@ class FileChanges:
             self._changes.pop(change_id, None)
             self._turns.pop(change_id, None)
 
+    def detach(self, ids: Iterable[str]) -> None:
+        """No branch sees these changes any more; they may be tried again."""
+        for change_id in ids:
+            self._turns.pop(change_id, None)
+
     def find(self, change_id: str) -> FileChange | None:
         """Return the change to do, or once it is done the one that takes it back."""
         return self._changes.get(change_id) or self._inverses.get(change_id)
@@ -100,16 +103,16 @@ class FileChanges:
         self._inverses[change.id] = change.inverse()
 
     def visible(self) -> list[FileChange]:
-        """The branch's changes, oldest first."""
+        """Return the branch's changes, oldest first."""
         mine = self._branch
-        return [one for one in self._changes.values() if self._turns[one.id] in mine]
+        return [one for one in self._changes.values() if self._turns.get(one.id) in mine]
 
     def adding(self, real: Path) -> FileChange | None:
-        """The change that would put a file at this place."""
+        """Return the change that would put a file at this place."""
         return next((c for c in self.visible() if c.adds and c.adds.real == real), None)
 
     def removing(self, real: Path) -> FileChange | None:
-        """The change that would take the file at this place away."""
+        """Return the change that would take the file at this place away."""
         return next((c for c in self.visible() if c.removes and c.removes.real == real), None)
 
     def assume_created(self, change: FileChange) -> None:
@@ -117,7 +120,7 @@ class FileChanges:
         self._unsaved[change.place.real] = change
 
     def unsaved(self, real: Path) -> FileChange | None:
-        """A file created in the editor that was never seen since."""
+        """Return a file created in the editor that was never seen since."""
         return self._unsaved.get(real)
 
     def forget_unsaved(self, real: Path) -> None:

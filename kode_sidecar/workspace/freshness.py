@@ -1,10 +1,11 @@
-"""What one session's model was shown of the user's files, and what changed since (C13).
+"""Remembers what one session's model was shown of the user's files, and what changed since (C13).
 
-Two kinds of text are kept apart. What the model reads has its own pending edits in it: of that,
-`was_shown` knows the lines by revision. What the editor holds, without them, is what others
-change: which of its lines the model knows is carried along with every change.
+Two texts of a file are kept apart. The model reads one with its own pending edits; `was_shown`
+answers for that, by revision. Others change the editor's text, which is without them; the lines of
+it that the model knows are moved along with every change.
 """
 
+import asyncio
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from kode_sidecar.text.line_diff import Run, diff_lines, split_lines
 from kode_sidecar.text.text_edit import Change, line_runs, to_lf
 from kode_sidecar.text.uris import canonical_key
 from kode_sidecar.workspace.disk import FileStatus
-from kode_sidecar.workspace.document import Document, text_rev
+from kode_sidecar.workspace.document import LARGE_CHARS, Document, text_rev
 
 Loss = Literal["", "deleted", "unreadable"]
 """Why the text of a file cannot be had any more; "" where it can."""
@@ -29,7 +30,7 @@ MAX_KEPT_CHARS = 50_000_000
 
 @dataclass
 class _Revision:
-    """A text the model was shown lines of. `rev` is worked out when somebody asks."""
+    """A text of which the model was shown lines; `rev` is computed on demand."""
 
     text: str
     lines: SeenLines = field(default_factory=SeenLines)
@@ -42,14 +43,16 @@ class _Revision:
 
 @dataclass
 class FileRecord:
-    """One file that was read or edited.
+    """What is known of one file that was read or edited.
 
-    `text` (LF) is the editor's, as last met, and `lines` are those of it that the model knows;
-    `told` is the text that it believes to be there. `status` is the file's on disk when its text
-    was read from there. `read_at` and `edited_at` are the latest times, RFC 3339, "" for never.
-    `changed`: by somebody else since the last read or own edit, `announced` to the user.
-    `lost`: its text cannot be had, which the model does not know while `lost_untold`. `earlier`
-    are steps from one text to another that it was not told of before it edited the file itself.
+    `text` (LF) is the editor's when last compared, `lines` are the lines of it that the model
+    knows, and `told` is the text that the model believes to be there. `status` is that of the file
+    when its text was read from disk. `read_at` and `edited_at` are RFC 3339, "" for never.
+
+    `changed` is True once somebody else changed the file since the last read or own edit,
+    `announced` once the user was told. `lost` says why the text is gone; `lost_untold` is True
+    until the model is told. `earlier` holds changes by others, as pairs of texts, that the model
+    was not told before it edited the file itself.
     """
 
     key: str
@@ -70,18 +73,18 @@ class FileRecord:
 
     @property
     def has_news(self) -> bool:
-        """Whether others did something that the model was not told."""
+        """True while others changed something that the model was not told."""
         return self.lost_untold or bool(self.earlier) or self.told != self.text
 
     @property
     def size(self) -> int:
-        """Characters kept for it, a text that occurs twice counted twice."""
+        """The number of characters kept for the file."""
         return len(self.text) + sum(len(revision.text) for revision in self.revisions)
 
 
 @dataclass(frozen=True)
 class ForeignChange:
-    """What somebody else did to a file: each step from one text (LF) to the next."""
+    """A change by somebody else: the texts (LF) before and after each step."""
 
     key: str
     steps: tuple[tuple[str, str], ...]
@@ -89,10 +92,10 @@ class ForeignChange:
 
 
 class Freshness:
-    """The files of one session, the one used last at the end. Use it from one thread.
+    """The files that one session read or edited; the one used last comes last. One thread.
 
-    `current` gives a document as the editor holds it, as far as anybody knows
-    (`Overlay.current`); `now` the time.
+    `current` returns a document as the editor holds it, as far as that is known
+    (`Overlay.current`); `now` returns the time.
     """
 
     def __init__(self, current: Callable[[Document], Document], now: Callable[[], str]) -> None:
@@ -104,11 +107,11 @@ class Freshness:
         return iter(list(self._files.values()))
 
     def find(self, key: str) -> FileRecord | None:
-        """The record of a file that was read or edited."""
+        """Return the record of a file that was read or edited."""
         return self._files.get(key)
 
     def note(self, document: Document, text: str, start: int, end: int) -> None:
-        """The model was shown lines `start` to `end` (from 1, inclusive) of `text` (LF).
+        """Note that the model was shown lines `start` to `end` (from 1, inclusive) of `text` (LF).
 
         `text` is that of `document` with the session's pending edits in it.
         """
@@ -125,20 +128,25 @@ class Freshness:
             record.changed = record.announced = False
         self._forget()
 
-    def note_edit(self, document: Document, before: str, after: str) -> None:
-        """The model turned `before` into `after`: it knows its own lines, and those it knew.
+    def note_edit(
+        self, document: Document, before: str, after: str, runs: Sequence[Run] | None = None
+    ) -> None:
+        """Note that the model turned `before` into `after`: it knows the lines that it wrote.
 
-        Both are LF, the document's text with the session's pending edits in it.
+        Both are LF, the document's text with the session's pending edits in it. Where the `runs` of
+        changed lines are known they need not be compared.
         """
         record = self._use(self._current(document))
         record.status = document.status
         known = next((one.lines for one in record.revisions if one.text == before), SeenLines())
-        self._revision(record, after).lines = known.write(_runs(before, after))
+        changed = _runs(before, after) if runs is None else runs
+        self._revision(record, after).lines = known.write(changed)
         record.edited_at = self._now()
         self._forget()
 
     def was_shown(self, key: str, rev: str, start: int, end: int) -> bool:
-        """Whether every line from `start` to `end` was shown in a revision; an empty range was.
+        """Return whether all lines from `start` to `end` were shown in a revision, or none is
+        asked.
 
         `rev` is the SHA-256 of the text, or the beginning of it that the model was given.
         """
@@ -146,20 +154,30 @@ class Freshness:
         return revision is not None and covers(revision.lines.seen, start - 1, end)
 
     def text_of(self, key: str, rev: str) -> str | None:
-        """The whole text (LF) of a revision of which some lines were shown; None if forgotten."""
+        """Return the text (LF) of a revision of which lines were shown; None if forgotten."""
         revision = self._shown(key, rev)
         return revision.text if revision else None
 
     def meet(self, document: Document) -> FileRecord | None:
-        """Compare what is known of a file with its text of now; None for a file never used."""
+        """Compare what is known of a file with its text now; return None for a file never used."""
         record = self._files.get(document.key)
         if record is not None:
             self._meet(record, self._current(document))
             record.status = document.status
         return record
 
+    async def catch_up(self, document: Document) -> FileRecord | None:
+        """As `meet`; a large text is compared beside the event loop."""
+        record = self._files.get(document.key)
+        known, text = record.text if record else "", self._current(document).lf_text
+        if record is not None and len(text) >= LARGE_CHARS and known != text:
+            runs = await asyncio.to_thread(_runs, known, text)
+            if record.text is known:
+                self._change(record, text, runs)
+        return self.meet(document)
+
     def lose(self, key: str, how: Loss) -> None:
-        """The file's text cannot be had any more."""
+        """Note that the file is gone or cannot be read."""
         record = self._files[key]
         if record.lost != how:
             record.lost = how
@@ -167,7 +185,7 @@ class Freshness:
             record.announced = False
 
     def gaps(self, document: Document, start: int, end: int) -> tuple[Gap, ...]:
-        """What is wrong with changing `[start, end)`, offsets in a document of `current`."""
+        """Return what is wrong with changing `[start, end)`, offsets in a document of `current`."""
         record = self._files.get(document.key)
         if record is None:
             return ("unread",) if document.text else ()
@@ -178,7 +196,7 @@ class Freshness:
         return record.lines.gaps(bisect_left(starts, start), bisect_left(starts, end))
 
     def gaps_in_all(self, key: str) -> tuple[Gap, ...]:
-        """The same for all of a file, as it was last met."""
+        """Return what is wrong with changing all of a file, by the text last compared."""
         record = self._files.get(key)
         if record is None:
             return ("unread",)
@@ -193,7 +211,7 @@ class Freshness:
     def applied(
         self, key: str, before: str, after: str, edits: Sequence[Change] | None = None
     ) -> None:
-        """The session's own edits turned the editor's text `before` into `after` (raw).
+        """Note that the session's own edits turned the editor's text `before` into `after` (raw).
 
         Where these `edits` of whole lines are known the texts need not be compared.
         """
@@ -212,7 +230,7 @@ class Freshness:
         record.edited_at = self._now()
 
     def moved(self, key: str, uri: str, path: Path) -> None:
-        """The session itself had the file renamed; what is known of it goes with it."""
+        """Note that the session renamed the file; what is known of it moves along."""
         record = self._files.pop(key, None)
         if record is not None:
             record.key, record.uri, record.path = canonical_key(uri), uri, path
@@ -220,7 +238,7 @@ class Freshness:
             self._files[record.key] = record
 
     def removed(self, key: str) -> None:
-        """The session itself had the file deleted."""
+        """Note that the session deleted the file."""
         record = self._files.get(key)
         if record is not None:
             self.lose(key, "deleted")
@@ -228,7 +246,7 @@ class Freshness:
             record.edited_at = self._now()
 
     def created(self, uri: str, path: Path, text: str) -> None:
-        """The session itself had the file created with this text (LF)."""
+        """Note that the session created the file with this text (LF)."""
         key = canonical_key(uri)
         record = self._files.pop(key, None)
         if record is None:
@@ -239,7 +257,7 @@ class Freshness:
         self._forget()
 
     def untold(self, key: str) -> ForeignChange | None:
-        """What others did to a file that the model was not told yet."""
+        """Return what others did to a file that the model was not told yet."""
         record = self._files[key]
         last = [(record.told, record.text)] if record.told != record.text else []
         lost: Loss = record.lost if record.lost_untold else ""
@@ -247,14 +265,14 @@ class Freshness:
         return ForeignChange(key, steps, lost) if steps or lost else None
 
     def tell(self, key: str) -> None:
-        """The model was told all of `untold`."""
+        """Note that the model was told what `untold` returned."""
         record = self._files[key]
         record.earlier.clear()
         record.told = record.text
         record.lost_untold = record.announced = False
 
     def _use(self, current: Document) -> FileRecord:
-        """The record of a document, brought to its text of now, as the one used last."""
+        """Return the record of a document, brought to its text of now, as the one used last."""
         record = self._files.pop(current.key, None)
         if record is None:
             text = current.lf_text
@@ -269,14 +287,15 @@ class Freshness:
         record.lost_untold = False
         self._change(record, current.lf_text)
 
-    def _change(self, record: FileRecord, text: str) -> None:
+    def _change(self, record: FileRecord, text: str, runs: Sequence[Run] | None = None) -> None:
         if record.text != text:
-            record.lines = record.lines.follow(_runs(record.text, text))
+            changed = _runs(record.text, text) if runs is None else runs
+            record.lines = record.lines.follow(changed)
             record.text = text
             record.changed = True
 
     def _all_seen(self, record: FileRecord) -> bool:
-        """Whether the lines that others changed since were all shown as they are now."""
+        """Return whether the lines that others changed since were all shown as they are now."""
         if record.told == record.text:
             return True
         seen = record.lines.seen
@@ -307,7 +326,7 @@ def _runs(old: str, new: str) -> list[Run]:
 
 
 def _beneath(current: str, text: str, span: Span) -> Iterator[Span]:
-    """The lines of `current` that `text`, which has more edits in it, shows within `span`."""
+    """Yield the lines of `current` that `text`, which has more edits in it, shows within `span`."""
     start, end = span
     at_text = at_current = 0
     for a0, a1, b0, b1 in [] if current is text or current == text else _runs(text, current):

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
-from pathspec import GitIgnoreSpec
-
 from kode_sidecar.errors import KodeError
 from kode_sidecar.workspace.disk import read_regular
+from kode_sidecar.workspace.glob_pattern import GlobPattern
 from kode_sidecar.workspace.paths import Location, Root
 
 _IGNORED_WORDS = """
@@ -22,29 +21,44 @@ _DEPENDENCY_WORDS = """
 _DEPENDENCY_NAMES = IGNORED_NAMES | frozenset(_DEPENDENCY_WORDS.split())
 
 _MAX_ALTERNATIVES = 64
-_MAX_RULES_BYTES = 200_000
+_MAX_RULES_BYTES = 1_000_000
+_MAX_RULES = 5_000  # of one file; those behind do not count
 
 
 def is_dependency(path: str) -> bool:
-    """Whether a path with forward slashes leads into what others wrote, or what was built."""
+    """Return whether a path (with `/`) leads into a folder of dependencies or build results."""
     return any(part in _DEPENDENCY_NAMES for part in path.split("/")[:-1])
 
 
 def compile_glob(pattern: str) -> Callable[[str], bool]:
-    """A test for paths with forward slashes, relative to the folder the pattern is meant in.
+    """Return a test for paths with forward slashes, relative to the folder the pattern is meant in.
 
     Rules as in `.gitignore`: without a slash a name at any depth, `**` any folders; and
     `{a,b}` for alternatives, a leading `!` for all but these. Raises KodeError `InvalidArguments`.
     """
     pattern = pattern.replace("\\", "/").removeprefix("./")
     negated = pattern.startswith("!")
-    try:
-        spec = GitIgnoreSpec.from_lines(_alternatives(pattern.removeprefix("!")))
-    except ValueError:
-        raise KodeError(
-            "InvalidArguments", f'"{pattern}" is no valid pattern; write one like "src/**/*.py".'
-        ) from None
-    return lambda path: spec.match_file(path) != negated
+    wanted = [GlobPattern.parse(line) for line in _alternatives(pattern.removeprefix("!"))]
+    patterns = [found for found in wanted if found and not found.negated]
+    if not patterns or len(patterns) < len(wanted):
+        raise _invalid(pattern)
+
+    def selected(path: str) -> bool:
+        parts = path.split("/")
+        found = any(
+            pattern.matches(parts[:count], folder=count < len(parts))
+            for pattern in patterns
+            for count in range(1, len(parts) + 1)
+        )
+        return found != negated
+
+    return selected
+
+
+def _invalid(pattern: str) -> KodeError:
+    return KodeError(
+        "InvalidArguments", f'"{pattern}" is no valid pattern; write one like "src/**/*.py".'
+    )
 
 
 def _alternatives(pattern: str) -> list[str]:
@@ -59,32 +73,36 @@ def _alternatives(pattern: str) -> list[str]:
         else:
             todo += [f"{head}{option}{tail}" for option in choice.split(",")]
         if len(done) + len(todo) > _MAX_ALTERNATIVES:
-            raise ValueError("too many alternatives")
+            raise _invalid(pattern)
     return done
 
 
 class IgnoreRules:
     """The `.gitignore` files from a root down to a folder; the deepest that has a word decides."""
 
-    def __init__(self, chain: Sequence[tuple[int, GitIgnoreSpec]] = ()) -> None:
+    def __init__(self, chain: Sequence[tuple[int, Sequence[GlobPattern]]] = ()) -> None:
         self._chain = tuple(chain)
 
     def entered(self, root: Root, parts: tuple[str, ...]) -> "IgnoreRules":
         """These rules and those of the `.gitignore` in the folder at `parts` below the root."""
-        spec = _read_rules(root, parts)
-        return IgnoreRules((*self._chain, (len(parts), spec))) if spec else self
+        rules = _read_rules(root, parts)
+        return IgnoreRules((*self._chain, (len(parts), rules))) if rules else self
 
     def ignores(self, parts: tuple[str, ...], *, folder: bool) -> bool:
-        """Whether a file or folder, by its names below the root, is ignored."""
-        for depth, spec in reversed(self._chain):
-            verdict = spec.check_file("/".join(parts[depth:]) + ("/" if folder else "")).include
-            if verdict is not None:
-                return verdict
+        """Return whether a file or folder, by its names below the root, is ignored itself.
+
+        What lies in an ignored folder is ignored with it: ask for the folders on the way first.
+        """
+        for depth, rules in reversed(self._chain):
+            below = parts[depth:]
+            rule = next((rule for rule in rules if rule.matches(below, folder=folder)), None)
+            if rule is not None:
+                return not rule.negated
         return False
 
 
 def rules_for(root: Root, parts: tuple[str, ...]) -> IgnoreRules:
-    """The rules in force inside a folder; none from above if the folder itself is ignored."""
+    """Return the rules inside a folder; none from above if the folder itself is ignored."""
     rules = IgnoreRules().entered(root, ())
     for depth in range(1, len(parts) + 1):
         if rules.ignores(parts[:depth], folder=True):
@@ -93,23 +111,27 @@ def rules_for(root: Root, parts: tuple[str, ...]) -> IgnoreRules:
     return rules
 
 
-def is_ignored(root: Root, base: tuple[str, ...], parts: tuple[str, ...]) -> bool:
-    """Whether a file below the folder `base` is ignored, itself or by a folder on the way."""
+def is_ignored(
+    root: Root, base: tuple[str, ...], parts: tuple[str, ...], *, folder: bool = False
+) -> bool:
+    """Whether a file (or a folder) below `base` is ignored, itself or by a folder on the way."""
     rules = rules_for(root, base)
     for depth in range(len(base) + 1, len(parts) + 1):
-        if rules.ignores(parts[:depth], folder=depth < len(parts)):
+        if rules.ignores(parts[:depth], folder=folder or depth < len(parts)):
             return True
         rules = rules.entered(root, parts[:depth])
     return False
 
 
-def _read_rules(root: Root, parts: tuple[str, ...]) -> GitIgnoreSpec | None:
+def _read_rules(root: Root, parts: tuple[str, ...]) -> Sequence[GlobPattern]:
+    """Return the rules of the folder's own file, the last first: the last one that fits decides."""
     names = (*parts, ".gitignore")
     place = Location(
         root, root.path.joinpath(*names), root.real.joinpath(*names), names, "/".join(names)
     )
     try:
-        data = read_regular(place, _MAX_RULES_BYTES)
-        return GitIgnoreSpec.from_lines(data.decode("utf-8-sig", "replace").split("\n"))
-    except (KodeError, ValueError):
-        return None
+        lines = read_regular(place, _MAX_RULES_BYTES).decode("utf-8-sig", "replace").split("\n")
+    except KodeError:
+        return ()
+    rules = (GlobPattern.parse(line) for line in lines)
+    return [rule for rule in rules if rule is not None][_MAX_RULES - 1 :: -1]

@@ -2,6 +2,7 @@
 
 import os
 import stat
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ from kode_sidecar.workspace.globs import IGNORED_NAMES, rules_for
 from kode_sidecar.workspace.paths import Location, Root
 
 MAX_ENTRIES = 200_000
+TIME_LIMIT_SECONDS = 20.0
 _JUNCTION = getattr(stat, "IO_REPARSE_TAG_MOUNT_POINT", None)
 
 
@@ -31,16 +33,19 @@ class Listing:
 def list_tree(
     start: Location, matches: Callable[[str], bool], limit: int, stopped: Callable[[], bool]
 ) -> Listing:
-    """At most `limit` files below a folder whose path relative to it `matches`.
+    """Return at most `limit` files below a folder whose path relative to it `matches`.
 
     Blocking: run it in a thread. It ends early when `stopped()`.
     """
     root = start.root
     base = start.below
     files: list[ListedFile] = []
+    end = time.monotonic() + TIME_LIMIT_SECONDS
     for count, file in enumerate(_walk(root, base, stopped)):
         if count >= MAX_ENTRIES:
             return Listing(tuple(files), f"after looking at {MAX_ENTRIES:,} files")
+        if time.monotonic() > end:
+            return Listing(tuple(files), f"after {TIME_LIMIT_SECONDS:.0f} s")
         if matches("/".join(file.parts[len(base) :])):
             if len(files) == limit:
                 return Listing(tuple(files), f"after {limit:,} files")
@@ -69,7 +74,7 @@ def _walk(root: Root, base: tuple[str, ...], stopped: Callable[[], bool]) -> Ite
 
 
 def _entries(root: Root, parts: tuple[str, ...]) -> list[os.DirEntry[str]]:
-    """What is in a folder, by name; nothing where it cannot be read."""
+    """Return what is in a folder, by name; nothing where it cannot be read."""
     try:
         with os.scandir(root.real.joinpath(*parts)) as entries:
             return sorted(entries, key=lambda entry: entry.name)
@@ -78,7 +83,7 @@ def _entries(root: Root, parts: tuple[str, ...]) -> list[os.DirEntry[str]]:
 
 
 def _is_link(entry: os.DirEntry[str]) -> bool:
-    """A symbolic link, or a junction of Windows, which `is_symlink` does not see."""
+    """Return whether an entry is a link, or a junction of Windows, which `is_symlink` misses."""
     if entry.is_symlink():
         return True
     if _JUNCTION is None:

@@ -1,11 +1,19 @@
 """The pending hunks of one session over the editor's text: what its model reads and edits."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kode_sidecar.domain.hunk import Hunk, follow_all, overlay_text
 from kode_sidecar.text.change_log import ChangeLog
-from kode_sidecar.text.text_edit import Change, Edit, apply_edits, to_lf
+from kode_sidecar.text.line_diff import diff_lines, split_lines
+from kode_sidecar.text.text_edit import (
+    Change,
+    Edit,
+    apply_edits,
+    common_prefix,
+    common_suffix,
+    to_lf,
+)
 from kode_sidecar.workspace.documents import Document
 from kode_sidecar.workspace.workspace import TextView, default_view
 
@@ -40,17 +48,49 @@ class _File:
 
 @dataclass(frozen=True)
 class _SentText:
-    """What an editor should hold of a file it does not sync, while the disk has `disk`."""
+    """What an editor should hold of a file it does not sync, while the disk has `disk`.
+
+    `hunks` are what was sent, in places of the disk's text.
+    """
 
     disk: str
     document: Document
+    hunks: tuple[Hunk, ...]
+
+    def is_in(self, text: str) -> bool:
+        """Return whether a text that is seen at last has what was sent, or rather has not."""
+        if text in (self.disk, self.document.text):
+            return text != self.disk
+        seen = split_lines(to_lf(text))
+        return _distance(self.document.lf_text, seen) < _distance(to_lf(self.disk), seen)
+
+
+def _on_disk(hunk_id: str, edit: Edit, text: str, sent: Sequence[Hunk]) -> Hunk:
+    """Return an edit of `text` as a hunk of the disk's text, which `sent` made `text` of."""
+    growth = 0
+    for hunk in sent:
+        if hunk.start + growth + len(hunk.new_text) <= edit.start:
+            growth += len(hunk.new_text) - (hunk.end - hunk.start)
+    old = text[edit.start : edit.end]
+    return Hunk(hunk_id, edit.start - growth, edit.end - growth, old, edit.text)
+
+
+def _distance(text: str, lines: Sequence[str]) -> int:
+    """Return how many characters differ."""
+    own = split_lines(text)
+    differ = 0
+    for a0, a1, b0, b1 in diff_lines(own, lines):
+        old, new = "".join(own[a0:a1]), "".join(lines[b0:b1])
+        head = common_prefix(old, new)
+        differ += max(len(old), len(new)) - head - common_suffix(old, new, head)
+    return differ
 
 
 class Overlay:
     """Hunks by document, each in a turn; a branch of the conversation sees those of its turns.
 
     Beside them it tracks hunks that no branch sees: what would take an applied one back, under the
-    same id, and repairs that are offered to the user alone.
+    same id, and what was not applied and may be tried again.
 
     Feed it every change of the open documents (`changed`, `replaced`) so that spans stay exact.
     That costs next to nothing: the hunks are moved when somebody asks for them. What it missed,
@@ -62,6 +102,8 @@ class Overlay:
         self._held: dict[str, _File] = {}
         self._turns: dict[str, str] = {}
         self._sent: dict[str, _SentText] = {}
+        self._gone: dict[str, _SentText] = {}
+        self._discarded: set[str] = set()
         self._branch: frozenset[str] = frozenset()
 
     def enter_branch(self, turn_ids: Collection[str]) -> None:
@@ -69,7 +111,7 @@ class Overlay:
         self._branch = frozenset(turn_ids)
 
     def view(self, document: Document) -> TextView:
-        """The text the model sees, with its own pending edits in it; the note says so."""
+        """Return the text the model sees, with its own pending edits in it; the note says so."""
         pending = self.pending(document)
         current = self.current(document)
         note = default_view(document).note
@@ -81,11 +123,11 @@ class Overlay:
         return TextView(to_lf(overlay_text(current.text, pending)), note)
 
     def text_of(self, document: Document) -> str:
-        """The text of `view`, LF line ends."""
+        """Return the text of `view`, LF line ends."""
         return self.view(document).text_lf
 
     def current(self, document: Document) -> Document:
-        """The document as the editor holds it, as far as anybody knows.
+        """Return the document as the editor holds it, as far as anybody knows.
 
         An edit that was sent for a file that is not open is not on disk before it is saved.
         """
@@ -94,22 +136,41 @@ class Overlay:
             return document
         if document.is_open or document.text != sent.disk:
             del self._sent[document.key]
+            if not sent.is_in(document.text):
+                self._gone[document.key] = sent
             return document
         return sent.document
 
+    def was_discarded(self, document: Document, hunk_id: str) -> bool:
+        """Return whether what was sent for a file that was not open turned out not to be there.
+
+        The hunk is followed as one that can be applied again then.
+        """
+        self._synced(document)
+        return hunk_id in self._discarded
+
     def pending(self, document: Document) -> list[Hunk]:
-        """The branch's hunks that can be applied, in the order of the text."""
+        """Return the branch's hunks that can be applied, in the order of the text."""
         return [hunk for hunk in self.hunks(document) if not hunk.touched]
 
     def hunks(self, document: Document) -> list[Hunk]:
-        """The branch's hunks, touched ones too, in the order of the text as it is now."""
+        """Return the branch's hunks, touched ones too, in the order of the text as it is now."""
         file = self._synced(document)
         mine = (hunk for hunk in file.hunks.values() if self._is_mine(hunk.id))
         return sorted(mine, key=lambda hunk: (hunk.start, hunk.end))
 
     def find(self, document: Document, hunk_id: str) -> Hunk | None:
-        """A hunk of any branch or of none where it stands now; None if unknown."""
+        """Return a hunk of any branch or of none where it stands now; None if unknown."""
         return self._synced(document).hunks.get(hunk_id)
+
+    def find_all(self, document: Document, hunk_ids: Collection[str]) -> list[Hunk]:
+        """Return those of these hunks that are known, in the order of the text.
+
+        Of several in one place, such as insertions that were taken back, the first stood above.
+        """
+        hunks = self._synced(document).hunks.values()
+        known = (hunk for hunk in hunks if hunk.id in hunk_ids)
+        return sorted(known, key=lambda hunk: (hunk.start, hunk.end))
 
     def add(self, document: Document, hunks: Iterable[Hunk], turn_id: str) -> None:
         """Make hunks of the document's present text pending."""
@@ -140,6 +201,15 @@ class Overlay:
                 file.hunks.pop(hunk_id, None)
             if not file.hunks:
                 del known[key]
+
+    def detach(self, hunk_ids: Iterable[str]) -> None:
+        """No branch sees these hunks any more; they are followed on."""
+        for hunk_id in hunk_ids:
+            self._turns.pop(hunk_id, None)
+
+    def knows(self, key: str) -> bool:
+        """Return whether hunks of that document are followed."""
+        return key in self._files
 
     def hold(self, key: str) -> None:
         """A file that is gone is about to come back: its hunks wait for its whole text.
@@ -192,24 +262,29 @@ class Overlay:
             file.settle()
             file.adrift = True
 
-    def assume_applied(self, document: Document, edits: Sequence[Edit]) -> None:
-        """`edits` were sent for a file that is not open: from now on count them as done."""
+    def assume_applied(self, document: Document, edits: Mapping[str, Edit]) -> None:
+        """`edits`, by hunk id, were sent for a file that is not open: count them as done."""
         current = self.current(document)
+        known = self._sent.get(document.key)
+        hunks = known.hunks if known is not None else ()
+        fresh = (_on_disk(key, edit, current.text, hunks) for key, edit in edits.items())
+        hunks = sorted((*hunks, *fresh), key=lambda hunk: (hunk.start, hunk.end))
         sent = Document(
             document.uri,
-            apply_edits(current.text, edits),
+            apply_edits(current.text, edits.values()),
             path=document.path,
             encoding=document.encoding,
             bom=document.bom,
         )
-        self._sent[document.key] = _SentText(document.text, sent)
-        self.follow(document.key, edits)
+        self._sent[document.key] = _SentText(document.text, sent, tuple(hunks))
+        self._discarded -= edits.keys()
+        self.follow(document.key, list(edits.values()))
 
     def _is_mine(self, hunk_id: str) -> bool:
         return self._turns.get(hunk_id) in self._branch
 
     def _synced(self, document: Document) -> _File:
-        """The document's file, its spans brought to the document's present text."""
+        """Return the document's file, its spans brought to the document's present text."""
         text = self.current(document).text
         file = self._files.get(document.key)
         if file is None:
@@ -219,4 +294,9 @@ class Overlay:
         if file.text != text:
             file.follow([Edit(0, len(file.text), text)], text)
         file.text = text  # the same string, so that the next comparison costs nothing
+        gone = self._gone.pop(document.key, None)
+        if gone is not None:
+            back = [Edit(0, len(gone.disk), text)] if text != gone.disk else []
+            file.hunks |= {hunk.id: hunk for hunk in follow_all(gone.hunks, back, gone.disk, text)}
+            self._discarded |= {hunk.id for hunk in gone.hunks}
         return file

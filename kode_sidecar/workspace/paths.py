@@ -9,9 +9,13 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from kode_sidecar.errors import KodeError
+from kode_sidecar.text.uris import path_to_uri
+from kode_sidecar.workspace.credentials import is_secret_path
+from kode_sidecar.workspace.sensitive import is_refused
 
 _DEVICE = re.compile(
     r"(?:con|prn|aux|nul|clock\$|conin\$|conout\$|(?:com|lpt)[0-9¹²³])\s*(?:\..*)?", re.IGNORECASE
@@ -32,21 +36,24 @@ class Root:
     real: Path
     case_sensitive: bool
 
+    @cached_property
+    def _bases(self) -> Sequence[tuple[str, tuple[str, ...]]]:
+        return [_split(str(base)) for base in dict.fromkeys((self.path, self.real))]
+
     def parts_of(self, path: str) -> tuple[str, ...] | None:
-        """The names that lead from this root to an absolute path; None if it is not below.
+        """Return the names that lead from this root to an absolute path; None if it is not below.
 
         It compares spellings, with the root as given and behind its links.
         """
         anchor, parts = _split(path)
-        for base in (self.path, self.real):
-            base_anchor, base_parts = _split(str(base))
+        for base_anchor, base_parts in self._bases:
             count = len(base_parts)
             if anchor == base_anchor and self._same(parts[:count], base_parts):
                 return parts[count:]
         return None
 
     def contains(self, real: Path) -> bool:
-        """Whether a path free of links lies inside; where case is folded, by identity."""
+        """Return whether a path free of links lies inside; where case is folded, by identity."""
         base, parts = self.real.parts, real.parts
         if parts[: len(base)] == base:
             return True
@@ -77,10 +84,30 @@ class Location:
     named: tuple[str, ...]
     display: str
 
-    @property
+    @cached_property
     def below(self) -> tuple[str, ...]:
         """The names that lead from the root to `real`."""
         return self.real.parts[len(self.root.real.parts) :]
+
+    @cached_property
+    def uri(self) -> str:
+        """The URI of `path`."""
+        return path_to_uri(self.path)
+
+    @cached_property
+    def real_uri(self) -> str:
+        """The URI of `real`."""
+        return path_to_uri(self.real)
+
+    @cached_property
+    def is_secret(self) -> bool:
+        """Whether a file there holds credentials by its name, as asked for or behind links."""
+        return is_secret_path(self.named) or is_secret_path(self.below)
+
+    @cached_property
+    def is_refused(self) -> bool:
+        """Whether no edit is ever allowed there, by either name."""
+        return is_refused(self.named) or is_refused(self.below)
 
 
 def make_roots(paths: Sequence[Path]) -> tuple[Root, ...]:
@@ -98,7 +125,7 @@ def make_roots(paths: Sequence[Path]) -> tuple[Root, ...]:
 
 
 def locate(path: str, roots: Sequence[Root], exists: Callable[[Path], bool]) -> Location:
-    """The guarded place of a path that a model wrote.
+    """Return the guarded place of a path that a model wrote.
 
     Relative to the first root that has it (`exists`), absolute, or led by a root's name where
     there are several roots. Raises KodeError `PathOutsideRoots`.
@@ -117,7 +144,7 @@ def locate(path: str, roots: Sequence[Root], exists: Callable[[Path], bool]) -> 
 
 
 def screened(path: str) -> tuple[str, tuple[str, ...]]:
-    """What a path is anchored at, and its names, each plain under the rules of Windows.
+    """Return what a path is anchored at, and its names, each plain under the rules of Windows.
 
     The anchor is "", `/`, `//` (UNC), `c:` or `c:/`. No system call is made.
     Raises KodeError `PathOutsideRoots`.
@@ -128,7 +155,7 @@ def screened(path: str) -> tuple[str, tuple[str, ...]]:
 
 
 def display_name(root: Root, parts: Sequence[str], roots: Sequence[Root]) -> str:
-    """How a model knows a path: below its root, led by the root's name if there are several."""
+    """Return a path as the model knows it: below its root, named if there are several roots."""
     named = (root.name, *parts) if len(roots) > 1 else tuple(parts)
     return "/".join(named) or "."
 
@@ -163,7 +190,7 @@ def _check_text(path: str) -> None:
 
 
 def _split(path: str) -> tuple[str, tuple[str, ...]]:
-    """What a path is anchored at, and its names. Anchors: "", `/`, `//`, `c:`, `c:/`."""
+    """Return what a path is anchored at, and its names. Anchors: "", `/`, `//`, `c:`, `c:/`."""
     anchor = _ANCHOR.match(path)
     rest = path[anchor.end() :] if anchor else path
     names = tuple(name for name in _SEPARATOR.split(rest) if name)
@@ -171,7 +198,7 @@ def _split(path: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _screen(parts: Sequence[str]) -> tuple[str, ...]:
-    """The parts without `.`, if each is a plain name under the rules of Windows."""
+    """Return the parts without `.`, if each is a plain name under the rules of Windows."""
     kept = tuple(part for part in parts if part != ".")
     for part in kept:
         reason = _refusal(part)
@@ -195,7 +222,7 @@ def _refusal(part: str) -> str | None:
 
 
 def _is_case_sensitive(real: Path) -> bool:
-    """Whether a folder cannot be reached by a differently cased spelling."""
+    """Return whether a folder cannot be reached by a differently cased spelling."""
     try:
         return not os.path.samefile(real, str(real).swapcase())
     except OSError:

@@ -80,7 +80,7 @@ def find_ripgrep() -> Path | None:
 
 
 def child_environment() -> dict[str, str]:
-    """The environment of a child process: an allow-list."""
+    """Return the environment of a child process: an allow-list."""
     return {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
 
 

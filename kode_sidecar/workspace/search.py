@@ -10,17 +10,16 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import accumulate, groupby
 from pathlib import Path
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.text.line_diff import split_lines
 from kode_sidecar.text.shown_text import cut_line, without_controls
-from kode_sidecar.text.uris import path_to_uri
 from kode_sidecar.workspace.contracts import SessionFiles, targets_seen
-from kode_sidecar.workspace.credentials import find_secret
 from kode_sidecar.workspace.decoding import decode, is_binary, is_utf8
-from kode_sidecar.workspace.disk import FileStatus, read_with_status
+from kode_sidecar.workspace.disk import MAX_FILE_BYTES, FileStatus, read_with_status
 from kode_sidecar.workspace.document import Document
 from kode_sidecar.workspace.globs import is_ignored
 from kode_sidecar.workspace.paths import Location
@@ -31,12 +30,12 @@ from kode_sidecar.workspace.search_query import (
     pattern_arguments,
     selector,
 )
+from kode_sidecar.workspace.secret_text import find_secret
 from kode_sidecar.workspace.workspace import (
     OnShown,
     OpenFiles,
     TextView,
     Workspace,
-    is_secret_place,
 )
 
 MAX_LINE_CHARS = 400
@@ -58,12 +57,12 @@ class Match:
 class SearchResult:
     """Matches in order of path and line.
 
-    `hidden` files match but hold credentials, `unknown` ones are open with a text that is not
-    known and were not searched. `more` tells of further matches, `cut` why the search ended early.
+    `unknown` files are open with a text that is not known and were not searched. `more` tells of
+    further matches, `cut` why the search ended early. Of a file that holds credentials nothing is
+    told, matching or not: the answer would let a model guess its text letter by letter.
     """
 
     matches: list[Match] = field(default_factory=list[Match])
-    hidden: set[str] = field(default_factory=set[str])
     unknown: list[str] = field(default_factory=list[str])
     more: bool = False
     cut: str = ""
@@ -77,7 +76,6 @@ class _Buffer:
     real: Path | None
     document: Document
     view: TextView
-    secret: bool
 
 
 class Search:
@@ -99,14 +97,15 @@ class Search:
         self._on_shown = on_shown
 
     async def run(self, query: SearchQuery) -> SearchResult:
-        """At most `max_results` matches, the first in the order of paths.
+        """Return at most `max_results` matches, the first in the order of paths.
 
         Raises KodeError `PathOutsideRoots`, `NotFound`, `InvalidArguments`, `ToolFailed`.
         """
         result = SearchResult()
         targets = targets_seen(self._workspace, self._files, query.path)
         buffers = self._buffers(query, targets, result)
-        await self._search_buffers(query, buffers, result)
+        shown = await asyncio.to_thread(_without_secrets, buffers)
+        await self._search_buffers(query, shown, result)
         replaced = {buffer.real for buffer in buffers}
         replaced |= {location.real for location in self._files.removed()}
         files: list[_File] = []
@@ -143,20 +142,21 @@ class Search:
     def _buffers(
         self, query: SearchQuery, targets: tuple[Location, ...], result: SearchResult
     ) -> list[_Buffer]:
-        """The texts to search in place of the disk's, in the order of their names."""
+        """Return the texts to search in place of the disk's, in the order of their names."""
         selected = selector(query, targets)
         buffers: list[_Buffer] = []
         for document, location in self._overlaid():
-            if not selected(location.real):
+            if not selected(location.real) or location.is_secret:
                 continue
-            if document.synced:
-                secret = is_secret_place(location)
-                buffers.append(self._buffer(document, location.display, location.real, secret))
+            if len(document.text) > MAX_FILE_BYTES:  # of files on disk ripgrep does the same
+                result.cut = f"{location.display} is too large to be searched"
+            elif document.synced:
+                buffers.append(self._buffer(document, location.display, location.real))
             else:
                 result.unknown.append(location.display)
         if not query.glob and query.path in ("", ".", "./"):
             buffers += [
-                self._buffer(document, document.key, None, False)
+                self._buffer(document, document.key, None)
                 for document in self._workspace.documents.all_open()
                 if document.synced and document.key.startswith("untitled:")
             ]
@@ -176,9 +176,8 @@ class Search:
                     known.add(location.real)
         return found
 
-    def _buffer(self, document: Document, name: str, real: Path | None, secret: bool) -> _Buffer:
-        view = self._files.view(document)
-        return _Buffer(name, real, document, view, secret or find_secret(view.text_lf) is not None)
+    def _buffer(self, document: Document, name: str, real: Path | None) -> _Buffer:
+        return _Buffer(name, real, document, self._files.view(document))
 
     async def _search_buffers(
         self, query: SearchQuery, buffers: list[_Buffer], result: SearchResult
@@ -191,9 +190,6 @@ class Search:
             nonlocal seen
             index = bisect_right(starts, hit.line - 1) - 1
             buffer = buffers[index]
-            if buffer.secret:
-                result.hidden.add(buffer.name)
-                return True
             line = hit.line - starts[index]
             result.matches.append(_match(buffer.name, line, hit, None, buffer.view.note))
             seen += 1
@@ -226,9 +222,7 @@ class Search:
             file = files.get(hit.path)
             if file is None:
                 file = files[hit.path] = await self._inspect(target, hit.path, replaced, opened)
-            if file.secret:
-                result.hidden.add(file.name)
-            elif file.name and not (encoding and file.utf8):
+            if file.shows(hit) and not (encoding and file.utf8):
                 note = "" if file.utf8 else f"read as {file.encoding}"
                 result.matches.append(_match(file.name, hit.line, hit, file.encoding, note))
                 seen += 1
@@ -251,11 +245,18 @@ class Search:
             location = self._workspace.locate(str(target.root.path / path))
             if location.real in replaced or self._workspace.open_document(location, opened):
                 return _File()
-            if is_secret_place(location):
-                return _File(location.display, secret=True)
+        except KodeError:
+            return _File()
+        return await asyncio.to_thread(self._read, target, path, location)
+
+    def _read(self, target: Location, path: str, location: Location) -> "_File":
+        """Blocking, and long where ignore rules or the file are large: run it in a thread."""
+        try:
+            if location.is_secret:
+                return _File()
             if is_ignored(target.root, target.below, tuple(path.split("/"))):
                 return _File()  # a glob, or a search from below, leaves ripgrep without the rule
-            data, status = await asyncio.to_thread(read_with_status, location)
+            data, status = read_with_status(location)
         except KodeError:
             return _File()
         return _File() if is_binary(data) else self._describe(location, data, status)
@@ -267,25 +268,45 @@ class Search:
             text, encoding = decoded.text, decoded.encoding
         except KodeError:
             text, encoding = data.decode("latin-1"), fallback
-        uri = path_to_uri(location.path)
+        if find_secret(text) is not None:
+            return _File()
+        uri = location.uri
         document = Document(uri, text, path=location.path, encoding=encoding, status=status)
-        secret = find_secret(text) is not None
-        return _File(location.display, secret, is_utf8(data), encoding, document)
+        return _File(location.display, is_utf8(data), encoding, document)
 
 
 @dataclass(frozen=True)
 class _File:
-    """What is known of a file with hits."""
+    """What is known of a file with hits: what we read ourselves, not what ripgrep saw."""
 
     name: str = ""
-    secret: bool = False
     utf8: bool = True
     encoding: str = "utf-8"
     document: Document | None = None
 
+    def shows(self, hit: RipgrepHit) -> bool:
+        """Whether a hit may be shown: its lines stand there in the text that passed the guard.
+
+        A link that took the file's place while ripgrep looked would show another file's lines.
+        """
+        if not self.name:
+            return False
+        text = hit.text
+        text = text if isinstance(text, str) else text.decode(self.encoding or "utf-8", "replace")
+        seen = text.removeprefix("\ufeff").removesuffix("\n").split("\n")
+        return self._lines[hit.line - 1 : hit.line - 1 + len(seen)] == seen
+
+    @cached_property
+    def _lines(self) -> list[str]:
+        return self.document.text.split("\n") if self.document else []
+
+
+def _without_secrets(buffers: Sequence[_Buffer]) -> list[_Buffer]:
+    return [buffer for buffer in buffers if find_secret(buffer.view.text_lf) is None]
+
 
 def _plain(lines: Sequence[str]) -> str | None:
-    """The one line as it is shown; None without it."""
+    """Return the one line as it is shown; None without it."""
     return without_controls(lines[0].removesuffix("\n")) if lines else None
 
 

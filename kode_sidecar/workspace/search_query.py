@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kode_sidecar.workspace.disk import MAX_FILE_BYTES
-from kode_sidecar.workspace.globs import IGNORED_NAMES, compile_glob, rules_for
+from kode_sidecar.workspace.globs import IGNORED_NAMES, compile_glob, is_ignored
 from kode_sidecar.workspace.paths import Location
 
 _IGNORE_FLAGS = (  # only the project's own .gitignore files count, as in list_files
@@ -32,7 +32,7 @@ class SearchQuery:
 
 
 def selector(query: SearchQuery, targets: tuple[Location, ...]) -> Callable[[Path], bool]:
-    """Whether a file lies in a target and matches the glob."""
+    """Return whether a file lies in a target and matches the glob."""
     matches = compile_glob(query.glob) if query.glob else None
 
     def selected(real: Path) -> bool:
@@ -70,7 +70,7 @@ def disk_arguments(query: SearchQuery, target: Location, encoding: str | None) -
     if query.glob:
         arguments.append(f"--glob={_anchored(query.glob, base)}")
     arguments += [f"--glob=!{name}" for name in sorted(IGNORED_NAMES)]
-    if base and not rules_for(target.root, ()).ignores(base, folder=True):
+    if base and not is_ignored(target.root, (), base, folder=True):
         arguments.append("--ignore-file=.gitignore")
     if encoding:
         arguments.append(f"--encoding={encoding.replace('_', '-')}")
@@ -78,7 +78,7 @@ def disk_arguments(query: SearchQuery, target: Location, encoding: str | None) -
 
 
 def _anchored(glob: str, base: tuple[str, ...]) -> str:
-    """A glob relative to `base` as one relative to the root, where ripgrep runs."""
+    """Return a glob relative to `base` as one relative to the root, where ripgrep runs."""
     glob = glob.replace("\\", "/").removeprefix("./")
     negation = "!" if glob.startswith("!") else ""
     glob = glob.removeprefix("!")

@@ -1,28 +1,34 @@
-"""The user's files as the editor sees them: open text first, disk second."""
+"""The user's files as the editor sees them: the text of an open document, else the disk."""
 
+import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
 from typing import Literal
+from weakref import WeakKeyDictionary
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.text.text_lines import PositionEncoding
 from kode_sidecar.text.uris import path_to_uri, uri_to_path
-from kode_sidecar.workspace.credentials import find_secret, is_secret_path
 from kode_sidecar.workspace.decoding import character_set, decode, python_codec
-from kode_sidecar.workspace.disk import MAX_FILE_BYTES, read_regular, read_with_status
+from kode_sidecar.workspace.disk import MAX_FILE_BYTES, read_with_status
+from kode_sidecar.workspace.document import LARGE_CHARS
 from kode_sidecar.workspace.documents import Document, Documents
 from kode_sidecar.workspace.paths import Location, Root, display_name, locate, make_roots
-from kode_sidecar.workspace.sensitive import is_refused, sensitive_pattern
+from kode_sidecar.workspace.secret_text import find_secret
+from kode_sidecar.workspace.sensitive import runs_in_build, why_sensitive
 
 __all__ = ["OnShown", "Root", "TextView", "Workspace", "default_view"]
 
 Purpose = Literal["read", "edit"]
 OpenFiles = Mapping[tuple[int, int], Sequence[Document]]
 """Open documents by device and inode."""
+MAX_SUGGESTED_FROM = 1_000
+"""Among so many names of a folder a misspelt one is looked for."""
 MAX_EDIT_LINES = 200_000
 MAX_EDIT_LINE_CHARS = 1_000_000
 
@@ -43,7 +49,7 @@ The text is that of the document with pending edits in it.
 
 
 def default_view(document: Document) -> TextView:
-    """The document's own text, without any session's pending edits."""
+    """Return the document's own text, without any session's pending edits."""
     note = "from the editor's open buffer" if document.is_open else "from disk"
     return TextView(document.lf_text, note)
 
@@ -69,26 +75,59 @@ class Workspace:
     ) -> None:
         self.documents = documents or Documents(position_encoding)
         self.position_encoding: PositionEncoding = position_encoding
-        self.file_encoding = python_codec(file_encoding)
-        self._file_charset = character_set(file_encoding) or ""
+        self.decode_as(file_encoding)
         self._counts_lone_cr = counts_lone_cr
         self._own_files = tuple(Path(os.path.realpath(path)) for path in own_files)
+        self._secrets: WeakKeyDictionary[Document, tuple[str, str | None]] = WeakKeyDictionary()
+        self._looked_through: tuple[str, str | None] = ("", None)
         self.roots: tuple[Root, ...] = ()
         self.set_roots(roots)
+
+    def decode_as(self, file_encoding: str | None) -> None:
+        """Read files that are not UTF-8 in this encoding from now on."""
+        self.file_encoding = python_codec(file_encoding)
+        self._file_charset = character_set(file_encoding) or ""
 
     def set_roots(self, paths: Sequence[Path]) -> None:
         """Take other folders, absolute, in the editor's order. A UNC folder allows UNC paths."""
         self.roots = make_roots(paths)
 
     def locate(self, path: str) -> Location:
-        """The guarded place of a path a model wrote. Raises KodeError `PathOutsideRoots`."""
+        """Return the guarded place of a path a model wrote. Raises KodeError `PathOutsideRoots`."""
         if path.lower().startswith("file:"):
             named = uri_to_path(path)
             path = str(named) if named else path
-        return locate(path, self.roots, self._exists)
+        return self._lone_buffer(path) or locate(path, self.roots, self._exists)
+
+    def _lone_buffer(self, path: str) -> Location | None:
+        """Without a folder an open file is there all the same, by its path or its bare name.
+
+        What is sensitive or secret is judged by its whole path, of which the model is told nothing.
+        """
+        if self.roots:
+            return None
+        opened = (one.path for one in self.documents.all_open() if one.path is not None)
+        named = next((one for one in opened if path in (str(one), one.name)), None)
+        if named is None:
+            return None
+        location = locate(str(named), make_roots([Path(named.anchor)]), self._exists)
+        return replace(location, display=named.name)
+
+    def uri_of(self, path: str) -> str | None:
+        """Return the URI of a path a model wrote, None where the guard lets nobody."""
+        if path in ("", ".", "./") and self.roots:
+            return path_to_uri(self.roots[0].path)
+        if not path.startswith("untitled:"):
+            try:
+                uri = path_to_uri(self.locate(path).path)
+            except (KodeError, OSError, ValueError):
+                return None
+            opened = self.documents.get(uri)
+            return opened.uri if opened is not None else uri
+        return path if self.documents.get(path) is not None else None
 
     def targets(self, path: str) -> tuple[Location, ...]:
-        """The existing places a folder or file name stands for: `.` is every root.
+        """Return the existing places a folder or file name stands for: `.` is every root.
 
         Raises KodeError `PathOutsideRoots` and `NotFound`.
         """
@@ -100,7 +139,7 @@ class Workspace:
         return (location,)
 
     def document(self, path: str, *, purpose: Purpose) -> Document:
-        """The document a model means by `path` (or by the URI of an open untitled buffer).
+        """Return the document a model means by `path` (or by the URI of an open untitled buffer).
 
         The open document if there is one, else a new one read from disk. Raises KodeError
         `PathOutsideRoots`, `Denied`, `NotFound`, `TooLarge`, `NotEditable`, `Unsynced`.
@@ -115,31 +154,32 @@ class Workspace:
         return self.document(path, purpose=purpose)
 
     def view(self, document: Document) -> TextView:
-        """The document's own text."""
+        """Return the document's own text."""
         return default_view(document)
 
     def pending_paths(self) -> Sequence[str]:
-        """None."""
+        """Return nothing: there are no proposals without a session."""
         return ()
 
     def added(self) -> Sequence[Location]:
-        """None."""
+        """Return nothing: there are no proposals without a session."""
         return ()
 
     def removed(self) -> Sequence[Location]:
-        """None."""
+        """Return nothing: there are no proposals without a session."""
         return ()
 
     def document_at(self, location: Location, *, purpose: Purpose) -> Document:
-        """The same for a place that `locate` has returned."""
-        if is_secret_place(location):
+        """Return the document at a place that `locate` has returned; raises as `document` does."""
+        if location.is_secret:
             raise _secret(location.display, "by its name it holds credentials")
-        refused = is_refused(location.named) or is_refused(location.below)
-        if purpose == "edit" and refused:
+        if purpose == "edit" and location.is_refused:
             raise KodeError("Denied", f"{location.display} belongs to Git and is never edited.")
         document = self.open_document(location)
         if document is None:
             document = self._from_disk(location)
+        elif self._is_secret(document):  # opened under another name of the same file
+            raise _secret(location.display, "by another of its names it holds credentials")
         elif purpose == "edit":
             self._learn_encoding(document, location)
         return self._usable(document, location.display, purpose)
@@ -149,8 +189,8 @@ class Workspace:
 
         Whoever asks for many places gives `opened`, so that the open files are looked at once.
         """
-        for path in (location.path, location.real):
-            document = self.documents.get(path_to_uri(path))
+        for uri in (location.uri, location.real_uri):
+            document = self.documents.get(uri)
             if document is not None:
                 return document
         status = _status(location.real)
@@ -170,7 +210,7 @@ class Workspace:
         return files
 
     def open_files(self) -> list[tuple[Document, Location]]:
-        """The open documents that are files inside the roots, in the order they were opened."""
+        """Return the open documents that are files inside the roots, in order of opening."""
         found: list[tuple[Document, Location]] = []
         for document in self.documents.all_open():
             if document.path is not None:
@@ -179,7 +219,7 @@ class Workspace:
         return found
 
     def display_path(self, key_or_path: str | os.PathLike[str]) -> str:
-        """A path as the model knows it: below its root, forward slashes.
+        """Return a path as the model knows it: below its root, forward slashes.
 
         With several roots it starts with the root's name. Of a file outside only the name is told.
         """
@@ -194,8 +234,14 @@ class Workspace:
                 return display_name(root, parts, self.roots)
         return Path(name).name if Path(name).is_absolute() else name.replace("\\", "/")
 
+    def holds(self, key: str) -> bool:
+        """Return whether a document is in an open folder, or open itself."""
+        path = str(uri_to_path(key) or "")
+        inside = any(root.parts_of(path) is not None for root in self.roots) if path else False
+        return inside or self.documents.get(key) is not None
+
     def is_sensitive(self, path: str | os.PathLike[str]) -> bool:
-        """Whether an edit there always needs an explicit yes. Any spelling of a path or URI."""
+        """Return whether an edit there needs an explicit yes, in any spelling of a path or URI."""
         return self.why_sensitive(path) is not None
 
     def why_sensitive(self, path: str | os.PathLike[str]) -> str | None:
@@ -210,25 +256,29 @@ class Workspace:
             return None if untitled else "The path leads out of the open folders."
         if any(location.real == own or own in location.real.parents for own in self._own_files):
             return "It belongs to the sidecar's own settings and records."
-        pattern = sensitive_pattern(location.named) or sensitive_pattern(location.below)
-        if pattern is None:
-            return None
-        return f"Files like {pattern} can run code or steer an agent."
+        return why_sensitive(location.named) or why_sensitive(location.below)
+
+    def runs_in_build(self, path: str | os.PathLike[str]) -> bool:
+        """Whether what is written there runs once the user builds or tests."""
+        with suppress(KodeError):
+            return runs_in_build(self.locate(os.fspath(path)).below) is not None
+        return False
 
     def _usable(self, document: Document, name: str, purpose: Purpose) -> Document:
-        """The document, if its text may be used for that purpose."""
+        """Return the document, if its text may be used for that purpose."""
         if not document.synced:
             raise KodeError(
                 "Unsynced",
                 f"The editor's text of {name} is unknown: {document.unsynced_reason}. "
                 "Ask the user to close the file and open it again.",
             )
-        what = find_secret(document.text)
+        what = self._secret_in(document)
         if what is not None:
             raise _secret(name, f"it holds {what}")
         if purpose == "edit":
             _check_size(document, name)
-            if not self._counts_lone_cr and "\r" in document.text.replace("\r\n", ""):
+            lone_cr = "\r" in document.text and "\r" in document.text.replace("\r\n", "")
+            if lone_cr and not self._counts_lone_cr:
                 raise KodeError(
                     "NotEditable",
                     f"{name} holds lone carriage returns, which editors count as lines in "
@@ -236,8 +286,29 @@ class Workspace:
                 )
         return document
 
+    def _is_secret(self, document: Document) -> bool:
+        """Whether an open file holds credentials by the name under which the editor has it."""
+        with suppress(KodeError):
+            return document.path is not None and self.locate(str(document.path)).is_secret
+        return False
+
+    def _secret_in(self, document: Document) -> str | None:
+        """What kind of credential the text holds; a text that stays is looked through once."""
+        text = document.text
+        known = self._secrets.get(document)
+        if known is None or known[0] is not text:
+            looked = self._looked_through  # of a closed file each document is a new one
+            known = (text, looked[1] if looked[0] == text else find_secret(text))
+            self._secrets[document] = self._looked_through = known
+        return known[1]
+
+    async def look_through(self, document: Document) -> None:
+        """Look for credentials in a large text beside the event loop, before it is asked for."""
+        if len(document.text) >= LARGE_CHARS and document.synced:
+            await asyncio.to_thread(self._secret_in, document)
+
     def _is_inside(self, document: Document) -> bool:
-        """Whether an open file is itself inside the roots, and not merely linked from there."""
+        """Return whether an open file lies inside the roots, and is not merely linked there."""
         real = Path(os.path.realpath(document.path)) if document.path else None
         return real is not None and any(root.contains(real) for root in self.roots)
 
@@ -253,7 +324,7 @@ class Workspace:
             raise
         decoded = decode(data, location.display, self.file_encoding)
         return Document(
-            path_to_uri(location.path),
+            location.uri,
             decoded.text,
             path=location.path,
             encoding=decoded.encoding,
@@ -265,18 +336,22 @@ class Workspace:
     def _learn_encoding(self, document: Document, location: Location) -> None:
         """Note the encoding of the file on disk; unknown stays UTF-8, which holds any text."""
         try:
-            decoded = decode(read_regular(location), location.display, self.file_encoding)
-        except KodeError:
+            if document.learned_at is not None and document.learned_at.still_holds(location.real):
+                return
+            data, status = read_with_status(location)
+            decoded = decode(data, location.display, self.file_encoding)
+        except (KodeError, OSError):
             return
-        document.encoding, document.bom = decoded.encoding, decoded.bom
-        document.charset = self._charset(decoded.encoding)
+        charset = self._charset(decoded.encoding)
+        document.learn_encoding(decoded.encoding, charset, bom=decoded.bom, at=status)
 
     def _charset(self, encoding: str) -> str:
         return self._file_charset if encoding == self.file_encoding else encoding
 
     def _not_found(self, location: Location) -> KodeError:
         try:
-            names = sorted(os.listdir(location.real.parent))
+            with os.scandir(location.real.parent) as entries:
+                names = sorted(entry.name for entry in islice(entries, MAX_SUGGESTED_FROM))
         except OSError:
             names = []
         close = [
@@ -288,11 +363,6 @@ class Workspace:
             "NotFound",
             f"There is no file {location.display}.{hint} Use list_files to see what there is.",
         )
-
-
-def is_secret_place(location: Location) -> bool:
-    """Whether a file holds credentials by its name, as asked for or behind links."""
-    return is_secret_path(location.named) or is_secret_path(location.below)
 
 
 def _check_size(document: Document, name: str) -> None:

@@ -12,6 +12,7 @@ def main() -> None:
     files = {f"protocol/{name}": data for name, data in generate().items()}
     schema = files[f"protocol/{SCHEMA_FILE}"]
     files["kode_sidecar/protocol/generated.py"] = generated_module(schema)
+    files["editors/nvim/lua/kode/session_fold.lua"] = (ROOT / "protocol/fold/fold.lua").read_bytes()
     for name, data in files.items():
         (ROOT / name).write_bytes(data)
         print(name)

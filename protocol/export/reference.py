@@ -3,13 +3,15 @@
 import json
 from collections.abc import Iterable, Iterator
 
+from kode_sidecar.domain.notice_codes import NOTICES
 from kode_sidecar.errors import ERRORS, INTERNAL_ERROR
 from kode_sidecar.protocol.initialize import (
     KodeInitializeOptions,
     KodeInitializeResult,
     UnsupportedVersionInfo,
 )
-from kode_sidecar.protocol.methods import METHODS, PROTOCOL_VERSION, Method
+from kode_sidecar.protocol.method import Method
+from kode_sidecar.protocol.methods import METHODS, PROTOCOL_VERSION
 from protocol.export.wire_types import (
     Choice,
     ListOf,
@@ -75,6 +77,7 @@ class _Reference:
         for union in self._types.unions.values():
             if union.name not in self._told:
                 yield from self._union(union)
+        yield from _notices()
         yield from _errors()
 
     def _method(self, method: Method) -> Iterator[str]:
@@ -158,6 +161,13 @@ def _type(shape: Shape) -> str:
 
 def _link(name: str) -> str:
     return f"[{name}](#{name.lower()})"
+
+
+def _notices() -> Iterator[str]:
+    yield "## Notices"
+    yield "The `code` of the event [notice](#notice)."
+    rows = ["| code | what it tells |", "|---|---|"]
+    yield "\n".join([*rows, *(f"| `{code}` | {told} |" for code, told in NOTICES.items())])
 
 
 def _errors() -> Iterator[str]:

@@ -6,13 +6,15 @@
 import json
 from typing import Any
 
+from kode_sidecar.domain.notice_codes import NOTICES
 from kode_sidecar.errors import ERRORS
 from kode_sidecar.protocol.initialize import (
     KodeInitializeOptions,
     KodeInitializeResult,
     UnsupportedVersionInfo,
 )
-from kode_sidecar.protocol.methods import METHODS, PROTOCOL_VERSION, Method
+from kode_sidecar.protocol.method import Method
+from kode_sidecar.protocol.methods import METHODS, PROTOCOL_VERSION
 from protocol.export.wire_types import (
     Choice,
     ListOf,
@@ -28,7 +30,7 @@ Json = dict[str, Any]
 
 _ABOUT = (
     "The types of kode/* messages. Members that are not listed may come and are to be ignored. "
-    "`x-kode` says which types a method has, and lists the errors."
+    "`x-kode` says which types a method has, and lists the errors and the notices."
 )
 
 
@@ -53,6 +55,7 @@ def schema_file(types: WireTypes) -> bytes:
                 name: {"code": code, "category": category, "retryable": retryable}
                 for name, (code, category, retryable) in ERRORS.items()
             },
+            "notices": dict(NOTICES),
         },
         "$defs": {
             **{

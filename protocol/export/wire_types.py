@@ -6,7 +6,7 @@ the wire; prose comes from the docstrings of the structs.
 
 import inspect
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeGuard, Union, cast, get_args, get_origin
@@ -14,8 +14,16 @@ from typing import Any, Literal, TypeGuard, Union, cast, get_args, get_origin
 from msgspec import NODEFAULT, Struct, UnsetType
 from msgspec.structs import FieldInfo, fields
 
-from kode_sidecar.domain import agent_event, change_set, message
+from kode_sidecar.domain import (
+    agent_event,
+    change_set,
+    event_parts,
+    message,
+    notice_codes,
+    question_event,
+)
 from kode_sidecar.domain.error_info import ErrorInfo
+from kode_sidecar.errors import ERRORS
 from kode_sidecar.protocol.change_set import DecideAction
 from kode_sidecar.protocol.initialize import (
     KodeInitializeOptions,
@@ -120,6 +128,8 @@ _UNIONS: dict[str, tuple[Any, str]] = {
         " none.",
     ),
     "Block": (message.Block, "A content block. Ignore types you do not know."),
+    "PromptBlock": (message.PromptBlock, "What a prompt may hold."),
+    "ToolKind": (message.ToolKind, "What a tool call does, for the icon of its card."),
     "ResultContent": (message.ResultContent, "What a tool result may hold."),
     "Role": (message.Role, "Who speaks; `tool` messages hold the results of tool calls."),
     "ResultStatus": (message.ResultStatus, "How a tool call ended."),
@@ -130,8 +140,16 @@ _UNIONS: dict[str, tuple[Any, str]] = {
         " with an `ErrorInfo`; `interrupted` means that the process died.",
     ),
     "ResolvedBy": (
-        agent_event.ResolvedBy,
+        question_event.ResolvedBy,
         "What answered a question: the user, an earlier answer, the end of the turn, or nobody.",
+    ),
+    "NoticeCode": (
+        notice_codes.NoticeCode,
+        "What a notice is about; methods.md says what each one tells. More may come.",
+    ),
+    "ErrorCode": (
+        Literal[*ERRORS],
+        "The names in the table of errors. More may come.",
     ),
     "NoticeLevel": (agent_event.NoticeLevel, "How urgent a notice is."),
     "ChangeSetState": (
@@ -150,10 +168,17 @@ _UNIONS: dict[str, tuple[Any, str]] = {
     "UsageKey": (UsageKey, "What a sum of usage may be about."),
     "DecideAction": (DecideAction, "`replace` accepts with another text."),
 }
+# Texts in Python, for what is on disk may be of another version; their values stand in a table.
+_CODES = {
+    ("Notice", "code"): Ref("NoticeCode"),
+    ("ErrorInfo", "code"): Ref("ErrorCode"),
+    ("UnsupportedVersionInfo", "code"): Ref("ErrorCode"),
+    ("ModelWaiting", "code"): Ref("ErrorCode"),
+}
 # What no method of the table has.
 _RECEIVED_ELSEWHERE: tuple[type[Struct], ...] = (KodeInitializeOptions,)
 _SENT_ELSEWHERE = (KodeInitializeResult, UnsupportedVersionInfo, ErrorInfo)
-_BASES: tuple[type[Struct], ...] = (agent_event.EventBase, message.BlockBase)
+_BASES: tuple[type[Struct], ...] = (event_parts.EventBase, message.BlockBase)
 _SCALARS = {
     str: Scalar("string"),
     int: Scalar("integer"),
@@ -213,17 +238,19 @@ def _reach(annotation: Any, found: dict[type[Struct], None]) -> None:
 def _struct(cls: type[Struct], wire_names: dict[str, str], *, sent_only: bool) -> WireStruct:
     config = cls.__struct_config__
     make = partial(_field, sent_only=sent_only, omits=config.omit_defaults)
-    made = tuple(make(info) for info in fields(cls))
+    told = (make(info) for info in fields(cls))
+    codes = {name: shape for (owner, name), shape in _CODES.items() if owner == cls.__name__}
+    made = tuple(replace(one, shape=codes.get(one.name, one.shape)) for one in told)
     doc = _prose(cls.__doc__ or "", wire_names)
     if cls in _BASES:
         return WireStruct(cls.__name__, doc, made, is_base=True)
     base = next((base for base in _BASES if issubclass(cls, base)), None)
-    inherited = len(base.__struct_fields__) if base else 0
+    shared = [make(info) for info in fields(base)] if base else list[WireField]()
     return WireStruct(
         name=cls.__name__,
         doc=doc,
-        own=made[inherited:],
-        inherited=made[:inherited],
+        own=tuple(field for field in made if field not in shared),
+        inherited=tuple(field for field in made if field in shared),
         base=base.__name__ if base else None,
         tag=None if config.tag is None else str(config.tag),
     )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.chat_program import at_terminal, piped
+from tests.support.chat_program import at_dumb_terminal, by_lines
 from tests.support.model_script import answer, text, tool_call
 
 pytestmark = pytest.mark.program
@@ -52,7 +52,7 @@ async def test_undo_goes_back_step_by_step_and_redo_forward(
     project: Path, steps: str, left: bytes
 ) -> None:
     gbk = {"KODE_FILE_ENCODING": "gb18030"}
-    done = await piped(project, f"one\ntwo\n{steps}", TWO_TURNS, "--accept", **gbk)
+    done = await by_lines(project, f"one\ntwo\n{steps}", TWO_TURNS, "--accept", **gbk)
     assert (done.code, done.err) == (0, ""), done.out
     assert (project / "价.txt").read_bytes() == left, done.out
     assert "⚠" not in done.out
@@ -63,7 +63,7 @@ async def test_undo_goes_back_step_by_step_and_redo_forward(
 
 async def test_what_the_user_changed_since_is_not_taken_back(project: Path) -> None:
     gbk = {"KODE_FILE_ENCODING": "gb18030"}
-    async with at_terminal(project, TWO_TURNS, "--accept", **gbk) as screen:
+    async with at_dumb_terminal(project, TWO_TURNS, "--accept", **gbk) as screen:
         for prompt in ("one\n", "two\n"):
             screen.type(prompt)
             await screen.until("applied: 1")
@@ -91,7 +91,7 @@ def said(request: object) -> list[str]:
 async def test_a_fork_goes_on_from_an_earlier_prompt(project: Path) -> None:
     answers = [answer(text(word)) for word in ("eins", "zwei", "drei", "vier")]
     lines = "one\ntwo\n/fork 2\nother\n/session\n/fork\nmore\n/fork 9\n"
-    done = await piped(project, lines, answers)
+    done = await by_lines(project, lines, answers)
     assert done.code == 0, done.out
     assert done.model is not None
     assert said(done.model.chats[2]) == ["one", "eins", "other"]
@@ -102,10 +102,12 @@ async def test_a_fork_goes_on_from_an_earlier_prompt(project: Path) -> None:
 
 
 async def test_an_earlier_session_goes_on_in_another_process(project: Path) -> None:
-    first = await piped(project, "one\n/session\n", [edit("茶 = 38", "茶 = 40"), answer(text("a"))])
+    first = await by_lines(
+        project, "one\n/session\n", [edit("茶 = 38", "茶 = 40"), answer(text("a"))]
+    )
     (found,) = re.findall(r"session (\S+) · ", first.out)
     lines = f"/session list\n/session nobody\n/session {found[:13]}\ntwo\n"
-    done = await piped(project, lines, [answer(text("b"))])
+    done = await by_lines(project, lines, [answer(text("b"))])
     assert done.code == 0, done.out
     assert re.search(rf"{found}  \d\d\d\d-.*  one\n", done.out)
     assert "begins with nobody" in done.out
@@ -117,7 +119,7 @@ async def test_an_earlier_session_goes_on_in_another_process(project: Path) -> N
 async def test_an_undecided_edit_of_an_earlier_process_is_reviewed(project: Path) -> None:
     gbk = {"KODE_FILE_ENCODING": "gb18030"}
     answers = [edit("茶 = 38", "茶 = 40"), answer(text("a"))]
-    async with at_terminal(project, answers, **gbk) as screen:
+    async with at_dumb_terminal(project, answers, **gbk) as screen:
         screen.type("one\n")
         await screen.until("accept?")
         screen.type("q\n")
@@ -127,16 +129,35 @@ async def test_an_undecided_edit_of_an_earlier_process_is_reviewed(project: Path
         (found,) = re.findall(r"session (\S+) · one", shown)
         screen.type("/quit\n")
         await screen.left()
-    done = await piped(project, f"/session {found}\n/review\n/undo\n/redo\n", [], "--accept", **gbk)
+    done = await by_lines(
+        project, f"/session {found}\n/review\n/undo\n/redo\n", [], "--accept", **gbk
+    )
     assert done.code == 0, done.out
     assert "1 hunk(s) wait" in done.out
     assert "⚠" not in done.out
     assert (project / "价.txt").read_bytes() == "茶 = 40\r\n酒 = 50\r\n".encode("gb18030")
 
 
+async def test_the_context_is_in_the_users_hand(project: Path) -> None:  # F12
+    steps = (
+        "a secret 密语\n/context\n/context leave 1\ntwo\n/context restore 4\n"
+        "/context pin 1\nthree\n/context undo\n/context leave 99\n"
+    )
+    said = [answer(text(one)) for one in "abc"]
+    done = await by_lines(project, steps, said)
+    assert done.model is not None
+    asked = [str(chat.body["messages"]) for chat in done.model.chats]
+    assert ["密语" in one for one in asked] == [True, False, True], done.out
+    assert "1 · prompt" in done.out
+    assert done.out.count("of them anew") == 3, done.out
+    assert "nothing to take back" in done.out
+
+
 async def test_usage_counts_this_session_and_today(project: Path) -> None:
     counted = [answer(text("a")), answer(text("b")), answer(text("c"))]
-    done = await piped(project, "one\ntwo\n/usage\n/session new\n/usage\nthree\n/usage\n", counted)
+    done = await by_lines(
+        project, "one\ntwo\n/usage\n/session new\n/usage\nthree\n/usage\n", counted
+    )
     assert done.code == 0, done.out
     sessions = re.findall(r"this session: (\d+) answer", done.out)
     today = re.findall(r"today, all sessions: (\d+) answer", done.out)

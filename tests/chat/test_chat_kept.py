@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.chat_program import piped
+from tests.support.chat_program import by_lines
 from tests.support.files import write
 from tests.support.model_script import answer, text, tool_call
 from tests.support.skill_files import write_skill
@@ -27,7 +27,7 @@ async def test_memories_are_listed_accepted_and_forgotten(project: Path) -> None
     first = (
         "remember\n/memory\n/memory accept 1 9\n/memory accept 1 3\n/memory reject all\n/memory\n"
     )
-    done = await piped(project, first, said)
+    done = await by_lines(project, first, said)
     assert done.code == 0, done.out
     assert "1 · waits · Tests run with pytest." in done.out
     assert "remembered from now on: 2" in done.out
@@ -35,7 +35,7 @@ async def test_memories_are_listed_accepted_and_forgotten(project: Path) -> None
     assert "2 · remembered · 茶铺。" in done.out
     assert "2 · remembered · The user" not in done.out
     assert done.out.count("/memory accept NUMBERS") == 3  # 1 9 is refused as a whole
-    again = await piped(project, "hello\n/memory reject 1 2\n/memory\n", [answer(text("hi"))])
+    again = await by_lines(project, "hello\n/memory reject 1 2\n/memory\n", [answer(text("hi"))])
     assert "nothing is remembered" in again.out, again.out
     assert again.model is not None
     asked = str(again.model.chats[0].body)
@@ -45,9 +45,9 @@ async def test_memories_are_listed_accepted_and_forgotten(project: Path) -> None
 
 async def test_skills_are_listed_with_what_is_wrong(project: Path) -> None:  # B8
     home = Path(os.environ["KODE_HOME"])
-    assert "there are no skills" in (await piped(project, "/skills\n", [])).out
+    assert "there are no skills" in (await by_lines(project, "/skills\n", [])).out
     write_skill(home / "skills", "greeting", description="Say 你好.")
     write(home, {"skills/bad/SKILL.md": "---\nid: bad\nname: Bad\n---\n"})
-    done = await piped(project, "/skills\n", [])
+    done = await by_lines(project, "/skills\n", [])
     assert "greeting: Say 你好." in done.out
     assert "⚠ skills/bad/SKILL.md, line 2: `description`: is missing." in done.out

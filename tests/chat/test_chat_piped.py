@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.chat_program import piped
+from tests.support.chat_program import by_lines
 from tests.support.model_script import answer, failure, text, tool_call
 
 pytestmark = pytest.mark.program
@@ -43,7 +43,7 @@ BOTH = [answer(GBK_EDIT, propose("bom.py", ("b = 2", "b = 3"))), answer(text("Do
 
 @pytest.mark.parametrize("mode", ["review", "auto", "ask"])
 async def test_accepted_hunks_are_written_and_nothing_else(project: Path, mode: str) -> None:
-    done = await piped(
+    done = await by_lines(
         project, "edit\n", BOTH, "--accept", "--mode", mode, KODE_FILE_ENCODING="gb18030"
     )
     assert (done.code, done.err) == (0, ""), done.out
@@ -55,7 +55,7 @@ async def test_accepted_hunks_are_written_and_nothing_else(project: Path, mode: 
 
 async def test_without_accept_hunks_are_rejected(project: Path) -> None:
     responses = [*BOTH, answer(text("I see."))]
-    done = await piped(project, "edit\nwell?\n", responses, KODE_FILE_ENCODING="gb18030")
+    done = await by_lines(project, "edit\nwell?\n", responses, KODE_FILE_ENCODING="gb18030")
     assert done.code == 0, done.out
     assert (project / "价目.js").read_bytes() == GBK.encode("gb18030")
     assert (project / "bom.py").read_bytes() == BOM.encode()
@@ -79,7 +79,7 @@ FILES = [
 
 @pytest.mark.parametrize("mode", ["review", "auto"])
 async def test_accepted_files_are_made_moved_and_deleted(project: Path, mode: str) -> None:
-    done = await piped(
+    done = await by_lines(
         project, "files\n", FILES, "--accept", "--mode", mode, KODE_FILE_ENCODING="gb18030"
     )
     assert (done.code, done.err) == (0, ""), done.out
@@ -98,7 +98,7 @@ async def test_accepted_files_are_made_moved_and_deleted(project: Path, mode: st
 
 async def test_without_accept_no_file_is_touched(project: Path) -> None:
     before = sorted(project.rglob("*"))
-    done = await piped(project, "files\n", FILES, KODE_FILE_ENCODING="gb18030")
+    done = await by_lines(project, "files\n", FILES, KODE_FILE_ENCODING="gb18030")
     assert (done.code, done.err) == (0, ""), done.out
     assert "⚠" not in done.out
     assert sorted(project.rglob("*")) == before
@@ -108,7 +108,7 @@ async def test_without_accept_no_file_is_touched(project: Path) -> None:
 
 async def test_a_permission_is_never_given_by_a_pipe(project: Path) -> None:  # W15
     edit = propose(".vscode/tasks.json", ("[]", '[{"command": "rm"}]'))
-    done = await piped(project, "edit\ny\n", [answer(edit), answer(text("ok"))] * 2, "--accept")
+    done = await by_lines(project, "edit\ny\n", [answer(edit), answer(text("ok"))] * 2, "--accept")
     assert (project / ".vscode" / "tasks.json").read_bytes() == b'{"tasks": []}\n'
     assert "asks: " in done.out
     assert "denied" in done.out
@@ -116,7 +116,7 @@ async def test_a_permission_is_never_given_by_a_pipe(project: Path) -> None:  # 
 
 async def test_a_pipe_makes_no_choice(project: Path) -> None:
     asks = tool_call("ask_user", {"question": "Which?", "choices": ["a", "b"]})
-    done = await piped(project, "go\n1\n", [answer(asks), answer(text("ok"))] * 2)
+    done = await by_lines(project, "go\n1\n", [answer(asks), answer(text("ok"))] * 2)
     assert done.code == 0, done.out
     assert "? Which?" in done.out
     assert done.model is not None
@@ -128,7 +128,7 @@ async def test_a_prompt_of_several_lines_and_the_commands(project: Path) -> None
         "/help\n/model\n/model kimi-k2.6\n/mode plan\n/mode wild\n/session\n/nonsense\n/review\n"
         "first \\\nsecond 茶\\\n\nnext\n/quit\nnever\n"
     )
-    done = await piped(project, lines, [answer(text("one")), answer(text("two"))])
+    done = await by_lines(project, lines, [answer(text("one")), answer(text("two"))])
     assert done.code == 0, done.out
     assert done.model is not None
     prompts = [chat.body["messages"][-1]["content"] for chat in done.model.chats]
@@ -150,7 +150,7 @@ async def test_a_prompt_of_several_lines_and_the_commands(project: Path) -> None
 
 
 async def test_a_new_session_knows_nothing_of_the_first(project: Path) -> None:
-    done = await piped(
+    done = await by_lines(
         project, "remember 4711\n/session new\ntwo\n", [answer(text("a")), answer(text("b"))]
     )
     assert done.model is not None
@@ -159,20 +159,20 @@ async def test_a_new_session_knows_nothing_of_the_first(project: Path) -> None:
 
 
 async def test_without_a_key_it_says_what_to_set(project: Path) -> None:
-    done = await piped(project, "hello\n", None)
+    done = await by_lines(project, "hello\n", None)
     assert done.code == 1
     assert "KIMI_API_KEY" in done.out
 
 
 async def test_a_failed_turn_is_told_and_ends_with_1(project: Path) -> None:
     wrong = failure(400, "invalid_request_error", "no such thing")
-    done = await piped(project, "hello\n", [wrong])
+    done = await by_lines(project, "hello\n", [wrong])
     assert done.code == 1
     assert "turn ended: error" in done.out
     assert done.out.count("no such thing") == 1
 
 
 async def test_a_root_that_is_none(tmp_path: Path) -> None:
-    done = await piped(tmp_path / "nowhere", "hello\n", ())
+    done = await by_lines(tmp_path / "nowhere", "hello\n", ())
     assert done.code == 1
     assert "is no folder" in done.err

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from kode_sidecar.chat.files import Files, save_file
+from kode_sidecar.chat.files import Files
 from kode_sidecar.chat.words import ENGLISH
 from kode_sidecar.client.buffer import Buffer
 from kode_sidecar.client.labels import labels_for
 from kode_sidecar.client.terminal import Terminal
+from kode_sidecar.workspace.saving import save_file
 from tests.support.model_script import answer, text, tool_call
 from tests.support.sidecar import World, only_change_set, sidecar
 

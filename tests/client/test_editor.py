@@ -135,6 +135,32 @@ async def test_bad_manners(editor: ManneredEditor, tmp_path: Path, manner: str) 
         assert len(sent(editor, "textDocument/didChange")) == 1
 
 
+@pytest.mark.parametrize("is_open", [True, False])
+async def test_text_edited_before_its_file_is_renamed_goes_with_it(
+    editor: Editor, tmp_path: Path, is_open: bool
+) -> None:
+    old, new = path_to_uri(tmp_path / "old.js"), path_to_uri(tmp_path / "deep" / "new.js")
+    file_path(old).write_text("saved\n")
+    if is_open:
+        editor.open(file_path(old))
+    rename = {"kind": "rename", "oldUri": old, "newUri": new}
+    answer = await apply(editor, insert(old, "hello ", version=None), rename)
+    assert answer["applied"]
+    assert (editor.text(new), editor.text(old)) == ("hello saved\n", None)
+    assert [buffer.uri for buffer in editor.buffers] == [new]
+    assert file_path(new).read_text() == "saved\n"
+
+
+async def test_text_edited_before_its_file_is_deleted_leaves_no_buffer(
+    editor: Editor, tmp_path: Path
+) -> None:
+    old = path_to_uri(tmp_path / "old.js")
+    file_path(old).write_text("saved\n")
+    await apply(editor, insert(old, "hello ", version=None), {"kind": "delete", "uri": old})
+    assert editor.buffers == []
+    assert not file_path(old).exists()
+
+
 async def test_files_are_created_renamed_and_deleted_on_disk_and_text_is_not_saved(
     editor: Editor, tmp_path: Path
 ) -> None:

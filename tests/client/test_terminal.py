@@ -161,14 +161,27 @@ def test_a_hunk_is_shown_with_line_numbers_of_the_buffer() -> None:
     assert hunk_diff({"oldText": "a", "newText": "b"}, None)[0].header == "@@ -1,1 +1,1 @@"
 
 
+def test_words_that_changed_are_marked_and_a_new_file_has_no_old_line() -> None:
+    (group,) = line_diff("let 茶铺 = price(38);", "let 茶馆 = price(40);")
+    old, new = group.lines
+    assert [old.text[a:b] for a, b in old.changed] == ["铺", "38"]
+    assert [new.text[a:b] for a, b in new.changed] == ["馆", "40"]
+    (group,) = line_diff("wholly", "another")
+    assert [line.changed for line in group.lines] == [(), ()]
+    (group,) = line_diff("", "a\nb\n")
+    assert group.header == "@@ -0,0 +1,2 @@"
+    assert [(line.kind, line.text) for line in group.lines] == [("+", "a"), ("+", "b")]
+
+
 lines = st.lists(st.sampled_from("abcd"), max_size=12)
 
 
 @given(lines, lines)
 def test_a_diff_holds_every_change_once(before: list[str], after: list[str]) -> None:
     groups = line_diff("\r\n".join(before), "\n".join(after), context=1)
-    old = dict(enumerate("\n".join(before).split("\n"), 1))
-    new = dict(enumerate("\n".join(after).split("\n"), 1))
+    # Beside a text nothing at all has no lines: a new file is nothing but new ones.
+    old = dict(enumerate(before if after else "\n".join(before).split("\n"), 1))
+    new = dict(enumerate(after if before else "\n".join(after).split("\n"), 1))
     gone: set[int] = set()
     come: set[int] = set()
     for line in (line for group in groups for line in group.lines):

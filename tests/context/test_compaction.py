@@ -13,6 +13,7 @@ from kode_sidecar.context.compaction import (
     summary_meta,
 )
 from kode_sidecar.context.prompt_files import Locale, PromptFiles, find_prompts
+from kode_sidecar.domain.context_edits import ContextEdits
 from kode_sidecar.domain.conversation import Conversation
 from kode_sidecar.domain.message import Message, Role, TextBlock
 
@@ -22,6 +23,7 @@ class Tree:
 
     def __init__(self) -> None:
         self.conversation = Conversation()
+        self.edits = ContextEdits()
 
     def add(self, parent: str | None, *names: str, keeps: str | None = None) -> None:
         """`u…` is the user's, `a…` an answer, `t…` a tool's, `r…` a reminder, `s…` a summary."""
@@ -39,10 +41,10 @@ class Tree:
             parent = name
 
     def shown(self, leaf: str, limit: int | None = None) -> str:
-        return names(shown_messages(self.conversation.path(leaf), limit))
+        return names(shown_messages(self.conversation.path(leaf), limit, self.edits))
 
     def undone(self, leaf: str) -> bool:
-        return is_undone(self.conversation.path(leaf), self.conversation.children)
+        return is_undone(self.conversation.path(leaf), self.conversation.children, self.edits)
 
 
 def names(messages: Sequence[Message]) -> str:
@@ -121,3 +123,54 @@ def test_a_summary_repeats_the_prompt_that_is_worked_on(locale: Locale) -> None:
     assert summary_meta([]) == {"origin": "compaction"}
     assert summary_meta(dropped) == {"origin": "compaction", "keeps": "u1"}
     assert texts.instruction
+
+
+def test_a_summary_that_is_left_out_is_taken_back_and_restored() -> None:  # F12
+    tree = Tree()
+    tree.add(None, "u1", "a1", "u2", "a2")
+    tree.add("a2", "s1", "u3", "a3", keeps="u2")
+    assert tree.shown("a3") == "s1 u2 a2 u3 a3"
+    assert not tree.undone("a3")
+    tree.edits = tree.edits.edited(leave_out=["s1"])
+    assert tree.shown("a3") == "u1 a1 u2 a2 u3 a3"
+    assert tree.undone("a3")
+    tree.edits = tree.edits.edited(restore=["s1"])
+    assert tree.shown("a3") == "s1 u2 a2 u3 a3"
+    assert not tree.undone("a3")
+
+
+def test_taking_back_the_second_summary_leaves_the_first_in_force() -> None:
+    tree = Tree()
+    tree.add(None, "u1", "a1")
+    tree.add("a1", "s1", "u2", "a2", keeps="a1")
+    tree.add("a2", "s2", "u3", keeps="a1")
+    assert tree.shown("u3") == "s2 a1 u2 a2 u3"  # no summary stands in another
+    tree.edits = tree.edits.edited(leave_out=["s2"])
+    assert tree.shown("u3") == "s1 a1 u2 a2 u3"
+
+
+def test_what_is_left_out_goes_with_its_results_and_what_is_pinned_stays_with_them() -> None:
+    tree = Tree()
+    tree.add(None, "u1", "a1", "t1", "a2", "u2", "a3", "t3", "a4")
+    tree.edits = ContextEdits().edited(leave_out=["a1", "u2"])
+    assert tree.shown("a4") == "u1 a2 a3 t3 a4"
+    # A result alone stays where it is: its text goes later.
+    tree.edits = ContextEdits().edited(leave_out=["t3"])
+    assert tree.shown("a4") == "u1 a1 t1 a2 u2 a3 t3 a4"
+    tree.edits = ContextEdits().edited(pin=["t1"])
+    assert tree.shown("a4", 2) == "a1 t1 a3 t3 a4"
+    tree.add("a4", "s1", "u3", keeps="a4")
+    assert tree.shown("u3") == "s1 a1 t1 a4 u3"
+
+
+def test_the_newest_word_about_a_message_counts() -> None:
+    edits = ContextEdits().edited(leave_out=["a", "b", "b"]).edited(pin=["b"])
+    assert edits == ContextEdits(left_out=("a",), pinned=("b",))
+    assert edits.edited(leave_out=["b"], restore=["a"]) == ContextEdits(left_out=("b",))
+    assert edits.renamed({"b": "c"}.get) == ContextEdits(pinned=("c",))
+
+
+def test_nothing_that_a_summary_keeps_begins_at_an_older_pinned_message() -> None:
+    path = [message("s1"), message("u1"), message("u3")]
+    assert kept_from(path, None) == 1
+    assert kept_from(path, None, {"u1"}) == 2

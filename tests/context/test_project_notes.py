@@ -23,11 +23,11 @@ def notes(folders: list[Path], *, trusted: bool = True) -> ProjectNotes:
 
 def test_each_root_has_its_own(folders: list[Path]) -> None:
     (folders[0] / "AGENTS.md").write_bytes("Einrücken\r\nmit Tabs.\r\n".encode())
-    (folders[1] / "AGENTS.md").write_text("\n用制表符。\x07\x1b[0m\n", "utf-8")
+    (folders[1] / "AGENTS.md").write_text("\n用\u202e制表符\U000e0041。\x07\x1b[0m👍️\n", "utf-8")
     found = notes(folders).read()
     assert [(note.root, note.text) for note in found] == [
         (str(folders[0]), "Einrücken\nmit Tabs."),
-        (str(folders[1]), "用制表符。[0m"),
+        (str(folders[1]), "用制表符。[0m👍️"),
     ]
 
 

@@ -1,19 +1,22 @@
 """Agents, prompt files and the system prompt."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from string import Template
 
 import pytest
 
-from kode_sidecar.context.agents import BUILT_IN_AGENTS, DEFAULT_AGENT, SCOUT, agent_profile
+from kode_sidecar.context.agents import BUILT_IN_AGENTS, IDE_HELPER, SCOUT, agent_profile
 from kode_sidecar.context.prompt_files import Locale, PromptFiles, find_prompts
 from kode_sidecar.context.system_prompt import Surroundings, system_prompt
 from kode_sidecar.errors import KodeError
 
 LOCALES: tuple[Locale, ...] = ("zh", "en")
 MODES = ("review", "ask", "auto", "plan")
-ONLY_SOMETIMES = ("load_skill", "write_memory")  # not always there, so not in the prompts
+EDITOR_SERVES = ("diagnostics", "definition", "references", "symbols", "rename_symbol")
+# Not always there, so not in the prompts.
+ONLY_SOMETIMES = ("load_skill", "write_memory", *EDITOR_SERVES, "run_command")
 HERE = Surroundings(
     roots=["/home/u/proj", "D:\\工程"], platform="win32", editor="Neovim 0.11", date="2026-01-02"
 )
@@ -24,14 +27,12 @@ def test_the_built_in_agents() -> None:  # A5 A15
     assert (helper.window_messages, helper.max_tool_rounds) == (20, 5)
     assert (coder.window_messages, coder.max_tool_rounds) == (None, 50)
     reading = ("read_file", "list_files", "search_code")
-    assert (
-        helper.tools
-        == coder.tools
-        == (*reading, "propose_edit", "propose_file", "explore", "ask_user", *ONLY_SOMETIMES)
-    )
+    both = (*reading, "propose_edit", "propose_file", "explore", "ask_user", *ONLY_SOMETIMES)
+    assert helper.tools == both
+    assert coder.tools == (*both, "update_plan")
     assert SCOUT.tools == (*reading, "report_findings")  # D1
     assert SCOUT not in BUILT_IN_AGENTS
-    assert DEFAULT_AGENT == "ide-helper"
+    assert IDE_HELPER.name == "ide-helper"
     with pytest.raises(KodeError, match=r"'nobody'; known agents: ide-helper, coder") as caught:
         agent_profile("nobody")
     assert caught.value.code == "ConfigInvalid"
@@ -54,6 +55,32 @@ def test_every_prompt_exists_and_uses_known_names_only(locale: Locale) -> None: 
     assert "- /home/u/proj\n- D:\\工程\n" in scout
     assert "$" not in scout
     assert all(f"`{tool}`" in scout for tool in SCOUT.tools)
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+def test_the_editors_servers_are_told_of_where_the_editor_has_them(locale: Locale) -> None:  # F6
+    prompts = PromptFiles(find_prompts(), locale)
+    there = replace(HERE, language_servers=True)
+    for agent in BUILT_IN_AGENTS:
+        plain, told = (system_prompt(prompts, agent, "review", one) for one in (HERE, there))
+        assert told == f"{plain}\n\n{prompts.read('language_servers')}"
+        assert all(f"`{tool}`" in told for tool in EDITOR_SERVES)
+    assert system_prompt(prompts, SCOUT, "plan", there) == system_prompt(
+        prompts, SCOUT, "plan", HERE
+    )
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+def test_what_is_said_of_commands_holds_with_and_without_them(locale: Locale) -> None:  # F9
+    prompts = PromptFiles(find_prompts(), locale)
+    there = replace(HERE, commands=True)
+    for agent in BUILT_IN_AGENTS:
+        plain, told = (system_prompt(prompts, agent, "review", one) for one in (HERE, there))
+        assert told == f"{plain}\n\n{prompts.read('commands')}"
+        assert not any(
+            never in told for never in ("cannot run", "no shell:", "不能执行", "没有终端")
+        )
+        assert "above" not in prompts.read("commands")
 
 
 def test_both_languages_have_the_same_files_and_names() -> None:  # A16

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from kode_sidecar.context.skill_text import (
     MAX_FILE_BYTES,
-    MIN_SKILL_BYTES,
     SKILL_BYTES,
     load_skill,
     read_skill_file,
@@ -21,6 +20,7 @@ from tests.support.files import link, write
 from tests.support.skill_files import skill_text, write_skill
 from tests.workspace.test_paths import HOSTILE
 
+LEAST_BYTES = 1_000
 KEY = "-----BEGIN RSA PRIVATE KEY-----\n" + "MIIE" * 12
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=400)
 
@@ -149,8 +149,8 @@ def test_a_long_file_comes_in_pieces(tmp_path: Path) -> None:
     write(skill.folder, {"references/long.md": "\n".join(lines), "big": "x" * (MAX_FILE_BYTES + 1)})
     start, seen = 1, list[str]()
     while start:
-        text = read_skill_file(skill, "references/long.md", start, MIN_SKILL_BYTES)
-        assert len(text.encode()) <= MIN_SKILL_BYTES
+        text = read_skill_file(skill, "references/long.md", start, LEAST_BYTES)
+        assert len(text.encode()) <= LEAST_BYTES
         head, _, body = text.partition("\n")
         assert head.endswith(f"from line {start} of 100]")
         body, cut, after = body.partition("\n[cut here; next: start=")
@@ -165,7 +165,7 @@ def test_a_long_file_comes_in_pieces(tmp_path: Path) -> None:
 @given(
     body=TEXTS | st.integers(0, 3_000).map(lambda count: "语" * count),
     files=st.dictionaries(st.from_regex(r"[a-z]{1,8}", fullmatch=True), TEXTS, max_size=30),
-    budget=st.integers(MIN_SKILL_BYTES, 4_000),
+    budget=st.integers(LEAST_BYTES, 4_000),
 )
 def test_nothing_exceeds_its_budget(body: str, files: dict[str, str], budget: int) -> None:
     with tempfile.TemporaryDirectory() as folder:

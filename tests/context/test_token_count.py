@@ -11,19 +11,18 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from benchmarks.estimate import KINDS, error_of
 from kode_sidecar.context.builder import PromptContext
+from kode_sidecar.context.text_weight import text_weight
 from kode_sidecar.context.token_count import (
     FIRST_MARGIN,
     IMAGE_WEIGHT,
-    JSON_RATE,
-    TEXT_RATE,
     Estimate,
     Measured,
     Rates,
     estimate,
     message_weight,
     shares,
-    text_weight,
 )
 from kode_sidecar.domain.message import ImageBlock, Message, TextBlock, ThinkingBlock, Usage
 from kode_sidecar.kernel.contracts import ModelRequest, ToolSpec
@@ -153,7 +152,7 @@ class ForgettingHost(RecordedHost):
     def __init__(self, *, counts_reasoning: bool) -> None:
         super().__init__()
         self._thought = 3_000 if counts_reasoning else 0
-        thinking = ThinkingBlock(text="x" * 12_000)
+        thinking = ThinkingBlock(text="thought " * 3_000)
         self.messages = [
             msgspec.structs.replace(one, content=(thinking, *one.content))
             if one.role == "assistant"
@@ -250,6 +249,7 @@ def test_a_host_that_tells_nothing_or_nonsense_teaches_nothing() -> None:
 def test_only_so_many_answers_are_remembered() -> None:
     meter = TokenMeter(LearnedRates())
     usage = Usage(input_tokens=50, output_tokens=1)
+    answer = said("assistant", "y")
     for number in range(REMEMBERED_ANSWERS + 1):
         request = ModelRequest("m", "", [said("user", "x")])
         answer = said("assistant", "y", name=f"a{number}", usage=usage)
@@ -260,12 +260,22 @@ def test_only_so_many_answers_are_remembered() -> None:
     assert meter.estimate(ModelRequest("m", "", [said("user", "x"), oldest])).counted == 0
 
 
-def test_text_weighs_by_bytes_and_data_more() -> None:
-    assert text_weight("x" * 400) == 400 * TEXT_RATE
-    assert text_weight("茶" * 100) == 300 * TEXT_RATE
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_text_is_weighed_within_15_percent(kind: str) -> None:
+    """Against o200k, which counts as Kimi's tokenizer does within a few percent."""
+    assert abs(error_of(kind)) <= 0.15
+
+
+def test_no_text_weighs_nothing() -> None:
+    assert text_weight("") == 0
+    assert text_weight("x" * 400) > 100
+    assert text_weight("茶" * 100) == 75
     assert text_weight("half \ud83c") > 0
-    data = json.dumps([{"id": n, "name": "茶铺"} for n in range(50)])
-    assert text_weight(data) == len(data) * JSON_RATE
+    long = "word 12\n" * 100_000
+    assert abs(text_weight(long) / (100 * text_weight("word 12\n" * 1_000)) - 1) < 0.02
+
+
+def test_a_picture_is_a_constant() -> None:
     picture = ImageBlock(media_type="image/png", data="A" * 1_000_000)
     assert IMAGE_WEIGHT <= message_weight(said("user", picture)) < IMAGE_WEIGHT + 10
 
@@ -291,3 +301,15 @@ def said(
 ) -> Message:
     block = TextBlock(text=content) if isinstance(content, str) else content
     return Message(id=name, session_id="s", role=role, content=(block,), usage=usage)  # type: ignore[arg-type]
+
+
+def test_every_message_is_weighed_once_however_often_it_is_asked_with() -> None:
+    host, weighed = RecordedHost(), list[str]()
+
+    def weigh(message: Message) -> float:
+        weighed.append(message.id)
+        return message_weight(message)
+
+    Session(TokenMeter(LearnedRates(), weigh), host).play(host.messages)
+    assert any(message.role == "tool" for message in host.messages)
+    assert len(weighed) == len(set(weighed))

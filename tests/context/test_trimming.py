@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kode_sidecar.context.builder import normalize_messages_for_api
-from kode_sidecar.context.fitting import fit, is_prompt, is_summary, trim
+from kode_sidecar.context.fitting import fit, trim
 from kode_sidecar.context.token_count import Rates, estimate, message_weight
 from kode_sidecar.domain.message import (
     Message,
@@ -162,9 +162,9 @@ def test_whatever_is_left_out_the_request_is_whole(  # C10
     order = [message.id for message in messages]
     kept = [message.id for message in found]
     assert kept == [name for name in order if name in set(kept)]
-    last = max(at for at, message in enumerate(messages) if is_prompt(message))
+    last = max(at for at, message in enumerate(messages) if message.is_prompt)
     assert {message.id for message in messages[last:]} <= set(kept)
-    assert [m.id for m in messages if is_summary(m)] == [m.id for m in found if is_summary(m)]
+    assert [m.id for m in messages if m.is_summary] == [m.id for m in found if m.is_summary]
     prompts = [message for message in messages if message.role == "user"]
     if any(message not in found for message in prompts):
         old = messages[:last]
@@ -185,7 +185,7 @@ def test_the_answer_gets_the_room_that_is_left() -> None:
         assert not found.is_trimmed
         return found.request.max_tokens
 
-    size = round(estimate(request(HISTORY), {}, Rates()).weight * 1.15)
+    size = round(estimate(request(HISTORY), {}, Rates()).tokens * 1.15)
     assert sized(None, None) is None
     assert sized(99, None) == 99
     assert sized(None, 262_144) is None
@@ -208,3 +208,12 @@ def test_a_request_is_cut_to_the_window() -> None:
     )
     assert not hopeless.fits
     assert hopeless.request.max_tokens == 256
+
+
+def test_what_is_pinned_stays_when_all_else_goes() -> None:  # F12
+    pinned = {"a1-call", "a1-found", "b-prompt"}
+    found = trim(HISTORY, weight(HISTORY), 1.0, pinned)
+    assert pinned <= {message.id for message in found}
+    assert output(found, "a1-found") == "x" * 4_000
+    assert "a-prompt" not in {message.id for message in found}
+    check_whole(normalize_messages_for_api(found))

@@ -1,7 +1,7 @@
 """Files that were cut, flipped, zeroed or glued: every whole record survives, exactly once (W6)."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 
@@ -12,6 +12,7 @@ from kode_sidecar.domain.message import Message, TextBlock
 from kode_sidecar.records.conversation_files import ConversationMeta
 from kode_sidecar.records.conversation_store import ConversationStore
 from kode_sidecar.records.journal import read_events
+from kode_sidecar.records.rebuilding import LOST
 from kode_sidecar.records.saver import Saver
 from tests.conftest import FULL, Played
 from tests.support.kept_messages import tell
@@ -44,6 +45,13 @@ def message(number: int) -> Message:
 
 def event(number: int) -> Event:
     return Notice(seq=number + 1, ts="2026", code=f"c{number}", message=f"嗨 {number} 🍵")
+
+
+def said(messages: Sequence[Message]) -> list[Message]:
+    """Those that were said; the others stand for what was lost, so that each has its parent."""
+    ids = {one.id for one in messages}
+    assert all(one.parent_id is None or one.parent_id in ids for one in messages)
+    return [one for one in messages if one.meta.get("origin") != LOST]
 
 
 class Kept:
@@ -81,7 +89,7 @@ class Kept:
     def read(self, name: str) -> list[int]:
         """The numbers of the records, each of which is as it was written."""
         if name == "messages.jsonl":
-            messages = self.store.load("c-1").messages
+            messages = said(self.store.load("c-1").messages)
             assert all(one == message(int(one.id[1:])) for one in messages)
             return [int(one.id[1:]) for one in messages]
         events, _ = read_events(self.folder / name)
@@ -144,7 +152,7 @@ def test_the_damage_that_disks_and_people_do(kept: Kept, name: str) -> None:
     every, but_2 = list(range(COUNT)), [0, 1, 3, 4]
     half = lines[2][: len(lines[2]) // 2]
     zeros = b"\0" * 64
-    damages = {
+    damages: dict[str, tuple[bytes, list[int]]] = {
         "glued": (b"".join(lines), every),
         "two glued": (b"\n".join([lines[0], lines[1] + lines[2], *lines[3:]]), every),
         "torn and glued": (b"\n".join([*lines[:2], half + lines[3], lines[4]]), but_2),
@@ -232,5 +240,29 @@ def test_what_the_journal_does_not_have_whole_is_not_rebuilt(
     at = next(n for n, event in enumerate(events) if b'"b1"' in event)
     journal.write_bytes(b"".join([*events[:at], *events[at + 2 :]]))  # no word of its block
     opened = store.open("c-1")
-    assert [one.id for one in opened.stored.messages] == ["m0", "m2"]
+    assert said(opened.stored.messages) == [message(0), message(2)]
+    stand_in = opened.stored.messages[1]
+    assert (stand_in.id, stand_in.parent_id, stand_in.depth) == ("m1", "m0", 1)
+    assert "could not be read" in str(stand_in.content[-1])
+    path = opened.stored.tree().path("m2")
+    assert [one.id for one in path] == ["m0", "m1", "m2"]
+    opened.writer.close()
+    again = store.open("c-1")
+    assert list(again.stored.messages) == list(opened.stored.messages), "it is kept, once"
+    again.writer.close()
+
+
+def test_a_whole_branch_that_is_lost_keeps_its_shape(
+    store: ConversationStore, tmp_path: Path
+) -> None:
+    """Neither file tells more of two messages than that one has a child."""
+    told(store, COUNT)
+    folder = tmp_path / "conversations" / "c-1"
+    lines = (folder / "messages.jsonl").read_bytes().splitlines(keepends=True)
+    (folder / "messages.jsonl").write_bytes(b"".join([*lines[:1], *lines[3:]]))
+    (folder / "journal.jsonl").write_bytes(b"\0" * 3_000)
+    opened = store.open("c-1")
+    messages = opened.stored.messages
+    assert said(messages) == [message(0), message(3), message(4)]
+    assert [one.id for one in opened.stored.tree().path("m4")][-3:] == ["m2", "m3", "m4"]
     opened.writer.close()

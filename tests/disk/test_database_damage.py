@@ -3,7 +3,10 @@
 What cannot be read any more is rebuilt from the journal.
 """
 
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
@@ -14,6 +17,7 @@ from kode_sidecar.domain.message import Message, TextBlock
 from kode_sidecar.errors import KodeError
 from kode_sidecar.records.conversation_files import ConversationMeta
 from kode_sidecar.records.conversation_store import ConversationStore
+from kode_sidecar.records.messages import messages_in
 from kode_sidecar.records.saver import Saver
 from kode_sidecar.records.sqlite_file import PAGE_BYTES
 from tests.conftest import FULL, Played
@@ -22,7 +26,7 @@ from tests.support.kept_messages import tell
 COUNT = 12
 FLIPS = LOG_CUTS = 500 if FULL else 40
 CUTS = 500 if FULL else 20
-DATABASE, LOG = "messages.sqlite", "messages.sqlite-wal"
+DATABASE, LOG = "messages.sqlite", "messages.new.jsonl"
 EVERY = list(range(COUNT))
 
 
@@ -48,7 +52,7 @@ def message(number: int) -> Message:
 
 
 class Kept:
-    """A session of twelve messages, five of them in the log only; and how to damage it."""
+    """A session of twelve messages, five of them not rows yet; and how to damage it."""
 
     def __init__(self, store: ConversationStore, root: Path) -> None:
         self.store = store
@@ -118,6 +122,13 @@ def test_a_flipped_bit_costs_no_message(kept: Kept, name: str, rng: Random, play
     played(FLIPS, f"flipped bits, {name}")
 
 
+def test_a_schema_that_is_no_text_costs_no_message(kept: Kept) -> None:
+    """SQLite then names a table that Python cannot decode."""
+    whole = kept.whole[DATABASE]
+    at = whole.index(b"tablemessagemessage") + len("tablem")
+    assert kept.damage(DATABASE, whole[:at] + b"\xf3" + whole[at + 1 :]) == EVERY
+
+
 def test_truncation_costs_no_message(kept: Kept, rng: Random, played: Played) -> None:
     for name, count in ((LOG, LOG_CUTS), (DATABASE, CUTS)):
         whole = kept.whole[name]
@@ -149,7 +160,6 @@ def zeroed(data: bytes, start: int, length: int) -> bytes:
         ("nothing", lambda data: b"", DATABASE),
         ("zeros behind", lambda data: data + bytes(3 * PAGE_BYTES), DATABASE),
         ("the head of the log", lambda data: zeroed(data, 0, 32), LOG),
-        ("the first frame's head", lambda data: zeroed(data, 32, 24), LOG),
         ("zeros behind the log", lambda data: data + bytes(10_000), LOG),
         ("a log of text", lambda data: b"# a note\n", LOG),
         ("no log", lambda data: None, LOG),
@@ -169,11 +179,47 @@ def test_a_damaged_row_is_quarantined_and_rebuilt(kept: Kept) -> None:
     assert b'"mX"' in line
 
 
+def test_a_line_that_is_a_row_already_counts_once(kept: Kept) -> None:
+    """A crash came after the rows were saved, before the lines went."""
+    kept.store.open("c-1").writer.close()
+    assert (kept.folder / LOG).read_bytes() == b""
+    (kept.folder / LOG).write_bytes(kept.whole[LOG])
+    assert kept.read() == EVERY
+    records = list(messages_in(kept.folder).records(kept.folder))
+    assert len(records) == COUNT
+    opened = kept.store.open("c-1")
+    tree = opened.stored.tree()
+    assert kept.numbers(tree.whole(tree.messages)) == EVERY
+    opened.writer.close()
+
+
+def test_what_a_database_of_before_has_in_its_log_is_kept(kept: Kept) -> None:
+    """Until now a session's rows were first in the log of SQLite."""
+    rows = [line for line in kept.whole[LOG].splitlines() if line]
+    (kept.folder / LOG).unlink()
+    script = (
+        "import os, sqlite3, sys\n"
+        "connection = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
+        "connection.execute('PRAGMA wal_autocheckpoint=0')\n"
+        "for row in sys.argv[2:]:\n"
+        "    connection.execute('INSERT INTO message (record) VALUES (?)', (os.fsencode(row),))\n"
+        "os._exit(9)\n"
+    )
+    place = str(kept.folder / DATABASE)
+    subprocess.run([sys.executable, "-c", script, place, *map(os.fsdecode, rows)], check=False)
+    assert (kept.folder / f"{DATABASE}-wal").stat().st_size > PAGE_BYTES
+    assert kept.read() == EVERY
+    opened = kept.store.open("c-1")
+    assert not (kept.folder / f"{DATABASE}-wal").exists(), "it is all in the database"
+    tree = opened.stored.tree()
+    assert kept.numbers(tree.whole(tree.messages)) == EVERY
+    opened.writer.close()
+
+
 def test_a_damaged_structure_is_kept_beside(kept: Kept) -> None:
     damaged = kept.whole[DATABASE][:PAGE_BYTES]
     assert kept.damage(DATABASE, damaged) == EVERY
-    # Its log was moved into it as far as it went.
-    assert (kept.folder / f"{DATABASE}.damaged-1").stat().st_size >= PAGE_BYTES
+    assert (kept.folder / f"{DATABASE}.damaged-1").read_bytes() == damaged
     assert not (kept.folder / "messages.jsonl").exists()
 
 

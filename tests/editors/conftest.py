@@ -15,6 +15,8 @@ from tests.conftest import FULL, SEED_VARIABLE
 from tests.editors.neovim_builds import SUITES
 from tests.editors.neovim_driver import require_neovim, running
 from tests.editors.neovim_scene import Play, Scene, lay_out
+from tests.editors.recordings import faults, recorded
+from tests.support.answering_model import AnsweringModel, Respond
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -33,13 +35,19 @@ def play(request: pytest.FixtureRequest, tmp_path: Path) -> Play:
     lay_out(root)
 
     @asynccontextmanager
-    async def scene(*answers: RecordedResponse, **options: Any) -> AsyncGenerator[Scene]:
-        async with ModelServer(Recording(answers), paced=False) as model:
+    async def scene(
+        *answers: RecordedResponse, respond: Respond | None = None, **options: Any
+    ) -> AsyncGenerator[Scene]:
+        served = ModelServer(Recording(answers), paced=False)
+        async with AnsweringModel(respond) if respond else served as model:
             folder = tmp_path / f"nvim-{next(numbers)}"
             environment = {"KIMI_BASE_URL": model.base_url, "KIMI_API_KEY": "sk-test-key-000"}
-            async with running(build, folder, root, environment, options) as nvim:
+            told = {"cmd": recorded(folder / "talks"), **options}
+            async with running(build, folder, root, environment, told) as nvim:
                 yield Scene(root, model, nvim)
-                if nvim.process.returncode is None:
+                killed = nvim.process.returncode is not None
+                if not killed:
                     assert await nvim.lua("return #Kode.globals == 0 or Kode.globals") is True
+            assert killed or faults(folder / "talks") == []
 
     return scene

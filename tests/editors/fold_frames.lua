@@ -31,5 +31,5 @@ end
 local path = vim.tbl_map(function(message)
   return message.id
 end, fold:path())
-local told = { seq = fold.seq, blocks = blocks, states = states, path = path, over = fold.turn == nil }
+local told = { seq = fold.seq, blocks = blocks, states = states, path = path, over = fold.turnId == nil }
 vim.fn.writefile({ vim.json.encode(told) }, result)

@@ -105,6 +105,7 @@ async def running(
     root: Path,
     environment: Mapping[str, str],
     options: Mapping[str, Any],
+    init: Path = INIT,
 ) -> AsyncGenerator[Neovim]:
     """Neovim in `root` with nothing of the user's, and the sidecar under test as its program."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -123,7 +124,7 @@ async def running(
         "KODE_NVIM_PLUGIN": str(PLUGIN),
         "KODE_NVIM_OPTIONS": json.dumps({"cmd": SERVE, **options}),
     }
-    arguments = ["--headless", "--listen", str(socket), "-u", str(INIT), "-i", "NONE", "-n"]
+    arguments = ["--headless", "--listen", str(socket), "-u", str(init), "-i", "NONE", "-n"]
     with log.open("wb") as said:
         process = await asyncio.create_subprocess_exec(
             *build.command,

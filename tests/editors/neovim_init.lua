@@ -88,7 +88,7 @@ end
 
 function Kode.idle()
   local fold = Kode.fold()
-  return fold and fold.stop and not fold.turn
+  return fold and fold.lastTurn and not fold.turnId
 end
 
 -- The states of all hunks, in the order in which they were proposed.

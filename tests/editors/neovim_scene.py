@@ -28,7 +28,9 @@ class Scene:
 
 
 Play = Callable[..., AbstractAsyncContextManager[Scene]]
-"""`async with play(*answers)`: Neovim, and a model that says these in order."""
+"""`async with play(*answers)`: Neovim, and a model that says these in order, or what `respond`
+makes of each question; all else are options of the plugin.
+"""
 
 
 def lay_out(root: Path) -> None:

@@ -17,7 +17,8 @@ PINS = HERE / "lua_style"
 
 def stylua(*options: str) -> str:
     """The names of the files that are not as StyLua writes them."""
-    files = [*PLUGIN.rglob("*.lua"), HERE / "neovim_init.lua"]
+    inits = (HERE / "neovim_init.lua", HERE.parent / "acp" / "codecompanion_init.lua")
+    files = [*PLUGIN.rglob("*.lua"), *inits]
     done = subprocess.run(
         [
             *node(),

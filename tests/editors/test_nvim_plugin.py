@@ -1,14 +1,19 @@
 """The plugin in real Neovim, over the real sidecar and a scripted model: what its users do."""
 
 import base64
+import json
 import os
+import re
 import signal
+import sys
 
 from tests.editors.neovim_scene import MENU, RECEIPT, Play, proposal
 from tests.support.model_script import answer, hold, text, thinking, tool_call
 from tests.support.processes import children, gone
+from tests.support.program import ROOT
 
 UNSAVED = "// 没有存盘 😀"
+STATUS = "return require('kode').statusline()"
 
 
 async def test_an_answer_grows_in_the_chat(play: Play) -> None:  # F1
@@ -149,7 +154,7 @@ async def test_a_turn_is_stopped_and_the_next_one_runs(play: Play) -> None:  # F
         await nvim.until("Kode.said('It goes on')")
         await nvim.kode("stop")
         await nvim.until("Kode.idle()")
-        assert await nvim.lua("return Kode.fold().stop.stopReason") == "cancelled"
+        assert await nvim.lua("return Kode.fold().lastTurn.stopReason") == "cancelled"
         assert (await nvim.chat())[-1] == "Stopped."
         await nvim.kode("ask", "Again")
         await nvim.until("Kode.said('Here I am.')")
@@ -281,7 +286,7 @@ async def test_drafts_stay_with_their_sessions(play: Play) -> None:  # F1
         await nvim.until("Kode.idle()")
         first = await nvim.lua("return Kode.session().id")
         await nvim.keys("Ghalf a thought 半<Esc>".replace("h", "ih", 1))
-        await nvim.until("(Kode.fold().meta or {}).draft == 'half a thought 半'")
+        await nvim.until("Kode.session().kept_draft == 'half a thought 半'")
         await nvim.kode("new")
         await nvim.until("Kode.session().id ~= ... and Kode.said('New session')", first)
         assert await nvim.lua("return require('kode.chat').of(Kode.session()):input()") == ""
@@ -392,3 +397,69 @@ async def test_a_process_that_keeps_dying_is_left_alone(play: Play) -> None:  # 
         await nvim.until("not Kode.session().lost")
         await nvim.kode("ask", "Still there?")
         await nvim.until("Kode.said('Here.')")
+
+
+async def test_a_budget_is_shown_and_kept(play: Play) -> None:  # D8
+    async with play(answer(text("Cheap.")), budget={"currency": "USD", "turn": 5}) as scene:
+        nvim = scene.nvim
+        await nvim.kode("ask", "Within it")
+        await nvim.until("Kode.idle() and Kode.said('Cheap.')")
+        assert re.search(r"turn 0\.0\d+ of 5 USD", await nvim.lua(STATUS))
+        await nvim.kode("budget", "0.000001", "USD")
+        await nvim.kode("ask", "Beyond it")
+        await nvim.until("Kode.idle() and Kode.fold().lastTurn.stopReason == 'budget'")
+        assert len(scene.model.chats) == 1
+        assert "has no room for another request" in "\n".join(await nvim.chat())
+        await nvim.kode("budget", "plenty")
+        assert "such as 5 CNY" in (await nvim.lua("return Kode.notes"))[-1]
+
+
+async def test_what_the_model_is_told_is_in_the_users_hand(play: Play) -> None:  # F12
+    """Left out, restored, and a summary undone: the next request proves each."""
+    says = [answer(text(one)) for one in ("First.", "Second.", "Third.", "The gist.", "Last.")]
+    async with play(*says) as scene:
+        nvim = scene.nvim
+
+        async def ask(prompt: str, heard: str) -> None:
+            await nvim.kode("ask", prompt)
+            await nvim.until("Kode.idle() and Kode.said(...)", heard)
+
+        async def choose(*labels: str) -> None:
+            await nvim.lua("Kode.chosen = {...}", *labels)
+            await nvim.kode("context", "edit")
+            await nvim.until("#Kode.chosen == 0 and Kode.notes[#Kode.notes]:find('read anew')")
+
+        await ask("the secret word 密语", "First.")
+        await choose("密语", "Leave it out")
+        await ask("And now?", "Second.")
+        assert "密语" not in scene.asked(1)
+        await choose("− ", "Restore it")
+        await choose("密语", "Pin it")
+        await ask("And then?", "Third.")
+        assert "密语" in scene.asked(2)
+        await nvim.kode("compact")
+        await nvim.until("Kode.said('The gist.') or Kode.said('a summary of')")
+        await nvim.lua("Kode.notes = {''}")
+        await nvim.kode("context", "undo")
+        await nvim.until("Kode.notes[#Kode.notes]:find('read anew')")
+        await ask("What was it?", "Last.")
+        assert "The gist." not in scene.asked(4)
+        assert "密语" in scene.asked(4)
+
+
+async def test_a_projects_mcp_server_waits_for_the_users_yes(play: Play) -> None:  # F5
+    async with play(trusted=True) as scene:
+        nvim, raw = scene.nvim, ROOT / "tests" / "support" / "mcp_server.py"
+        entry = {"command": sys.executable, "args": [str(raw), "plain"]}
+        named = json.dumps({"mcpServers": {"theirs": entry}})
+        (scene.root / ".mcp.json").write_text(named, encoding="utf-8")
+        await nvim.lua("Kode.chosen = {'theirs', 'Allow it', 'not started', 'Start it'}")
+        await nvim.kode("mcp")
+        await nvim.until("#Kode.offered == 2")
+        labels, asked = await nvim.lua("return Kode.offered")
+        assert "waits for your yes" in labels["labels"][0]
+        assert str(raw) in asked["prompt"]
+        assert asked["labels"] == ["Allow it", "Refuse it"]
+        await nvim.kode("mcp")
+        await nvim.until("#Kode.notes > 0")
+        assert (await nvim.lua("return Kode.notes"))[-1] == "kode: theirs runs, and has 4 tools"

@@ -16,8 +16,10 @@ from typing import Any
 import pytest
 
 from kode_sidecar.demo.model_server import RecordedResponse
+from tests.editors.recordings import keep, recorded
 from tests.editors.vscode_world import WAIT_MS, Window, vscode, vsix_maker
 from tests.support.answering_model import AnsweringModel, user_texts
+from tests.support.long_job import FILES, ROUNDS, Worker, lay_out
 from tests.support.model_script import answer, hold, text, thinking, tool_call
 from tests.support.node_tools import not_run
 
@@ -58,11 +60,17 @@ def edits_then_done(body: dict[str, Any]) -> RecordedResponse:
     return answer(text("Done. 请看 three hunks."))
 
 
-async def test_hunk_by_hunk_in_an_unsaved_buffer(tmp_path: Path) -> None:
+async def test_hunk_by_hunk_in_an_unsaved_buffer(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     """CRLF, CJK and emoji; the user types meanwhile; nothing reaches the disk until they save."""
+    update = request.config.getoption("--update-golden")
+    command = recorded(tmp_path / "talks", greased=not update)
     async with (
         AnsweringModel(edits_then_done) as model,
-        vscode(tmp_path, model, files={PATH: SAVED.encode()}) as window,
+        vscode(
+            tmp_path, model, files={PATH: SAVED.encode()}, settings={"kode.command": command}
+        ) as window,
     ):
         file = window.project / PATH
         await window.open_file(PATH)
@@ -112,6 +120,9 @@ async def test_hunk_by_hunk_in_an_unsaved_buffer(tmp_path: Path) -> None:
         )
         await window.prompt("And what did I say?")
         await until(lambda: any("leave() 不用改" in said for said in all_said(model)))
+        await window.chat.get_by_text("Done. 请看 three hunks.").nth(1).wait_for()
+    if update:
+        keep("vscode", tmp_path / "talks" / "talk.jsonl", tmp_path / "project")
 
 
 async def test_saving_accepts_nothing_and_reject_all_leaves_the_text(tmp_path: Path) -> None:
@@ -187,6 +198,75 @@ async def test_a_conversation_with_its_turns_and_branches(tmp_path: Path) -> Non
         assert (
             await tree.locator(".monaco-list-row[aria-level='2']").count() == 1
         )  # below its origin
+
+
+async def test_forty_rounds_end_well(tmp_path: Path) -> None:
+    """Tests that fail, edits, a summary, a steer, and a second session over the same files."""
+    worker = Worker({7: "saved", 8: "steer"})
+    known = lay_out(tmp_path, tmp_path / "config.yaml")
+    settings = {"kode.mode": "auto", "kode.model": "kimi-k2.6", "files.autoSave": "afterDelay"}
+    async with (
+        AnsweringModel(worker) as model,
+        vscode(
+            tmp_path,
+            model,
+            files={name: content.encode() for name, content in FILES.items()},
+            settings={**settings, "files.autoSaveDelay": 1},
+            environment=known,
+        ) as window,
+    ):
+        texts = {name: window.project / name for name in FILES}
+        await window.open_file("shop.py")
+        await window.command("kode: Open the Chat")
+        await window.prompt("Make the tests pass")
+        await model.reached("saved")
+        await until(lambda: "return 2" in texts["shop.py"].read_text("utf-8"))
+        model.release("saved")
+        await model.reached("steer")
+        box = window.chat.locator("textarea")
+        await box.fill("Mind the notes, 谢谢")
+        await box.press("Control+Enter")
+        await window.command("kode: New Session")
+        await window.chat.get_by_text("Make the tests pass").wait_for(state="detached")
+        await window.prompt("A second job")
+        await window.chat.get_by_text("ok", exact=True).wait_for()
+        model.release("steer")
+        await until(lambda: worker.round == ROUNDS + 1)
+        await until(lambda: "DONE = True" in texts["notes.py"].read_text("utf-8"))
+        assert (worker.summed_up, worker.other) == (1, 2)
+        assert texts["shop.py"].read_text("utf-8") == FILES["shop.py"].replace("1", "2")
+        assert texts["shared.py"].read_text("utf-8") == "x = 2\n"
+        told = "\n".join(worker.told)
+        assert "Mind the notes, 谢谢" in told
+        assert "shared.py, in the conversation “A second job”" in told
+
+
+async def test_what_the_model_is_told_is_in_the_users_hand(tmp_path: Path) -> None:
+    def respond(body: dict[str, Any]) -> RecordedResponse:
+        return answer(text(f"Answer {len(user_texts(body))}."))
+
+    async with (
+        AnsweringModel(respond) as model,
+        vscode(tmp_path, model, files={"a.txt": b"a\n"}) as window,
+    ):
+        await window.command("kode: Open the Chat")
+        await window.prompt("a secret 密语")
+        await window.chat.get_by_text("Answer 1.").wait_for()
+        for choices in (("密语", "Leave it out"), ("密语", "As if nothing"), ("密语", "Pin it")):
+            await window.command("kode: Leave out, Pin or Restore")
+            for choice in choices:
+                row = window.page.locator(".quick-input-list .monaco-list-row", has_text=choice)
+                await row.first.click()
+            told = window.page.locator(".notification-toast", has_text="are read anew").first
+            await told.wait_for()
+            await window.command("Notifications: Clear All Notifications")
+            await told.wait_for(state="detached")
+            count = len(model.chats)
+            await window.prompt("And now?")
+            await until(lambda count=count: len(model.chats) > count)
+            await window.chat.get_by_role("button", name="Stop").wait_for(state="hidden")
+        said = [str(request.body["messages"]) for request in model.chats]
+        assert ["密语" in one for one in said] == [True, False, True, True]
 
 
 async def test_the_process_is_killed_and_the_session_goes_on(tmp_path: Path) -> None:
@@ -284,17 +364,27 @@ async def test_twenty_thousand_deltas(tmp_path: Path) -> None:
         await window.command("kode: Open the Chat")
         await window.prompt("long")
         await window.chat.locator(".working").wait_for()
-        await window.chat.locator("body").evaluate(RECORD_FRAMES)
+        body = window.chat.locator("body")
+        await body.evaluate(RECORD_FRAMES)
+        await window.page.wait_for_timeout(3000)  # what frames cost when nothing happens
+        idle = sorted(await body.evaluate("() => window.gaps.splice(0)"))
+        await window.trace()
         model.release("go")
         await window.chat.get_by_text("The very end.").wait_for()
-        gaps = sorted(await window.chat.locator("body").evaluate("() => window.gaps"))
-        p99 = gaps[int(len(gaps) * 0.99)]
+        gaps = sorted(await body.evaluate("() => window.gaps"))
+        tasks = await window.traced()
+        p99, quiet = gaps[int(len(gaps) * 0.99)], idle[int(len(idle) * 0.99)]
         await window.command("kode: Copy Debug Information")
         await until(lambda: "extension host: heap" in window.log())
         heap = float(re.findall(r"extension host: heap ([\d.]+) MB", window.log())[-1])
         figures = f"p50 {gaps[len(gaps) // 2]:.0f} ms, p99 {p99:.0f} ms, longest {gaps[-1]:.0f} ms"
-        sys.stdout.write(f"\n{len(gaps)} frames, {figures}; extension host {heap} MB\n")
-        assert p99 < 100
+        sys.stdout.write(
+            f"\n{len(gaps)} frames, {figures}; extension host {heap} MB\n"
+            f"with nothing to draw: p50 {idle[len(idle) // 2]:.0f} ms, p99 {quiet:.0f} ms\n"
+            f"the page computes {sum(tasks):.0f} ms, at once {tasks[-1]:.0f} ms at most\n"
+        )
+        assert tasks[-1] < 100
+        assert p99 < 100 or quiet > 50, "the machine keeps up with an idle page, but not with ours"
         assert heap < 60
 
 
@@ -381,4 +471,4 @@ def all_said(model: AnsweringModel) -> list[str]:
 
 def sidecar_pids(window: Window) -> list[int]:
     """Of all that were started, oldest first."""
-    return [int(pid) for pid in re.findall(r"protocol 0\.9, pid (\d+)", window.log())]
+    return [int(pid) for pid in re.findall(r"protocol [\d.]+, pid (\d+)", window.log())]

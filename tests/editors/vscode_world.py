@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from kode_sidecar.demo.model_server import ModelServer
-from tests.support.program import PROGRAM, ROOT
+from tests.editors.recordings import faults, recorded
+from tests.support.program import ROOT
 
 CODE_SERVER = "4.100.3"  # the newest that runs on Node 20
 PLAYWRIGHT = "1.55.0"
@@ -142,6 +143,32 @@ class Window:
         await box.fill(text)
         await box.press("Enter")
 
+    async def end_sidecar(self) -> None:
+        """In order, as a restart does: code-server itself gives an extension no time to end it."""
+        started = self.log().count(", pid ")
+        await self.command("kode: Restart the Sidecar")
+        async with asyncio.timeout(WAIT_MS / 1000):
+            while self.log().count(", pid ") == started:  # noqa: ASYNC110  (a file)
+                await asyncio.sleep(0.05)
+
+    async def trace(self) -> None:
+        """Note from now on what every thread of Chromium computes."""
+        await self.page.context.browser.start_tracing(page=self.page, categories=["toplevel"])
+
+    async def traced(self) -> list[float]:
+        """Milliseconds of CPU of each task of the busiest page's main thread since `trace`."""
+        events = json.loads(await self.page.context.browser.stop_tracing())["traceEvents"]
+        mains = {
+            (event["pid"], event["tid"])
+            for event in events
+            if event["name"] == "thread_name" and event["args"]["name"] == "CrRendererMain"
+        }
+        tasks: dict[tuple[int, int], list[float]] = {thread: [] for thread in mains}
+        for event in events:
+            if event.get("ph") == "X" and event["name"].endswith("RunTask") and "tdur" in event:
+                tasks.get((event["pid"], event["tid"]), []).append(event["tdur"] / 1000)
+        return max(map(sorted, tasks.values()), key=sum)
+
     def log(self) -> str:
         """What our extension has logged."""
         return "".join(path.read_text("utf-8") for path in self.logs.rglob("*kode*.log"))
@@ -176,7 +203,7 @@ async def vscode(
         "extensions.ignoreRecommendations": True,
         "window.confirmBeforeClose": "never",
         "security.workspace.trust.enabled": False,
-        **({} if vsix else {"kode.command": PROGRAM}),
+        **({} if vsix else {"kode.command": recorded(folder / "talks")}),
         **(settings or {}),
     }
     (user / "User").mkdir(parents=True)
@@ -224,7 +251,10 @@ async def vscode(
                 await page.screenshot(path=str(folder / "failure.png"))
                 sys.stderr.write(f"{folder / 'failure.png'}\n{window.log()[-2000:]}\n")
                 raise
+            await window.end_sidecar()
             await browser.close()
+            if found := faults(folder / "talks"):
+                raise AssertionError("\n".join(found))
     finally:
         if served.returncode is None:
             served.terminate()

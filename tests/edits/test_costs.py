@@ -4,7 +4,7 @@ import asyncio
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from time import process_time
@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from kode_sidecar.domain.change_set import Position, Range
+from kode_sidecar.edits.services import EditLocks
 from kode_sidecar.event_log.editor_port import ApplyAnswer, DocumentEdit
 from kode_sidecar.kernel.contracts import ToolCall
 from kode_sidecar.protocol.change_set import DecideParams, HunkDecision, UndoParams
@@ -33,7 +34,7 @@ sys.addaudithook(_hear)
 
 
 @contextmanager
-def opened_files() -> Iterator[list[tuple[str, bool]]]:
+def opened_files() -> Generator[list[tuple[str, bool]]]:
     """The names of files that are opened meanwhile, each with whether the event loop did it."""
     global _opened
     _opened = []
@@ -74,7 +75,7 @@ async def test_two_hundred_cursors_do_not_join_the_text_for_each(
     tmp_path: Path, pending: bool
 ) -> None:
     desk = Desk(tmp_path)
-    buffer = desk.editor.open(desk.file("a.txt", ""), large_text(100_000))
+    buffer = desk.editor.open(desk.file("a.txt", ""), large_text(150_000))  # 6 MB
     if pending:
         await propose(desk, "a.txt", 50)
     document = desk.workspace.documents.get(buffer.uri)
@@ -91,7 +92,9 @@ async def test_two_hundred_cursors_do_not_join_the_text_for_each(
     begun = process_time()
     for _ in range(20):
         "".join(document.lines)
-    assert min(cost_of(version) for version in range(3, 8)) < process_time() - begun
+    joined = process_time() - begun
+    held = min(cost_of(version) for version in range(3, 8))
+    assert held < joined  # in milliseconds `dev.py bench` tells it, on a machine that is idle
     if pending:
         result = await desk.sets.decide(
             DecideParams(change_set_id=desk.change_set_id, decisions=accept_all(desk), dry_run=True)
@@ -111,6 +114,7 @@ async def test_a_closed_file_is_read_once_and_beside_the_loop(tmp_path: Path) ->
     assert opened.count(("a.txt", True)) == 0
     assert opened.count(("a.txt", False)) == 1
     await desk.decide(*decisions)
+    path.write_text(desk.text("a.txt"), newline="")  # saved
     undo = UndoParams(change_set_id=desk.change_set_id)
     with opened_files() as opened:
         assert len((await desk.sets.undo(desk.change_set_id, undo)).undone) == 100
@@ -143,7 +147,7 @@ async def test_accepting_and_undoing_costs_as_much_as_there_are_hunks(tmp_path: 
 async def test_an_edit_that_lands_after_it_was_given_up_is_the_sessions_own(
     tmp_path: Path,
 ) -> None:
-    desk = Desk(tmp_path, answer_seconds=0.05)
+    desk = Desk(tmp_path, locks=EditLocks(answer_seconds=0.05))
     buffer = desk.editor.open(desk.file("a.txt", ""), "one\ntwo\nthree\n")
     late = asyncio.Event()
 
@@ -199,3 +203,33 @@ async def test_a_refusal_is_a_conflict_whatever_the_user_typed_there(tmp_path: P
     assert (result.conflicts, desk.states[hunk]) == ((hunk,), "conflict")
     assert len(desk.hunks) == 1  # nothing is offered that would take the user's words
     assert buffer.text == "one\ntwo!\nthree\n"
+
+
+async def test_a_large_text_may_change_while_it_is_worked_on(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    buffer = desk.editor.open(desk.file("a.txt", ""), large_text(9_000))
+    seen: list[threading.Thread] = []
+    loop = asyncio.get_running_loop()
+
+    def rewrite(_document: object, text: str) -> str:
+        """While this works, beside the loop, the user types: at first above the place."""
+        seen.append(threading.current_thread())
+        if len(seen) == 2:
+            typed = threading.Event()
+            loop.call_soon_threadsafe(lambda: (desk.editor.type(buffer, 0, "0\n"), typed.set()))
+            assert typed.wait(20)
+        return text.replace("line 7000 ", "LINE 7000 ")
+
+    desk.editor.type(buffer, 0, "first\n")
+    call = ToolCall("tool-1", "propose_edit", "s-1", "t-1", "m-1")
+    proposing = asyncio.create_task(desk.sets.proposals.propose("a.txt", rewrite, call))
+    await desk.until(lambda: seen)
+    desk.editor.type(buffer, 0, "x")  # what was found out so far is of no use any more
+    await proposing
+    assert threading.main_thread() not in seen
+    (hunk,) = desk.hunks
+    assert hunk.range is not None
+    assert hunk.range.start.line == 7_002
+    assert (await desk.accept(hunk.hunk_id)).verified is True
+    assert buffer.text.startswith("0\nxfirst\nline 0 ")
+    assert "LINE 7000 " in buffer.text

@@ -1,12 +1,14 @@
 """An edit applies where its text stands exactly once, by a ladder that never guesses."""
 
 import random
+from collections import Counter
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from kode_sidecar.text.edit_match import Match, MatchError, locate
+from kode_sidecar.text.edit_match import MAX_NAMED_LINES, Match, MatchError, locate
+from kode_sidecar.text.look_alikes import folded, with_own_punctuation
 from kode_sidecar.text.text_edit import Edit, apply_edits
 from tests.conftest import FULL
 from tests.support.package_source import PACKAGE
@@ -137,6 +139,53 @@ def test_the_ladder(name: str) -> None:
     found = match(text, old, new)
     assert (found.tier, apply_edits(text, found.edits)) == (tier, result)
     assert bool(found.repair) == (tier == "exact")
+
+
+OWN_SIGNS = {
+    "a pair is not cut in half": ("“a” + “b”", '"a" + "b"', '"a" + "c" + "b"', '“a” + "c" + "b"'),
+    "brackets that stay": ("（世界）", "(世界)", "(pi)", "（pi）"),
+    "brackets of which one is new": ("你好（世界）", "你好(世界)", "math(pi)", "math(pi)"),
+    "a dash that becomes two": ("a — b", "a - b", "a -- b", "a -- b"),
+    "a dash of two that becomes one": ("a——b", "a--b", "a-b", "a-b"),
+    "a pair over two lines": ("“x\ny” q", '"x\ny" q', "'x\ny' q", "'x\ny' q"),
+    "a pair over two lines that stays": ("“x\ny” q", '"x\ny" q', '"x\ny" r', "“x\ny” r"),
+    "half of a pair": ("“x” q", '"x" q', '"x q', '"x q'),
+    "an apostrophe is no quote": ("it’s a—b", "it's a-b", "it's a-c", "it’s a—c"),
+    "new text inside": ("f（a，b）", "f(a,b)", "f(a,b,g(c))", "f（a，b,g(c)）"),
+    "two pairs that become one": ("“a”，“b”", '"a","b"', '"a b"', "“a b”"),
+}
+
+
+@pytest.mark.parametrize("name", OWN_SIGNS)
+def test_a_look_alike_place_keeps_its_own_signs_whole(name: str) -> None:
+    text, old, new, wanted = OWN_SIGNS[name]
+    found = match(text, old, new)
+    assert (found.tier, apply_edits(text, found.edits)) == ("punctuation", wanted)
+
+
+SIGNS = st.text(st.sampled_from("ab \n“”\"'‘’（）()—-，,"), min_size=1, max_size=12)
+
+
+@given(SIGNS, st.data())
+def test_look_alikes_are_never_put_where_the_model_put_something_else(
+    there: str, data: st.DataObject
+) -> None:
+    old = "".join(data.draw(st.sampled_from([c, folded(c)])) for c in there)
+    new = data.draw(SIGNS)
+    result = with_own_punctuation(there, old, new)
+    assert folded(result) == folded(new)
+    assert with_own_punctuation(there, old, old) == there
+    brought = Counter(result) - Counter(new)
+    assert not brought - Counter(there)
+
+
+def test_tabs_and_blanks_are_not_mixed() -> None:
+    deeper = match("\tf()\n", "    f()", "    f():\n        g()")
+    assert apply_edits("\tf()\n", deeper.edits) == "\tf():\n\t\tg()\n"
+    blanks = match("    f()\n", "\tf()\n", "\tf()\n\t\tg()\n")
+    assert apply_edits("    f()\n", blanks.edits) == "    f()\n        g()\n"
+    assert error("\tf()\n", "    f()", "    f(\n      g)").code == "not_found"  # not even
+    assert error("\tx\n\tf()\n", "x\nf()", "x\nf():\n    g()").code == "not_found"
 
 
 REFUSED = {
@@ -295,3 +344,34 @@ def test_duplicating_any_block_makes_its_quote_ambiguous(rng: random.Random) -> 
         assert found.code == "ambiguous"
         whole = locate(doubled, quote, quote + "# new", near_line=10**9)
         assert isinstance(whole, MatchError)
+
+
+def test_a_character_that_was_not_shown_is_named() -> None:
+    found = error("\x0btop\none\n\x0ctwo\nthree\n", "one\ntwo\n", "1\n2\n")
+    assert found.code == "not_found"
+    assert "Line 3 holds a control character, U+000C" in found.message
+
+
+@pytest.mark.parametrize(
+    ("text", "old"),
+    [
+        ("a\n" * 190_000, "a"),
+        ("a\n" * 190_000, "a\na\n"),
+        ("a \n" * 190_000, "a\na"),
+        ("  a\n" * 190_000, "a\na"),
+        ("  a\n" * 50_000, "a\n" * 200),
+        ("“a”\n" * 190_000, '"a"'),
+        ("a" * 400_000, "a" * 20_000),
+    ],
+    ids=["letters", "lines", "blanks", "indents", "a long quote", "look-alikes", "overlapping"],
+)
+@pytest.mark.parametrize("replace_all", [False, True])
+def test_places_without_number_are_not_all_looked_at(
+    text: str, old: str, replace_all: bool
+) -> None:
+    """They took 25 to 100 s: a model's quote must not keep everything waiting."""
+    found = locate(text, old, "b", replace_all=replace_all)
+    assert isinstance(found, MatchError)
+    assert found.code == "ambiguous"
+    assert "times, too often" in found.message
+    assert len(found.lines) <= MAX_NAMED_LINES

@@ -15,6 +15,8 @@ from kode_sidecar.kernel.contracts import ToolCall
 from kode_sidecar.protocol.change_set import UndoParams
 from kode_sidecar.text.line_diff import split_lines
 from kode_sidecar.text.text_edit import Edit, apply_edits, to_lf
+from kode_sidecar.text.uris import path_to_uri
+from kode_sidecar.workspace.decoding import editor_charset
 from tests.support.edit_editor import Desk
 from tests.support.edit_texts import lf_edit, texts
 
@@ -150,3 +152,50 @@ def _taken_for_utf8(text: str, file: tuple[str | None, str, bytes]) -> bool:
         return data.decode() != text
     except UnicodeDecodeError:
         return False
+
+
+@pytest.mark.parametrize("first", ["told", "opened"])
+async def test_what_the_editors_encoding_cannot_hold_is_refused(tmp_path: Path, first: str) -> None:
+    desk = Desk(tmp_path)
+    path = desk.file("a.txt", "plain\n")  # its bytes look like UTF-8, whatever the editor makes
+    documents = desk.workspace.documents
+    if first == "told":
+        documents.tell_encoding(path_to_uri(path), "windows1252")
+    buffer = desk.editor.open(path, "plain\n")
+    if first == "opened":
+        documents.tell_encoding(buffer.uri, "windows1252")
+    with pytest.raises(KodeError) as refused:
+        await desk.edit("a.txt", ("plain", "价目"))
+    assert (refused.value.code, desk.hunks) == ("Unencodable", [])
+    assert "cp1252" in refused.value.message
+    await desk.edit("a.txt", ("plain", "prix €"))
+    documents.tell_encoding(buffer.uri, "gbk")
+    await desk.edit("a.txt", ("prix €", "价目"))
+    desk.editor.close(buffer)
+    desk.editor.open(path, "plain\n")  # another buffer: nothing was told of it
+    await desk.edit("a.txt", ("价目", "😀"))
+
+
+@pytest.mark.parametrize(
+    ("name", "codec"),
+    [
+        ("utf8bom", "utf-8"),
+        ("UTF-8", "utf-8"),
+        ("utf16le", "utf-8"),  # it holds any character
+        ("ucs-2le", "utf-8"),
+        ("windows1252", "cp1252"),
+        ("windows874", "cp874"),
+        ("iso88591", "iso8859-1"),
+        ("latin1", "iso8859-1"),
+        ("cp936", "gbk"),
+        ("euc-cn", "gb2312"),
+        ("gb18030", "gb18030"),
+        ("shiftjis", "shift_jis"),
+        ("koi8r", "koi8-r"),
+        ("no such", ""),
+        ("zlib", ""),
+        ("", ""),
+    ],
+)
+def test_the_names_that_editors_have_for_encodings(name: str, codec: str) -> None:
+    assert editor_charset(name) == codec

@@ -376,3 +376,26 @@ async def test_a_branch_sees_only_its_own_files(desk: Desk) -> None:
     await create(desk, "new.py", "other\n")
     desk.enter("t-3", path=("t-1",))
     assert desk.text("new.py") == "x\n"
+
+
+async def test_a_new_file_keeps_the_line_ends_it_was_given(desk: Desk) -> None:
+    text = "a\r\nb\r\nc\n"
+    await desk.use("propose_file", action="create", path="new.bat", content=text)
+    assert desk.hunks[-1].new_text == "a\r\nb\r\nc\r\n"  # one for all lines
+    assert desk.text("new.bat") == "a\nb\nc\n"
+    await desk.edit("new.bat", ("b", "B\nbb"))
+    assert desk.hunks[-1].new_text == "a\r\nB\r\nbb\r\nc\r\n"
+    await desk.accept(desk.hunks[-1].hunk_id)
+    assert desk.editor.file_edits[-1].text == "a\r\nB\r\nbb\r\nc\r\n"
+    assert desk.states[desk.hunks[-1].hunk_id] == "applied"
+    assert (await undo(desk)).undone
+    patch = "*** Begin Patch\n*** Add File: two.bat\n+x\n+y\n*** End Patch\n"
+    await desk.use("propose_edit", patch=patch.replace("\n", "\r\n"))
+    assert desk.hunks[-1].new_text == "x\r\ny\r\n"
+
+
+async def test_the_users_own_text_for_a_new_file_ends_its_lines_alike(desk: Desk) -> None:
+    await create(desk, "new.bat", "a\r\nb\r\n")
+    own = HunkDecision(hunk_id=desk.hunks[0].hunk_id, action="replace", new_text="x\ny\n")
+    await desk.decide(own)
+    assert desk.editor.file_edits[0].text == "x\r\ny\r\n"

@@ -103,8 +103,9 @@ async def test_deleting_what_was_not_read_is_flagged(desk: Desk) -> None:
 
 
 async def test_names_that_hide_something_are_flagged(desk: Desk) -> None:  # W13
+    desk.editor.answer = "allow-once"
     await desk.sets.proposals.propose_create("a\u202eyp.exe", "x\n", call(desk))
-    assert desk.hunks[-1].flags == ("invisibleCharacters",)
+    assert desk.hunks[-1].flags == ("sensitive", "invisibleCharacters")
     assert desk.hunks[-1].code_points == ("U+202E",)
     desk.file("b.py", "x\n")
     await read(desk, "b.py")
@@ -118,10 +119,10 @@ async def test_a_yes_for_one_operation_is_none_for_another(desk: Desk) -> None: 
         desk.file(name, TEXT)
         await read(desk, name)
     await desk.sets.proposals.propose_delete("package.json", call(desk))
-    await desk.sets.proposals.propose_create(".envrc", "x\n", call(desk))
+    await desk.sets.proposals.propose_create(".exrc", "x\n", call(desk))
     await desk.sets.proposals.propose_move("setup.py", "b.py", call(desk))
     asked = [event for event in desk.events if isinstance(event, PermissionRequested)]
-    assert [event.subject for event in asked] == ["package.json", ".envrc", "setup.py to b.py"]
+    assert [event.subject for event in asked] == ["package.json", ".exrc", "setup.py to b.py"]
     rules = [rule for rule in desk.sets.permissions.rules() if rule.source == "answer"]
     assert [rule.tool for rule in rules] == [
         "propose_file:delete",
@@ -129,7 +130,7 @@ async def test_a_yes_for_one_operation_is_none_for_another(desk: Desk) -> None: 
         "propose_file:move",
     ]
     questions = len(desk.editor.questions)
-    await desk.sets.proposals.propose_delete(".envrc", call(desk))
+    await desk.sets.proposals.propose_delete(".exrc", call(desk))
     assert len(desk.editor.questions) == questions + 1
     assert all("sensitive" in hunk.flags for hunk in desk.hunks)
 

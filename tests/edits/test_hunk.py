@@ -134,3 +134,31 @@ def test_a_whole_text_moves_hunks_by_lines() -> None:
     hunks = [Hunk("h", 2, 4, "b\n", "B\n")]
     moved = follow_all(hunks, [Edit(0, len(before), after)], before, after)
     assert moved == [replace(hunks[0], start=6, end=8)]
+
+
+def test_changes_that_share_a_line_are_followed_together() -> None:
+    before = "a\nb\nc\nd\n"
+    changes = [Edit(1, 2, "x\ny"), Edit(3, 4, "z\nw")]
+    after = apply_edits(before, changes)
+    hunks = [Hunk("h", 2, 4, "b\n", "B\n"), Hunk("i", 6, 8, "d\n", "D\n")]
+    touched, moved = follow_all(hunks, changes, before, after)
+    assert touched.touched
+    assert moved == replace(hunks[1], start=after.index("d"), end=len(after))
+
+
+def test_a_replaced_line_keeps_its_own_end_in_a_file_of_both() -> None:
+    made = hunks_of("a\r\nb\nc\r\nd\r\n", "a\nB\nC\nnew\nd\n")
+    assert [d.new_text for d in made.drafts] == ["B\nC\r\nnew\r\n"]
+
+
+def test_a_last_line_has_one_end_in_a_file_of_both() -> None:
+    made = hunks_of("a\nb\nc\r\n", "a\nb\nC\n")
+    assert [d.new_text for d in made.drafts] == ["C\r\n"]
+
+
+def test_a_deletion_waits_on_when_its_lines_go_and_come_back() -> None:
+    hunk = Hunk("h", 2, 4, "b\n", "")
+    gone = follow(hunk, Edit(2, 4, ""), "a\nc\n")
+    assert (gone.start, gone.end, gone.touched) == (2, 2, True)
+    assert follow(gone, Edit(2, 2, "b\n"), "a\nb\nc\n") == hunk
+    assert follow(gone, Edit(2, 2, "x\n"), "a\nx\nc\n").touched

@@ -4,10 +4,11 @@ import difflib
 from collections.abc import Sequence
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kode_sidecar.text.line_diff import Run, diff_lines, split_lines, unified_diff
+from kode_sidecar.text.line_diff import LONG_LINES, Run, diff_lines, split_lines, unified_diff
 
 
 def apply_runs(old: Sequence[str], new: Sequence[str], runs: Sequence[Run]) -> list[str]:
@@ -109,3 +110,30 @@ def test_unified_diff_shows_context_and_new_line_numbers() -> None:
         "--- a/a.txt\n+++ b/a.txt\n@@ -7,7 +7,8 @@\n 7\n 8\n 9\n-10\n+ten\n+ten and a half\n"
         " 11\n 12\n 13\n"
     )
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, LONG_LINES + 900), st.integers(0, 3), few_lines),
+        max_size=12,
+    ),
+    st.booleans(),
+)
+def test_long_texts_that_differ_here_and_there(
+    changes: list[tuple[int, int, list[str]]], alike: bool
+) -> None:
+    old = ["same\n" if alike else f"{at}\n" for at in range(LONG_LINES + 1_000)]
+    new = list(old)
+    for at, gone, lines in sorted(changes, reverse=True):
+        new[at : at + gone] = lines
+    runs = diff_lines(old, new)
+    assert apply_runs(old, new, runs) == new
+    assert all(before[1] < after[0] and before[3] < after[2] for before, after in pairwise(runs))
+    if not alike:
+        assert sum(a1 - a0 for a0, a1, _, _ in runs) <= sum(gone for _, gone, _ in changes)
+
+
+@pytest.mark.parametrize("eol", ["\n", "\r\n", "\r"])
+def test_a_large_text_is_split_as_a_small_one(eol: str) -> None:
+    lines = [f"{'x' * (at % 97)}\x0c{eol}" for at in range(30_000)]
+    assert split_lines("".join(lines) + "end") == [*lines, "end"]

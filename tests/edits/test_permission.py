@@ -27,6 +27,8 @@ class Asked:
         self.questions: list[PermissionQuestion] = []
         self._answer = answer
         self._numbers = itertools.count(1)
+        self.released = asyncio.Event()
+        self.released.set()
 
     async def ask_permission(self, question: PermissionQuestion) -> str | None:
         self.questions.append(question)
@@ -41,7 +43,11 @@ class Asked:
 
     def gate(self, timeout: float = HANG) -> PermissionGate:
         questions = UserQuestions(timeout)
-        return PermissionGate("s-1", self, self.emit, self.new_id, questions, lambda: "now")  # type: ignore[arg-type]
+        told = self.emit, self.new_id, questions, lambda: "now", self.published
+        return PermissionGate("s-1", self, *told)  # type: ignore[arg-type]
+
+    async def published(self) -> None:
+        await self.released.wait()
 
     @property
     def ends(self) -> list[tuple[str, str, str | None]]:
@@ -84,6 +90,19 @@ async def test_an_answer(answer: str | None, allowed: bool, end: tuple[str, str,
         "allow_session",
         "reject",
     ]
+
+
+async def test_a_question_waits_until_its_announcement_is_out() -> None:  # O6
+    asked = answering("allow-once")
+    asked.released.clear()  # a reply is on its way, and events are held behind it
+    task = asyncio.create_task(asked.gate().ask(CALL, "Edit package.json", "package.json"))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert [type(event) for event in asked.events] == [PermissionRequested]
+    assert asked.questions == []
+    asked.released.set()
+    assert await task is True
+    assert len(asked.questions) == 1
 
 
 async def test_no_answer_in_time_is_a_no() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from kode_sidecar.text.text_edit import Edit, apply_edits, minimal_edits, refine, shift
+from kode_sidecar.text.text_edit import Edit, apply_edits, minimal_edits, refine
 from tests.support.edit_texts import texts, typing
 
 
@@ -71,20 +71,8 @@ def test_a_whole_text_is_refined_to_the_lines_that_changed() -> None:
     assert refine(old, Edit(0, len(old), new)) == (Edit(2, 4, "B\n"), Edit(8, 8, "e\n"))
 
 
-@pytest.mark.parametrize(
-    ("change", "span"),
-    [
-        (Edit(0, 1, "xyz"), (7, 10, False)),
-        (Edit(4, 4, "x"), (6, 9, False)),
-        (Edit(3, 5, ""), (3, 6, False)),
-        (Edit(5, 5, "x"), (5, 9, True)),
-        (Edit(8, 8, "x"), (5, 9, True)),
-        (Edit(8, 9, "xx"), (5, 8, False)),
-        (Edit(9, 9, "x"), (5, 8, False)),
-        (Edit(6, 7, ""), (5, 7, True)),
-        (Edit(4, 6, "x"), (4, 7, True)),
-        (Edit(0, 20, "ab"), (0, 2, True)),
-    ],
-)
-def test_a_span_moves_past_a_change(change: Edit, span: tuple[int, int, bool]) -> None:
-    assert shift(5, 8, change) == span
+def test_lines_taken_one_by_one_stay_apart() -> None:
+    """Changes that adjoin must not be told as overlapping ones, where lines are alike."""
+    text = "}\n" * 4
+    steps = [step for edit in (Edit(2, 4, ""), Edit(4, 6, "")) for step in refine(text, edit)]
+    assert steps == [Edit(2, 4, ""), Edit(4, 6, "")]

@@ -191,3 +191,16 @@ async def test_nothing_to_undo_is_an_empty_answer(desk: Desk) -> None:
     nothing = await undo(desk)
     assert (nothing.undone, nothing.restored, nothing.conflicts) == ((), (), ())
     assert desk.editor.edits == []
+
+
+async def test_insertions_in_one_place_come_back_in_their_order(desk: Desk) -> None:
+    buffer = desk.editor.open(desk.file("a.txt", ""), "one\ntwo\n")
+    await desk.edit("a.txt", ("one\n", "one\nlower\n"))
+    await desk.accept(desk.hunks[-1].hunk_id)
+    await desk.edit("a.txt", ("one\n", "one\nupper\n"))
+    await desk.accept(desk.hunks[-1].hunk_id)
+    assert buffer.text == "one\nupper\nlower\ntwo\n"
+    assert len((await undo(desk)).undone) == 2
+    assert buffer.text == "one\ntwo\n"
+    assert len((await undo(desk)).restored) == 2
+    assert buffer.text == "one\nupper\nlower\ntwo\n"

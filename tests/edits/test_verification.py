@@ -116,3 +116,30 @@ def test_an_applied_edit_knows_what_takes_it_back_after_more_typing() -> None:
     text = tell(sent, TEXT, Edit(2, 3, "B"), Edit(6, 7, "D\nE"), Edit(0, 0, "zero\n"))
     back = sorted((hunk.edit for hunk in sent.inverses(["h1", "h2"], text)), key=lambda e: e.start)
     assert apply_edits(text, back) == "zero\n" + TEXT
+
+
+def test_a_line_added_below_a_kept_one_is_an_insertion_too() -> None:
+    sent = SentEdit("a\nend\n", {"h": Edit(0, 2, "a\n}\n}\n")})
+    text = tell(sent, "a\nend\n", Edit(2, 2, "}\n}"))  # the user took its last line end away
+    assert sent.verdicts(text) == {"h": "diverged"}  # unchanged would send it twice
+    hidden = SentEdit("}\nz\n", {"h": Edit(2, 4, "z\n}\n")})
+    text = tell(hidden, "}\nz\n", Edit(0, 4, "}\nz\n}\n!\n"))
+    assert hidden.verdicts(text) == {"h": "applied"}
+
+
+def test_changes_in_one_line_are_understood_together() -> None:
+    sent = SentEdit("a\nend\n", {"h": Edit(2, 6, "")})
+    changes = [Edit(1, 5, ""), Edit(5, 6, "")]  # ours, told from before it, and a line end
+    steps = sent.follow("a\nend\n", changes)
+    assert apply_edits("a\nend\n", steps) == "a"
+    assert sent.verdicts("a") == {"h": "applied"}
+    (back,) = sent.inverses(["h"], "a")
+    assert (back.start, back.end, back.new_text) == (1, 1, "end\n")
+
+
+def test_an_edit_that_was_dropped_while_a_line_came_up_beside_it_was_not_done() -> None:
+    for after in ("a\nb\nmine\nc\n", "a\nmine\nb\nc\n"):
+        sent = SentEdit("a\nb\nc\n", {"h": Edit(2, 4, "")})
+        at = 4 if after.endswith("mine\nc\n") else 2
+        sent.follow("a\nb\nc\n", [Edit(at, at, "mine\n")])
+        assert sent.verdicts(after) == {"h": "unchanged"}

@@ -5,9 +5,11 @@ import random
 from typing import Any, cast
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kode_sidecar.errors import KodeError
 from kode_sidecar.headless_run.run_config import (
     Overrides,
     RunConfig,
@@ -121,6 +123,19 @@ def test_what_differs_in_meaning_differs_in_fingerprint(
     assert (config_fingerprint(first) == config_fingerprint(second)) == (first == second)
 
 
+def test_a_field_that_is_set_is_as_if_the_file_said_so() -> None:
+    start = {"kgent": {"schema_version": 1}, "profile": {"id": "job", "role": "r"}}
+    fields = {"model": "other", "tools.shell.enabled": True, "workspace.git": True}
+    said = {**start, "model": {"name": "other"}, "tools": {"shell": {"enabled": True}}}
+    said["workspace"] = {"git": True}
+    found = parsed(start, Overrides(fields=fields))
+    assert config_fingerprint(found) == config_fingerprint(parsed(said))
+    for name, text in (("model.nonsense", "model.nonsense"), ("profile.id.x", "no fields")):
+        with pytest.raises(KodeError, match=text) as caught:
+            parsed(start, Overrides(fields={name: 1}))
+        assert caught.value.code == "ConfigInvalid"
+
+
 def leaves(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     if isinstance(value, dict):
         items = cast(dict[str, Any], value).items()
@@ -131,6 +146,8 @@ def leaves(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 CHANGED: dict[tuple[Any, ...], Any] = {
     ("memory", "external"): {"url": "https://memory.example"},
     ("memory", "write_mode"): "disabled",
+    ("profile", "language"): "zh",
+    ("runtime", "budget"): "5 CNY",
     ("runtime", "engine"): "pydantic-ai",
     ("deliverables",): [{"path": "deliverables/a.md"}],
     ("tools", "offer"): ["read_file"],

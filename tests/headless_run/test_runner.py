@@ -13,6 +13,7 @@ from kode_sidecar.domain.run import RunEvent
 from kode_sidecar.errors import KodeError
 from kode_sidecar.records.run_records import RunRecords, list_runs, read_run
 from tests.support.headless_world import HEAD, KEY, SCRIPTED, HeadlessWorld, RunFiles, call
+from tests.support.turn_world import ScriptedModel, says
 
 STEPS = (
     "config",
@@ -348,3 +349,21 @@ async def test_a_failing_disk_is_no_success(
     result = await world.run()
     assert (result.status, result.error.code if result.error else "") == ("failed", "Storage")
     assert RunFiles(result.sandbox_root).run["status"] == "failed"
+
+
+async def test_a_run_costs_no_more_than_its_budget(world: HeadlessWorld) -> None:
+    """What could go beyond it is not sent; the world's prices are one for a million tokens."""
+    model = ScriptedModel(says("Fine."), says("Fine."))
+    world.answer_with(model)
+    world.write(f"{HEAD}runtime: {{budget: 1CNY}}\n")
+    assert (await world.run()).status == "completed"
+    result = await world.run(fields={"runtime.budget": "0.0001 cny"})
+    assert (result.status, result.error.code if result.error else "") == ("failed", "BudgetReached")
+    assert len(model.requests) == 1
+    for wrong in ("lots", "20", 5):
+        refused = await world.run(fields={"runtime.budget": wrong})
+        assert refused.error is not None
+        assert refused.error.code == "ConfigInvalid"
+    refused = await world.run(fields={"runtime.budget": "1CNY", "runtime.engine": "pydantic-ai"})
+    assert refused.error is not None
+    assert refused.error.code == "ConfigInvalid"

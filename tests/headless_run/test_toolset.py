@@ -16,7 +16,8 @@ from kode_sidecar.domain.run import RunRecord
 from kode_sidecar.errors import KodeError
 from kode_sidecar.headless_run.artifacts import Artifacts
 from kode_sidecar.headless_run.contracts import RunScope
-from kode_sidecar.headless_run.project import CHANGES_PATCH, deliver_changes, import_project
+from kode_sidecar.headless_run.project_copy import ProjectCopy, import_project
+from kode_sidecar.headless_run.project_patch import CHANGES_PATCH, deliver_changes
 from kode_sidecar.headless_run.run_config import parse_run_config
 from kode_sidecar.headless_run.run_log import EventLog
 from kode_sidecar.headless_run.sandbox import Sandbox, make_sandbox
@@ -25,7 +26,6 @@ from kode_sidecar.kernel import tool_specs
 from kode_sidecar.kernel.contracts import ToolCall, ToolOutcome
 from kode_sidecar.records.json_log import Redaction
 from kode_sidecar.records.run_records import RunRecords
-from kode_sidecar.workspace.project_copy import ProjectCopy
 from kode_sidecar.workspace.workspace import Workspace
 from tests.support.files import write
 from tests.support.git import GIT, git
@@ -264,6 +264,32 @@ async def test_commands_work_in_the_copy_and_their_output_is_kept(
     patch = await run.deliver()
     assert patch is not None
     assert b"-a\n+b\n" in patch
+
+
+async def test_what_an_allowed_command_does_beside_its_rule_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rule that allows `git log` names neither a file to write nor a program to run."""
+    if GIT is None:
+        pytest.skip("NOT RUN: there is no git")
+    monkeypatch.setenv("PATH", str(Path(GIT).parent))
+    write(tmp_path, {"app/a.txt": "a\n"})
+    allow = "allow: [[git, log], [git, grep], [git, diff, --output=named.txt, --stat]]"
+    shell = f"tools: {{shell: {{enabled: true, {allow}}}}}"
+    run = await Run(tmp_path, f"workspace: {{import: app}}\n{shell}").start()
+    commands = {
+        "git log --output=out.txt": "--output=out.txt",
+        "git grep -Otouch x": "-Otouch",
+        "git log --ext-diff": "--ext-diff",
+        "git log -1 --oneline": "",
+        "git diff --output=named.txt --stat": "",
+    }
+    for command, why in commands.items():
+        run.notes.events.clear()
+        await run.use("run_command", argv=command.split())
+        told = [data["why"] for kind, data in run.notes.events if kind == "command.risk"]
+        assert len(told) == (1 if why else 0), command
+        assert all(why in one for one in told)
 
 
 @pytest.mark.parametrize(

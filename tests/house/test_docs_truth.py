@@ -5,6 +5,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import msgspec
 import pytest
 from packaging.requirements import Requirement
 
@@ -14,6 +15,7 @@ from tests.support.package_source import PACKAGE, imports, modules
 
 ROOT = PACKAGE.parent
 READMES = ["README.md", "README.zh.md"]
+DOCS = sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 Row = list[str]
 
@@ -35,6 +37,19 @@ def table(name: str, columns: int, heading: str) -> list[Row]:
     return found
 
 
+@pytest.mark.parametrize("name", [name for name in DOCS if ".zh." not in name])
+def test_both_languages_have_the_same_shape(name: str) -> None:
+    """Headings, rows of tables and examples come in equal numbers."""
+    shapes = [
+        [
+            len(re.findall(pattern, text_of(one), re.MULTILINE))
+            for pattern in (r"^#", r"^\|", "^```")
+        ]
+        for one in (name, name.replace(".md", ".zh.md"))
+    ]
+    assert shapes[0] == shapes[1]
+
+
 def in_ticks(text: str) -> list[str]:
     return re.findall(r"`([^`]+)`", text)
 
@@ -49,7 +64,10 @@ def test_readmes_open_with_the_two_commands(name: str) -> None:
 
 
 # A11
-@pytest.mark.parametrize(("name", "heading"), [("README.md", "setting"), ("README.zh.md", "设置")])
+@pytest.mark.parametrize(
+    ("name", "heading"),
+    [("docs/configuration.md", "setting"), ("docs/configuration.zh.md", "设置")],
+)
 def test_the_table_of_settings_is_complete_and_right(name: str, heading: str) -> None:
     rows = {row[0].strip("`"): row for row in table(name, 4, heading)}
     assert list(rows) == list(NAMES)
@@ -57,7 +75,7 @@ def test_the_table_of_settings_is_complete_and_right(name: str, heading: str) ->
     for setting, (_, variables, default, _) in rows.items():
         assert tuple(in_ticks(variables)) == ENV_NAMES[setting]
         value = getattr(defaults, setting)
-        if not isinstance(value, Path):
+        if not isinstance(value, Path | msgspec.Struct):
             shown = f"{value:g}" if isinstance(value, float) else str(value or "")
             shown = {"False": "false", "True": "true"}.get(str(value), shown)
             assert "".join(in_ticks(default)) == shown, setting
@@ -65,7 +83,9 @@ def test_the_table_of_settings_is_complete_and_right(name: str, heading: str) ->
         assert f"`{editor_name}`" in text_of(name)
 
 
-@pytest.mark.parametrize(("name", "heading"), [("README.md", "package"), ("README.zh.md", "包")])
+@pytest.mark.parametrize(
+    ("name", "heading"), [("docs/dependencies.md", "package"), ("docs/dependencies.zh.md", "包")]
+)
 def test_every_runtime_dependency_is_explained(name: str, heading: str) -> None:
     declared = {Requirement(line).name for line in PROJECT["project"]["dependencies"]}
     assert {row[0].strip("`") for row in table(name, 4, heading)} == declared
@@ -75,7 +95,13 @@ def test_every_imported_package_is_declared() -> None:
     extras = PROJECT["project"]["optional-dependencies"].values()
     lines = [*PROJECT["project"]["dependencies"], *(line for extra in extras for line in extra)]
     declared = {Requirement(line).name for line in lines}
-    names = {"yaml": "PyYAML", "pydantic_ai": "pydantic-ai-slim", "pydantic_core": "pydantic-core"}
+    names = {
+        "yaml": "PyYAML",
+        "markdown_it": "markdown-it-py",
+        "pygments": "Pygments",
+        "pydantic_ai": "pydantic-ai-slim",
+        "pydantic_core": "pydantic-core",
+    }
     foreign = {i.package for i in imports()} - {PACKAGE.name} - sys.stdlib_module_names
     assert {names.get(package, package) for package in foreign} <= declared
 
@@ -89,13 +115,13 @@ def test_the_lock_holds_what_the_project_asks_for() -> None:
         lines = text_of(f"requirements/{lock}.txt").splitlines()
         pins = dict(re.findall(r"^([\w.-]+)==(\S+)", "\n".join(lines), re.MULTILINE))
         for requirement in map(Requirement, wanted):
-            pinned = pins.get(requirement.name.lower())
+            pinned = pins.get(requirement.name.lower().replace("_", "-"))
             assert pinned, f"{requirement.name} is missing in {lock}.txt"
             assert requirement.specifier.contains(pinned), f"{requirement} in {lock}.txt"
 
 
 @pytest.mark.parametrize(
-    "name", [*READMES, "CHANGELOG.md", "requirements/README.md", "freeze/README.md"]
+    "name", [*READMES, *DOCS, "CHANGELOG.md", "requirements/README.md", "freeze/README.md"]
 )
 def test_links_and_commands_lead_somewhere(name: str) -> None:
     folder = (ROOT / name).parent
@@ -127,7 +153,12 @@ def test_the_map_shows_every_room_and_nothing_else() -> None:
 
 
 # D9
-def test_rooms_explain_themselves_under_four_headings() -> None:
-    for path in PACKAGE.glob("*/README.md"):
-        headings = re.findall(r"^## (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
-        assert headings == ["Entry", "State machine", "Change points", "Forbidden zones"], path
+@pytest.mark.parametrize("room", sorted({m.path.parent for m in modules()} - {PACKAGE}))
+def test_a_room_explains_itself_under_four_headings(room: Path) -> None:
+    told = (room / "README.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^## (.+)$", told, re.MULTILINE)
+    assert headings == ["Entry", "State machine", "Change points", "Forbidden zones"]
+    assert "Deliberately absent:" in told
+    files = {path.stem for path in room.iterdir()}
+    for cells in re.findall(r"^\| (`[^|]*) \|", told, re.MULTILINE):  # a table of its files
+        assert set(in_ticks(cells)) <= files, cells

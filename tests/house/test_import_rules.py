@@ -10,10 +10,12 @@ from tests.support.package_source import PACKAGE, imports, modules
 ROWS = (
     ("__main__",),
     ("cli",),
-    ("demo", "chat"),
+    ("demo", "chat", "grading"),
     ("recording",),
     ("ide_chat",),
+    ("batch",),
     ("boot",),
+    ("acp",),
     ("server",),
     ("sessions",),
     ("turns", "headless_run"),
@@ -29,11 +31,12 @@ ROWS = (
     ("domain",),
     ("settings",),
     ("text",),
+    ("whole_files",),
     ("errors",),
 )
 # These see even less than their row allows.
 SEES_ONLY = {
-    "chat": {"client", "protocol", "text", "errors", "boot"},
+    "chat": {"client", "workspace", "protocol", "text", "whole_files", "errors", "boot"},
     # No provider, no editor, no wire: a new one of either touches no file there (D7).
     "scouts": {"context", "kernel", "domain", "text", "errors"},
     "client": {"protocol", "text", "errors"},
@@ -42,18 +45,34 @@ SEES_ONLY = {
 # Who may see these at all; everybody above where nothing is said.
 SEEN_ONLY_BY = {
     "settings": {"boot", "cli", "ide_chat", "recording"},
-    "client": {"demo", "chat", "recording"},
+    "client": {"demo", "chat", "cli", "recording"},
     "scouts": {"boot", "turns"},
-    "recording": {"__main__", "cli"},
+    "batch": {"cli"},
+    "recording": {"__main__", "cli", "grading"},
 }
 # Entered through their `__init__` only; a contracts module is open to all.
 CLOSED_ROOMS = {
-    *("edits", "event_log", "headless_run", "kernel", "mcp", "permissions", "recording"),
+    *(
+        "acp",
+        "batch",
+        "edits",
+        "event_log",
+        "grading",
+        "headless_run",
+        "kernel",
+        "mcp",
+        "permissions",
+        "recording",
+    ),
     *("scouts", "server", "sessions", "settings", "turns"),
 }
 # Second doors: what must not load with the room, or is only a contract.
 DOORS = {
+    "acp.client_files",  # reads and writes files: loaded with the agent
+    "acp.terminals",  # runs commands, likewise
     "event_log.editor_port",  # what the rooms above need of an editor
+    "grading.strict",  # these two serve a recording: only who wants that pays for it
+    "recording.offline_server",
     "recording.replay",  # the command, which a process that records does without
     "sessions.repair",  # these two run a session: loaded with the agent
     "sessions.session",
@@ -66,12 +85,18 @@ OWNED = {
     "cattrs": "server",
     "httpx": "providers mcp",
     "h11": "providers",
-    "pathspec": "workspace",
     "yaml": "text",
     "platformdirs": "settings",
     "pydantic_ai": "headless_run",
     "pydantic_core": "headless_run",
+    "dask": "batch",
+    "distributed": "batch",
     "openai": "headless_run",
+    # A third of a second that only a terminal pays for.
+    "prompt_toolkit": "chat",
+    "rich": "chat",
+    "markdown_it": "chat",
+    "pygments": "chat",
 }
 # Loaded before `initialize` is answered: nothing but these and the standard library.
 FIRST_LOADED = {
@@ -82,6 +107,7 @@ FIRST_LOADED = {
     "boot.front_door",
     "boot.unpacked",
     "protocol",
+    "protocol.acp_handshake",
     "protocol.base_protocol",
     "protocol.handshake",
     "protocol.generated",
@@ -93,8 +119,9 @@ SANS_IO = {
     "providers.dialects",
     "providers.anthropic_messages",
     "providers.anthropic_request",
+    "providers.openai_responses",
+    "providers.responses_request",
     "kernel.message_assembler",
-    "kernel.turn_limits",
     "scouts.scout_rules",
     "scouts.report",
 }
@@ -104,9 +131,18 @@ CLOCK_AND_CHANCE = {"random", "subprocess", "threading", "time", "uuid"}
 # Imports inside functions: importer, imported, and why.
 LATE_IMPORTS = {
     ("__main__", "kode_sidecar.commands.guard"): "serving is no guard of a program",
+    ("boot.acp_app", "kode_sidecar.acp.client_files"): "loaded with the agent",
+    ("boot.acp_app", "kode_sidecar.acp.terminals"): "loaded with the agent",
+    ("boot.acp_app", "kode_sidecar.mcp.contracts"): "only who has MCP servers pays for that room",
+    ("__main__", "kode_sidecar.boot.acp_app"): "only after `initialize` is answered",
     ("boot.agent", "kode_sidecar.boot.mcp_setup"): "only who has MCP servers pays for that room",
+    ("boot.agent", "kode_sidecar.boot.command_setup"): "only who lets the model run commands",
+    ("boot.doctor", "kode_sidecar.boot.command_setup"): "only who lets the model run commands",
     ("boot.doctor", "kode_sidecar.mcp"): "only who has MCP servers pays for that room",
+    ("protocol.base_protocol", "kode_sidecar.text.shown_text"): "only odd messages are mended",
     ("commands.guard", "ctypes"): "10 ms that other systems do not need",
+    ("mcp.project", "kode_sidecar.text.yaml_text"): "PyYAML, for projects with .kode/mcp.yaml",
+    ("mcp.login", "kode_sidecar.mcp.oauth"): "httpx, for servers with an address",
     ("mcp.server", "kode_sidecar.mcp.http"): "httpx, for servers with an address",
     ("__init__", "kode_sidecar.ide_chat"): "serving imports the package and needs none of it",
     ("__main__", "kode_sidecar.cli.command_line"): "serving needs no command line",
@@ -119,9 +155,16 @@ LATE_IMPORTS = {
     ): "only when our unpacker was killed",
     ("__main__", "kode_sidecar.boot.system"): "only after `initialize` is answered",
     ("__main__", "kode_sidecar.recording"): "only for who records or plays",
+    ("cli.command_line", "kode_sidecar.grading.strict"): "serving with options needs none of it",
+    ("cli.command_line", "kode_sidecar.grading"): "serving with options needs none of it",
     ("cli.command_line", "kode_sidecar.recording.replay"): "serving with options needs none of it",
+    ("cli.command_line", "kode_sidecar.cli.ask"): "the agent, which others do without",
+    ("chat.program", "kode_sidecar.chat.screen"): "what draws, for terminals only",
+    ("cli.command_line", "kode_sidecar.chat"): "other commands talk to nobody",
     ("boot.agent", "kode_sidecar.headless_run"): "PyYAML and a room that only runs pay for",
     ("cli.command_line", "kode_sidecar.cli.run"): "the agent, which others do without",
+    ("batch.batch", "kode_sidecar.batch.dask_engine"): "an optional extra, and a second to load",
+    ("cli.command_line", "kode_sidecar.cli.batch"): "governed runs, which others do without",
     (
         "headless_run.engines",
         "kode_sidecar.headless_run.pydantic_ai_engine",

@@ -7,9 +7,6 @@ from tests.support.package_source import FUNCTIONS, modules
 
 # Ports with fewer than two implementations in the package, and why each is a port all the same.
 REASONS: dict[str, str] = {
-    "Listener": "the demo's terminal; a chat without one listens, too",
-    "AnswerRecord": "who records a model is not known below the recording",
-    "RecordedAnswers": "who plays a model is not known below the recording",
     "SessionFiles": "the workspace, and a session's files of the same name in `edits`",
 }
 

@@ -10,16 +10,18 @@ FEWEST_FILE_LINES = 50
 
 # A file is one idea; these are one all the same, and why they stand alone.
 SMALL = {
-    "boot.mcp_setup": "loaded only by who has MCP servers",
+    "acp.client": "what a client announced, apart from what is made of it",
+    "acp.dialect": "bytes of the wire, which the outbox writes on its own thread",
+    "server.dialect": "what both porches are made with: neither may import the other's",
+    "boot.state_folder": "the same behind each of the three porches",
     "boot.wire_files": "asked by the wire and by the command line",
-    "demo.serve": "the model of the demo alone, for editors",
+    "domain.context_edits": "kept by records, told on the wire, and applied by context",
+    "domain.host_facts": "kept by records, learned and asked by providers",
     "domain.error_info": "the wire form of every error",
-    "kernel.turn_limits": "pure, where the loop beside it is not",
+    "mcp.approvals": "a file on disk of its own",
     "mcp.names": "pure, and the same in every session",
-    "protocol.generated": "written by a program",
-    "records.retired_models": "a file on disk of its own",
-    "recording.workspace_copy": "writes files, where what is beside it compares",
-    "text.omission": "one rule with many words",
+    "protocol.method": "below both tables of methods",
+    "providers.lenient_json": "for every dialect, and for answers that are of none",
 }
 
 Sizes = list[tuple[int, str]]

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import kode_sidecar
 from kode_sidecar.demo.model_server import ModelServer, RecordedResponse, Recording
 from tests.support.model_script import answer, text, tool_call
 from tests.support.program import ROOT
@@ -48,6 +49,37 @@ async def chat(
 
 def prompts(model: ModelServer, index: int = -1) -> list[str]:
     return [m["content"] for m in model.chats[index].body["messages"] if m["role"] == "user"]
+
+
+async def test_an_async_program_sees_it_grow_and_gets_what_is_proposed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "app.py").write_text("one\ntwo\n", encoding="utf-8")
+    edit = tool_call("propose_edit", {"path": "app.py", "edits": [{"old": "two", "new": "2"}]})
+    grown: list[str] = []
+    async with ModelServer(
+        Recording((answer(text("I propose."), edit), answer(text("It is 2.", size=3)))), paced=False
+    ) as model:
+        monkeypatch.setenv("KIMI_BASE_URL", model.base_url)
+        monkeypatch.setenv("KIMI_API_KEY", "sk-test")
+        result: Json = await kode_sidecar.run_ide_chat_async(
+            "change it",
+            meta={"projectRoot": str(tmp_path)},
+            model="kimi-k2.6",
+            agent="coder",
+            on_text=grown.append,
+        )
+    assert "".join(grown) == "I propose.It is 2."
+    assert len(grown) >= 2
+    assert result["stop_reason"] == "end_turn"
+    assert result["usage"]["inputTokens"] == 200
+    assert result["cost"]["amount"] > 0
+    (edited,) = result["proposed_edits"]
+    assert edited["path"] == "app.py"
+    assert "-two\n+2\n" in edited["diff"]
+    assert [hunk["newText"] for hunk in edited["hunks"]] == ["2\n"]
+    assert (tmp_path / "app.py").read_bytes() == b"one\ntwo\n"
+    assert {chat.body["model"] for chat in model.chats} == {"kimi-k2.6"}
 
 
 async def test_a_conversation_over_calls_and_processes(tmp_path: Path) -> None:
@@ -118,3 +150,34 @@ def test_the_import_stays_light() -> None:
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     run = subprocess.run(command, capture_output=True, env=env, check=True, cwd=Path.home())
     assert run.stdout.decode().strip() == "['kode_sidecar']"
+
+
+@pytest.mark.parametrize("page", ["docs/python.md", "docs/python.zh.md"])
+async def test_the_examples_of_the_documentation_run(page: str, tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("def hello(): ...\n", encoding="utf-8")
+    edit = {"path": "app.py", "edits": [{"old": "hello", "new": "greet"}]}
+    propose = answer(text("Renamed."), tool_call("propose_edit", edit))
+    scripts = {
+        "run_ide_chat(": ([answer(text("It greets."))], ["It greets.", "inputTokens"]),
+        "run_ide_chat_async(": (
+            [propose, answer(text("Done.")), answer(text("Because."))],
+            ["Renamed.", "+def greet(): ...", "Because."],
+        ),
+    }
+    examples = (ROOT / page).read_text(encoding="utf-8").split("```python\n")[1:]
+    assert len(examples) == len(scripts)
+    for example, (call, (responses, expected)) in zip(examples, scripts.items(), strict=True):
+        assert call in example
+        async with ModelServer(Recording(tuple(responses)), paced=False) as model:
+            env = {**os.environ, "KIMI_BASE_URL": model.base_url, "KIMI_API_KEY": "sk-test"}
+            child = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-X", "utf8", "-c", example.split("```")[0]),
+                env=env | {"PYTHONPATH": str(ROOT)},
+                cwd=tmp_path,
+                stdout=subprocess.PIPE,
+            )
+            async with asyncio.timeout(HANG_SECONDS):
+                out, _ = await child.communicate()
+        assert child.returncode == 0
+        for shown in expected:
+            assert shown in out.decode(), out.decode()

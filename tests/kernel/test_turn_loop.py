@@ -24,6 +24,7 @@ from kode_sidecar.domain.model_event import (
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel import run_turn
 from kode_sidecar.kernel.contracts import Incoming, ToolCall, ToolOutcome, TurnLimits
+from kode_sidecar.kernel.tool_runner import MAX_CALLS
 from tests.support.turn_world import (
     LIMITS,
     Batches,
@@ -459,3 +460,26 @@ async def test_a_tool_that_ends_the_turn_ends_it_when_it_did_well(fails: bool) -
     assert (end.stop_reason, end.error) == ("end_turn", None)
     assert len(model.requests) == (2 if fails else 1)
     assert_valid_history(context.messages)
+
+
+async def test_of_thousands_of_calls_in_one_answer_a_hundred_run() -> None:
+    """Each has its result all the same, and others on the loop have their turn in between."""
+    many = MAX_CALLS * 30
+    model = ScriptedModel(calls(*(("echo", '{"text": "a"}') for _ in range(many))), says("done"))
+    context, emit = MemoryContext(), Recorder()
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    beside = asyncio.create_task(others())
+    end = await turn(model, echo_tool(), context=context, emit=emit)
+    beside.cancel()
+    results = context.messages[2].content
+    assert end.stop_reason == "end_turn"
+    assert [one.status for one in results] == ["ok"] * MAX_CALLS + ["error"] * (many - MAX_CALLS)
+    assert "Send the rest in the next one" in results[-1].content[0].text
+    assert turns > many - MAX_CALLS

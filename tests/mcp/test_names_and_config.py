@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.mcp.config import project_servers, user_servers
+from kode_sidecar.mcp.approvals import Approvals
+from kode_sidecar.mcp.config import user_servers
 from kode_sidecar.mcp.event_stream import Event, EventDecoder
 from kode_sidecar.mcp.names import MOST_CHARS, tool_name
+from kode_sidecar.mcp.project import read_servers
 
 NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=200)
 
@@ -85,18 +87,44 @@ def test_a_wrong_entry_is_named(entry: dict[str, Any], what: str) -> None:
     assert what in caught.value.message
 
 
+def read(text: str, file: str = ".mcp.json", **variables: str) -> tuple[list[Any], list[str]]:
+    problems: list[str] = []
+    return read_servers(text, file, Path("/project"), variables, problems.append), problems
+
+
+ENTRY = '{"mcpServers": {"x": {"command": "node", "args": ["s.js"], "env": {"A": "${HOME}/a"}}}}'
+
+
 def test_a_projects_file_is_read_as_data() -> None:
-    data = (
-        b'{"mcpServers": {"x": {"command": "node", "args": ["s.js"], "env": {"A": "${HOME}/a"},'
-        b' "type": "stdio"}}, "other": 1}'
-    )
-    (server,) = project_servers(data, Path("/project"), {"HOME": "/home/me"})
-    assert (server.argv, server.folder, server.source) == (
+    (server,), problems = read(ENTRY, HOME="/home/me")
+    assert (server.argv, server.folder, server.source, problems) == (
         ("node", "s.js"),
         str(Path("/project")),
         "project",
+        [],
     )
     assert server.environment == {"A": "/home/me/a"}
-    for broken in (b"{", b'{"mcpServers": []}', b'{"mcpServers": {"a b": {"command": "x"}}}'):
+    assert server.borrowed == ("HOME",)
+    (same,), _ = read("x:\n  command: [node, s.js]\n  env: {A: /a}\n", ".kode/mcp.yaml")
+    assert same.argv == server.argv
+
+
+def test_one_wrong_entry_of_a_project_leaves_the_others() -> None:
+    text = '{"mcpServers": {"a b": {"command": "x"}, "y": {"url": "http://127.0.0.1"}, "z": 3}}'
+    (server,), problems = read(text)
+    assert server.name == "y"
+    assert [problem.split(":")[0] for problem in problems] == [".mcp.json, a b", ".mcp.json, z"]
+    for broken in ("{", '{"mcpServers": []}', "[" * 100_000):
         with pytest.raises(KodeError):
-            project_servers(broken, Path("/project"), {})
+            read(broken)
+
+
+@pytest.mark.parametrize("other", ["s2.js", "${KEY}", "/etc"])
+def test_a_changed_word_of_an_entry_waits_for_another_yes(other: str) -> None:
+    (server,), _ = read(ENTRY, HOME="/home/me")
+    was = "s.js" if other == "s2.js" else "${HOME}"
+    (changed,), _ = read(ENTRY.replace(was, other), HOME="/home/me", KEY="k")
+    assert server.fingerprint != changed.fingerprint
+    approvals = Approvals(None)
+    approvals.put(server.fingerprint, allowed=True)
+    assert (approvals.get(server.fingerprint), approvals.get(changed.fingerprint)) == (True, None)

@@ -6,8 +6,9 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from kode_sidecar.mcp.contracts import Host, ServerConfig
 from kode_sidecar.mcp.remembered import RememberedLists
 from kode_sidecar.mcp.server import Server
 from kode_sidecar.mcp.servers import Servers
+from tests.conftest import FULL, SEED_VARIABLE
 from tests.support.program import ROOT
 from tests.support.sidecar import HANG_SECONDS
 
@@ -178,7 +180,7 @@ async def test_servers_are_searched_side_by_side_and_one_may_fail() -> None:
             found = await servers.search("add numbers", None, 5)
         assert [(one.server.config.name, one.tool.name) for one in found] == [("raw", "add")]
         assert found[0].name == "mcp__raw__add"
-        assert servers.names == ("raw", "dead")
+        assert servers.offer("s").names == ("raw", "dead")
     finally:
         await servers.close()
 
@@ -222,6 +224,54 @@ async def test_no_server_outlives_a_killed_process(tmp_path: Path, signal_number
     await asyncio.to_thread(process.wait)
     process.stdout.close()
     await until(lambda: not alive(server_id))
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+@pytest.mark.parametrize("batch", range(200 if FULL else 1))
+async def test_no_server_outlives_a_kill_at_any_moment(batch: int, tmp_path: Path) -> None:
+    """Servers are started and ended all the while, two at a time: 1,000 kills with all batches."""
+    random = Random(f"{os.environ[SEED_VARIABLE]} {batch}")
+    starts = tmp_path / "starts"
+    code = (
+        "import asyncio, sys, time\n"
+        "from kode_sidecar.mcp.contracts import Host, ServerConfig\n"
+        "from kode_sidecar.mcp.remembered import RememberedLists\n"
+        "from kode_sidecar.mcp.server import Server\n"
+        "async def again():\n"
+        "    while True:\n"
+        "        server = Server(ServerConfig('raw', tuple(sys.argv[1:])), Host(),"
+        " RememberedLists(None), environment={}, now=time.monotonic)\n"
+        "        await server.listing()\n"
+        "        print('ready', flush=True)\n"
+        "        await server.close()\n"
+        "async def main():\n"
+        "    await asyncio.gather(again(), again())\n"
+        "asyncio.run(main())\n"
+    )
+    for _ in range(5):
+        starts.write_text("", encoding="utf-8")
+        process = subprocess.Popen(  # noqa: ASYNC220
+            [sys.executable, "-c", code, sys.executable, str(RAW), "plain", str(starts)],
+            stdout=subprocess.PIPE,
+            cwd=ROOT,
+        )
+        assert process.stdout is not None
+        process.stdout.readline()
+        await asyncio.sleep(random.uniform(0, 0.3))  # the moment is what is tried, not awaited
+        process.kill()
+        await asyncio.to_thread(process.wait)
+        process.stdout.close()
+        await until(lambda: not named(starts))
+
+
+def named(path: Path) -> list[str]:
+    """The processes that have the path in their command line: servers and their guards."""
+    found: list[str] = []
+    for line in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            if os.fsencode(path) in line.read_bytes():
+                found.append(line.parent.name)
+    return found
 
 
 async def until(condition: Callable[[], bool]) -> None:

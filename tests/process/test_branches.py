@@ -3,6 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from kode_sidecar.client.connection import RpcError
+from kode_sidecar.text.uris import path_to_uri
 from tests.support.model_script import answer, text, tool_call
 from tests.support.sidecar import HANG_SECONDS, World, sidecar
 
@@ -111,3 +115,46 @@ async def test_a_branch_elsewhere_in_the_file_is_rebased(tmp_path: Path) -> None
         assert (await accept(world, second))["verified"] is True
         rebased = CODE.replace("import os\n", "import os\nimport re\n")
         assert buffer.text == rebased.replace("    pass", "    return None")
+
+
+async def test_an_edit_says_what_it_replaces(tmp_path: Path) -> None:
+    file = tmp_path / "a.py"
+    file.write_text(CODE)
+    said = [answer(text(word)) for word in ("one", "two", "three", "four")]
+    context = {"uri": path_to_uri(file)}
+    async with sidecar(said, roots=[tmp_path]) as world:
+        session = await world.session()
+        world.client.notify("kode/editor/didChangeContext", context)
+        first = await world.turn(session, "first")  # a reminder goes before it
+        second = await world.turn(session, "second")
+        prompts = [world_prompt(world, first.id), world_prompt(world, second.id)]
+        third = world_prompt(world, (await world.turn(session, "2nd", replaces=prompts[1].id)).id)
+        fourth = world_prompt(world, (await world.turn(session, "1st", replaces=prompts[0].id)).id)
+        last = world_prompt(world, (await world.turn(session, "1", replaces=fourth.id)).id)
+        kept = {one["id"]: one for one in world.messages(session)}
+        assert [kept[one.id].get("replaces") for one in (third, fourth, last)] == [
+            prompts[1].id,
+            prompts[0].id,
+            fourth.id,
+        ]
+        assert [kept[one.id]["version"] for one in (third, fourth, last)] == [2, 2, 3]
+        assert kept[third.id]["parent_id"] == kept[prompts[1].id]["parent_id"]
+        asked = [one["content"] for one in world.asked()["messages"] if one["role"] == "user"]
+        assert not [content for content in asked if "first" in content or "second" in content]
+        answered = next(one["id"] for one in kept.values() if one["role"] == "assistant")
+        for wrong, place in (
+            ({"replaces": answered}, "$.replaces"),
+            ({"replaces": prompts[1].id, "parentId": third.id}, "$.parentId"),
+        ):
+            with pytest.raises(RpcError) as refused:
+                await world.start(session, "no", **wrong)
+            assert refused.value.data["details"]["path"] == place
+
+
+def world_prompt(world: World, turn_id: str) -> Any:
+    """The message that opened a turn."""
+    session = next(iter(world.watch.sessions.values()))
+    started = next(
+        e for e in world.events() if e["type"] == "turn.started" and e["turnId"] == turn_id
+    )
+    return session.messages[started["messageId"]]

@@ -73,6 +73,7 @@ async def test_edit_lands_right_in_an_unsaved_crlf_buffer(  # E3
             "rejected": [second.id],
             "stale": [],
             "conflicts": [],
+            "left": [],
             "verified": True,
         }
         wanted = OPEN.replace("'旧 𠮷';\r\n", "'新 😀';\r\nlet 更多 = 2;\r\n")
@@ -220,6 +221,21 @@ async def test_keys_typed_beside_a_pending_hunk_move_it(project: Path) -> None: 
         assert result["verified"] is True
         assert buffer.text.startswith("// 刚刚 😀\r\n// 未保存")
         assert "let end = 3; // 完\r\n" in buffer.text
+
+
+async def test_a_line_opened_right_below_a_hunk_is_no_conflict(project: Path) -> None:
+    """As Neovim's `o` tells it: a line end at the end of the hunk's last line."""
+    responses = [answer(propose("plain.py", ("b = 2", "b = 20"))), answer(text("ok"))]
+    async with sidecar(responses, roots=[project]) as world:
+        buffer = world.editor.open(project / "plain.py")
+        session = await world.session()
+        await world.turn(session, "edit")
+        world.editor.type(buffer, buffer.text.index("\nc = 3"), "\n")
+        world.editor.type(buffer, buffer.text.index("\nc = 3"), "own = 1")
+        world.editor.type(buffer, buffer.text.index("c = 3"), "abc = ")
+        result = await world.decide(only_change_set(session))
+        assert (result["conflicts"], result["verified"]) == ([], True)
+        assert buffer.text == "a = 1\nb = 20\nown = 1\nabc = c = 3\n"
 
 
 async def test_a_hunk_the_user_typed_into_is_a_conflict(project: Path) -> None:

@@ -76,10 +76,10 @@ FAULTS: dict[str, Fault] = {
     "stalls before it answers": Fault([[NEVER]], "Network", True, ("did not begin",)),
     "stalls in mid-stream": Fault([[*HELLO, NEVER]], "Network", True, ("nothing new for 2",)),
     "keep-alives only": Fault(
-        [[HEAD, Repeat(chunk(b": keep-alive\n\n"))]], "Network", True, ("nothing new",)
+        [[HEAD, Repeat(chunk(b": keep-alive\n\n"))]], "Network", True, ("signs of life for 2",)
     ),
     "keep-alives in mid-stream": Fault(
-        [[*HELLO, Repeat(chunk(b": PROCESSING\n\n"))]], "Network", True, ("nothing new",)
+        [[*HELLO, Repeat(chunk(b": PROCESSING\n\n"))]], "Network", True, ("signs of life for 2",)
     ),
     "cut in mid-stream": Fault([HELLO, says(TEXT)], asked=2),
     "cut in the head": Fault([[b"HTTP/1.1 200 OK\r\ncont"], says(TEXT)], asked=2),
@@ -151,8 +151,11 @@ FAULTS: dict[str, Fault] = {
 @asynccontextmanager
 async def faulty(tmp_path: Path) -> AsyncIterator[tuple[RawHttpServer, World, SessionFold]]:
     """The process before a host of the test's making; afterwards no key is anywhere."""
+    limits = tmp_path / "limits.yaml"
+    limits.write_text(f"providers: {{kimi: {{timeouts: {{pinged: {PATIENCE}}}}}}}\n", "utf-8")
     async with RawHttpServer(says("warm")) as server:
         environment = {
+            "KODE_CONFIG": str(limits),
             "KIMI_BASE_URL": server.url,
             "KIMI_API_KEY": KEY,
             "KODE_MODEL": "kimi-k2.6",

@@ -11,7 +11,7 @@ import pytest
 
 from kode_sidecar.client.connection import RpcError
 from kode_sidecar.demo.model_server import RecordedResponse
-from kode_sidecar.recording.player import play
+from kode_sidecar.recording.replay import play
 from kode_sidecar.recording.transcript import (
     Arrived,
     FilesLeftOut,
@@ -180,7 +180,7 @@ def with_long_patience(tape: Path, folder: Path) -> Path:
     "call",
     [
         tool_call("ask_user", {"question": "Which?", "choices": ["this", "that"]}),
-        tool_call("propose_edit", {"path": ".envrc", "edits": [{"old": "a", "new": "b"}]}),
+        tool_call("propose_edit", {"path": ".exrc", "edits": [{"old": "a", "new": "b"}]}),
     ],
     ids=["ask", "permission"],
 )
@@ -189,7 +189,7 @@ async def test_a_question_nobody_answered_is_played_by_the_clock_of_the_recordin
 ) -> None:
     project = tmp_path / "project"
     project.mkdir()
-    (project / ".envrc").write_text("a\n")
+    (project / ".exrc").write_text("a\n")
 
     async def never(_params: Any) -> Any:
         return await asyncio.Future[Any]()

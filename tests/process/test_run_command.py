@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -117,7 +118,8 @@ async def test_exit_codes_and_what_is_shown(tmp_path: Path) -> None:
     run = ("run", "--config", "job.yaml", "--prompt", "Go.")
     write_job(tmp_path, SCRIPTED, {"say": "Done."})
     done = await kode(*run, cwd=tmp_path)
-    assert (done.code, done.err) == (0, "")
+    assert done.code == 0
+    assert done.err.splitlines()[::10] == ["- Step config", "- Step final"], "no terminal, no text"
     assert done.out.startswith("completed (passed): run ")
     assert "\nDone.\n" in done.out
     wanted = f"{SCRIPTED}deliverables: [{{path: deliverables/a}}]\n"
@@ -155,6 +157,19 @@ async def test_dry_runs_and_prompts(tmp_path: Path) -> None:
     assert "deliverables/" in shown.out
     dry = await kode(*base, "--dry-run", "--json", cwd=tmp_path)
     assert (dry.code, dry.json["status"]) == (0, "pending")
+    asks = await kode(
+        *base,
+        "--dry-run",
+        "--json",
+        "--set",
+        "runtime={}",
+        "--set",
+        "model=openai/gpt-x",
+        cwd=tmp_path,
+    )
+    assert (asks.code, asks.json["status"]) == (1, "pending")
+    assert "OPENAI_API_KEY" in asks.json["error"]["message"]
+    shutil.rmtree(asks.json["sandbox_root"])
     listed = await kode("runs", "list", cwd=tmp_path)
     assert [line.split()[1:3] for line in listed.out.splitlines()] == [["dry", "run"]] * 2
     first, second = Path(os.environ["KODE_HOME"], "runs").iterdir()

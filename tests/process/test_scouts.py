@@ -376,7 +376,10 @@ async def test_a_hung_scout_ends_at_the_deadline(project: Path, tmp_path: Path) 
         answer(report("just in time", QUOTE)),
     ]
     model = scout_model([answer(explore(*FIVE)), answer(text("ok"))], scouts)
-    environment = moved_clock(clock)
+    patient = tmp_path / "patient.yaml"  # else the host would be given up before the scout is
+    limits = "{first_byte: 1000, idle: 1000, pinged: 1000}"
+    patient.write_text(f"providers: {{kimi: {{timeouts: {limits}}}}}\n", encoding="utf-8")
+    environment = {**moved_clock(clock), "KODE_CONFIG": str(patient)}
     async with sidecar(model=model, roots=[project], environment=environment) as world:
         session = await world.session()
         turn_id = await world.start(session, "explore")

@@ -314,6 +314,7 @@ async def test_models_are_listed_with_what_is_known_of_them(project: Path) -> No
             "contextWindow": 262144,
             "images": True,
             "reasoning": True,
+            "efforts": ["off", "high"],
             "price": {"input": 0.95, "cached": 0.16, "output": 4.0, "currency": "USD"},
         }
         assert (unknown["name"], unknown["contextWindow"]) == ("kimi/kimi-k9", 262144)
@@ -323,9 +324,9 @@ async def test_models_are_listed_with_what_is_known_of_them(project: Path) -> No
         (logical,) = listed["logical"]
         assert (logical["name"], listed["default"]) == ("ide-chat", "ide-chat")
         assert logical["candidates"][:3] == [
-            {"name": "kimi/kimi-k2-turbo-preview", "retired": True, "offered": False},
-            {"name": "kimi/kimi-k2.6", "retired": False, "offered": True},
-            {"name": "kimi/kimi-k2.7-code", "retired": False, "offered": False},
+            {"name": "kimi/kimi-k2.7-code", "retired": True, "offered": False},
+            {"name": "kimi/kimi-k3.1-pro", "retired": True, "offered": False},
+            {"name": "kimi/kimi-k3", "retired": True, "offered": False},
         ]
         await world.model.__aexit__(None, None, None)
         kimi = (await ask(world, "models/list"))["providers"][0]

@@ -11,7 +11,7 @@ import pytest
 from kode_sidecar.client.connection import Call, RpcError
 from kode_sidecar.client.fold import SessionFold
 from kode_sidecar.demo.model_server import RecordedResponse
-from kode_sidecar.recording.player import play
+from kode_sidecar.recording.replay import play
 from kode_sidecar.recording.transcript import read_transcript
 from tests.conftest import FULL
 from tests.support.answering_model import AnsweringModel, user_texts

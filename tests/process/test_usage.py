@@ -61,6 +61,7 @@ async def test_what_earlier_processes_used_is_summed_up(
             "outputTokens": 800,
             "totalTokens": 4_800,
             "cachedTokens": 2_400,
+            "cacheWriteTokens": 0,
             "reasoningTokens": 200,
         }
         # Per million: 0.95 fresh, 0.16 cached, 4.00 out.

@@ -9,7 +9,7 @@ import pytest
 from kode_sidecar import __version__
 from kode_sidecar.errors import ERRORS
 from kode_sidecar.protocol.handshake import initialize_result
-from kode_sidecar.protocol.methods import Method
+from kode_sidecar.protocol.method import Method
 from tests.support.protocol_files import (
     EVENT_TYPES,
     EXAMPLES,
@@ -72,7 +72,8 @@ def test_an_error_is_shown_as_it_reaches_the_editor(code: str) -> None:
         return
     (event,) = events_in(frame)
     if event["type"] == "turn.completed":
-        assert (event["stopReason"], event["error"]["code"]) == ("error", code)
+        reason = "budget" if code == "BudgetReached" else "error"
+        assert (event["stopReason"], event["error"]["code"]) == (reason, code)
         assert event["error"]["category"] == category
     else:  # what only the model is told: a failed tool result
         assert event["block"]["type"] == "tool_result"

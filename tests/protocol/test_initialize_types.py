@@ -44,7 +44,7 @@ def test_a_refusal_is_of_its_type() -> None:
         process.send(initialize(initializationOptions=options))
         data = process.next()["error"]["data"]
     assert through(data, UnsupportedVersionInfo) == data
-    assert data["supportedVersions"] == ["0.9"]
+    assert data["supportedVersions"] == ["1.0", "0.9"]
 
 
 def test_settings_and_limits_have_the_members_of_the_front_door() -> None:

@@ -11,7 +11,8 @@ import msgspec
 from kode_sidecar.domain.error_info import ErrorInfo
 from kode_sidecar.errors import ERRORS
 from kode_sidecar.protocol.initialize import KodeInitializeOptions, KodeInitializeResult
-from kode_sidecar.protocol.methods import METHODS, PROTOCOL_VERSION, Method
+from kode_sidecar.protocol.method import Method
+from kode_sidecar.protocol.methods import METHODS, PROTOCOL_VERSION
 from protocol.export import SCHEMA_FILE, generate
 from tests.support.node_tools import PINS, run_node
 from tests.support.protocol_files import example_names, read_example

@@ -25,7 +25,7 @@ declare function onRequest<M extends keyof KodeServerRequests>(
 ): void;
 
 export const hello: KodeInitializeOptions = {
-  protocolVersions: ["0.9"],
+  protocolVersions: ["1.0"],
   client: { name: "typed", version: "1" },
   settings: { mode: "review" },
   capabilities: { permission: {}, changeSetReview: { hunk: {} } },
@@ -66,6 +66,8 @@ export function words(event: Event): string {
     case "block.dropped":
     case "permission.requested":
     case "permission.resolved":
+    case "ask.requested":
+    case "ask.resolved":
     case "session.updated":
     case "usage.updated":
       return event.type;
@@ -81,13 +83,23 @@ export function words(event: Event): string {
     case "model.waiting":
       return event.state === "silent" ? event.message : `${event.retryInMs} ms`;
     case "scout.updated":
-      return `${event.title} ${event.state} ${event.toolCalls ?? 0} ${event.toolUseId}`;
+      return `${event.title} ${event.state} ${event.toolCalls} ${event.toolUseId}`;
     case "changeSet.updated":
-      return (event.files ?? []).flatMap((file) => file.hunks.map((hunk) => hunk.state)).join();
+      return event.files.flatMap((file) => file.hunks.map((hunk) => hunk.state)).join();
+    case "changeSet.forming":
+      return event.hunks.map((hunk) => `${event.path}:${hunk.range.start.line} ${hunk.newText}`).join();
     case "freshness.changed":
       return event.files.map((file) => `${file.path} ${file.change}`).join();
     case "context.compacted":
       return `${event.droppedMessages} ${event.summaryMessageId}`;
+    case "decision.requested":
+      return `${event.changeSetId} ${event.hunkIds.join()}`;
+    case "decision.resolved":
+      return `${event.requestId} ${event.by}`;
+    case "plan.updated":
+      return event.items.map((item) => `${item.state} ${item.text}`).join();
+    case "budget.updated":
+      return `${event.state} ${event.forecast} ${event.currency}`;
     case "notice":
       return event.code;
     default:
@@ -107,7 +119,7 @@ function blockWords(block: Block): string {
     case "tool_use":
       return block.name;
     case "tool_result":
-      return block.summary ?? "";
+      return block.summary;
     default:
       return never(block);
   }

@@ -50,9 +50,7 @@ async def ask(server: RawHttpServer, *messages: Message) -> tuple[Attempt, list[
     request = ModelRequest("m", "", messages, temperature=None, top_p=None)
     config = ProviderConfig(server.url, "secret-key", profile=ANTHROPIC)
     endpoint = Endpoint(config, HttpClient, RateLimiter(time.monotonic))
-    decoder = DIALECT.new_decoder(request, CLAUDE, endpoint.errors)
-    body = DIALECT.encode_request(request, CLAUDE).body
-    attempt = Attempt(endpoint, CLAUDE, body, decoder, [], set())
+    attempt = Attempt(endpoint, CLAUDE, request, set())
     try:
         async with asyncio.timeout(HANG_CEILING):
             return attempt, [event async for batch in attempt.batches() for event in batch]

@@ -133,7 +133,7 @@ def test_a_picture_takes_no_room_from_the_answer_by_its_bytes() -> None:
         ("auto", False, "auto", []),
         ("none", False, "none", []),
         ("required", True, "any", []),
-        ("required", False, "auto", ["tool_choice_dropped"]),
+        ("required", False, "auto", ["ToolChoiceDropped"]),
     ],
 )
 def test_tool_choice(wish: Any, forced: bool, choice: str, notices: list[str]) -> None:  # A13

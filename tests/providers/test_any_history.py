@@ -21,7 +21,7 @@ from kode_sidecar.domain.message import (
 from kode_sidecar.kernel.contracts import ModelRequest, ToolSpec
 from kode_sidecar.providers.dialects import DIALECTS
 from kode_sidecar.providers.profiles import DialectName, ModelProfile
-from tests.support import anthropic_rules, kimi_rules
+from tests.support import anthropic_rules, kimi_rules, responses_rules
 
 IDS = ["toolu_1", "functions.find:0", "find:0", "call|1 ü", "x" * 70, ""]
 BLOCKS: list[Block] = [
@@ -31,6 +31,8 @@ BLOCKS: list[Block] = [
     ThinkingBlock(text="", signature=""),
     ThinkingBlock(text="hm", signature="s1"),
     ThinkingBlock(text="", signature="hidden", redacted=True),
+    ThinkingBlock(text="hm", opaque={"reasoning_item": {"type": "reasoning", "id": "rs_1"}}),
+    ThinkingBlock(text="hm", opaque={"reasoning_details": []}),
     ResourceBlock(uri="file:///a"),
     ImageBlock(media_type="image/png", data="AA=="),
     *(ToolUseBlock(tool_use_id=name, name="find", input={"x": 1}) for name in IDS),
@@ -52,6 +54,9 @@ HISTORIES = st.lists(
 PROFILES: dict[DialectName, ModelProfile] = {
     "kimi": ModelProfile("kimi-k2.6", dialect="kimi", provider="moonshot", thinking="optional"),
     "openai_chat": ModelProfile("gpt-m", dialect="openai_chat", provider="other", images=True),
+    "openai_responses": ModelProfile(
+        "gpt-m", dialect="openai_responses", provider="other", images=True
+    ),
     "anthropic_messages": ModelProfile(
         "claude-m", dialect="anthropic_messages", provider="anthropic", images=True
     ),
@@ -67,6 +72,8 @@ def encoded(history: list[Message], profile: ModelProfile, **fields: Any) -> dic
 def refusals(body: dict[str, Any], profile: ModelProfile) -> list[str]:
     if profile.dialect == "anthropic_messages":
         return anthropic_rules.refusals(body)
+    if profile.dialect == "openai_responses":
+        return responses_rules.refusals(body)
     found = kimi_rules.refusals(body)
     # Reasoning is Kimi's wish alone.
     return [why for why in found if profile.dialect == "kimi" or "reasoning" not in why]
@@ -102,11 +109,12 @@ def test_a_growing_history_keeps_its_beginning(
 
 def words(body: dict[str, Any]) -> list[dict[str, Any]]:
     """The messages; cache marks are none of the cached words."""
-    for message in body["messages"]:
+    messages = body["messages"] if "messages" in body else body["input"]
+    for message in messages:
         if isinstance(message.get("content"), list):
             for block in message["content"]:
                 block.pop("cache_control", None)
-    return body["messages"]
+    return messages
 
 
 def is_prefix(short: list[dict[str, Any]], whole: list[dict[str, Any]]) -> bool:

@@ -13,6 +13,7 @@ from kode_sidecar.domain.error_info import ErrorInfo
 from kode_sidecar.domain.message import Message, TextBlock
 from kode_sidecar.domain.model_event import (
     AttemptDropped,
+    AttemptLost,
     ModelEvent,
     ModelNotice,
     ResponseFailed,
@@ -30,7 +31,7 @@ from kode_sidecar.providers.chat_client import ChatClient
 from kode_sidecar.providers.http_client import HttpClient
 from kode_sidecar.providers.provider_config import HttpTimeouts, ProviderConfig
 from kode_sidecar.providers.rate_limiter import RetryPolicy
-from kode_sidecar.providers.registry import Registry, SessionRetiredModels
+from kode_sidecar.providers.registry import Registry, SessionHosts, SessionRetiredModels
 from tests.support.raw_http import (
     END,
     HANG_CEILING,
@@ -70,11 +71,11 @@ class Client:
             HttpClient,
             retired=self.retired,
             retry=RetryPolicy(random=lambda: 1.0),
-            sleep=self._sleep,
+            sleep=self.sleep,
             now=lambda: self.time,
         )
 
-    async def _sleep(self, seconds: float) -> None:
+    async def sleep(self, seconds: float) -> None:
         self.waited.append(seconds)
         self.time += seconds
 
@@ -175,39 +176,79 @@ async def test_a_whole_completion_yields_the_same(new_client: NewClient) -> None
         assert await client.ask() == await client.ask()
 
 
+async def test_the_hosts_list_is_asked_for_once_behind_an_answer(new_client: NewClient) -> None:
+    hosts = SessionHosts(asks=True)
+    async with RawHttpServer(says("Hi"), MODELS, says("Hi")) as server:
+        client = new_client(server)
+        client.chat = ChatClient(
+            Registry([client.config], {"ide-chat": ("kimi-k9", "kimi-k2.6", "kimi-k3")}),
+            HttpClient,
+            retired=client.retired,
+            hosts=hosts,
+        )
+        assert client.chat.models("ide-chat")[0].id == "kimi-k9"
+        await client.ask("kimi-k2.6")
+        async with asyncio.timeout(HANG_CEILING):
+            await client.chat.listed()
+        assert [one.target for one in server.requests] == ["/v1/chat/completions", "/v1/models"]
+        # The host's word beats the order.
+        assert [one.id for one in client.chat.models("ide-chat")] == ["kimi-k2.6", "kimi-k3"]
+        await client.ask("ide-chat")
+        await client.chat.listed()
+        assert [one.json["model"] for one in server.requests[::2]] == ["kimi-k2.6"] * 2
+        assert len(server.requests) == 3
+
+
+async def test_a_list_that_does_not_come_is_not_asked_for_again(new_client: NewClient) -> None:
+    hosts = SessionHosts(asks=True)
+    async with RawHttpServer(says("Hi"), OVERLOADED, says("Hi")) as server:
+        client = new_client(server)
+        client.chat = ChatClient(Registry([client.config]), HttpClient, hosts=hosts)
+        for _ in range(2):
+            await client.ask()
+            await client.chat.listed()
+        assert len(server.requests) == 3
+        assert hosts.facts(client.host).models == ()
+
+
 async def test_retired_models_are_passed_over(new_client: NewClient) -> None:  # A2
     async with RawHttpServer(GONE, MODELS, GONE, MODELS, says("Hi")) as server:
         client = new_client(server)
         events = await client.ask("ide-chat")
         asked = [sent.json["model"] for sent in server.requests if sent.method == "POST"]
-        assert asked == ["kimi-k2-turbo-preview", "kimi-k2.6", "kimi-k2.7-code"]
+        # The second one is not even asked: the host's own list lacks it.
+        assert asked == ["kimi-k2.7-code", "kimi-k3", "kimi-k2.6"]
         assert text(events) == "Hi"
         assert isinstance(events[0], ResponseStarted)
         (notice,) = [event for event in events if isinstance(event, ModelNotice)]
-        assert notice.code == "model_retired"
+        assert notice.code == "ModelRetired"
         for part in (client.host, *asked, "kimi-k3"):
             assert part in notice.message
-        assert client.retired.ids(client.host) == {"kimi-k2-turbo-preview", "kimi-k2.6"}
+        assert client.retired.ids(client.host) == {
+            "kimi-k2.7-code",
+            "kimi-k3.1-pro",
+            "kimi-k3",
+        }
         assert client.waited == []
 
         # Told once, and remembered.
         events = await client.ask("ide-chat")
-        assert [sent.json["model"] for sent in server.requests[5:]] == ["kimi-k2.7-code"]
+        assert [sent.json["model"] for sent in server.requests[5:]] == ["kimi-k2.6"]
         assert not [event for event in events if isinstance(event, ModelNotice)]
 
 
 async def test_a_host_that_serves_none_of_them(new_client: NewClient) -> None:  # A2
-    none = [GONE, MODELS] * 5
+    none = [GONE, MODELS] * 4
     async with RawHttpServer(*none) as server:
         client = new_client(server)
         error = failed(await client.ask("ide-chat"))
         assert (error.code, error.http_status) == ("ModelNotFound", 404)
-        for part in ("ide-chat", "kimi-k2-turbo-preview", "kimi-k3", "setting `model`"):
+        for part in ("ide-chat", "kimi-k2.7-code", "kimi-k3", "setting `model`"):
             assert part in error.message
         # Nothing is left, so the next question tries again from the start.
         server.answers[:] = [says("Hi")]
         assert text(await client.ask("ide-chat")) == "Hi"
-        assert server.requests[-1].json["model"] == "kimi-k2-turbo-preview"
+        assert server.requests[-1].json["model"] == "kimi-k2.7-code"
 
 
 async def test_a_model_the_user_chose_has_no_stand_in(new_client: NewClient) -> None:  # A2
@@ -307,11 +348,17 @@ async def test_a_cut_answer_is_dropped_and_asked_for_again(new_client: NewClient
         assert kinds == [
             ResponseStarted,
             AttemptDropped,
+            AttemptLost,
             RetryPlanned,
             ResponseStarted,
             UsageReported,
             ResponseFinished,
         ]
+        (lost,) = [event.lost for event in events if isinstance(event, AttemptLost)]
+        assert lost.estimated
+        assert lost.usage.input_tokens > 10
+        assert lost.usage.output_tokens == 2
+        assert lost.cost_usd is not None
         at = next(i for i, event in enumerate(events) if isinstance(event, AttemptDropped))
         assert text(events[:at]) == "Hello"
         assert text(events[at:]) == "Hello world"
@@ -423,9 +470,70 @@ async def test_no_first_byte(new_client: NewClient) -> None:  # W9
 async def test_keep_alives_are_no_content(new_client: NewClient) -> None:  # W9
     pings = Repeat(chunk(b": ping\n\n") + chunk(delta(content="")))
     async with RawHttpServer([*CUT, pings], says("Hello world")) as server:
-        events = await new_client(server, timeouts=HttpTimeouts(idle=0.1)).ask()
+        events = await new_client(server, timeouts=HttpTimeouts(pinged=0.2)).ask()
         assert dropped(events) == 1
         assert events[-1] == ResponseFinished("stop", "stop")
+
+
+async def test_keep_alives_are_signs_of_life_for_a_while(new_client: NewClient) -> None:
+    """A host that lets the model think longer than silence may last says so, and is believed."""
+    waits = [Wait(asyncio.Event()) for _ in range(6)]
+    pings = [step for wait in waits for step in (chunk(b": PROCESSING\n\n"), wait)]
+    answer = [
+        HEAD,
+        *pings,
+        chunk(delta(content="Hi")),
+        chunk(delta("stop")),
+        chunk(END),
+        LAST_CHUNK,
+    ]
+
+    async def tick() -> None:
+        for wait in waits:
+            await asyncio.sleep(0.1)
+            wait.event.set()
+
+    async with RawHttpServer(answer) as server:
+        ticking = asyncio.create_task(tick())
+        events = await new_client(server, timeouts=HttpTimeouts(idle=0.4, pinged=20)).ask()
+        assert text(events) == "Hi"
+        assert dropped(events) == 0
+        await ticking
+
+
+async def test_a_whole_answer_may_take_as_long_as_silence_may(new_client: NewClient) -> None:
+    wait = Wait(asyncio.Event())
+    async with RawHttpServer([wait, *says("Hi")]) as server:
+        asyncio.get_running_loop().call_later(0.3, wait.event.set)
+        client = new_client(server, timeouts=HttpTimeouts(first_byte=0.05))
+        assert text(await client.ask(stream=False)) == "Hi"
+        assert len(server.requests) == 1
+
+
+async def test_the_silence_before_the_head_counts(new_client: NewClient) -> None:
+    """Seconds of silence are counted from the question, so that they do not add up."""
+    stalled = [HEAD, Wait(asyncio.Event())]
+    async with RawHttpServer(stalled) as server:
+        client = new_client(server, timeouts=HttpTimeouts(idle=0.1))
+        error = failed(await client.ask())
+        assert (error.code, (error.details or {})["silentSeconds"]) == ("Network", 0)
+
+
+WRONG_ADDRESSES = {
+    "another API": response(200, {"model": "m", "message": {"content": "Hi"}, "done": True}),
+    "a status": response(200, {"status": "ok"}),
+    "a word": response(200, b"Ollama is running"),
+    "a list": response(200, ["m1", "m2"]),
+    "a web page": response(200, b"<html>"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG_ADDRESSES)
+async def test_no_completion_is_a_wrong_address(new_client: NewClient, what: str) -> None:
+    async with RawHttpServer(WRONG_ADDRESSES[what]) as server:
+        error = failed(await new_client(server).ask())
+        assert (error.code, len(server.requests)) == ("ConfigInvalid", 1)
+        assert "base_url" in error.message
 
 
 async def test_content_keeps_a_slow_answer_alive(new_client: NewClient) -> None:  # W9
@@ -585,7 +693,7 @@ async def test_attempts_end_with_the_budget(new_client: NewClient) -> None:  # W
             Registry([client.config]),
             HttpClient,
             retry=RetryPolicy(random=lambda: 1.0, budget=120.0),
-            sleep=client._sleep,
+            sleep=client.sleep,
             now=lambda: client.time,
         )
         assert failed(await client.ask()).code == "Provider"

@@ -101,6 +101,22 @@ def test_addresses_we_do_not_talk_to(url: str) -> None:  # W9
     assert "secret" not in caught.value.message
 
 
+def test_an_address_with_a_bad_name_is_no_address() -> None:
+    with pytest.raises(KodeError) as caught:
+        HttpClient(ProviderConfig("https://\u2488com/v1", "key"))
+    assert caught.value.code == "ConfigInvalid"
+    assert "KIMI_BASE_URL" in caught.value.message
+
+
+async def test_headers_that_come_twice_are_one(new_http: NewHttp) -> None:
+    answer = response(200, b"", "x-limit: 1", "x-limit: 2")
+    async with (
+        RawHttpServer(answer) as server,
+        new_http(server.url).stream("GET", "/", None, {}) as found,
+    ):
+        assert found.headers["x-limit"] == "1, 2"
+
+
 def test_a_config_does_not_show_its_secrets() -> None:  # W14
     shown = repr(ProviderConfig("https://x", "secret", proxy="http://u:secret@p"))
     assert "secret" not in shown

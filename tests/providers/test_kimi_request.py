@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kode_sidecar.domain.message import (
     Block,
@@ -24,7 +25,7 @@ from kode_sidecar.providers.profiles import ModelProfile
 encode_request = DIALECTS["kimi"].encode_request
 
 THINKS = KIMI.model("kimi-k2.6")
-PLAIN = KIMI.model("kimi-k2-turbo-preview")
+PLAIN = ModelProfile("kimi-old", sampling=True, context_window=262_144)
 TOOL = ToolSpec("read_file", "Reads.", {"type": "object", "properties": {"path": {}}})
 
 
@@ -94,12 +95,12 @@ def test_a_dropped_wish_is_told() -> None:  # A13
         request = ModelRequest("m", "", (), **fields)
         return [notice.code for notice in encode_request(request, profile).notices]
 
-    assert codes(THINKS) == ["sampling_dropped"]
+    assert codes(THINKS) == ["SamplingDropped"]
     assert codes(PLAIN) == []
-    assert codes(PLAIN, temperature=1.5) == ["sampling_dropped"]
+    assert codes(PLAIN, temperature=1.5) == ["SamplingDropped"]
     free: dict[str, Any] = {"temperature": None, "top_p": None}
     assert codes(THINKS, **free) == []
-    assert codes(THINKS, **free, tools=[TOOL], tool_choice="required") == ["tool_choice_dropped"]
+    assert codes(THINKS, **free, tools=[TOOL], tool_choice="required") == ["ToolChoiceDropped"]
     assert codes(KIMI.model("kimi-k3"), **free, tools=[TOOL], tool_choice="required") == []
 
 
@@ -199,11 +200,16 @@ def test_a_result_always_has_content() -> None:
         ToolResultBlock(tool_use_id="b", summary="Nothing found"),
         ToolResultBlock(tool_use_id="c", content=(image,)),
     ]
-    assert [found["content"] for found in messages(message("tool", *results))] == [
+    *found, seen = messages(message("tool", *results))
+    assert [one["content"] for one in found] == [
         "(no output)",
         "Nothing found",
-        "[an image, image/png, not shown]",
+        "[An image, image/png: it follows the results.]",
     ]
+    url = {"url": "data:image/png;base64,AA=="}
+    assert seen == {"role": "user", "content": [{"type": "image_url", "image_url": url}]}
+    *_, blind = messages(message("tool", *results), profile=replace(THINKS, images=False))
+    assert (blind["role"], "reads text only" in blind["content"]) == ("tool", True)
 
 
 def test_images() -> None:  # C2
@@ -214,9 +220,7 @@ def test_images() -> None:  # C2
         {"type": "text", "text": "What is this?"},
     ]
     (told,) = messages(message("user", text("What?"), image), profile=PLAIN)
-    assert told["content"] == (
-        "What?\n\n[An image, image/png: kimi-k2-turbo-preview reads text only.]"
-    )
+    assert told["content"] == ("What?\n\n[An image, image/png: kimi-old reads text only.]")
 
 
 RESOURCES = [
@@ -252,10 +256,9 @@ def test_half_a_character_does_not_stop_the_request() -> None:
     [
         ("kimi-k9", "optional"),
         ("moonshotai/kimi-k2.6", "optional"),
-        ("moonshot-v1-8k", "never"),
         ("qwen3-coder", "never"),
     ],
 )
 def test_unknown_models_are_asked_with_care(model_id: str, thinking: str) -> None:
     assert KIMI.model(model_id).thinking == thinking
-    assert KIMI.model(model_id).sampling is (model_id == "moonshot-v1-8k")
+    assert not KIMI.model(model_id).sampling

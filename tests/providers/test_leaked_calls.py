@@ -1,4 +1,4 @@
-"""Kimi's own tool tokens in the text of an answer."""
+"""Tool calls in the text of an answer, as models write them."""
 
 import json
 from itertools import pairwise
@@ -16,7 +16,7 @@ from kode_sidecar.domain.model_event import (
     ToolUseDelta,
     ToolUseStarted,
 )
-from kode_sidecar.providers.answer_events import LeakedCallScanner
+from kode_sidecar.providers.leaked_calls import LeakedCallScanner
 from kode_sidecar.providers.openai_chat import ChatDecoder
 
 TOOLS = frozenset({"read_file", "list_files"})
@@ -149,3 +149,108 @@ def test_beside_real_calls_a_leak_is_text() -> None:
 def test_without_tools_nothing_is_held_back() -> None:
     found = answer({"content": section(call())}, tools=frozenset())
     assert TextDelta(section(call())) in found
+
+
+DSML = "<｜tool▁calls▁begin｜>{}<｜tool▁calls▁end｜>"
+DEEPSEEK_OLD = (
+    "<｜tool▁call▁begin｜>function<｜tool▁sep｜>read_file\n"
+    '```json\n{"path": "a"}\n```<｜tool▁call▁end｜>'
+)
+DEEPSEEK_NEW = '<｜tool▁call▁begin｜>read_file<｜tool▁sep｜>{"path": "a"}<｜tool▁call▁end｜>'
+ALSO = ("functions.list_files:1", "list_files", '{"depth": 2, "under": "a b"}')
+
+OTHERS: dict[str, tuple[str, str, list[tuple[str, str, str]]]] = {
+    "qwen": (
+        'Look:\n<tool_call>\n{"name": "read_file", "arguments": {"path": "a"}}\n</tool_call>',
+        "Look:\n",
+        [READ],
+    ),
+    "qwen coder, two calls": (
+        "<tool_call>\n<function=read_file>\n<parameter=path>\na\n</parameter>\n</function>\n"
+        "</tool_call>\n<tool_call>\n<function=list_files>\n<parameter=depth>\n2\n</parameter>\n"
+        "<parameter=under>\na b\n</parameter>\n</function>\n</tool_call>",
+        "",
+        [READ, ALSO],
+    ),
+    "glm": (
+        "\n<tool_call>read_file\n<arg_key>path</arg_key>\n<arg_value>a</arg_value>\n</tool_call>\n",
+        "\n",
+        [READ],
+    ),
+    "deepseek": ("Hm. " + DSML.format(DEEPSEEK_NEW), "Hm. ", [READ]),
+    "deepseek with a fence": (DSML.format(DEEPSEEK_OLD), "", [READ]),
+    "mistral, a list": (
+        '[TOOL_CALLS] [{"name": "read_file", "arguments": {"path": "a"}}]',
+        "",
+        [READ],
+    ),
+    "mistral, by name": (
+        '[TOOL_CALLS]read_file[ARGS]{"path": "a"}[TOOL_CALLS]list_files[ARGS]'
+        '{"depth": 2, "under": "a b"}',
+        "",
+        [READ, ALSO],
+    ),
+    "written about": (
+        "Qwen writes <tool_call>{} and then </tool_call>, Mistral a list: [TOOL_CALLS].",
+        "Qwen writes <tool_call>{} and then </tool_call>, Mistral a list: [TOOL_CALLS].",
+        [],
+    ),
+    "an example, and words after it": (
+        '<tool_call>{"name": "read_file", "arguments": {}}</tool_call>\nis what it writes.',
+        '<tool_call>{"name": "read_file", "arguments": {}}</tool_call>\nis what it writes.',
+        [],
+    ),
+    "cut off": (
+        '<tool_call>\n{"name": "read_file", "argum',
+        '<tool_call>\n{"name": "read_file", "argum',
+        [],
+    ),
+    "broken JSON": (
+        DSML.format(DEEPSEEK_NEW.replace("}", "")),
+        DSML.format(DEEPSEEK_NEW.replace("}", "")),
+        [],
+    ),
+    "nobody's tool": (
+        '[TOOL_CALLS][{"name": "rm_rf", "arguments": {}}]',
+        '[TOOL_CALLS][{"name": "rm_rf", "arguments": {}}]',
+        [],
+    ),
+    "lists and comparisons": ("x[0] < y[TOOL] <tool", "x[0] < y[TOOL] <tool", []),
+}
+
+
+@pytest.mark.parametrize("case", OTHERS.values(), ids=list(OTHERS))
+def test_calls_as_other_models_write_them(
+    case: tuple[str, str, list[tuple[str, str, str]]],
+) -> None:
+    text, shown, calls = case
+    assert scan([text]) == (shown, calls)
+    assert scan(list(text)) == (shown, calls)
+
+
+@given(st.sampled_from(list(OTHERS.values())), st.lists(st.integers(0, 200)))
+def test_any_cut_of_theirs(
+    case: tuple[str, str, list[tuple[str, str, str]]], cuts: list[int]
+) -> None:
+    text, shown, calls = case
+    edges = [0, *sorted(cut for cut in cuts if cut < len(text)), len(text)]
+    assert scan([text[a:b] for a, b in pairwise(edges)]) == (shown, calls)
+
+
+STRAYS = {
+    "at the beginning": ("</think>\n\nHello", "Hello"),
+    "on its own line": ("It is so.\n</think>\n\nHello", "It is so.\nHello"),
+    "at the very end": ("It is so.\n</think>", "It is so.\n"),
+    "in a sentence": ("Models write </think> there.\n", "Models write </think> there.\n"),
+    "once": ("</think>\nA\n</think>\nB", "A\n</think>\nB"),
+    "something else": ("a\n</thing>\n<b>", "a\n</thing>\n<b>"),
+    "cut off": ("a\n</thi", "a\n</thi"),
+}
+
+
+@pytest.mark.parametrize("case", STRAYS.values(), ids=list(STRAYS))
+def test_an_end_of_thought_that_nothing_began_is_taken_out(case: tuple[str, str]) -> None:
+    text, shown = case
+    for pieces in ([text], list(text)):
+        found = answer(*({"content": piece} for piece in pieces))
+        assert "".join(one.text for one in found if isinstance(one, TextDelta)) == shown

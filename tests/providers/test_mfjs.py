@@ -129,6 +129,27 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
             },
         },
     ),
+    "a default goes into the branch that it fits": (
+        {
+            "type": "object",
+            "properties": {
+                "a": {"type": ["string", "null"], "default": None, "description": "d"},
+                "b": {"anyOf": [{"type": "string"}, {"type": "number"}], "default": 3},
+                "c": {"anyOf": [{"type": "string"}, {"type": "number"}], "default": [1]},
+            },
+        },
+        {
+            "type": "object",
+            "properties": {
+                "a": {
+                    "description": "d",
+                    "anyOf": [{"type": "string"}, {"type": "null", "default": None}],
+                },
+                "b": {"anyOf": [{"type": "string"}, {"type": "number", "default": 3}]},
+                "c": {"anyOf": [{"type": "string"}, {"type": "number"}]},
+            },
+        },
+    ),
     "a root that is a choice": (
         {"anyOf": [{"type": "null"}, {"type": "object", "properties": {"a": {}}}]},
         {"type": "object", "properties": {"a": {"type": "string"}}},
@@ -149,6 +170,8 @@ def violations(schema: Any, where: str = "") -> list[str]:
     found: list[str] = []
     if ("type" in schema) == ("anyOf" in schema):
         found.append(f"{where}: needs one of type and anyOf")
+    if "anyOf" in schema and (beside := schema.keys() - {"anyOf", "description", "properties"}):
+        found.append(f"{where}: {beside} beside anyOf")
     if {"$ref", "$defs", "$schema", "oneOf", "allOf"} & schema.keys():
         found.append(f"{where}: {list(schema)}")
     if not isinstance(schema.get("type", ""), str):

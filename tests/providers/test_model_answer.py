@@ -13,10 +13,10 @@ from kode_sidecar.kernel.contracts import ModelRequest, ToolSpec
 from kode_sidecar.providers.builtin_providers import ANTHROPIC, KIMI
 from kode_sidecar.providers.chat_client import ChatClient
 from kode_sidecar.providers.http_client import HttpClient
+from kode_sidecar.providers.model_answer import BlockingModels, ModelAnswer, send_message
 from kode_sidecar.providers.provider_config import ProviderConfig
 from kode_sidecar.providers.rate_limiter import RetryPolicy
 from kode_sidecar.providers.registry import Registry
-from tests.support.model_answer import BlockingModels, ModelAnswer, send_message
 from tests.support.raw_http import (
     HANG_CEILING,
     HEAD,
@@ -124,7 +124,13 @@ async def test_a_whole_answer_equals_the_drained_stream() -> None:  # A13 C3 D7
     assert streamed.content == (
         ThinkingBlock(id="b1", text="hm"),
         TextBlock(id="b2", text="Let me look."),
-        ToolUseBlock(id="b3", tool_use_id="read_file:0", name="read_file", input={"path": "a"}),
+        ToolUseBlock(
+            id="b3",
+            tool_use_id="read_file:0",
+            name="read_file",
+            input={"path": "a"},
+            title="Read file",
+        ),
     )
     assert streamed.usage == Usage(
         input_tokens=100,

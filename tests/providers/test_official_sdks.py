@@ -13,13 +13,19 @@ import httpx2
 import openai as openai_sdk
 import pytest
 
-from tests.providers.streams import anthropic, chat, framing
+from tests.providers.streams import anthropic, chat, framing, responses
 from tests.providers.streams.answer import Answer, Call
-from tests.providers.streams.differences import ANTHROPIC, OPENAI
+from tests.providers.streams.differences import ANTHROPIC, OPENAI, RESPONSES
 
 # Their models complain of the forms that we feed them on purpose.
 pytestmark = pytest.mark.filterwarnings("ignore:Pydantic serializer:UserWarning")
 
+# What OpenAI itself sends: the SDK knows one end and one way to number, and fails on all others.
+OF_OPENAI = {
+    name: found
+    for name, found in responses.STREAMS.items()
+    if name.startswith(("items: ", "calls: ", "error: "))
+}
 CHAT = {f"framing: {name}": found for name, found in framing.STREAMS.items()} | chat.STREAMS
 
 
@@ -110,6 +116,36 @@ def openai_usage(usage: Any) -> tuple[int, int, int] | None:
     return usage.prompt_tokens, usage.completion_tokens, cached
 
 
+def by_openai_responses(body: bytes) -> Common:
+    """As `by_openai`: what the SDK has collected when the last event comes."""
+    client = openai_sdk.OpenAI(
+        api_key="k", base_url="http://host/v1", http_client=responding(body), max_retries=0
+    )
+    try:
+        with client.responses.stream(model="m", input=[]) as stream:
+            found: Any = stream.get_final_response()
+        usage = found.usage
+        details = found.incomplete_details
+        return Common(
+            failed=found.status == "failed",
+            text=found.output_text,
+            calls=tuple(
+                comparable(Call(item.call_id, item.name, item.arguments))
+                for item in found.output
+                if item.type == "function_call"
+            ),
+            usage=usage
+            and (
+                usage.input_tokens,
+                usage.output_tokens,
+                usage.input_tokens_details.cached_tokens,
+            ),
+            raw_end=(details.reason if details else None) or found.status,
+        )
+    except Exception:
+        return FAILED
+
+
 def by_anthropic(body: bytes) -> Common:
     """As `by_openai`."""
     client = anthropic_sdk.Anthropic(
@@ -155,7 +191,16 @@ def test_anthropic(name: str) -> None:  # C3 C5
     check(name, found.says, by_anthropic(found.body), ANTHROPIC)
 
 
-@pytest.mark.parametrize("known", [(OPENAI, CHAT), (ANTHROPIC, anthropic.STREAMS)])
+@pytest.mark.parametrize("name", OF_OPENAI)
+def test_openai_responses(name: str) -> None:
+    found = OF_OPENAI[name]
+    check(name, found.says, by_openai_responses(found.body), RESPONSES)
+
+
+@pytest.mark.parametrize(
+    "known",
+    [(OPENAI, CHAT), (ANTHROPIC, anthropic.STREAMS), (RESPONSES, OF_OPENAI)],
+)
 def test_listed_differences_are_of_streams_there_are(known: tuple[Any, Any]) -> None:
     differences, streams = known
     assert differences.keys() <= streams.keys()

@@ -31,7 +31,11 @@ DONE = "[DONE]"
 
 
 def chunk(delta: Any = None, finish: Any = None, **fields: Any) -> dict[str, Any]:
-    choice = {"index": 0, "delta": {} if delta is None else delta, "finish_reason": finish}
+    choice: dict[str, Any] = {
+        "index": 0,
+        "delta": {} if delta is None else delta,
+        "finish_reason": finish,
+    }
     return {"id": "r1", "model": "m1", "choices": [choice]} | fields
 
 
@@ -358,3 +362,26 @@ def test_a_whole_body_cut_anywhere(cuts: list[int]) -> None:
     for start, stop in pairwise(edges):
         assert decoder.feed(COMPLETION[start:stop]) == []
     assert decoder.finish() == SHAPES["a whole completion instead of a stream"][1]
+
+
+@pytest.mark.parametrize(
+    ("cost", "price", "told"),
+    [
+        (0.0125, None, (0.0125, "USD")),
+        (0.5, Price(1, 1, 1, "CNY"), (0.5, "CNY")),
+        ({"total_cost": 0.25}, None, (0.25, "USD")),
+        (None, Price(1_000_000, 0, 0), (10.0, "USD")),
+        ("free", Price(1_000_000, 0, 0), (10.0, "USD")),
+        (-1, Price(1_000_000, 0, 0), (10.0, "USD")),
+    ],
+)
+def test_the_hosts_word_for_the_cost_is_taken(
+    cost: Any, price: Price | None, told: tuple[float, str]
+) -> None:
+    usage = {"prompt_tokens": 10, "completion_tokens": 5, "cost": cost}
+    decoder = ChatDecoder(price=price)
+    events = decoder.feed_many(raw(chunk({"content": "Hi"}), chunk(finish="stop", usage=usage)))
+    (reported,) = [e for e in events + decoder.finish() if isinstance(e, UsageReported)]
+    assert reported.cost is not None
+    assert (reported.cost.amount, reported.cost.currency) == told
+    assert reported.cost_usd == (told[0] if told[1] == "USD" else None)

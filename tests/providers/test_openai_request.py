@@ -60,3 +60,11 @@ def test_reasoning_goes_only_where_it_is_wanted() -> None:
         "",
     ]
     assert all("reasoning_content" not in m for m in body(PLAIN, HI, thought)["messages"])
+
+
+def test_half_a_character_takes_nothing_else_along() -> None:
+    half = Message(id="m", session_id="s", role="user", content=(TextBlock(text="a\ud83d"),))
+    found = body(PLAIN, half, tools=[ToolSpec("find", "b\ud83d", SCHEMA)])
+    assert found["messages"][1]["content"] == "a?"
+    assert found["tools"][0]["function"]["description"] == "b?"
+    assert found["tools"][0]["function"]["parameters"] == {**SCHEMA, "type": "object"}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kode_sidecar.domain.error_info import ErrorInfo
-from kode_sidecar.providers.error_words import MAX_EXCERPT
+from kode_sidecar.providers.error_words import MAX_EXCERPT, ErrorWords
 from kode_sidecar.providers.provider_config import ProviderConfig
 from kode_sidecar.providers.provider_errors import ProviderErrors
 
@@ -104,6 +104,148 @@ TABLE: list[tuple[int, Any, str, bool]] = [
 ]
 
 
+# What hosts say of a request that is too long, and the window they name.
+OVERFLOWS: list[tuple[str, str, int | None]] = [
+    (
+        "llama.cpp",
+        "request (5120 tokens) exceeds the available context size (4096 tokens), try increasing it",
+        4096,
+    ),
+    ("llama.cpp, older", "the request exceeds the available context size", None),
+    (
+        "LM Studio",
+        "Trying to keep the first 4521 tokens when context the overflows. However, the model is "
+        "loaded with context length of only 4096 tokens, which is not enough.",
+        4096,
+    ),
+    (
+        "Gemini",
+        "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+        1_048_576,
+    ),
+    ("GLM", "Prompt exceeds max length", None),
+    ("GLM in Chinese", "Prompt 超长", None),
+    ("Qwen", "Range of input length should be [1, 129024]", 129_024),
+    ("Bedrock", "Input is too long for requested model.", None),
+    (
+        "Bedrock, Anthropic",
+        "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000",
+        200_000,
+    ),
+    (
+        "OpenRouter",
+        "This endpoint's maximum context length is 131,072 tokens. However, you requested 140000",
+        131_072,
+    ),
+    (
+        "Mistral",
+        "Prompt contains 40000 tokens, too large for model with 32768 maximum context",
+        32_768,
+    ),
+    (
+        "xAI",
+        "This model's maximum prompt length is 131072 but the request contains 200000",
+        131_072,
+    ),
+    (
+        "SGLang",
+        "The input (9000 tokens) is longer than the model's context length (8192 tokens).",
+        8_192,
+    ),
+    ("Kimi", "Your request exceeded model token limit : 262144 (requested: 300000)", 262_144),
+]
+
+
+@pytest.mark.parametrize(("host", "said", "window"), OVERFLOWS)
+def test_a_request_that_is_too_long(host: str, said: str, window: int | None) -> None:
+    error = read(400, {"error": {"message": said, "type": "invalid_request_error"}})
+    assert (error.code, error.retryable) == ("ContextOverflow", False), host
+    assert (error.details or {}).get("window") == window
+    assert ProviderErrors(HOST, KEY).in_stream({"message": said}).code == "ContextOverflow"
+
+
+def test_a_limit_of_tokens_a_minute_is_no_long_request() -> None:
+    said = "Too many tokens, please wait before trying again."
+    assert read(429, {"message": said}).code == "RateLimited"
+    assert ProviderErrors(HOST).in_stream({"message": said}).code != "ContextOverflow"
+
+
+EMPTY_ACCOUNTS = [
+    (429, {"error": {"code": "1113", "message": "余额不足或无可用资源包,请充值。"}}),
+    (429, {"error": {"code": "1113", "message": "您的账户已欠费，请充值后重试"}}),
+    (
+        400,
+        {
+            "error": {
+                "code": "Arrearage",
+                "message": "Access denied, please make sure your account is in good standing.",
+            }
+        },
+    ),
+    (403, {"code": 30001, "message": "账户余额不足", "data": None}),
+    (402, {"error": {"message": "Insufficient Balance"}}),
+    (429, {"error": {"message": "当日免费额度已用尽"}}),
+]
+
+
+@pytest.mark.parametrize(("status", "body"), EMPTY_ACCOUNTS)
+def test_an_empty_account(status: int, body: Any) -> None:
+    error = read(status, body)
+    assert (error.code, error.retryable) == ("QuotaExceeded", False)
+
+
+@pytest.mark.parametrize(
+    ("said", "limit"),
+    [
+        ("您当前使用该API的并发数过高，请降低并发", "concurrency"),
+        ("您已达到今日调用次数限额", "day"),
+        ("当前服务繁忙，请稍后再试", "overload"),
+    ],
+)
+def test_limits_in_chinese(said: str, limit: str) -> None:
+    assert (read(429, {"error": {"message": said}}).details or {})["limit"] == limit
+
+
+def test_a_gateway_tells_what_the_host_behind_it_said() -> None:
+    def behind(raw: Any, status: int = 400) -> ErrorInfo:
+        metadata = {"provider_name": "Acme", "raw": raw}
+        error = {"message": "Provider returned error", "code": status, "metadata": metadata}
+        return read(status, {"error": error})
+
+    quota = behind(json.dumps({"error": {"message": "Insufficient balance"}}), 429)
+    assert quota.code == "QuotaExceeded"
+    long = behind(
+        json.dumps({"error": {"message": "prompt is too long: 9000 tokens > 8192 maximum"}})
+    )
+    assert (long.code, (long.details or {})["window"]) == ("ContextOverflow", 8192)
+    plain = behind("the tool schema is not accepted")
+    assert "the tool schema is not accepted" in plain.message
+    assert behind(7).code == behind("{" * 9_000).code == "Provider"
+
+
+def test_nobody_behind_a_gateway() -> None:
+    none = read(404, {"error": {"message": "No endpoints found for acme/large.", "code": 404}})
+    assert none.code == "ModelNotFound"
+    for said in (
+        'No endpoints found that support tool use. Try disabling "read_file".',
+        "No endpoints found matching your data policy (Free model publication).",
+        "No allowed providers are available for the selected model.",
+    ):
+        error = read(404, {"error": {"message": said, "code": 404}})
+        assert (error.code, error.retryable) == ("Provider", False)
+        assert "address" not in error.message
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [("86400", "24 hours"), ("61", "61 seconds"), ("1800", "30 minutes"), ("604800", "7 days")],
+)
+def test_a_long_wait_is_said_as_such(seconds: str, said: str) -> None:
+    error = read(429, moonshot("rate_limit_reached_error"), retry_after=seconds)
+    assert f"in {said}" in error.message
+    assert "a little" not in error.message
+
+
 @pytest.mark.parametrize(("status", "body", "code", "retryable"), TABLE)
 def test_the_table(status: int, body: Any, code: str, retryable: bool) -> None:  # A12
     error = read(status, body)
@@ -178,3 +320,13 @@ def test_how_long_to_wait(headers: dict[str, str], message: str, milliseconds: i
 
 def test_the_trace_id_is_kept() -> None:
     assert (read(500, b"", x_trace_id="t-1").details or {})["traceId"] == "t-1"
+
+
+@pytest.mark.parametrize("cut", [(0, 0), (1, 0), (0, 5), (3, 3)])
+def test_a_piece_of_the_key_is_masked_too(cut: tuple[int, int]) -> None:
+    # W14: a host may repeat the key without its first letters
+    key = "Zq7-1b2c3d4e5f6g7h8i9j"
+    piece = key[cut[0] : len(key) - cut[1]]
+    words = ErrorWords("x", f"wrong key '{piece}', try another", 401).without(key)
+    assert piece not in words.message
+    assert words.message == "wrong key '***', try another"

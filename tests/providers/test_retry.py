@@ -3,6 +3,7 @@
 import pytest
 
 from kode_sidecar.domain.error_info import ErrorInfo, failure
+from kode_sidecar.providers.provider_errors import ProviderErrors
 from kode_sidecar.providers.rate_limiter import RetryPolicy
 
 LONGEST = RetryPolicy(random=lambda: 1.0)
@@ -30,7 +31,44 @@ def test_an_overloaded_host_gets_more_time() -> None:
 
 @pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 413, 422])
 def test_never_for_what_stays_wrong(status: int) -> None:  # W9
-    assert LONGEST.next_delay(1, error(http_status=status), 0) is None
+    refused = ProviderErrors().response(status, {}, b"boom", "m")
+    assert LONGEST.next_delay(1, refused, 0) is None
+
+
+def test_a_call_that_nobody_could_read_is_asked_for_again() -> None:
+    body = b'{"error":{"code":"tool_use_failed","message":"Failed to call a function."}}'
+    refused = ProviderErrors().response(400, {}, body, "m")
+    assert (refused.code, refused.retryable) == ("IncompleteAnswer", True)
+    assert LONGEST.next_delay(1, refused, 0) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "said", "again"),
+    [
+        (500, b"boom", "false", False),
+        (429, b"boom", "false", False),
+        (400, b"boom", "true", True),
+        (400, b"boom", "perhaps", False),
+        (401, b"boom", "true", False),
+        (402, b"boom", "true", False),
+    ],
+)
+def test_the_host_says_whether_to_ask_again(
+    status: int, body: bytes, said: str, again: bool
+) -> None:
+    refused = ProviderErrors().response(status, {"x-should-retry": said}, body, "m")
+    assert refused.retryable is again
+    assert (LONGEST.next_delay(1, refused, 0) is not None) is again
+
+
+def test_a_silent_host_is_given_up_within_two_minutes() -> None:
+    silent = failure("Network", "boom", silentSeconds=60)
+    assert LONGEST.next_delay(1, silent, 0, elapsed=60.0) == 0.5
+    assert LONGEST.patience(silent, 60.5) == 59.5
+    assert LONGEST.next_delay(2, silent, 0, elapsed=120.0) is None
+    assert LONGEST.patience(error(), 60.5) is None
+    patient = RetryPolicy(random=lambda: 1.0, stalled=600.0)
+    assert patient.next_delay(1, silent, 0, elapsed=120.0) == 0.5
 
 
 @pytest.mark.parametrize("code", ["QuotaExceeded", "ContentFiltered", "AuthRequired", "TooLarge"])

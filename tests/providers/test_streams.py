@@ -11,13 +11,20 @@ from kode_sidecar.domain.model_event import ModelEvent
 from kode_sidecar.providers.anthropic_messages import MessagesDecoder
 from kode_sidecar.providers.dialect import AnswerDecoder
 from kode_sidecar.providers.openai_chat import ChatDecoder
+from kode_sidecar.providers.openai_responses import ResponsesDecoder
 from tests.conftest import FULL
-from tests.providers.streams import anthropic, chat, framing
+from tests.providers.streams import anthropic, chat, framing, responses
 from tests.providers.streams.answer import answer_of, joined
 
 CHAT = {f"framing: {name}": found for name, found in framing.STREAMS.items()} | chat.STREAMS
-ALL = {f"chat {name}": found for name, found in CHAT.items()} | {
-    f"anthropic {name}": found for name, found in anthropic.STREAMS.items()
+ALL = {
+    f"{dialect} {name}": found
+    for dialect, streams in {
+        "chat": CHAT,
+        "anthropic": anthropic.STREAMS,
+        "responses": responses.STREAMS,
+    }.items()
+    for name, found in streams.items()
 }
 RANDOM_CUTS = 1_000 if FULL else 50
 
@@ -26,6 +33,8 @@ def decoder_for(name: str) -> AnswerDecoder:
     found = ALL[name]
     if name.startswith("anthropic "):
         return AnswerDecoder(MessagesDecoder(tool_names=found.tools))
+    if name.startswith("responses "):
+        return AnswerDecoder(ResponsesDecoder(tool_names=found.tools))
     return AnswerDecoder(ChatDecoder(tool_names=found.tools, needs_done=found.needs_done))
 
 
@@ -77,6 +86,9 @@ def test_a_stream_cut_short_never_ends_well_without_its_end(name: str, data: st.
     found = ALL[name]
     kept = found.body[: data.draw(st.integers(0, len(found.body)))]
     answer = answer_of(read(name, kept))
-    has_end = any(mark in kept for mark in (b"_reason", b"[DONE]", b"message_stop"))
+    ends = [b"_reason", b"[DONE]", b"message_stop"]
+    if name.startswith("responses "):
+        ends = [b"response.completed", b"response.incomplete"]
+    has_end = kept == found.body or any(mark in kept for mark in ends)
     if not has_end and not kept.lstrip().startswith(b"<"):
         assert answer.end == "incomplete"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kode_sidecar.recording.player import play
+from kode_sidecar.recording.replay import play
 from kode_sidecar.recording.transcript import CallDone, TimerRang, read_transcript
 from tests.support.program import PROGRAM
 from tests.support.transcripts import PATIENCE

@@ -17,6 +17,7 @@ from kode_sidecar.protocol.session import MessageListParams
 from kode_sidecar.records.conversation_files import ConversationMeta, HeadMark
 from kode_sidecar.records.conversation_store import ConversationStore
 from kode_sidecar.records.messages import StorageName
+from kode_sidecar.records.rebuilding import LOST
 from kode_sidecar.records.saver import Saver
 from kode_sidecar.records.session_lock import SessionLock, is_held
 from kode_sidecar.sessions import StoredMessages
@@ -96,7 +97,7 @@ async def test_a_conversation_comes_back_as_it_was_said(  # A6 A7
     names = {entry.name for entry in folder.iterdir()}
     files = {
         "jsonl": {"messages.jsonl"},
-        "sqlite": {f"messages.sqlite{suffix}" for suffix in ("", "-wal", "-shm")},
+        "sqlite": {"messages.new.jsonl"},
     }
     assert names == {"meta.json", "journal.jsonl", "lock"} | files[storage]
 
@@ -106,14 +107,14 @@ async def test_a_new_session_is_saved_and_a_prompt_costs_two_fsyncs(
     store: ConversationStore,
     saver: Saver,
     calls: DiskCalls,
-    storage: StorageName,
 ) -> None:
     writer = store.create(META)
     journal = writer.journal
     await saver.save(writer, journal)
     assert (tmp_path / "conversations" / "c-1" / "meta.json").is_file()
-    # meta.json, its folder and the folder above (folders not on Windows), and a database's files.
-    assert calls.fsyncs in {"jsonl": (1, 3), "sqlite": (3, 5)}[storage]
+    # meta.json, its folder, the one above and, as it was new, the one above that (folders not on
+    # Windows).
+    assert calls.fsyncs in (1, 4)
     before = calls.fsyncs
     head = (tmp_path / "conversations" / "c-1" / "meta.json").read_bytes()
     writer.append(message(0))
@@ -123,6 +124,23 @@ async def test_a_new_session_is_saved_and_a_prompt_costs_two_fsyncs(
     assert meta.read_bytes() == head, "nobody waits for its new time"
     saver.close()
     assert json.loads(meta.read_bytes())["updated_at"] == message(0).created_at
+    writer.close()
+
+
+async def test_a_head_is_due_until_its_save_was_heard_of(store: ConversationStore) -> None:  # E6
+    writer = store.create(META)
+    first = writer.head_due
+    assert first
+    writer.sync()  # as on the saver's thread: at any moment, seen from the loop
+    assert writer.head_due == first
+    writer.rename("Neu 名")
+    writer.head_saved(first)
+    second = writer.head_due
+    assert second not in (0, first), "it was written after that save"
+    writer.sync()
+    assert store.load("c-1").meta.title == "Neu 名"
+    writer.head_saved(second)
+    assert writer.head_due == 0
     writer.close()
 
 
@@ -157,7 +175,8 @@ async def test_truncation_at_every_byte_loads_the_rest(  # A6 W6
     writer.append(message(5))
     writer.close()
     loaded = store.load("c-1")
-    assert loaded.messages == [message(0, "one\u2028"), message(5)]
+    said = [one for one in loaded.messages if one.meta.get("origin") != LOST]
+    assert said == [message(0, "one\u2028"), message(5)]
     assert loaded.problems == []
     torn = whole[whole.index(b"\n") + 1 :][:19] + b"\n"
     assert path.with_name("messages.jsonl.bad").read_bytes() == torn
@@ -351,9 +370,9 @@ async def test_pages_are_read_once(
     while pages == 0 or cursor is not None:
         page = await messages.list(MessageListParams(session_id="c-1", limit=2, cursor=cursor))
         pages, cursor = pages + 1, page.next_cursor
-        store.head("c-1")
+        assert [name for _, name in store.newest()] == ["c-1"]
     assert pages == 3
-    files = {"jsonl": "messages.jsonl", "sqlite": "messages.sqlite?mode=ro"}
+    files = {"jsonl": "messages.jsonl", "sqlite": "messages.new.jsonl"}
     assert [Path(name).name for name in opened].count(files[storage]) == 1
     assert [Path(name).name for name in opened].count("meta.json") == 2  # a head, and with them
     page = await messages.list(MessageListParams(session_id="c-1", limit=2))

@@ -40,6 +40,7 @@ def test_events_come_back_and_numbers_go_on_over_processes(tmp_path: Path) -> No
         "turnId": "t1",
         "messageId": "m1",
         "agent": "coder",
+        "mode": "",
     }
 
 
@@ -67,4 +68,18 @@ def test_damage_and_unknown_events_are_passed_over_but_numbers_never_repeat(
     assert [event.seq for event in events] == [1, 2, 3]
     assert problems == []
     assert path.with_name("journal.jsonl.bad").read_bytes() == lines[2] + b"\n"
+    journal.close()
+
+
+def test_of_two_events_with_one_number_the_later_was_acknowledged(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    lines = [
+        b'{"type":"notice","seq":1,"code":"a","message":"first"}',
+        b'{"type":"notice","seq":2,"code":"a","message":"taken back, as nobody thought"}',
+        b'{"type":"notice","seq":2,"code":"a","message":"acknowledged"}',
+    ]
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    journal = Journal(path)
+    told = [event.message for event in journal.read()[0] if isinstance(event, Notice)]
+    assert (told, journal.last_seq) == (["first", "acknowledged"], 2)
     journal.close()

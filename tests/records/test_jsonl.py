@@ -5,6 +5,8 @@ import os
 import stat
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.records.json_record import encode_json
-from kode_sidecar.records.jsonl import JsonlFile, read_records
+from kode_sidecar.records.jsonl import JsonlFile, open_lines, read_records
 from tests.support.disk_calls import DiskCalls
 
 decode = msgspec.json.Decoder(dict[str, object]).decode
@@ -46,8 +48,54 @@ def test_one_write_a_record_and_one_fsync_for_many(  # W6
 def test_only_the_owner_reads_it_and_children_do_not_get_it(tmp_path: Path) -> None:
     file = JsonlFile(tmp_path / "a.jsonl")
     assert stat.S_IMODE((tmp_path / "a.jsonl").stat().st_mode) == 0o600
+    file.append(b"{}")
     assert not os.get_inheritable(file._fd)  # pyright: ignore[reportPrivateUsage]
     file.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts the descriptors in /proc")
+def test_it_is_open_only_while_something_waits_for_its_fsync(tmp_path: Path) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    file = JsonlFile(tmp_path / "a.jsonl")
+    opened: list[int] = []
+    for number in range(3):
+        file.append(encode_json({"n": number}))
+        opened.append(len(os.listdir("/proc/self/fd")) - before)
+        file.sync()
+        opened.append(len(os.listdir("/proc/self/fd")) - before)
+    assert opened == [1, 0] * 3
+    file.close()
+    with pytest.raises(KodeError, match="not saved"):
+        file.append(b"{}")
+    assert len(read_records(tmp_path / "a.jsonl", decode)[0]) == 3
+
+
+def test_a_file_that_is_gone_is_not_begun_anew(tmp_path: Path) -> None:
+    file = JsonlFile(tmp_path / "a.jsonl")
+    file.append(b"{}")
+    file.sync()
+    (tmp_path / "a.jsonl").unlink()
+    with pytest.raises(KodeError, match="not saved"):
+        file.append(b"{}")
+    assert not (tmp_path / "a.jsonl").exists()
+
+
+def test_threads_append_and_sync_side_by_side(tmp_path: Path) -> None:
+    file = JsonlFile(tmp_path / "a.jsonl")
+    done = threading.Event()
+
+    def sync() -> None:
+        while not done.is_set():
+            file.sync()
+
+    with ThreadPoolExecutor(3) as threads:
+        waiting = [threads.submit(sync) for _ in range(3)]
+        for number in range(500):
+            file.append(encode_json({"n": number}))
+        done.set()
+        assert [one.result() for one in waiting] == [None] * 3
+    file.close()
+    assert [one["n"] for one in read_records(tmp_path / "a.jsonl", decode)[0]] == [*range(500)]
 
 
 def test_lines_end_at_0x0a_only(tmp_path: Path) -> None:  # W6
@@ -101,7 +149,11 @@ def test_a_bad_line_costs_only_itself(tmp_path: Path) -> None:
 def test_zero_bytes_of_a_crash_do_not_hide_the_record_behind_them(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"n":0}\n' + bytes(4096) + b'{"n":1}\n' + bytes(512))
-    assert read_records(path, decode) == ([{"n": 0}, {"n": 1}], [])
+    records, problems = read_records(path, decode)
+    assert records == [{"n": 0}, {"n": 1}]
+    assert [one.line for one in problems] == [2, 3], "so that whoever may write takes them out"
+    assert open_lines(path, decode).records == records
+    assert path.read_bytes() == b'{"n":0}\n{"n":1}\n'
 
 
 @given(st.binary(max_size=200))
@@ -159,6 +211,7 @@ def test_a_full_disk_is_named(tmp_path: Path) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("needs /dev/full")
     file = JsonlFile(tmp_path / "a.jsonl")
+    file.append(b"{}")
     os.dup2(os.open("/dev/full", os.O_RDWR), file._fd)  # pyright: ignore[reportPrivateUsage]
     with pytest.raises(KodeError) as caught:
         file.append(b"{}")

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from kode_sidecar.domain.host_facts import HostFacts, OfferedModel
 from kode_sidecar.domain.message import Blob
 from kode_sidecar.errors import KodeError
 from kode_sidecar.records.conversation_files import Artifacts
-from kode_sidecar.records.retired_models import RetiredModels
+from kode_sidecar.records.host_models import KnownHosts, RetiredModels
 
 
 def test_an_artifact_is_kept_whole(tmp_path: Path) -> None:  # A14
@@ -29,6 +30,32 @@ def test_an_artifact_never_replaces_another(tmp_path: Path) -> None:
     with pytest.raises(KodeError, match="not saved"):
         artifacts.save("two")
     assert (tmp_path / "artifacts" / "same.txt").read_text() == "one"
+
+
+def test_what_hosts_said_is_remembered_over_a_restart(tmp_path: Path) -> None:
+    folder, now = tmp_path / "state", [1_000_000.0]
+    hosts = KnownHosts(folder, lambda: now[0])
+    assert hosts.facts("llm.example") == HostFacts()
+    assert hosts.wants_list("llm.example")
+    assert not any(map(hosts.wants_list, ("127.0.0.1:8080", "localhost:11434", "::1")))
+    kept = HostFacts().with_window("m", 8_192).with_list([OfferedModel("m", 9_000)], now[0])
+    hosts.keep("llm.example", kept)
+    # Another process, which has read the file before: neither loses what the other learned.
+    other = KnownHosts(folder, lambda: now[0])
+    assert other.facts("llm.example") == kept
+    hosts.keep("b.example", HostFacts().with_window("n", 4_096))
+    other.keep("c.example", HostFacts().with_window("o", 2_048))
+    again = KnownHosts(folder, lambda: now[0])
+    assert (again.facts("b.example").windows, again.facts("llm.example")) == ({"n": 4_096}, kept)
+    assert again.facts("c.example").windows == {"o": 2_048}
+    assert not again.wants_list("llm.example")
+    now[0] += 24 * 3600
+    assert again.wants_list("llm.example")
+    (folder / "hosts.json").write_text("{broken")
+    assert KnownHosts(folder).facts("llm.example") == HostFacts()
+    (tmp_path / "file").touch()
+    with pytest.raises(KodeError, match=r"not saved: hosts\.json"):
+        KnownHosts(tmp_path / "file").keep("h", kept)
 
 
 def test_retired_models_are_remembered_per_host(tmp_path: Path) -> None:  # A2

@@ -1,5 +1,6 @@
 """Files that are replaced whole."""
 
+import os
 import stat
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.records.disk import replace_file
+from kode_sidecar.whole_files import make_private
 from tests.support.disk_calls import DiskCalls
 
 
@@ -37,3 +39,14 @@ def test_a_failure_keeps_the_old_content_and_leaves_no_litter(tmp_path: Path) ->
     assert [entry.name for entry in tmp_path.iterdir()] == ["meta.json"]
     with pytest.raises(KodeError, match="not saved"):
         replace_file(tmp_path / "gone" / "meta.json", b"new", durable=False)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no modes")
+def test_folders_are_their_owners_alone(tmp_path: Path) -> None:
+    make_private(tmp_path / "state" / "conversations" / "one")
+    for name in ("state", "state/conversations", "state/conversations/one"):
+        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o700
+    make_private(tmp_path / "state" / "conversations")
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match="file"):
+        make_private(tmp_path / "file")

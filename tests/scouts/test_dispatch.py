@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kode_sidecar.context.builder import ModelTraits
 from kode_sidecar.domain.agent_event import ScoutUpdated
 from kode_sidecar.domain.error_info import ErrorInfo
 from kode_sidecar.domain.message import Blob, Message, TextBlock
@@ -106,8 +107,7 @@ class Field:
             new_id=self._new_id,
             system_prompt=lambda: "You are a scout.",
             report_bug=lambda where, _: self.bugs.append(where),
-            window=lambda _: None,
-            returns_thinking=lambda _: True,
+            traits=lambda _: ModelTraits(window=None, returns_thinking=True),
             limits=limits,
         )
         self.dispatch = Dispatch(services)

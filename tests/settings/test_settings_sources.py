@@ -192,3 +192,21 @@ def test_a_wrong_value_of_the_editor_is_a_problem(home: Path) -> None:
     with pytest.raises(KodeError) as caught:
         loaded.require_valid()
     assert caught.value.code == "ConfigInvalid"
+
+
+@pytest.mark.parametrize(
+    ("told", "expected", "source"),
+    [
+        ({"LANG": "en_US.UTF-8"}, "en", "system"),
+        ({"LANG": "zh_CN.UTF-8"}, "zh", "system"),
+        ({"LANG": "zh_CN.UTF-8", "LC_ALL": "de_DE"}, "en", "system"),
+        ({"LANG": "C.UTF-8"}, "zh", "default"),
+        ({"LANG": "en_US.UTF-8", "KODE_LOCALE": "zh"}, "zh", "environment KODE_LOCALE"),
+    ],
+)
+def test_the_systems_language_is_used_where_none_is_told(
+    tmp_path: Path, told: dict[str, str], expected: str, source: str
+) -> None:
+    loaded = load_settings({"KODE_HOME": str(tmp_path), **told})
+    assert loaded.settings.locale == expected
+    assert loaded.sources.get("locale", "default") == source

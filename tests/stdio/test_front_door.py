@@ -92,8 +92,8 @@ def test_a_refused_initialize_may_be_followed_by_a_good_one() -> None:
 
         error = attempt(protocolVersions=["99.0"])
         assert error["code"] == -33022
-        assert error["data"]["supportedVersions"] == ["0.9"]
-        assert error["data"]["details"] == {"supportedVersions": ["0.9"]}
+        assert error["data"]["supportedVersions"] == ["1.0", "0.9"]
+        assert error["data"]["details"] == {"supportedVersions": ["1.0", "0.9"]}
         error = attempt(settings={"apiKey": "sk-very-secret"})
         assert error["code"] == -33020
         assert "apiKey" in error["message"]
@@ -205,3 +205,16 @@ def test_a_program_started_with_closed_streams() -> None:
     )
     assert done.returncode == 1
     assert b"Traceback" not in done.stderr
+
+
+def test_a_session_waits_for_no_engine() -> None:
+    """What answers `kode/session/new` is imported before the answer, what runs turns after it."""
+    script = (
+        "import sys, kode_sidecar.boot.app\n"
+        "late = ('kode_sidecar.kernel', 'kode_sidecar.turns', 'kode_sidecar.context.fitting')\n"
+        "sys.exit(' '.join(name for name in late if name in sys.modules) or 0)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr.decode()

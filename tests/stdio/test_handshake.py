@@ -146,7 +146,7 @@ def test_protocol_versions() -> None:
     initialize_result(kode(), __version__)
     error = refusal(kode(protocolVersions=["7.0"]))
     assert error.rpc_code == -33022
-    assert error.details == {"supportedVersions": ["0.9"]}
+    assert error.details == {"supportedVersions": ["1.0", "0.9"]}
     assert refusal(kode(protocolVersions=[])).rpc_code == -33022
 
 
@@ -156,7 +156,7 @@ def test_protocol_versions() -> None:
         ({"capabilities": 5}, "$.capabilities"),
         ({"initializationOptions": {"kode": []}}, "$.initializationOptions.kode"),
         (kode(protocolVersions="0.9"), "$.initializationOptions.kode.protocolVersions"),
-        (kode(settings=[]), "$.initializationOptions.kode.settings"),
+        (kode(settings=[1]), "$.initializationOptions.kode.settings"),
         (kode(trusted="yes"), "$.initializationOptions.kode.trusted"),
         (kode(locale=7), "$.initializationOptions.kode.locale"),
     ],
@@ -169,6 +169,7 @@ def test_wrong_types_name_the_path(params: dict[str, Any], path: str) -> None:
 
 
 def test_foreign_initialization_options_are_left_alone() -> None:
+    initialize_result(kode(settings=[]), __version__)  # an empty table of Lua
     initialize_result({"capabilities": {}, "initializationOptions": ["x"]}, __version__)
     initialize_result({"initializationOptions": {"kode": None}}, __version__)
     initialize_result({"capabilities": None}, __version__)

@@ -17,12 +17,16 @@ STAYS_WITH_CHILDREN = (
     "import os, socket, subprocess, sys, time\n"
     "stay = [sys.executable, '-c', 'import time; time.sleep(600)']\n"
     "apart = sys.argv[2] == 'True'\n"
-    "ids = [subprocess.Popen(stay, start_new_session=apart).pid for _ in range(3)]\n"
+    "bare = {'start_new_session': True, 'env': {}} if apart and os.name != 'nt' else {}\n"
+    "ids = [subprocess.Popen(stay, **bare).pid for _ in range(3)]\n"
     "call = socket.create_connection(('127.0.0.1', int(sys.argv[1])))\n"
     "call.sendall(' '.join(map(str, [os.getpid(), *ids])).encode() + b'\\n')\n"
     "if len(sys.argv) == 3: time.sleep(600)\n"
 )
-"""The same with three children, in sessions of their own or not. A third argument: it ends."""
+"""The same with three children, in sessions of their own without environment, or not.
+
+A third argument: it ends and leaves them behind.
+"""
 
 
 @asynccontextmanager

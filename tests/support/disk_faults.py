@@ -1,16 +1,24 @@
 """A disk that fails at one operation, in this process: open, write, fsync or rename below a folder.
 
-Operations are counted; the one of the given number is not done, or half, or the process dies.
+Operations are counted; the one of the given number is not done, or half, or the process dies, or
+the power fails. A disk that is `full` stays full: from then on nothing is written.
 """
 
 import builtins
 import errno
 import io
 import os
+import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+from tests.support.power_cut import PowerCut
+
 KINDS = ("kill", "torn", "ENOSPC", "EIO", "short")
+LASTING = ("full", "cut", "cut-zeros")
+DEADLY = ("kill", "torn", "cut", "cut-zeros")
+_CHANGING = os.O_CREAT | os.O_TRUNC
 
 
 class _Raw(io.RawIOBase):
@@ -39,13 +47,17 @@ class DiskFaults:
 
     def __init__(self, folder: str, at: int, kind: str) -> None:
         self.count = 0
-        self._folder = folder
+        self._counting = threading.Lock()
+        self._folder, self._above = folder, os.path.dirname(folder)
         self._at = at
         self._kind = kind
         self._fds: set[int] = set()
         self._full = False
+        # What is above the folder is taken as it is: it is there before anything is kept.
+        self._power = PowerCut(Path(folder).parent) if kind.startswith("cut") else None
         self._open, self._close = os.open, os.close
         self._write, self._fsync = os.write, os.fsync
+        self._builtin_open = builtins.open
 
     def install(self) -> None:
         os.open = self._faulty_open  # type: ignore[assignment]
@@ -57,26 +69,46 @@ class DiskFaults:
         os.rename = self._renaming(os.rename)  # type: ignore[assignment]
         io.open = builtins.open = self._reading(builtins.open)  # type: ignore[assignment]
 
-    def _is_ours(self, path: object) -> bool:
-        return isinstance(path, str | os.PathLike) and os.fspath(path).startswith(self._folder)
+    def _is_ours(self, path: Any) -> bool:
+        if not isinstance(path, str | os.PathLike):
+            return False
+        name = str(path)
+        return name.startswith(self._folder) or name == self._above
+
+    def _next(self) -> int:
+        """The number of an operation; threads of their own make some at the same time."""
+        with self._counting:
+            self.count += 1
+            return self.count
 
     def _fails_now(self) -> None:
         """Count; what is due happens instead of the operation."""
-        self.count += 1
-        if self.count == self._at:
+        if self._next() == self._at:
+            self._fail()
+
+    def _no_room(self) -> None:
+        """The same for what needs room: a full disk refuses that ever after."""
+        if self._kind == "full" and 0 < self._at <= self.count:
             self._fail()
 
     def _fail(self) -> None:
-        if self._kind in ("kill", "torn"):
+        if self._power is not None:
+            self._stop_watching()
+            self._power.happen(zeros=self._kind == "cut-zeros")
+        if self._kind in DEADLY:
             os._exit(9)
-        name = "ENOSPC" if self._kind == "short" else self._kind
+        name = "ENOSPC" if self._kind in ("short", "full") else self._kind
         raise OSError(getattr(errno, name), os.strerror(getattr(errno, name)))
 
     def _faulty_open(self, path: Any, flags: int, *rest: Any, **named: Any) -> int:
         if not self._is_ours(path):
             return self._open(path, flags, *rest, **named)
         self._fails_now()
+        if flags & _CHANGING and not os.path.exists(path):
+            self._no_room()
         fd = self._open(path, flags, *rest, **named)
+        if self._power is not None and flags & _CHANGING:
+            self._power.created(fd)
         self._fds.add(fd)
         return fd
 
@@ -87,11 +119,12 @@ class DiskFaults:
     def _faulty_write(self, fd: int, data: bytes) -> int:
         if fd not in self._fds:
             return self._write(fd, data)
-        self.count += 1
+        number = self._next()
         if self._full:
             self._full = False
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        if self.count != self._at:
+        self._no_room()
+        if number != self._at:
             return self._write(fd, data)
         if self._kind in ("torn", "short"):
             done = self._write(fd, data[: len(data) // 2])
@@ -111,11 +144,19 @@ class DiskFaults:
         if fd in self._fds:
             self._fails_now()
         self._fsync(fd)
+        if self._power is not None and fd in self._fds:
+            self._power.synced(fd)
+
+    def _stop_watching(self) -> None:
+        os.open, os.close, os.write, os.fsync = self._open, self._close, self._write, self._fsync
+        io.open = builtins.open = self._builtin_open
 
     def _renaming(self, rename: Callable[..., None]) -> Callable[..., None]:
         def faulty(source: Any, target: Any, **named: Any) -> None:
             if self._is_ours(target):
                 self._fails_now()
+                if self._power is not None:
+                    self._power.renaming(Path(source))
             rename(source, target, **named)
 
         return faulty

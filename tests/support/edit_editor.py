@@ -123,6 +123,10 @@ class Editor:
     def can_change_files(self, kind: str) -> bool:
         return kind in self.file_operations
 
+    async def refresh(self, uri: str) -> None:
+        """Document sync has told it."""
+        del uri
+
     async def open_document(self, uri: str) -> bool:
         self.asked_to_open.append(uri)
         if self.reads_as is None:
@@ -198,9 +202,13 @@ class Desk:
             editor=self.editor,
             emit=self._emit,
             new_id=self._new_id,
-            questions=UserQuestions(0.05),
             now=lambda: "2026-01-01T00:00:00.000Z",
-            **{"save": self._save, "settle_seconds": 0.05, **more},
+            **{
+                "save": self._save,
+                "settle_seconds": 0.05,
+                "questions": UserQuestions(0.05),
+                **more,
+            },
         )
         files, shown, proposals = self.sets.session_files, self.sets.freshness, self.sets.proposals
         tools = (

@@ -12,7 +12,9 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ from kode_sidecar.protocol.turn import TurnStartParams
 from kode_sidecar.server import import_http_client
 from kode_sidecar.settings import load_settings
 from tests.support.disk_faults import DiskFaults
+from tests.support.life_story import Life
 
 Json = dict[str, Any]
 TRIES = 8  # a fault of the system's may meet each of the threads that open files once
@@ -36,10 +39,15 @@ async def play(job: Json, tell: Any) -> None:
     """The scripted session: what was acknowledged is told at once."""
     conversations = Conversations(load_settings(os.environ), [Path(job["project"])])
     try:
+        if "life" in job:
+            life = Life(conversations, Path(job["project"]), tell)
+            if job["life"] == "live":
+                return await life.live()
+            await life.look(job["session"], job["text"])
         session_id = job.get("session") or await create(conversations)
         tell({"created": session_id})
         session = await opened(conversations, session_id)
-        tell(snapshot(session))
+        tell(read_at_last(lambda: snapshot(session)))
         for prompt in job["prompts"]:
             if not await say(conversations, session, prompt, tell):
                 limit_files(None)  # somebody made room
@@ -61,6 +69,14 @@ async def opened(conversations: Conversations, session_id: str) -> Any:
         except KodeError:
             continue
     return await conversations.sessions.open(session_id)
+
+
+def read_at_last(read: Callable[[], Json]) -> Json:
+    """What a disk tells that refuses this thread once or a few times; the error is a typed one."""
+    for _ in range(TRIES - 1):
+        with suppress(KodeError):
+            return read()
+    return read()
 
 
 async def say(conversations: Conversations, session: Any, prompt: str, tell: Any) -> bool:
@@ -129,6 +145,8 @@ def run_forked(job: Json) -> Json:
             asyncio.run(play(job, tell))
             tell({"operations": faults.count})
             code = 0
+        except Exception:
+            traceback.print_exc()
         finally:
             os._exit(code)
     os.close(writing)

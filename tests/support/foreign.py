@@ -40,7 +40,7 @@ from tests.support.program import ROOT, SERVE
 from tests.support.sidecar import HANG_SECONDS
 
 KODE = {
-    "protocolVersions": ["0.9"],
+    "protocolVersions": ["1.0"],
     "client": {"name": "foreign editor", "version": "1"},
     "trusted": True,
 }

@@ -65,7 +65,7 @@ _FIXED: Mapping[str, Any] = {
     "version": "0.1.0",
     "schemaSha256": "0" * 64,
 }
-_TIMES = ("ts", "createdAt")
+_TIMES = ("ts", "createdAt", "updatedAt")
 
 
 def read_golden() -> list[Json]:
@@ -114,10 +114,17 @@ def normalised(frames: Iterable[Frame], places: Mapping[str, str]) -> Iterator[J
 
 
 def _recut(frames: Iterable[Frame]) -> Iterator[Json]:
-    """Deltas in even pieces: how they are merged depends on how fast the client reads."""
+    """Deltas in even pieces: how they are merged depends on how fast the client reads.
+
+    For the same reason nothing is said of edits that form.
+    """
     growing: list[Json] = []
     for frame in frames:
         message = frame.message()
+        if message.get("method") == "kode/event":
+            told = {event["type"] for event in message["params"]["events"]}
+            if told == {"changeSet.forming"}:
+                continue
         if message.get("method") == "kode/delta":
             growing += message["params"]["deltas"]
             continue

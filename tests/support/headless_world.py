@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from kode_sidecar.boot.system import RandomIds, SystemClock
+from kode_sidecar.context.builder import ModelTraits
 from kode_sidecar.context.prompt_files import PromptFiles, find_prompts
 from kode_sidecar.domain.agent_event import BlockDelta
+from kode_sidecar.domain.budget import Prices
+from kode_sidecar.domain.message import Cost
 from kode_sidecar.domain.run import RunEvent, RunResult
 from kode_sidecar.headless_run import (
     HeadlessRun,
@@ -24,6 +27,7 @@ from kode_sidecar.providers.memory_http import HttpMemory, MemoryHost
 from kode_sidecar.providers.provider_config import ProviderConfig
 from kode_sidecar.providers.registry import Registry
 from kode_sidecar.records.json_log import Redaction
+from kode_sidecar.turns import BudgetedModel
 from kode_sidecar.workspace.ripgrep import Ripgrep, find_ripgrep
 from tests.support.scripted_model import ScriptedModel
 from tests.support.sidecar import HANG_SECONDS
@@ -61,9 +65,9 @@ class HeadlessWorld:
             environ={"MEMORY_TOKEN": KEY},
             ripgrep=Ripgrep(find_ripgrep()),
             model=model or ScriptedModel(),
+            budgeted=self._budgeted,
             limit_instruction="Sum up.",
-            window=lambda _: None,
-            returns_thinking=lambda _: True,
+            traits=lambda _: ModelTraits(window=None, returns_thinking=True),
             open_memory=self.open_memory,
             target=lambda name: self.registry.targets(name)[0],
             report_bug=self._bug,
@@ -107,6 +111,12 @@ class HeadlessWorld:
         """What the process has in its environment."""
         self.services = replace(self.services, environ=environ)
 
+    def _budgeted(self, session_id: str, limit: Cost) -> ModelClient:
+        """What a million tokens cost here: one, of any kind."""
+        prices = Prices(limit.currency, 1.0, 1.0, 1.0, 1.0)
+        model = BudgetedModel(self.services.model, lambda _: prices, _nothing_today)
+        return model.within(session_id, limit)
+
     def _bug(self, where: str, error: BaseException) -> None:
         self.bugs.append(error)
 
@@ -146,6 +156,10 @@ class RunFiles:
             if path.is_file() and path.parent.name not in ("workspace", "deliverables")
         ]
         return "\n".join(path.read_text(encoding="utf-8", errors="replace") for path in files)
+
+
+async def _nothing_today(_currency: str) -> float:
+    return 0.0
 
 
 def call(tool: str, **arguments: Any) -> Json:

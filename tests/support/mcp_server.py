@@ -6,11 +6,13 @@ process id there when it starts, a line each time.
 
 import json
 import os
+import subprocess
 import sys
 import time
 
 MODE = sys.argv[1]
 VERSION = "2026-07-28"
+PIXEL = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
 TOOLS = [
     {
         "name": "add",
@@ -49,6 +51,62 @@ def page(cursor: str | None) -> dict:
     return answer
 
 
+RESOURCES = [
+    {
+        "uri": "shop://rules",
+        "name": "rules",
+        "description": "House rules",
+        "mimeType": "text/plain",
+    },
+    {"uri": "shop://logo", "name": "logo", "mimeType": "image/gif"},
+]
+PROMPTS = [
+    {
+        "name": "review",
+        "description": "Review a branch",
+        "arguments": [{"name": "branch", "required": True}, {"name": "look_at"}],
+    },
+    {"name": "empty"},
+]
+
+
+def read(uri: str) -> dict:
+    found = {
+        "shop://rules": {"uri": uri, "text": "只卖苹果\x1b[31m"},
+        "shop://logo": {"uri": uri, "mimeType": "image/gif", "blob": PIXEL},
+        "shop://many": {"uri": uri, "text": "x" * 300_000},
+    }
+    return {"contents": [found[uri]] if uri in found else []}
+
+
+def prompt(name: str, given: dict) -> dict:
+    if name == "empty":
+        return {"messages": []}
+    text = f"Review {given['branch']}; look at {given.get('look_at', 'all')}."
+    return {
+        "messages": [
+            {"role": "user", "content": {"type": "text", "text": text}},
+            {"role": "assistant", "content": {"type": "text", "text": "Gladly."}},
+        ]
+    }
+
+
+def offer(number: object, method: str, params: dict) -> bool:
+    """Answer what is about resources and prompts."""
+    if MODE != "offers":
+        return False
+    answers = {
+        "resources/list": lambda: {"resources": RESOURCES},
+        "prompts/list": lambda: {"prompts": PROMPTS},
+        "resources/read": lambda: read(params["uri"]),
+        "prompts/get": lambda: prompt(params["name"], params.get("arguments", {})),
+    }
+    if method not in answers:
+        return False
+    say({"id": number, "result": answers[method]()})
+    return True
+
+
 def misbehave(number: object) -> None:
     if MODE == "silent":
         return
@@ -80,6 +138,17 @@ def answer(number: object, params: dict) -> None:
             note = {"progressToken": token, "progress": done, "total": 2, "message": "so far"}
             say({"method": "notifications/progress", "params": note})
         say({"id": number, "result": {"content": [{"type": "text", "text": "there"}]}})
+    elif name == "picture":
+        blocks = [
+            {"type": "image", "data": PIXEL, "mimeType": "image/gif"},
+            {"type": "image", "data": "AAAA", "mimeType": "image/png"},
+            {"type": "audio", "data": "AAAA", "mimeType": "audio/wav"},
+            {"type": "text", "text": "a pixel"},
+        ]
+        say({"id": number, "result": {"content": blocks}})
+    elif name == "large":
+        text = "x" * 2_000_000 + "the end"
+        say({"id": number, "result": {"content": [{"type": "text", "text": text}]}})
     elif name == "misbehave":
         misbehave(number)
     else:
@@ -91,7 +160,10 @@ def ask(number: object, params: dict) -> None:
         "method": "elicitation/create",
         "params": {
             "message": "Which colour?",
-            "requestedSchema": {"type": "object", "properties": {"colour": {"type": "string"}}},
+            "requestedSchema": {
+                "type": "object",
+                "properties": {"colour": {"type": "string", "enum": ["red", "green"]}},
+            },
         },
     }
     if MODE == "modern":
@@ -123,13 +195,16 @@ def serve(message: dict) -> None:
         say({"id": number, "result": {**offers, "serverInfo": {"name": "raw", "version": "1"}}})
     elif method == "initialize":
         version = "1999-01-01" if MODE == "old" else "2025-11-25"
-        offers = {"protocolVersion": version, "capabilities": {"tools": {}}}
+        able: dict = {"tools": {}}
+        if MODE == "offers":
+            able |= {"resources": {}, "prompts": {}}
+        offers = {"protocolVersion": version, "capabilities": able}
         say({"id": number, "result": {**offers, "serverInfo": {"name": "raw", "version": "1"}}})
     elif method == "tools/list":
         say({"id": number, "result": page(params.get("cursor"))})
     elif method == "tools/call":
         answer(number, params)
-    elif number is not None:
+    elif number is not None and not offer(number, method, params):
         say({"id": number, "error": {"code": -32601, "message": f"no method {method}"}})
 
 
@@ -137,6 +212,9 @@ def main() -> None:
     if len(sys.argv) > 2:
         with open(sys.argv[2], "a", encoding="utf-8") as file:
             file.write(f"{os.getpid()}\n")
+    if MODE == "forks":  # what it starts wants to be nobody's
+        sleeper = [sys.executable, "-c", "import time; time.sleep(1000)", *sys.argv[2:]]
+        subprocess.Popen(sleeper, env={}, start_new_session=True)
     if MODE == "no_start":
         time.sleep(1_000)
     if MODE == "junk":

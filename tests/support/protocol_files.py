@@ -15,7 +15,8 @@ from kode_sidecar.protocol.initialize import (
     KodeInitializeResult,
     UnsupportedVersionInfo,
 )
-from kode_sidecar.protocol.methods import METHODS, Method
+from kode_sidecar.protocol.method import Method
+from kode_sidecar.protocol.methods import METHODS
 
 Json = dict[str, Any]
 FOLDER = Path(__file__).resolve().parents[2] / "protocol"

@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.recording.model_requests import ModelRequests, without_prompts
-from kode_sidecar.recording.player import Replayed, play
+from kode_sidecar.recording.comparison import ModelRequests, without_prompts
+from kode_sidecar.recording.replay import Replayed, play
 from kode_sidecar.recording.transcript import DrawnId, read_transcript
 from kode_sidecar.text.uris import path_to_uri
 from tests.support.program import PROGRAM, ROOT

@@ -13,6 +13,8 @@ import pytest
 from kode_sidecar.domain.permission import Rule
 from kode_sidecar.domain.run_policy import effective_policy
 from kode_sidecar.errors import KodeError
+from kode_sidecar.headless_run.project_copy import copy_project
+from kode_sidecar.headless_run.project_patch import ProjectChanges, project_changes
 from kode_sidecar.kernel import tool_specs
 from kode_sidecar.kernel.contracts import Tool, ToolCall, ToolOutcome
 from kode_sidecar.tools.applied_edits import AppliedEdits
@@ -21,8 +23,6 @@ from kode_sidecar.tools.propose_edit import propose_edit_tool
 from kode_sidecar.tools.propose_file import propose_file_tool
 from kode_sidecar.tools.read_file import read_file_tool
 from kode_sidecar.workspace.freshness import Freshness
-from kode_sidecar.workspace.project_changes import ProjectChanges, project_changes
-from kode_sidecar.workspace.project_copy import copy_project
 from kode_sidecar.workspace.workspace import Workspace
 from tests.support.files import link, write
 from tests.workspace.test_paths import HOSTILE
@@ -70,8 +70,8 @@ class Desk:
 
     async def use(self, name: str, **arguments: Any) -> ToolOutcome:
         tool = self.tools[name]
-        read = tool.accept or (lambda given: msgspec.convert(given, tool.params))
-        return await tool.run(read(arguments), ToolCall("use", name, "session", "turn", "message"))
+        given = tool.accept(arguments) if tool.accept else msgspec.convert(arguments, tool.params)
+        return await tool.run(given, ToolCall("use", name, "session", "turn", "message"))
 
     async def code(self, name: str, **arguments: Any) -> str:
         try:
@@ -133,7 +133,7 @@ async def test_whole_files(tmp_path: Path) -> None:
         "old.txt": ("deleted", ""),
         "run.sh": ("changed", ""),
     }
-    assert desk.bytes_of("new/价 目.txt") == b"m\n"
+    assert desk.bytes_of("new/价 目.txt") == b"m\r\n"
     assert (desk.box / "deliverables" / "r.md").read_bytes() == b"r\n"
     if sys.platform != "win32":
         mode = (desk.box / "workspace" / "run.sh").stat().st_mode
@@ -157,7 +157,7 @@ REFUSED: dict[str, tuple[Refused, str]] = {
     "delete": (lambda d: d.code("propose_file", action="delete", path="a.txt"), "Denied"),
     "sensitive": (lambda d: d.code("propose_edit", path=CI, **edit("on", "off")), "Denied"),
     "new sensitive": (
-        lambda d: d.code("propose_file", action="create", path=".envrc", content="x\n"),
+        lambda d: d.code("propose_file", action="create", path=".exrc", content="x\n"),
         "Denied",
     ),
     "move to sensitive": (

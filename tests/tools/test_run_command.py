@@ -4,7 +4,6 @@ import asyncio
 import os
 import stat
 import sys
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 
 from kode_sidecar.commands.command import CommandLimits
 from kode_sidecar.commands.programs import KEPT_NAMES, check_names
+from kode_sidecar.domain.message import Blob
 from kode_sidecar.domain.run_policy import command_rule, effective_policy
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import ToolOutcome
@@ -43,11 +43,13 @@ class Sandbox:
         for zone in ("workspace", "deliverables"):
             (root / zone).mkdir()
         self.kept: dict[str, bytes] = {}
-        self.limits = CommandLimits(**{"seconds": HANG, **limits})
+        self.limits = (
+            CommandLimits(**limits) if "seconds" in limits else CommandLimits(HANG, **limits)
+        )
 
-    def _keep(self, call_id: str, output: bytes) -> str:
+    def _keep(self, call_id: str, output: bytes) -> Blob:
         self.kept[f"{call_id}.log"] = output
-        return f"{call_id}.log"
+        return Blob(ref=f"{call_id}.log", bytes=len(output), sha256="")
 
     async def run(
         self, *argv: str, environ: Mapping[str, str] | None = None, **more: Any
@@ -117,9 +119,9 @@ async def test_our_environment_does_not_leak(
     outcome = await sandbox.python(code, environ=os.environ)
     seen = msgspec.json.decode(outcome.content.split("\n")[1], type=dict[str, str])
     assert secret not in outcome.content
-    ours = {"KODE_COMMAND_ID", "GIT_CEILING_DIRECTORIES", "GIT_TERMINAL_PROMPT", "NO_COLOR", "TERM"}
+    ours = {"GIT_CEILING_DIRECTORIES", "GIT_TERMINAL_PROMPT", "NO_COLOR", "TERM", "PAGER"}
     ours |= {"PYTHONIOENCODING", "PYTHONDONTWRITEBYTECODE"}
-    found = {name.upper() for name in seen}
+    found = {name.upper() for name in seen if not name.startswith("GIT_CONFIG_")}
     # Wine gives every program some of its own.
     assert {name for name in found if not name.startswith("WINE")} <= KEPT_NAMES | ours
     assert seen["PATH"] == str(PYTHON.parent)
@@ -163,24 +165,26 @@ async def test_what_a_program_leaves_behind_does_not_outlive_it(
         assert all(map(gone, called.result()))
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has /proc")
-async def test_processes_that_escaped_are_looked_for_beside_the_event_loop(
-    sandbox: Sandbox,
-) -> None:
-    """Reading all of `/proc` takes long on a machine with many processes."""
-    readers: list[int] = []
-    watching = True
+RUNS_IT = """
+import asyncio, os, sys
+from pathlib import Path
+from kode_sidecar.commands.command import CommandLimits, run_program
+asyncio.run(run_program(Path(sys.executable), ["-c", *sys.argv[1:]], folder=Path.cwd(),
+    environment=os.environ, limits=CommandLimits()))
+"""
 
-    def hook(event: str, arguments: tuple[object, ...]) -> None:
-        if watching and event == "os.listdir" and arguments[0] == "/proc":
-            readers.append(threading.get_ident())
 
-    sys.addaudithook(hook)
-    outcome = await sandbox.python("print('done')")
-    watching = False
-    assert outcome.ok
-    assert readers
-    assert threading.get_ident() not in readers
+@pytest.mark.parametrize("apart", [False, True])
+async def test_nothing_outlives_a_sidecar_that_was_killed(apart: bool) -> None:
+    async with calling_home() as (port, called):
+        ours = await asyncio.create_subprocess_exec(
+            PYTHON, "-c", RUNS_IT, STAYS_WITH_CHILDREN, port, str(apart)
+        )
+        ids = await asyncio.wait_for(called, HANG)
+        assert all(map(runs, ids))
+        ours.kill()
+        await ours.wait()
+        assert all(map(gone, ids))
 
 
 async def test_a_hung_program_is_ended_in_time(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kode_sidecar.recording.comparison import Difference
-from kode_sidecar.recording.player import play
+from kode_sidecar.recording.replay import play
 from kode_sidecar.recording.transcript import read_transcript
 from tests.support.program import BUILT, PROGRAM, ROOT
 from tests.support.sidecar import HANG_SECONDS
@@ -61,10 +61,10 @@ async def test_a_frame_that_does_not_come(tmp_path: Path) -> None:
     lines.insert(at + 1, lines[at].replace("end_turn", "refusal"))
     tape = tmp_path / "tape.jsonl"
     tape.write_text("".join(lines), encoding="utf-8")
-    found = await difference(tape, patience=15.0)
+    found = await difference(tape, patience=8.0)
     assert found is not None
     assert found.line == at + 2
-    assert found.now.startswith("nothing; the process was silent for 15 s")
+    assert found.now.startswith("nothing; the process was silent for 8 s")
 
 
 async def test_a_frame_too_many(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """`replay --serve`: a recording as the server of a plugin's own tests."""
 
+import asyncio
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +13,19 @@ from kode_sidecar.client.watch import Watch
 from kode_sidecar.demo.model_server import ModelServer, Recording
 from tests.support.mannered_editor import ManneredEditor
 from tests.support.program import PROGRAM
-from tests.support.sidecar import HANG_SECONDS, World
+from tests.support.sidecar import HANG_SECONDS, World, sidecar
 from tests.support.transcripts import Case, Stage
 
 
 class Offline:
     """The client of this package in front of a recording."""
 
-    def __init__(self, case: Case, project: Path) -> None:
-        self._case = case
+    def __init__(self, recording: Path, project: Path) -> None:
+        self._recording = recording
         self._project = project
 
     async def __aenter__(self) -> World:
-        command = [*PROGRAM, "replay", str(self._case.folder), "--serve"]
+        command = [*PROGRAM, "replay", str(self._recording), "--serve"]
         client = await Client.spawn(command)
         model = ModelServer(Recording(()))  # nobody asks it
         world = World(client, ManneredEditor(client), Watch(client), model, self._project)
@@ -51,14 +53,30 @@ async def test_who_recorded_it_meets_it_again(name: str, project: Path) -> None:
         place = project / path
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(content.encode())
-    async with Offline(case, project) as world:
+    async with Offline(case.folder, project) as world:
         await script.play(Stage(world, project, project))
         assert await world.client.close() == 0, world.client.process.stderr_tail
         assert world.client.process.stderr_tail == ""
 
 
+async def test_a_greased_recording_is_met_again(project: Path, tmp_path: Path) -> None:
+    """It is for clients alone: a server does not say these things."""
+    script: Any = Case("plain_answer").script()
+    tape = tmp_path / "greased.jsonl"
+    command = [*PROGRAM, "serve", "--record", str(tape), "--grease"]
+    async with sidecar(script.RESPONSES, roots=[project], command=command) as world:
+        await script.play(Stage(world, project, project))
+    async with Offline(tape, project) as world:
+        await script.play(Stage(world, project, project))
+        assert await world.client.close() == 0, world.client.process.stderr_tail
+    replay = [*PROGRAM, "replay", str(tape)]
+    done = await asyncio.to_thread(subprocess.run, replay, capture_output=True, check=False)
+    assert done.returncode == 2
+    assert b"`replay --serve`" in done.stderr
+
+
 async def test_a_request_it_does_not_go_on_with_is_refused(project: Path) -> None:
-    async with Offline(Case("plain_answer"), project) as world:
+    async with Offline(Case("plain_answer").folder, project) as world:
         with pytest.raises(RpcError, match="kode/session/new comes next") as refused:
             await world.client.request("kode/session/list", {}, HANG_SECONDS)
         assert refused.value.code == -32600
@@ -69,7 +87,7 @@ async def test_a_request_it_does_not_go_on_with_is_refused(project: Path) -> Non
 
 
 async def test_other_params_are_told(project: Path) -> None:
-    async with Offline(Case("plain_answer"), project) as world:
+    async with Offline(Case("plain_answer").folder, project) as world:
         session = await world.session(title="Another", model="kimi-k2.6")
         await world.turn(session, "你好 🙏")
         assert [m.role for m in session.messages.values()] == ["user", "assistant"]

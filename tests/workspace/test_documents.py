@@ -71,17 +71,21 @@ def check_positions(document: Document, text: str, encoding: PositionEncoding) -
     for offset in range(len(text) + 1):
         position = text_model.position_of(text, offset, encoding)
         assert document.position_at(offset, encoding) == position
-        assert document.offset_at(position, encoding) == text_model.offset_of(
-            text, position, encoding
-        )
 
 
 @given(text_model.tangled_text, text_model.wild_position, st.sampled_from(text_model.ENCODINGS))
 def test_wild_positions_are_clamped(
     text: str, position: Position, encoding: PositionEncoding
 ) -> None:
-    _, document = opened(text, encoding)
-    assert document.offset_at(position, encoding) == text_model.offset_of(text, position, encoding)
+    documents, document = opened(text, encoding)
+    told: list[DocumentChange] = []
+    documents.subscribe(told.append)
+    fits = position.line <= len(document.lines) + 1
+    documents.change(URI, 2, [ranged(position, position, "x")])
+    assert document.synced == fits
+    if fits:
+        at = text_model.offset_of(text, position, encoding)
+        assert told[-1].entries == (TextChange(at, at, "x"),)
 
 
 @given(text_model.tangled_text, text_model.tangled_text)

@@ -7,7 +7,7 @@ import pytest
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.text.uris import path_to_uri
-from kode_sidecar.workspace.sensitive import is_refused, sensitive_pattern
+from kode_sidecar.workspace.sensitive import is_refused, runs_in_build, why_sensitive
 from kode_sidecar.workspace.workspace import Purpose, Workspace, default_view
 from tests.support.files import link, write
 
@@ -213,16 +213,63 @@ def test_credentials_are_denied_by_content(tmp_path: Path, text: str, denied: bo
     .envrc .github/workflows/ci.yml .gitlab-ci.yml Jenkinsfile .husky/pre-commit .githooks/x
     .devcontainer/devcontainer.json AGENTS.md docs/CLAUDE.md .mcp.json .cursor/rules/a.mdc
     package.json .kode/config.yaml agents.MD .VSCode/a .vscode./a .vs\u200bcode/a
-    .git/hooks/pre-commit
+    .git/hooks/pre-commit conftest.py tests/conftest.py sitecustomize.py x.pth
+    .gdbinit .eslintrc.cjs
+    eslint.config.mjs .cargo/config.toml build.gradle.kts Gemfile .bashrc Package.swift mix.exs
     """.split(),  # noqa: SIM905
 )
 def test_sensitive_targets(path: str) -> None:
-    assert sensitive_pattern(path.split("/"))
+    assert why_sensitive(path.split("/"))
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("a\u202egpj.py", "U+202E"),
+        ("readme\u200b.txt", "U+200B"),
+        ("tag\U000e0041.py", "U+E0041"),
+        ("p\u0430yload.py", "alphabets"),  # Cyrillic
+        ("\u03bfpen.txt", "alphabets"),  # Greek
+        ("\uff4dain.py", "plain letters"),  # full width
+    ],
+)
+def test_a_name_that_deceives_needs_a_yes(name: str, why: str) -> None:
+    assert why in (why_sensitive(("src", name)) or "")
+    assert why in (why_sensitive((name, "a.py")) or "")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "报告.md",
+        "m\u00fccke.py",
+        "файл.py",
+        "αβγ_test.py",
+        "日本語file.txt",
+        "🍵.md",
+        "👨\u200d👩\u200d👧.md",
+    ],
+)
+def test_honest_names_of_all_scripts_do_not(name: str) -> None:
+    assert why_sensitive((name,)) is None
 
 
 @pytest.mark.parametrize("path", ["src/a.py", "vscode/a", "git.py", "README.md", "ci/a", "x.lua"])
 def test_other_targets_are_not_sensitive(path: str) -> None:
-    assert not sensitive_pattern(path.split("/"))
+    assert not why_sensitive(path.split("/"))
+
+
+@pytest.mark.parametrize(
+    "path",
+    """
+    Makefile sub/pyproject.toml tox.ini tsconfig.json vite.config.ts Cargo.toml app.csproj pom.xml
+    Dockerfile docker-compose.yml CMakeLists.txt justfile flake.nix noxfile.py
+    """.split(),  # noqa: SIM905
+)
+def test_what_runs_in_a_build_is_flagged_and_not_asked_for(path: str) -> None:
+    assert runs_in_build(path.split("/"))
+    assert not why_sensitive(path.split("/"))
+    assert not runs_in_build(["src", "main.py"])
 
 
 @pytest.mark.parametrize("name", [".git", ".GIT", ".git ", ".g\u200cit", ".git::$INDEX_ALLOCATION"])

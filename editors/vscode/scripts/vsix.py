@@ -1,4 +1,4 @@
-"""Builds the extension and packs it as a vsix: `python3 dev.py vsix [--no-server]`.
+"""Builds the extension and packs it as a vsix: `python3 dev.py vsix [--no-server|--windows]`.
 
 A vsix for a platform carries the folder build of the sidecar, so that it runs without any setting.
 What was packed is opened again and looked through.
@@ -18,6 +18,7 @@ from pathlib import Path
 EXTENSION = Path(__file__).resolve().parents[1]
 ROOT = EXTENSION.parents[1]
 SERVER = ROOT / "dist" / "kode-sidecar"
+WINDOWS_SERVER = ROOT / "dist" / "windows" / "kode-sidecar"
 OUT = ROOT / "dist"
 MAX_MB = 80
 WANTED = (
@@ -168,11 +169,14 @@ def run(command: list[str], cwd: Path) -> None:
 
 def main(arguments: list[str]) -> int:
     """Exit code 1 and the reason where there is no good vsix."""
-    server = None if "--no-server" in arguments else SERVER
+    server, target = SERVER, this_platform()
+    if "--windows" in arguments:  # built by Wine where this is no Windows
+        server, target = WINDOWS_SERVER, "win32-x64"
+    server = None if "--no-server" in arguments else server
     try:
         if server is not None and not server.is_dir():
             raise VsixError(f"{server} is missing: `python3 dev.py exe` builds it.")
-        vsix = make(server=server, target=this_platform())
+        vsix = make(server=server, target=target)
     except VsixError as error:
         sys.stderr.write(f"{error}\n")
         return 1

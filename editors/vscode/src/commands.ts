@@ -1,6 +1,6 @@
 // Every command, by name. What it does is told by the room it belongs to.
 import * as vscode from "vscode";
-import type { Mode, SessionView } from "../../../protocol/kode";
+import type { ContextEditResult, Mode, SessionView } from "../../../protocol/kode";
 import * as attachments from "./chat/attachments";
 import type { ChatView } from "./chat/view";
 import { errorInfo, type Sidecar } from "./client/sidecar";
@@ -12,8 +12,11 @@ import { isPending } from "./review/hunks";
 import type { OwnText } from "./review/own_text";
 import type { Review } from "./review/review";
 import type { Texts } from "./review/texts";
-import type { FoldedHunk } from "./session/fold";
+import type { FoldedHunk } from "../../../protocol/fold/fold";
 import type { SessionsView } from "./sessions/sessions_view";
+import { showServers } from "./servers";
+import { parseBudget, shownBudget } from "./session/budget";
+import { edit, parts, shownPart, verbs } from "./session/context_parts";
 import type { Sessions } from "./session/sessions";
 
 export type Rooms = {
@@ -49,6 +52,11 @@ export function registerCommands(rooms: Rooms): vscode.Disposable[] {
 }
 
 type Commands = Record<string, (...args: never[]) => unknown>;
+
+function tellSize({ tokensBefore, tokensAfter, rereadTokens }: ContextEditResult): void {
+  const text = vscode.l10n.t("The next request has {0} tokens instead of {1}; {2} are read anew.", tokensAfter, tokensBefore, rereadTokens);
+  void vscode.window.showInformationMessage(text);
+}
 
 function chatCommands({ chat, sessions, sidecar }: Rooms): Commands {
   const editor = (): vscode.TextEditor | undefined => vscode.window.activeTextEditor;
@@ -104,6 +112,36 @@ function chatCommands({ chat, sessions, sidecar }: Rooms): Commands {
       const chosen = await vscode.window.showQuickPick(items, { title: vscode.l10n.t("Model"), matchOnDetail: true });
       if (chosen && !chosen.label.startsWith("$(")) await sessions.update({ model: chosen.label });
     },
+    pickBudget: async () => {
+      const said = await vscode.window.showInputBox({
+        title: vscode.l10n.t("What this session may cost"),
+        prompt: vscode.l10n.t("An amount and a currency, such as 5 CNY. No request passes it; empty: no limit."),
+        value: shownBudget(sessions.allowed()),
+        validateInput: (text) => (!text.trim() || parseBudget(text) ? undefined : vscode.l10n.t("Such as 5 CNY")),
+      });
+      if (said !== undefined) sessions.allow(parseBudget(said));
+    },
+    editContext: async () => {
+      const { shown } = sessions;
+      if (!shown) return;
+      const inspected = await sidecar.request("kode/context/inspect", { sessionId: shown.id });
+      const items = parts(inspected).map((part) => ({
+        label: shownPart(part),
+        description: `${part.origin} · ${vscode.l10n.t("{0} tokens", part.tokens)}`,
+        part,
+      }));
+      const chosen = await vscode.window.showQuickPick(items, { title: vscode.l10n.t("What the model is told next"), matchOnDescription: true });
+      if (!chosen) return;
+      const names = { leaveOut: vscode.l10n.t("Leave it out"), pin: vscode.l10n.t("Pin it: nothing takes its place"), restore: vscode.l10n.t("As if nothing had been decided") };
+      const choices = verbs(chosen.part).map((verb) => ({ label: names[verb], verb }));
+      const choice = await vscode.window.showQuickPick(choices, { title: chosen.label });
+      if (choice) tellSize(await sidecar.request("kode/context/edit", edit(shown.id, choice.verb, chosen.part)));
+    },
+    undoCompaction: async () => {
+      const { shown } = sessions;
+      if (shown) tellSize(await sidecar.request("kode/context/undoCompaction", { sessionId: shown.id }));
+    },
+    mcpServers: () => showServers(sidecar),
     compact: async () => {
       const { shown } = sessions;
       if (!shown) return;

@@ -24,6 +24,19 @@ export function tellContext(sidecar: Sidecar): vscode.Disposable {
   );
 }
 
+/** Tells in which encoding each file will be saved: it may be unable to hold what the model writes. */
+export function tellEncodings(sidecar: Sidecar): vscode.Disposable {
+  const tell = (document: vscode.TextDocument): void => {
+    const { encoding } = document as { encoding?: string }; // since VS Code 1.100
+    if (encoding && document.uri.scheme === "file") sidecar.notify("kode/editor/didChangeEncoding", { uri: document.uri.toString(), encoding });
+  };
+  return vscode.Disposable.from(
+    vscode.workspace.onDidOpenTextDocument(tell),
+    vscode.workspace.onDidSaveTextDocument(tell),
+    sidecar.onDidChangeStatus((status) => status === "ready" && vscode.workspace.textDocuments.forEach(tell)),
+  );
+}
+
 function plain({ start, end }: vscode.Range) {
   return { start: { line: start.line, character: start.character }, end: { line: end.line, character: end.character } };
 }

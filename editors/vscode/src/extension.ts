@@ -4,7 +4,7 @@ import { ChatView } from "./chat/view";
 import { Keys } from "./client/keys";
 import { Sidecar } from "./client/sidecar";
 import { registerCommands } from "./commands";
-import { tellContext } from "./context";
+import { tellContext, tellEncodings } from "./context";
 import { Demo } from "./demo";
 import { answers } from "./prompts";
 import { ChangesView } from "./review/changes_view";
@@ -32,6 +32,7 @@ export function activate(extension: vscode.ExtensionContext): void {
   extension.subscriptions.push(
     ...[log, trace, sessions, review, texts, ownText, demo, sessionsView, new Marks(review), new ChangesView(review, sessions), new StatusItem(sidecar, sessions)],
     tellContext(sidecar),
+    tellEncodings(sidecar),
     // Trust and settings travel in the handshake alone.
     vscode.workspace.onDidGrantWorkspaceTrust(() => restartWhenIdle(sidecar, sessions)),
     vscode.workspace.onDidChangeConfiguration((change) => change.affectsConfiguration("kode") && !change.affectsConfiguration("kode.trace") && restartWhenIdle(sidecar, sessions)),

@@ -2,6 +2,7 @@
 import * as vscode from "vscode";
 import type { AskParams, PermissionRequestParams } from "../../../protocol/kode";
 import type { Answers } from "./client/sidecar";
+import { languageAnswers } from "./language";
 
 type Item<T> = vscode.QuickPickItem & { value?: T; show?: () => Promise<void> };
 
@@ -16,6 +17,7 @@ export function answers(showText: (title: string, text: string) => Promise<void>
       await vscode.workspace.openTextDocument(vscode.Uri.parse(uri, true));
       return { opened: true };
     },
+    ...languageAnswers,
   };
 }
 

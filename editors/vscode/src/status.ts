@@ -16,15 +16,23 @@ export function meterTitle(session: OpenSession): string {
     context?.window ? vscode.l10n.t("The next request: {0} of {1} tokens", context.tokens, context.window) : "",
     vscode.l10n.t("Used: {0} tokens in, {1} of them cached, {2} out", usage.inputTokens ?? 0, usage.cachedTokens ?? 0, usage.outputTokens ?? 0),
     money(session) ? vscode.l10n.t("Cost at list price: {0}", money(session)) : "",
+    ...(session.spent?.uses ?? []).map(({ scope, spent, limit }) =>
+      vscode.l10n.t("Budget ({0}): {1} of {2} before the last request", scope, amount(spent, session.spent?.currency), amount(limit, session.spent?.currency)),
+    ),
   ];
   return lines.filter(Boolean).join("\n");
 }
 
-function money({ fold: { cost } }: OpenSession): string {
-  if (!cost) return "";
-  const digits = cost.amount < 0.1 ? 4 : 2;
-  const format = { style: "currency", currency: cost.currency, minimumFractionDigits: digits, maximumFractionDigits: digits } as const;
-  return new Intl.NumberFormat(vscode.env.language, format).format(cost.amount);
+/** With what the session may cost, where that is limited. */
+function money({ fold: { cost }, budget }: OpenSession): string {
+  const limit = budget?.session ? ` / ${amount(budget.session, budget.currency)}` : "";
+  return cost ? amount(cost.amount, cost.currency) + limit : limit && amount(0, budget?.currency) + limit;
+}
+
+function amount(value: number, currency = "USD"): string {
+  const digits = value > 0 && value < 0.1 ? 4 : 2;
+  const format = { style: "currency", currency, minimumFractionDigits: digits, maximumFractionDigits: digits } as const;
+  return new Intl.NumberFormat(vscode.env.language, format).format(value);
 }
 
 export class StatusItem implements vscode.Disposable {

@@ -4,7 +4,9 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import type { BlockDelta, Event } from "../../../protocol/kode";
 import { branch, tip, versions } from "../src/session/branches";
-import { Fold } from "../src/session/fold";
+import { Fold, NOTHING_USED } from "../../../protocol/fold/fold";
+
+const PLAIN = { depth: 0, version: 1, createdAt: "" };
 
 type Item = { events: Event[] } | { deltas: BlockDelta[] };
 const frames = readFileSync("../../protocol/examples/session.jsonl", "utf8").trim().split("\n").map((line) => JSON.parse(line));
@@ -61,7 +63,7 @@ test("frames told twice, and deltas that overlap, change nothing", () => {
 
 test("deltas count code points, and a gap is left for the complete block", () => {
   const fold = new Fold();
-  fold.event({ type: "message.added", seq: 1, messageId: "m", role: "assistant", meta: {} });
+  fold.event({ type: "message.added", seq: 1, messageId: "m", role: "assistant", meta: {}, ...PLAIN });
   fold.event({ type: "block.started", seq: 2, messageId: "m", blockId: "b", block: { type: "text", text: "" } });
   fold.delta({ blockId: "b", at: 0, add: "🍵茶" });
   fold.delta({ blockId: "b", at: 1, add: "茶👋🏽" }); // overlaps by one
@@ -75,7 +77,7 @@ test("deltas count code points, and a gap is left for the complete block", () =>
 
 test("a dropped block is gone", () => {
   const fold = new Fold();
-  fold.event({ type: "message.added", seq: 1, messageId: "m", role: "assistant", meta: {} });
+  fold.event({ type: "message.added", seq: 1, messageId: "m", role: "assistant", meta: {}, ...PLAIN });
   fold.event({ type: "block.started", seq: 2, messageId: "m", blockId: "b", block: { type: "text", text: "" } });
   fold.event({ type: "block.dropped", seq: 3, messageId: "m", blockId: "b" });
   assert.deepEqual([fold.blocks.size, fold.messages.get("m")?.blocks], [0, []]);
@@ -92,20 +94,20 @@ test("without texts the hunks and the turn are followed all the same", () => {
 test("a snapshot in the middle of a turn goes on growing", () => {
   const { message } = { message: JSON.parse(readFileSync("../../protocol/examples/response.kode_session_attach.json", "utf8")) };
   const fold = new Fold();
-  fold.snapshot((message.result ?? message.message?.result) as never);
+  fold.attach((message.result ?? message.message?.result) as never);
   const [open] = [...fold.blocks.values()].filter((block) => block.open && block.text);
   assert.ok(open, "the example has an open block with a text");
   const before = open.text;
   fold.delta({ blockId: open.id, at: open.points, add: " and on" });
   assert.equal(fold.blocks.get(open.id)?.text, `${before} and on`);
-  fold.event({ type: "turn.completed", seq: fold.seq + 1, turnId: fold.turnId, stopReason: "cancelled", usage: {} });
+  fold.event({ type: "turn.completed", seq: fold.seq + 1, turnId: fold.turnId ?? "", stopReason: "cancelled", usage: NOTHING_USED, durationMs: 0 });
   assert.deepEqual([fold.turnId, fold.lastTurn?.stopReason], [undefined, "cancelled"]);
 });
 
 test("an edited prompt is a version of the first, and its branch ends at its tip", () => {
   const fold = new Fold();
-  const add = (id: string, role: "user" | "assistant", parentId?: string): void =>
-    fold.event({ type: "message.added", messageId: id, role, parentId, meta: {} });
+  const add = (id: string, role: "user" | "assistant", parentId?: string): boolean =>
+    fold.event({ type: "message.added", messageId: id, role, parentId, meta: {}, ...PLAIN });
   add("p1", "user");
   add("a1", "assistant", "p1");
   add("p2", "user");

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { asDiff, inOrder, neighbour, ownText, withHunks } from "../src/review/hunks";
-import type { FoldedHunk } from "../src/session/fold";
+import type { FoldedHunk } from "../../../protocol/fold/fold";
 
 function hunk(hunkId: string, path: string, line: number, oldText: string, newText: string): FoldedHunk {
   const lines = oldText.split("\n").length - 1;

@@ -96,7 +96,13 @@ def answer_of(events: Sequence[ModelEvent]) -> Answer:
         usage=next(((u.input_tokens, u.output_tokens, u.cached_tokens) for u in usages), None),
         end=end.reason if finished else end.error.code,
         raw_end=end.raw_reason if finished else None,
-        sealed=tuple(event.signature for event in last if isinstance(event, ThinkingSigned)),
+        sealed=tuple(_seal(event) for event in last if isinstance(event, ThinkingSigned)),
         notices=tuple(event.code for event in last if isinstance(event, ModelNotice)),
         drops=sum(isinstance(event, AttemptDropped) for event in events),
     )
+
+
+def _seal(event: ThinkingSigned) -> str:
+    if event.opaque is None:
+        return event.signature or ""
+    return event.opaque["reasoning_item"].get("encrypted_content", "")

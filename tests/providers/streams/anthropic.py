@@ -3,6 +3,7 @@
 from tests.providers.streams.answer import Stream
 from tests.providers.streams.anthropic_blocks import BLOCKS, TOOLS
 from tests.providers.streams.anthropic_ends import ENDS, ERRORS, FORMS, RESTARTS, USAGES
+from tests.providers.streams.damage import ANTHROPIC_DAMAGE
 
 STREAMS: dict[str, Stream] = {
     f"{group}: {name}": found
@@ -14,6 +15,7 @@ STREAMS: dict[str, Stream] = {
         "restart": RESTARTS,
         "error": ERRORS,
         "form": FORMS,
+        "damage": ANTHROPIC_DAMAGE,
     }.items()
     for name, found in streams.items()
 }

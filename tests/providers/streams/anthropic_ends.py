@@ -80,7 +80,7 @@ ENDS: dict[str, Stream] = {
     ),
     "an empty answer": stream(said("", end="EmptyAnswer", raw_end=None), start(), *ending()),
     "message_stop is missing": stream(
-        said(notices=("stream_unmarked_end",)), start(), *HI, *ending()[:1]
+        said(notices=("StreamUnmarkedEnd",)), start(), *HI, *ending()[:1]
     ),
     "both ends are missing": stream(
         said(end="incomplete", raw_end=None, usage=(3, 1, 0)), start(), *HI
@@ -171,7 +171,7 @@ FORMS: dict[str, Stream] = {
     ),
     "CRLF": Stream(sse(start(), *HI, *ending()).replace(b"\n", b"\r\n"), said()),
     "one bad event": stream(
-        said("Hello", notices=("stream_damaged",)),
+        said("Hello", notices=("StreamDamaged",)),
         start(),
         *HI[:1],
         b'{"type":"content_bl',

@@ -1,9 +1,11 @@
 """Answers of OpenAI-compatible hosts, one for each shape that was met in the field."""
 
+from tests.providers.streams import presets
 from tests.providers.streams.answer import Stream
 from tests.providers.streams.chat_calls import LEAKS, TOOLS
 from tests.providers.streams.chat_ends import ENDS, ERRORS, USAGES
 from tests.providers.streams.chat_words import REASONING, TEXT
+from tests.providers.streams.damage import CHAT_DAMAGE, CHAT_IDENTITY
 
 STREAMS: dict[str, Stream] = {
     f"{group}: {name}": found
@@ -15,6 +17,9 @@ STREAMS: dict[str, Stream] = {
         "end": ENDS,
         "error": ERRORS,
         "leak": LEAKS,
+        "damage": CHAT_DAMAGE,
+        "identity": CHAT_IDENTITY,
+        "preset": presets.STREAMS,
     }.items()
     for name, found in streams.items()
 }

@@ -97,13 +97,16 @@ TEXT: dict[str, Stream] = {
         Answer("a\tb"), json.dumps(says("a-b")).replace("-b", "\tb"), STOP, DONE
     ),
     "bytes that are not UTF-8": stream(
-        Answer("a\ufffdb"), json.dumps(says("a-b")).encode().replace(b"-b", b"\xffb"), STOP, DONE
+        Answer("a\ufffdb", notices=("StreamDamaged",)),
+        json.dumps(says("a-b")).encode().replace(b"-b", b"\xffb"),
+        STOP,
+        DONE,
     ),
     "NaN beside the text": stream(
         Answer("Hi"), json.dumps(says("Hi", score=float("nan"))), STOP, DONE
     ),
     "one bad event": stream(
-        Answer("ab", notices=("stream_damaged",)),
+        Answer("ab", notices=("StreamDamaged",)),
         says("a"),
         b'{"id":"c1","choi{"id":"c1"',
         says("b"),
@@ -111,7 +114,7 @@ TEXT: dict[str, Stream] = {
         DONE,
     ),
     "an event with the next one glued to it": stream(
-        Answer("ac", notices=("stream_damaged",)),
+        Answer("ac", notices=("StreamDamaged",)),
         says("a"),
         json.dumps(says("b"))[:-9].encode() + b"data: " + json.dumps(says("b")).encode(),
         says("c"),
@@ -119,7 +122,7 @@ TEXT: dict[str, Stream] = {
         DONE,
     ),
     "two bad events apart": stream(
-        Answer("ab", notices=("stream_damaged",)), says("a"), b"{", says("b"), b"[1", STOP, DONE
+        Answer("ab", notices=("StreamDamaged",)), says("a"), b"{", says("b"), b"[1", STOP, DONE
     ),
     "two bad events in a row": stream(
         Answer("a", end="incomplete", raw_end=None), says("a"), b"{", b"}", says("b"), STOP, DONE

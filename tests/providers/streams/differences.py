@@ -81,6 +81,16 @@ OPENAI: dict[str, str] = {
     "leak: in the reasoning": _LEAKED,
     "leak: in the reasoning, letter by letter": _LEAKED,
     "leak: two of them": _LEAKED,
+    "damage: an event in the middle of a call": _STRICT_JSON,
+    "damage: bytes of a call that are not UTF-8": _STRICT_JSON,
+    "damage: half a character in a call": _SURROGATES,
+    "damage: an event before a call": _STRICT_JSON,
+    "damage: an event after the calls, before the end mark": _STRICT_JSON,
+    "preset: kimi-coding": _USAGE,
+    "preset: kimi-coding-intl": _USAGE,
+    "identity: an id for each chunk, begun anew": _TWO_ANSWERS,
+    "identity: an id for each chunk, a second answer after the end": _TWO_ANSWERS,
+    "identity: the role of the second answer comes without its id": _TWO_ANSWERS,
 }
 
 ANTHROPIC: dict[str, str] = {
@@ -101,4 +111,13 @@ ANTHROPIC: dict[str, str] = {
     "form: two bad events in a row": "the SDK passes over events without an event line",
     "form: a character cut in two": _SURROGATES,
     "form: a whole message": _ONLY_STREAMS,
+    "damage: bytes of a call that are not UTF-8": _STRICT_JSON,
+}
+
+RESPONSES: dict[str, str] = {
+    "items: two messages": "the SDK puts nothing between them; a user reads two paragraphs",
+    "items: a refusal": "the SDK keeps a refusal apart; a user has to see it all the same",
+    "calls: reasoning between two calls": "the SDK reads the last event, which repeats nothing",
+    "calls: the name comes last": "the SDK fails on a call without a name; we wait for it",
+    "calls: leaked into the text": _LEAKED,
 }

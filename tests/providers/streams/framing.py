@@ -68,7 +68,7 @@ STREAMS: dict[str, Stream] = {
     ),
     "the last chunk lacks its empty line": Stream(
         _events(FIRST, SECOND) + b"data: " + LAST,
-        Answer("Grüß Gott 你好 🎉", notices=("stream_unmarked_end",)),
+        Answer("Grüß Gott 你好 🎉", notices=("StreamUnmarkedEnd",)),
     ),
     "cut in the middle of an event": Stream(_events(FIRST, SECOND) + b"data: " + LAST[:-20], CUT),
     "cut in the middle of a character": Stream(
@@ -78,7 +78,7 @@ STREAMS: dict[str, Stream] = {
     "cut between events": Stream(_events(FIRST, SECOND), CUT),
     "the end mark is missing": Stream(
         _events(FIRST, SECOND, LAST),
-        Answer("Grüß Gott 你好 🎉", notices=("stream_unmarked_end",)),
+        Answer("Grüß Gott 你好 🎉", notices=("StreamUnmarkedEnd",)),
     ),
     "the end mark is missing, from Kimi": Stream(
         _events(FIRST, SECOND, LAST),

@@ -77,7 +77,7 @@ end
 
 function M.thinking(block, open)
   local text = Fold.text(block)
-  local head = block.done and 'thought' or 'thinking'
+  local head = block.open == false and 'thought' or 'thinking'
   if block.redacted then
     head = 'thought (hidden by the host)'
   elseif not open then
@@ -138,8 +138,7 @@ local function details(block, result)
 end
 
 local function scout_lines(scouts, lines, marks)
-  for _, id in ipairs(scouts and scouts.order or {}) do
-    local scout = scouts[id]
+  for _, scout in ipairs(scouts) do
     local running = scout.state == 'running' or scout.state == 'reporting'
     local icon = running and icons.running or scout.state == 'done' and icons.ok or icons.error
     local seconds = math.floor((scout.elapsedMs or 0) / 1000)
@@ -158,11 +157,11 @@ end
 --- A tool call with what has become of it.
 function M.tool(block, result, open, fold)
   local state = result and (result.status or (result.isError and 'error') or 'ok') or 'running'
-  local progress = fold.progress[block.call]
+  local progress = fold.progress[block.toolUseId]
   local head = icons[state] .. ' ' .. (block.name or '?')
   local name_end = #head
   local note = result and result.summary or ''
-  local about = block.done and title(block.input or {}) or ''
+  local about = block.open == false and title(block.input or {}) or ''
   if about ~= '' and not note:find(about, 1, true) then
     head = head .. ' ' .. M.cut(about, 32)
   end
@@ -183,7 +182,7 @@ function M.tool(block, result, open, fold)
   lines, marks = card(open, head, marks, function()
     return details(block, result)
   end)
-  scout_lines(fold.scouts[block.call], lines, marks)
+  scout_lines(fold:scouts_of(block), lines, marks)
   return lines, marks
 end
 
@@ -256,6 +255,7 @@ local stops = {
   cancelled = 'Stopped.',
   max_tool_rounds = 'The rounds of this turn are used up. `:Kode continue` goes on.',
   max_tokens = 'The answer was cut: it reached the most that the model may say.',
+  budget = 'The budget has no room for another request. `:Kode budget` sets it.',
   refusal = 'The model has declined to answer.',
   interrupted = 'The sidecar ended in the middle of this turn. `:Kode retry` asks again.',
 }

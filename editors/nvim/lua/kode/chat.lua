@@ -98,20 +98,12 @@ end
 function M.keep_draft(session)
   local chat = buffers[session.id]
   local draft = chat and chat:input()
-  local kept = session.kept_draft or (session.fold.meta or {}).draft or ''
-  if not draft or draft == kept or session.lost then
+  if not draft or draft == (session.kept_draft or '') or session.lost then
     return
   end
   session.kept_draft = draft
-  local meta =
-    vim.tbl_extend('force', session.fold.meta or {}, { draft = draft ~= '' and draft or nil })
-  if draft == '' then
-    meta.draft = nil
-  end
-  local params = { sessionId = session.id }
-  params.meta = next(meta) and meta or vim.empty_dict()
   task.run(function()
-    require('kode.client').request('kode/session/update', params)
+    require('kode.client').request('kode/session/update', { sessionId = session.id, draft = draft })
   end)
 end
 
@@ -237,7 +229,7 @@ function M.say(session, text, how, refused)
   local attached = session.attachments
   local input = taken(session, text)
   session.attachments = {}
-  if session.fold.turn and how == 'next' then
+  if session.fold.turnId and how == 'next' then
     table.insert(session.queue, { text = text, input = input })
     return M.paint_soon(session)
   end

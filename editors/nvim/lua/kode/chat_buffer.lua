@@ -229,14 +229,14 @@ end
 -- empty, and grows from frame to frame.
 function ChatBuffer:render(item)
   local lines, own_marks, block = nil, {}, item.block
-  if item.kind == 'text' and not block.done then
+  if item.kind == 'text' and block.open then
     lines, item.bytes, item.last, item.fence = { '' }, 0, '', nil
     self.more[item.id] = true
   else
     lines, own_marks = transcript.render(item, self.session)
     item.bytes = nil
   end
-  if item.kind == 'text' and block.done then
+  if item.kind == 'text' and not block.open then
     local closed
     own_marks, item.fence, closed = markdown.marks(lines, 0, nil, true)
     self:code(closed, lines, 0, own_marks)
@@ -276,7 +276,7 @@ function ChatBuffer:grow(item, block)
   end
   local lines =
     vim.split(item.last .. text:sub(item.bytes + 1, upto):gsub('\r', ''), '\n', { plain = true })
-  local complete = block.done and upto == #text
+  local complete = not block.open and upto == #text
   item.bytes, self.more[item.id] = not complete and upto or nil, upto < #text or nil
   local first = item.start + (item.space and 1 or 0)
   local row = item.start + item.count - 1 - first

@@ -29,6 +29,9 @@ end
 ---@return any result nil where it failed
 ---@return kode.Failure? failure
 function M.request(method, params)
+  if vim.v.exiting ~= vim.NIL then -- `shutdown` was said: the process hears no more
+    return nil, { name = 'NotRunning', message = 'Neovim ends' }
+  end
   local client, problem = task.await(process.start)
   if not client then
     return nil, { name = 'NotRunning', message = problem }
@@ -66,10 +69,10 @@ function M.ask(method, params)
   return result, failed
 end
 
---- Tell the sidecar something, if it runs.
+--- Tell the sidecar something, if it runs and Neovim stays.
 function M.notify(method, params)
   local client = process.client()
-  if not client or not process.state.ready then
+  if not client or not process.state.ready or vim.v.exiting ~= vim.NIL then
     return
   end
   if methods then

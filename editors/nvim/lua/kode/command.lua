@@ -153,7 +153,10 @@ local function show(name, lines, filetype)
   pcall(vim.api.nvim_buf_set_name, 0, 'kode://' .. name)
 end
 
-local function context(current)
+local function context(current, words)
+  if words[1] == 'edit' or words[1] == 'undo' then
+    return picker('context')(current, words[1] == 'undo')
+  end
   local answer = require('kode.client').ask('kode/context/inspect', { sessionId = current.id })
   if not answer then
     return
@@ -220,7 +223,7 @@ local verbs = {
     if not message then
       return tell('there is no prompt to send again')
     end
-    current.editing = { message = message.id, parent = message.parent }
+    current.editing = { message = message.id, parent = message.parentId }
     if not sessions.send(current, current.fold:content(message)) then
       current.editing = nil
     end
@@ -262,6 +265,12 @@ local verbs = {
   mode = with_session(function(current)
     picker('mode')(current)
   end),
+  budget = with_session(function(current, words)
+    picker('budget')(current, #words > 0 and table.concat(words, ' ') or nil)
+  end),
+  mcp = function()
+    picker('servers')()
+  end,
   context = with_session(context),
   next = step(1),
   prev = step(-1),
@@ -299,7 +308,11 @@ local verbs = {
     require('kode.demo').run()
   end,
   help = function()
-    vim.cmd('help kode-keys')
+    if not pcall(vim.cmd.help, 'kode-keys') then -- nobody has made the tags yet
+      local page = vim.api.nvim_get_runtime_file('doc/kode.txt', false)[1]
+      vim.cmd.helptags(vim.fn.fnameescape(vim.fs.dirname(page)))
+      vim.cmd.help('kode-keys')
+    end
   end,
 }
 
@@ -307,6 +320,7 @@ local more = {
   accept = { 'all', 'file' },
   reject = { 'all', 'file' },
   undo = { 'hunk', 'turn', 'changes' },
+  context = { 'edit', 'undo' },
 }
 
 --- Run the command with what Neovim gives it.

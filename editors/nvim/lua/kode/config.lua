@@ -6,11 +6,11 @@ local M = {}
 ---@field env? table<string, string> added to its environment
 ---@field root? string|fun(): string the folder that is open; default: that of the version control
 ---@field trusted? boolean|fun(root: string): boolean may the project's own instructions be used?
----@field agent? string
+---@field agent? string `coder`, `ide-helper` or your own; '' leaves it to the sidecar's settings
 ---@field model? string
 ---@field mode? kode.Mode
 ---@field locale? string language of the agent; default: Neovim's
----@field budget? number ask before a prompt when the session has cost this much, in its currency
+---@field budget? kode.Budget what a turn, a session and a day may cost; the sidecar keeps it
 ---@field chat? kode.ChatOptions
 ---@field review? kode.ReviewOptions
 ---@field restarts? integer how often a process that died is started again within five minutes
@@ -29,7 +29,7 @@ local defaults = {
   env = {},
   root = nil,
   trusted = false,
-  agent = nil,
+  agent = 'coder',
   model = nil,
   mode = nil,
   locale = nil,
@@ -49,7 +49,7 @@ local types = {
   model = { 'string' },
   mode = { 'string' },
   locale = { 'string' },
-  budget = { 'number' },
+  budget = { 'table' },
   chat = { 'table' },
   review = { 'table' },
   restarts = { 'number' },

@@ -21,7 +21,7 @@ end
 
 local function files_of(fold, change_set_id)
   local uris = {}
-  for _, id in ipairs(fold.change_sets[change_set_id].hunks) do
+  for _, id in ipairs(fold.changeSets[change_set_id].hunks) do
     local hunk = fold.hunks[id]
     if hunk.kind ~= 'create' then
       uris[hunk.uri] = true
@@ -84,7 +84,7 @@ function M.one(decision, hunk)
     return tell('there is no hunk at the cursor; :Kode next goes to one')
   end
   local named = vim.tbl_extend('force', decision, { hunkId = hunk.hunkId })
-  if M.decide(hunk.session, hunk.set, { named }) and config.get().review.advance then
+  if M.decide(hunk.session, hunk.changeSetId, { named }) and config.get().review.advance then
     review.refresh()
     local following = review.neighbour(1)
     if following then
@@ -95,7 +95,7 @@ end
 
 -- What must be named to be accepted: it is not meant by "all".
 local function by_name(hunk)
-  return hunk.repairs ~= nil or vim.tbl_contains(hunk.flags or {}, 'sensitive')
+  return hunk.mergeOf ~= nil or vim.tbl_contains(hunk.flags or {}, 'sensitive')
 end
 
 --- Decide on all hunks that wait, or on those of one file.
@@ -108,8 +108,9 @@ function M.all(action, uri)
       if action == 'accept' and by_name(hunk) then
         left = left + 1
       else
-        sets[hunk.set] = sets[hunk.set] or { session = hunk.session, decisions = {} }
-        table.insert(sets[hunk.set].decisions, { hunkId = hunk.hunkId, action = action })
+        local id = hunk.changeSetId
+        sets[id] = sets[id] or { session = hunk.session, decisions = {} }
+        table.insert(sets[id].decisions, { hunkId = hunk.hunkId, action = action })
       end
     end
   end
@@ -159,11 +160,11 @@ end
 -- The newest turn of the branch in sight that has something to undo, or of which something was undone.
 local function newest_turn(fold)
   local found
-  for _, id in ipairs(fold.change_set_order) do
-    for _, hunk_id in ipairs(fold.change_sets[id].hunks) do
+  for _, set in ipairs(fold:sets()) do
+    for _, hunk_id in ipairs(set.hunks) do
       local state = fold.hunks[hunk_id].state
       if state == 'applied' or state == 'replaced' then
-        found = fold.change_sets[id]
+        found = set
       end
     end
   end
@@ -198,13 +199,13 @@ function M.undo(scope)
     params = (hunk_id or M.last) and { hunkId = hunk_id or M.last.hunkId }
   else
     local set = session and newest_turn(session.fold)
-    params = set and (scope == 'turn' and { turnId = set.turn } or { changeSetId = set.id })
+    params = set and (scope == 'turn' and { turnId = set.turnId } or { changeSetId = set.id })
   end
   if not params then
     return tell('there is nothing to take back')
   end
-  for _, set in pairs(session and session.fold.change_sets or {}) do
-    if params.turnId == set.turn or params.changeSetId == set.id then
+  for _, set in pairs(session and session.fold.changeSets or {}) do
+    if params.turnId == set.turnId or params.changeSetId == set.id then
       open_files(files_of(session.fold, set.id))
     end
   end

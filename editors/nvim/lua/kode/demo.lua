@@ -27,10 +27,6 @@ local function serve()
   if not command then
     return nil, problem
   end
-  local program = vim.list_slice(command)
-  if program[#program] == 'serve' then
-    table.remove(program)
-  end
   return task.await(function(resume)
     local said = ''
     local function more(_, lines)
@@ -40,7 +36,7 @@ local function serve()
       end
     end
     local errors = ''
-    local job = vim.fn.jobstart(vim.list_extend(program, { 'demo', '--serve-model' }), {
+    local job = vim.fn.jobstart(process.program(command, { 'demo', '--serve-model' }), {
       env = { PYTHONUNBUFFERED = '1', PYTHONUTF8 = '1' },
       on_stdout = more,
       on_stderr = function(_, lines)

@@ -20,10 +20,20 @@ local function belongs(buffer)
   return path:sub(1, #root + 1) == root .. '/'
 end
 
+--- Tell in which encoding a buffer will be saved: it may be unable to hold what the model writes.
+function M.tell_encoding(buffer)
+  local encoding = vim.bo[buffer].fileencoding
+  if encoding ~= '' and belongs(buffer) then
+    local params = { uri = vim.uri_from_bufnr(buffer), encoding = encoding }
+    require('kode.client').notify('kode/editor/didChangeEncoding', params)
+  end
+end
+
 --- Let the sidecar see a buffer.
 function M.attach(buffer)
   local client = process.client()
   if client and process.state.ready and belongs(buffer) then
+    M.tell_encoding(buffer)
     return vim.lsp.buf_attach_client(buffer, client.id)
   end
   return false
@@ -44,6 +54,13 @@ function M.watch()
       if M.attach(event.buf) then
         require('kode.review').refresh_soon()
       end
+    end,
+  })
+  vim.api.nvim_create_autocmd('OptionSet', {
+    group = group,
+    pattern = 'fileencoding',
+    callback = function()
+      M.tell_encoding(vim.api.nvim_get_current_buf())
     end,
   })
   vim.api.nvim_create_autocmd({ 'BufEnter', 'CursorHold', 'ModeChanged' }, {

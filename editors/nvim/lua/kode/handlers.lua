@@ -14,7 +14,7 @@ local function answer_later(body)
   return coroutine.yield()
 end
 
-return {
+local handlers = {
   ['kode/event'] = function(_, params)
     require('kode.sessions').take_events(params)
   end,
@@ -40,3 +40,15 @@ return {
   -- Which question is taken back cannot be told here: Neovim does not say the ids of requests.
   ['$/cancelRequest'] = function() end,
 }
+
+-- A question that fails is answered all the same: nobody must wait for it.
+for _, name in ipairs({ 'diagnostics', 'definition', 'references', 'symbols', 'hover', 'rename' }) do
+  handlers['kode/editor/' .. name] = function(_, params)
+    return answer_later(function()
+      local ok, answer = pcall(require('kode.language')[name], params)
+      return ok and answer or vim.NIL
+    end)
+  end
+end
+
+return handlers

@@ -46,11 +46,7 @@ local function check_program()
     })
     return nil
   end
-  local program = vim.list_slice(command)
-  if program[#program] == 'serve' then
-    table.remove(program)
-  end
-  local ok, said = run(vim.list_extend(vim.list_slice(program), { '--version' }))
+  local ok, said = run(process.program(command, { '--version' }))
   if ok then
     health.ok(('%s (%s)'):format(said, table.concat(command, ' ')))
   else

@@ -155,7 +155,7 @@ function M.edit(session, message_id)
       table.insert(texts, block.text)
     end
   end
-  session.editing = { message = message_id, parent = message.parent }
+  session.editing = { message = message_id, parent = message.parentId }
   local chat = require('kode.chat')
   chat.open(session)
   chat.of(session):set_input(table.concat(texts, '\n'))
@@ -194,6 +194,74 @@ function M.model(session)
   end
 end
 
+--- Choose what a session may cost: "5 CNY"; nothing takes the limit away.
+---@param session kode.Session
+---@param said? string
+function M.budget(session, said)
+  local now = session.budget and ('%g %s'):format(session.budget.session, session.budget.currency)
+  local prompt = 'What this session may cost, such as 5 CNY: '
+  said = said or task.input({ prompt = prompt, default = now })
+  local amount, currency = (said or ''):match('^%s*([%d.]+)%s*(%a%a%a)%s*$')
+  if tonumber(amount) and tonumber(amount) > 0 then
+    session.budget = { currency = currency:upper(), session = tonumber(amount) }
+    session.uses = { { scope = 'session', spent = 0, limit = session.budget.session } }
+    session.currency = session.budget.currency
+  elseif said and vim.trim(said) == '' then
+    session.budget, session.uses = nil, nil
+  elseif said then
+    return vim.notify('kode: say an amount and a currency, such as 5 CNY', vim.log.levels.WARN)
+  end
+  require('kode.chat').paint_soon(session)
+end
+
+local function context_label(part)
+  local sign = part.leftOut and '−' or part.pinned and '★' or '·'
+  return ('%s %6d  %-9s %s'):format(sign, part.tokens, part.origin, clip(part.head, 60))
+end
+
+local function edit_context(session, method, params)
+  params.sessionId = session.id
+  local told = client.ask(method, params)
+  if told then
+    local text = 'kode: the next request has %d tokens instead of %d; %d are read anew'
+    vim.notify(text:format(told.tokensAfter, told.tokensBefore, told.rereadTokens))
+  end
+end
+
+--- What the model is told next: leave a part out, pin it, restore it, undo the newest summary.
+---@param session kode.Session
+---@param undo? boolean at once
+function M.context(session, undo)
+  if undo then
+    return edit_context(session, 'kode/context/undoCompaction', {})
+  end
+  local answer, parts = client.ask('kode/context/inspect', { sessionId = session.id }), {}
+  for _, part in ipairs(answer and answer.segments or {}) do
+    table.insert(parts, part.messageId and part or nil)
+  end
+  for _, part in ipairs(answer and answer.leftOut or {}) do
+    part.leftOut = true
+    table.insert(parts, part)
+  end
+  local prompt = { prompt = 'Context', kind = 'kode_context', format_item = context_label }
+  local part = task.select(parts, prompt)
+  if not part then
+    return
+  end
+  local verbs = { { name = 'restore', label = 'Restore it' } }
+  if not part.leftOut then
+    verbs = { { name = 'leaveOut', label = 'Leave it out' } }
+    local pin = { name = 'pin', label = 'Pin it: nothing takes its place' }
+    table.insert(verbs, part.pinned and { name = 'restore', label = 'Unpin it' } or pin)
+  end
+  local asked = { prompt = clip(part.head, 60), kind = 'kode_context_verb' }
+  asked.format_item = labelled
+  local verb = task.select(verbs, asked)
+  if verb then
+    edit_context(session, 'kode/context/edit', { [verb.name] = { part.messageId } })
+  end
+end
+
 local modes = {
   { name = 'review', label = 'review: edits wait for you, the turn goes on' },
   { name = 'ask', label = 'ask: the turn waits for your decision' },
@@ -207,6 +275,60 @@ function M.mode(session)
   local choice = task.select(modes, { prompt = 'Mode', kind = 'kode_mode', format_item = labelled })
   if choice then
     client.ask('kode/session/update', { sessionId = session.id, mode = choice.name })
+  end
+end
+
+local server_states = {
+  unapproved = 'waits for your yes',
+  refused = 'refused by you',
+  idle = 'not started',
+  ready = 'runs',
+}
+
+--- The MCP servers and how they are: start one, or decide on one that the project names.
+function M.servers()
+  local answer = client.ask('kode/mcp/list')
+  if not answer then
+    return
+  end
+  for _, problem in ipairs(answer.problems) do
+    vim.notify('kode: ' .. problem, vim.log.levels.WARN)
+  end
+  if #answer.servers == 0 then
+    return vim.notify('kode: there are no MCP servers; `kode-sidecar mcp add` makes one')
+  end
+  for _, server in ipairs(answer.servers) do
+    server.where = server.url or table.concat(server.command or {}, ' ')
+    local state = server_states[server.state] or server.state
+    local failure = server.lastError and '  · ' .. server.lastError or ''
+    local label = ('%s  · %s  · %s%s'):format(server.name, state, server.where, failure)
+    server.label = clip(label, 200)
+  end
+  local choice = task.select(
+    answer.servers,
+    { prompt = 'MCP servers', kind = 'kode_mcp', format_item = labelled }
+  )
+  local undecided = choice and (choice.state == 'unapproved' or choice.state == 'refused')
+  local actions = { undecided and 'Allow it' or 'Start it' }
+  if choice and choice.source == 'project' then
+    table.insert(actions, 'Refuse it')
+  end
+  local gets = choice and table.concat(choice.variables or {}, ', ') or ''
+  local action = choice
+    and task.select(actions, {
+      prompt = ('%s in %s, gets: %s'):format(choice.where, choice.folder or '.', gets),
+    })
+  if action == 'Start it' then
+    local started = client.ask('kode/mcp/start', { name = choice.name })
+    if started then
+      vim.notify(('kode: %s runs, and has %d tools'):format(choice.name, #started.tools))
+    end
+  elseif action then
+    client.ask('kode/mcp/decide', {
+      name = choice.name,
+      fingerprint = choice.fingerprint,
+      allowed = action == 'Allow it',
+    })
   end
 end
 

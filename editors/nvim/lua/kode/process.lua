@@ -12,7 +12,7 @@ local config = require('kode.config')
 local state = { ready = false, deaths = {}, waiting = {}, stopping = false }
 M.state = state
 
-local ANSWER_MS = 20000
+local ANSWER_MS, EXIT_MS = 20000, 2000
 local FORGET_DEATHS_S = 300
 local FIRST_PAUSE_MS, LONGEST_PAUSE_MS = 250, 8000
 
@@ -30,6 +30,18 @@ function M.command()
   end
   -- The full path: on Windows that of the .exe, for there is no shell.
   return vim.list_extend({ path }, vim.list_slice(command, 2))
+end
+
+--- The program with what stands before `serve`, for its other commands; `given` is all of it.
+---@param given string[]
+---@param more string[]
+---@return string[]
+function M.program(given, more)
+  local at = #given + 1
+  for index = #given, 1, -1 do
+    at = given[index] == 'serve' and index or at
+  end
+  return vim.list_extend(vim.list_slice(given, 1, at - 1), more)
 end
 
 --- The folder that is open.
@@ -61,9 +73,10 @@ end
 local function kode_options(root)
   local options = config.get()
   local settings = vim.empty_dict() -- without it no settings would be a list
-  settings.agent, settings.model, settings.mode = options.agent, options.model, options.mode
+  settings.agent = options.agent ~= '' and options.agent or nil
+  settings.model, settings.mode = options.model, options.mode
   return {
-    protocolVersions = { '0.9' },
+    protocolVersions = { '1.0' },
     client = { name = 'kode.nvim', version = '0.1.0' },
     locale = locale(),
     trusted = trusted(root),
@@ -73,6 +86,14 @@ local function kode_options(root)
       ask = vim.empty_dict(),
       changeSetReview = vim.empty_dict(),
       openDocument = vim.empty_dict(),
+      editor = {
+        diagnostics = vim.empty_dict(),
+        definition = vim.empty_dict(),
+        references = vim.empty_dict(),
+        symbols = vim.empty_dict(),
+        hover = vim.empty_dict(),
+        rename = vim.empty_dict(),
+      },
     },
   }
 end
@@ -108,7 +129,8 @@ function M.lsp_config()
     init_options = { kode = kode_options(root) },
     handlers = require('kode.handlers'),
     -- At once: what the agent is asked to decide on must be the text of this moment.
-    flags = { debounce_text_changes = 0, allow_incremental_sync = true, exit_timeout = 2000 },
+    flags = { debounce_text_changes = 0, allow_incremental_sync = true, exit_timeout = EXIT_MS },
+    exit_timeout = EXIT_MS, -- where 0.12 looks for it
     on_init = M.on_init,
     on_exit = M.on_exit,
   }

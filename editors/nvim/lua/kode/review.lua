@@ -32,6 +32,7 @@ local flags = {
   unread = 'changes lines that the model was not shown',
   staleRead = 'changes lines that changed after the model read them',
   sensitive = 'can run code later',
+  runsInBuild = 'runs when you build or test',
   invisibleCharacters = 'has hidden characters',
 }
 
@@ -164,6 +165,12 @@ local function label(hunk, index, total)
   for _, flag in ipairs(hunk.flags or {}) do
     table.insert(parts, { (' %s '):format(flags[flag] or flag), 'KodeFlag' })
   end
+  if hunk.fits == false then
+    table.insert(parts, { ' fits no more: the text under it has changed ', 'KodeFlag' })
+  end
+  if hunk.mergeOf then
+    table.insert(parts, { ' what is left of a conflict, merged with your text ', 'KodeFlag' })
+  end
   return parts
 end
 
@@ -271,11 +278,11 @@ local misses = 0
 function M.refresh()
   local views = {}
   for _, session in ipairs(vim.tbl_values(sessions.all)) do -- more may come while answers are waited for
-    for _, id in ipairs(session.fold.change_set_order) do
-      local wanted = vim.iter(session.fold.change_sets[id].hunks):any(function(hunk_id)
+    for _, set in ipairs(session.fold:sets()) do
+      local wanted = vim.iter(set.hunks):any(function(hunk_id)
         return session.fold.hunks[hunk_id].state == 'proposed'
       end)
-      local view = wanted and client.request('kode/changeSet/get', { changeSetId = id })
+      local view = wanted and client.request('kode/changeSet/get', { changeSetId = set.id })
       if view then
         table.insert(views, view)
       end

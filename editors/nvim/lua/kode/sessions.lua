@@ -13,6 +13,8 @@ local task = require('kode.task')
 ---@field editing? { parent?: string, message: string } the next prompt takes the place of this one
 ---@field lost? boolean the process died; opened again when it is back
 ---@field context? number how full the model's window is, 0 to 1
+---@field budget? kode.Budget what the user allows it to cost
+---@field uses? kode.BudgetUse[] what of each limit is spent
 
 ---@class kode.QueuedPrompt
 ---@field text string
@@ -46,10 +48,7 @@ function M.new()
     M.current = ensure(answer.sessionId)
     local fold = M.current.fold
     fold.seq = math.max(fold.seq, answer.seq)
-    local head = client.ask('kode/session/get', { sessionId = answer.sessionId })
-    if head then
-      fold.mode, fold.model = head.session.mode, head.session.model
-    end
+    fold.mode, fold.model = answer.session.mode, answer.session.model
     return M.current
   end
 end
@@ -100,15 +99,16 @@ local function attach(id, after_seq)
   end
   local session = ensure(id)
   local messages = answer.mode == 'snapshot' and all_messages(id, answer) or {}
-  require('kode.snapshot').take(session.fold, answer, messages)
+  session.fold:attach(answer, messages)
   for block_id, block in pairs(session.fold.blocks) do
     if block.parts then
       owners[block_id] = session
     end
   end
   session.lost = nil
-  if session.draft == nil and session.fold.meta then
-    session.draft = session.fold.meta.draft
+  if answer.session then
+    session.draft = session.draft or answer.session.draft
+    session.kept_draft = answer.session.draft
   end
   require('kode.review').refresh_soon()
   M.measure(session)
@@ -175,26 +175,14 @@ function M.forget(id)
   require('kode.chat').close(id)
 end
 
--- The budget is the user's own promise: it is kept before the prompt, not after it.
-local function affordable(session)
-  local budget, cost = require('kode.config').get().budget, session.fold.cost
-  if not budget or not cost or cost.amount < budget then
-    return true
-  end
-  local prompt = ('This session has cost %.4f %s.'):format(cost.amount, cost.currency)
-  return task.select({ 'Send anyway', 'Do not send' }, { prompt = prompt }) == 'Send anyway'
-end
-
 --- Send a prompt. False where it was not taken; the user was told why.
 ---@param session kode.Session
 ---@param input kode.Block[]
 ---@return boolean
 function M.send(session, input)
-  if not affordable(session) then
-    return false
-  end
   keys = keys + 1
   local params = { sessionId = session.id, input = input }
+  params.budget = session.budget or require('kode.config').get().budget
   params.clientTurnKey = ('nvim-%d-%d-%d'):format(vim.fn.getpid(), vim.uv.hrtime(), keys)
   if session.editing then
     params.parentId = session.editing.parent or vim.NIL
@@ -214,10 +202,10 @@ end
 
 --- Tell the running turn something; false where it could not be said.
 function M.steer(session, input)
-  if not session.fold.turn then
+  if not session.fold.turnId then
     return M.send(session, input)
   end
-  local params = { sessionId = session.id, turnId = session.fold.turn, input = input }
+  local params = { sessionId = session.id, turnId = session.fold.turnId, input = input }
   local answer, failed = client.request('kode/turn/steer', params)
   if failed and failed.name == 'NoActiveTurn' then
     return M.send(session, input)
@@ -236,7 +224,7 @@ end
 
 --- Send what waits, if nothing runs.
 function M.send_next(session)
-  local prompt = not session.fold.turn and table.remove(session.queue, 1)
+  local prompt = not session.fold.turnId and table.remove(session.queue, 1)
   if prompt then
     task.run(function()
       if not M.send(session, prompt.input) then
@@ -272,11 +260,21 @@ after['changeSet.updated'] = function()
   require('kode.review').refresh_soon()
 end
 
+after['usage.updated'] = function(session, event)
+  local use = event.context
+  if use and use.window and use.window > 0 then
+    session.context = use.tokens / use.window
+  end
+end
+
+after['budget.updated'] = function(session, event)
+  session.uses, session.currency = event.uses, event.currency
+end
+
 after['turn.completed'] = function(session, event)
   if event.stopReason == 'end_turn' then
     M.send_next(session)
   end
-  M.measure(session)
   vim.api.nvim_exec_autocmds('User', {
     pattern = 'KodeTurnCompleted',
     data = { sessionId = session.id, stopReason = event.stopReason },

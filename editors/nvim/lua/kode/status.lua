@@ -11,7 +11,15 @@ local function facts(session)
   if session.context then
     table.insert(told, ('%d %%'):format(math.ceil(session.context * 100)))
   end
-  if fold.cost and fold.cost.amount > 0 then
+  local limits = {}
+  for _, use in ipairs(session.uses or {}) do
+    local known = use.scope == 'session' and fold.cost and fold.cost.currency == session.currency
+    local spent = known and fold.cost.amount or use.spent -- of the others only the start is told
+    table.insert(limits, ('%s %.4f of %g'):format(use.scope, spent, use.limit))
+  end
+  if #limits > 0 then
+    table.insert(told, table.concat(limits, ', ') .. ' ' .. session.currency)
+  elseif fold.cost and fold.cost.amount > 0 then
     table.insert(told, ('%.4f %s'):format(fold.cost.amount, fold.cost.currency))
   end
   return table.concat(told, ' · ')
@@ -29,7 +37,7 @@ function M.state(session)
     return 'restarting'
   elseif next(session.fold.pending) then
     return 'asks you'
-  elseif session.fold.turn then
+  elseif session.fold.turnId then
     return session.fold.waiting and 'waiting' or 'running'
   end
   local count = waiting(session)
@@ -51,7 +59,7 @@ end
 function M.rule(session)
   local fold, lines = session.fold, {}
   if fold.waiting then
-    table.insert(lines, { { fold.waiting, 'KodeDim' } })
+    table.insert(lines, { { fold.waiting.message, 'KodeDim' } })
   end
   for _, input in ipairs(fold.steered) do
     table.insert(
@@ -64,7 +72,7 @@ function M.rule(session)
     table.insert(lines, { { ('next %d: '):format(index), 'KodeTool' }, { text, 'KodeDim' } })
   end
   local state, told = M.state(session), facts(session)
-  local running = fold.turn and 'KodeRunning' or state == 'ready' and 'KodeOk' or 'KodeWaiting'
+  local running = fold.turnId and 'KodeRunning' or state == 'ready' and 'KodeOk' or 'KodeWaiting'
   table.insert(lines, {
     { '── ', 'KodeRule' },
     { state, running },

@@ -56,7 +56,9 @@ end
 --- The user's choice, nil for none.
 function M.select(items, options)
   return M.await(function(resume)
-    vim.ui.select(items, options, resume)
+    vim.ui.select(items, options, function(item)
+      resume(item) -- and not the index, which would be a second choice
+    end)
   end)
 end
 

@@ -11,6 +11,9 @@ local cards = require('kode.cards')
 ---@field id? string of a block, message or change set: when it is touched, the item is drawn anew
 ---@field count? integer how many lines it has in the buffer
 
+local kinds = { text = 'text', thinking = 'card', tool_use = 'card' }
+kinds.image, kinds.resource = 'attachment', 'attachment'
+
 local quiet = { reminder = true, compaction = true }
 
 local function speaker(message)
@@ -28,17 +31,12 @@ function Layout:add(item)
 end
 
 function Layout:block(block)
-  if block.type == 'text' and block.done and Fold.text(block) == '' then
+  if block.type == 'text' and not block.open and Fold.text(block) == '' then
     return
   end
-  local kinds = { text = 'text', thinking = 'card', tool_use = 'card' }
-  if block.type ~= 'tool_result' then
-    self:add({
-      key = block.id,
-      id = block.id,
-      kind = kinds[block.type] or 'attachment',
-      block = block,
-    })
+  local kind = kinds[block.type] -- a kind that came later is not shown
+  if kind then
+    self:add({ key = block.id, id = block.id, kind = kind, block = block })
   end
 end
 
@@ -57,10 +55,9 @@ end
 
 -- Change sets stand where their turn ends.
 function Layout:change_sets(turn)
-  for _, id in ipairs(self.fold.change_set_order) do
-    local set = self.fold.change_sets[id]
-    if set.turn == turn then
-      self:add({ key = id, id = id, kind = 'changes', set = set })
+  for _, set in ipairs(self.fold:sets()) do
+    if set.turnId == turn then
+      self:add({ key = set.id, id = set.id, kind = 'changes', set = set })
     end
   end
 end
@@ -79,8 +76,8 @@ function M.layout(fold)
       layout:change_sets(turn)
     end
   end
-  local stop, last = fold.stop, path[#path]
-  if stop and stop.stopReason ~= 'end_turn' and not (last and last.error) then
+  local stop, last = fold.lastTurn, path[#path]
+  if stop and stop.stopReason ~= 'end_turn' and not (last and last.isApiErrorMessage) then
     layout:add({ key = 'stop' .. (stop.turnId or ''), kind = 'stop', event = stop })
   end
   return layout.items
@@ -113,7 +110,7 @@ function M.render(item, session)
   elseif block.type == 'thinking' then
     return cards.thinking(block, open)
   elseif block.type == 'tool_use' then
-    local result = fold.blocks[fold.results[block.message .. '\0' .. (block.call or '')]]
+    local result = fold.blocks[fold.results[block.id]]
     return cards.tool(block, result, open, fold)
   end
   return cards.lines(Fold.text(block)), {}

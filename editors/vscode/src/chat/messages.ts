@@ -1,8 +1,8 @@
 // What the extension and its chat view say to each other.
-import type { Block, BlockDelta, Event, Message, SessionAttachResult } from "../../../../protocol/kode";
+import type { BlockDelta, Event, Message, PromptBlock, SessionAttachResult } from "../../../../protocol/kode";
 
 /** Something that goes with a prompt; `label` is its chip. */
-export type Attachment = { label: string; title: string; block: Block };
+export type Attachment = { label: string; title: string; block: PromptBlock };
 
 export type ChatState = {
   status: "stopped" | "starting" | "ready" | "waiting" | "missing";

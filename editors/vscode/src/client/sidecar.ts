@@ -16,8 +16,11 @@ import type {
 } from "../../../../protocol/kode";
 import { Backoff } from "./backoff";
 import { findProgram, type Found, serveArguments } from "./program";
+import { EDITOR_QUERIES } from "../language";
 
 const READY_MS = 30_000;
+/** So long an answer may take that nobody waits for; a language server cannot be told to stop. */
+const GIVEN_UP_MS = 500;
 
 export type Status = "stopped" | "starting" | "ready" | "waiting" | "missing";
 export type Answerer<M extends keyof KodeServerRequests> = (
@@ -38,6 +41,8 @@ export class Sidecar implements vscode.Disposable {
   private client: LanguageClient | undefined;
   private process: ChildProcess | undefined;
   private wanted = false;
+  private leaving = new vscode.CancellationTokenSource();
+  private readonly asked = new Set<Promise<unknown>>();
   private startedAt = 0;
   private timer: NodeJS.Timeout | undefined;
   private readonly backoff = new Backoff();
@@ -114,7 +119,7 @@ export class Sidecar implements vscode.Disposable {
     client.onNotification("kode/event", (params: KodeNotifications["kode/event"][0]) => this.told.fire(params));
     client.onNotification("kode/delta", (params: KodeNotifications["kode/delta"][0]) => this.grew.fire(params.deltas));
     for (const method of Object.keys(this.answers) as (keyof KodeServerRequests)[])
-      client.onRequest(method, (params: unknown, cancelled: vscode.CancellationToken): Promise<unknown> => this.answers[method](params as never, cancelled));
+      client.onRequest(method, (params: unknown, cancelled: vscode.CancellationToken): Promise<unknown> => this.answer(method, params, cancelled));
     client.onDidChangeState(({ newState }) => {
       if (newState === State.Stopped && this.client === client) this.died();
     });
@@ -137,7 +142,24 @@ export class Sidecar implements vscode.Disposable {
     const { client } = this;
     this.client = undefined;
     this.set("stopped");
+    this.leaving.cancel(); // nobody waits for the user, or for a language server, any more
+    await Promise.race([Promise.allSettled(this.asked), new Promise((resolve) => setTimeout(resolve, GIVEN_UP_MS))]);
+    this.leaving = new vscode.CancellationTokenSource();
     if (client?.state === State.Running) await client.stop(5000).catch((error: unknown) => this.log.warn(`stop: ${String(error)}`));
+  }
+
+  /** The answer to a question of the sidecar; one that is open when the process is to end is given up. */
+  private async answer<M extends keyof KodeServerRequests>(method: M, params: unknown, cancelled: vscode.CancellationToken): Promise<unknown> {
+    const either = new vscode.CancellationTokenSource();
+    const listeners = [cancelled, this.leaving.token].map((token) => token.onCancellationRequested(() => either.cancel()));
+    const given = this.answers[method](params as never, either.token);
+    this.asked.add(given);
+    try {
+      return await given;
+    } finally {
+      this.asked.delete(given);
+      listeners.forEach((listener) => listener.dispose());
+    }
   }
 
   async restart(): Promise<void> {
@@ -210,7 +232,7 @@ function handshake(extension: vscode.ExtensionContext): KodeInitializeOptions {
   const configuration = vscode.workspace.getConfiguration("kode");
   const setting = (name: string): string | undefined => configuration.get<string>(name) || undefined;
   return {
-    protocolVersions: ["0.9"],
+    protocolVersions: ["1.0"],
     client: { name: "kode for VS Code", version: (extension.extension.packageJSON as { version: string }).version },
     locale: vscode.env.language,
     trusted: vscode.workspace.isTrusted,
@@ -220,7 +242,7 @@ function handshake(extension: vscode.ExtensionContext): KodeInitializeOptions {
       agent: setting("agent"),
       fileEncoding: setting("fileEncoding"),
     },
-    capabilities: { permission: {}, ask: {}, openDocument: {}, changeSetReview: {} },
+    capabilities: { permission: {}, ask: {}, openDocument: {}, changeSetReview: {}, editor: EDITOR_QUERIES },
   };
 }
 

@@ -1,6 +1,6 @@
 // All touched files, with what became of every hunk.
 import * as vscode from "vscode";
-import type { FoldedChangeSet, FoldedHunk } from "../session/fold";
+import type { FoldedChangeSet, FoldedHunk } from "../../../../protocol/fold/fold";
 import type { Sessions } from "../session/sessions";
 import { canBeUndone, isPending } from "./hunks";
 import type { Review } from "./review";

@@ -1,6 +1,6 @@
 // Rules about hunks, without an editor: their order, their texts, what a file is like with them.
 import type { Position, Range } from "../../../../protocol/kode";
-import type { FoldedHunk } from "../session/fold";
+import type { FoldedHunk } from "../../../../protocol/fold/fold";
 
 export function isPending(hunk: FoldedHunk): boolean {
   return hunk.state === "proposed";

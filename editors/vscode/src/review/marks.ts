@@ -1,6 +1,6 @@
 // How pending hunks look in a buffer: code lenses above, the old lines marked, the new ones below.
 import * as vscode from "vscode";
-import type { FoldedHunk } from "../session/fold";
+import type { FoldedHunk } from "../../../../protocol/fold/fold";
 import { asDiff } from "./hunks";
 import type { Review } from "./review";
 
@@ -117,12 +117,14 @@ function place(document: vscode.TextDocument, { range }: FoldedHunk): vscode.Ran
 }
 
 /** What the user should look at before accepting. */
-export function warning({ flags = [], codePoints = [], repairs }: FoldedHunk): string {
+export function warning({ flags = [], codePoints = [], fits, mergeOf }: FoldedHunk): string {
   const found: string[] = [];
   if (flags.includes("unread")) found.push(vscode.l10n.t("changes lines that the model was not shown"));
   if (flags.includes("staleRead")) found.push(vscode.l10n.t("changes lines that others changed since the model saw them"));
   if (flags.includes("sensitive")) found.push(vscode.l10n.t("this file can run code later"));
+  if (flags.includes("runsInBuild")) found.push(vscode.l10n.t("this file runs when you build or test"));
   if (flags.includes("invisibleCharacters")) found.push(vscode.l10n.t("hides characters: {0}", codePoints.join(" ")));
-  if (repairs) found.push(vscode.l10n.t("repairs an edit that did not land as it was sent"));
+  if (fits === false) found.push(vscode.l10n.t("fits no more: the text under it has changed"));
+  if (mergeOf) found.push(vscode.l10n.t("what is left of a conflict, merged with your text"));
   return found.join(", ");
 }

@@ -1,6 +1,6 @@
 // Accept a hunk with a text of one's own: written in an untitled document, taken by its code lens.
 import * as vscode from "vscode";
-import type { FoldedHunk } from "../session/fold";
+import type { FoldedHunk } from "../../../../protocol/fold/fold";
 import { ownText } from "./hunks";
 import type { Review } from "./review";
 

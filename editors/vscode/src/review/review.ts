@@ -2,7 +2,7 @@
 import * as vscode from "vscode";
 import type { DecideParams, DecideResult, HunkDecision, UndoParams } from "../../../../protocol/kode";
 import type { Sidecar } from "../client/sidecar";
-import type { FoldedHunk } from "../session/fold";
+import type { FoldedHunk } from "../../../../protocol/fold/fold";
 import type { Sessions } from "../session/sessions";
 import { inOrder, isPending, neighbour } from "./hunks";
 
@@ -82,7 +82,7 @@ export class Review implements vscode.Disposable {
   /** Accept or reject all that waits now; what is sensitive must be named and is asked about. */
   async decideAll(action: "accept" | "reject"): Promise<void> {
     const pending = this.pending();
-    const sensitive = pending.filter((hunk) => hunk.flags?.includes("sensitive") || hunk.repairs);
+    const sensitive = pending.filter((hunk) => hunk.flags?.includes("sensitive") || hunk.mergeOf);
     const named = action === "accept" && sensitive.length ? await this.confirm(sensitive) : [];
     for (const changeSetId of new Set(pending.map((hunk) => hunk.changeSetId))) {
       const session = this.sessions.ofChangeSet(changeSetId);

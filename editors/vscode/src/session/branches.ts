@@ -1,5 +1,5 @@
 // The tree of messages as a chat shows it: one branch, and where it could be another one.
-import type { Fold, FoldedMessage } from "./fold";
+import type { Fold, FoldedMessage } from "../../../../protocol/fold/fold";
 
 /** The messages from the root to the head, oldest first. */
 export function branch(fold: Fold): FoldedMessage[] {

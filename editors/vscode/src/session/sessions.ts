@@ -1,17 +1,21 @@
 // The sessions that are open here, and the one that the chat shows. Keeps no text: the view does.
 import { randomUUID } from "node:crypto";
 import * as vscode from "vscode";
-import type { Block, ContextInspectResult, ErrorInfo, Event, Message, Mode, SessionAttachResult } from "../../../../protocol/kode";
+import type { Budget, BudgetUpdated, ContextUse, ErrorInfo, Event, Message, Mode, PromptBlock, SessionAttachResult } from "../../../../protocol/kode";
 import { errorInfo, type Sidecar } from "../client/sidecar";
-import { Fold } from "./fold";
+import { Fold, NOTHING_USED } from "../../../../protocol/fold/fold";
 
-export type Prompt = { key: string; input: Block[]; text: string; parentId?: string | null };
+export type Prompt = { key: string; input: PromptBlock[]; text: string; parentId?: string | null };
 
 export class OpenSession {
   fold = new Fold({ texts: false });
   /** Prompts that wait for the end of the turn. */
   readonly queue: Prompt[] = [];
-  context: ContextInspectResult | undefined;
+  context: ContextUse | undefined;
+  /** What the user allows it to cost. */
+  budget: Budget | undefined;
+  /** What was spent of each limit when the last request went out. */
+  spent: BudgetUpdated | undefined;
   readOnly = false;
   failure: ErrorInfo | undefined;
   /** A prompt is under way to the sidecar. */
@@ -30,6 +34,7 @@ export class Sessions implements vscode.Disposable {
   shown: OpenSession | undefined;
   /** What the next new session is made with. */
   wish: { mode?: Mode; model?: string } = {};
+  private budget: Budget | undefined;
   failure: ErrorInfo | undefined;
   private readonly open = new Map<string, OpenSession>();
   private readonly changed = new vscode.EventEmitter<Change>();
@@ -83,7 +88,7 @@ export class Sessions implements vscode.Disposable {
   }
 
   /** Send a prompt, or queue it while a turn runs. */
-  async send(text: string, input: Block[], parentId?: string | null): Promise<void> {
+  async send(text: string, input: PromptBlock[], parentId?: string | null): Promise<void> {
     const prompt: Prompt = { key: randomUUID(), input, text, parentId };
     this.failure = undefined;
     try {
@@ -97,7 +102,7 @@ export class Sessions implements vscode.Disposable {
   }
 
   /** Tell the running turn something; without one it is a prompt. */
-  async steer(text: string, input: Block[]): Promise<void> {
+  async steer(text: string, input: PromptBlock[]): Promise<void> {
     const session = this.shown;
     const turnId = session?.fold.turnId;
     if (!session || !turnId) return this.send(text, input);
@@ -135,6 +140,17 @@ export class Sessions implements vscode.Disposable {
     this.changed.fire("state");
   }
 
+  /** What the session that is shown may cost, or the next one; no request passes it. */
+  allow(budget: Budget | undefined): void {
+    if (this.shown) Object.assign(this.shown, { budget, spent: undefined });
+    else this.budget = budget;
+    this.changed.fire("state");
+  }
+
+  allowed(): Budget | undefined {
+    return this.shown ? this.shown.budget : this.budget;
+  }
+
   /** The session is gone. */
   forget(sessionId: string): void {
     this.open.delete(sessionId);
@@ -153,24 +169,25 @@ export class Sessions implements vscode.Disposable {
   private async create(): Promise<OpenSession> {
     const made = await this.sidecar.request("kode/session/new", this.wish);
     const session = new OpenSession(made.sessionId);
-    Object.assign(session.fold, { seq: made.seq, mode: this.wish.mode ?? "", model: this.wish.model ?? "" });
+    Object.assign(session.fold, { seq: made.seq, mode: made.session.mode, model: made.session.model });
+    session.budget = this.budget;
+    this.budget = undefined;
     this.open.set(session.id, session);
     this.shown = session;
-    this.snapshots.fire({ mode: "snapshot", seq: made.seq, usage: {} });
+    this.snapshots.fire({ mode: "snapshot", seq: made.seq, usage: NOTHING_USED, pending: [], asks: [] });
     this.changed.fire("shown");
-    const { session: view } = await this.sidecar.request("kode/session/get", { sessionId: session.id });
-    Object.assign(session.fold, { mode: view.mode, model: view.model });
     return session;
   }
 
   private async start(session: OpenSession, prompt: Prompt): Promise<void> {
     const { key, input, parentId } = prompt;
+    const budget = session.budget ?? vscode.workspace.getConfiguration("kode").get<Budget | null>("budget");
     session.sending = true;
     session.failure = undefined;
     this.changed.fire("state");
     try {
       // The same key gives the same turn, should the answer be lost with the process.
-      await this.sidecar.request("kode/turn/start", { sessionId: session.id, input, parentId, clientTurnKey: key });
+      await this.sidecar.request("kode/turn/start", { sessionId: session.id, input, parentId, clientTurnKey: key, budget });
     } catch (error) {
       session.failure = errorInfo(error);
       if (this.sidecar.status !== "ready") session.queue.unshift(prompt);
@@ -184,18 +201,21 @@ export class Sessions implements vscode.Disposable {
   private fold(sessionId: string, events: readonly Event[]): void {
     const session = this.open.get(sessionId);
     if (!session) return;
-    for (const event of events) session.fold.event(event);
+    for (const event of events) {
+      session.fold.event(event);
+      if (event.type === "usage.updated") session.context = event.context ?? session.context;
+      if (event.type === "budget.updated") session.spent = event;
+    }
     if (session === this.shown) this.events.fire(events);
     if (events.some((event) => event.type === "changeSet.updated")) this.changed.fire("changes");
     if (!events.every((event) => event.type.startsWith("block."))) this.changed.fire("state");
     if (events.some((event) => event.type === "turn.completed")) void this.next(session);
   }
 
-  /** The turn is over: the next prompt of the queue, and how full the window is. */
+  /** The turn is over: the next prompt of the queue. */
   private async next(session: OpenSession): Promise<void> {
     const prompt = session.queue.shift();
     if (prompt) await this.start(session, prompt);
-    else await this.inspect(session);
   }
 
   private async inspect(session: OpenSession): Promise<void> {
@@ -241,7 +261,7 @@ export class Sessions implements vscode.Disposable {
       }
       this.open.set(id, session);
       session.fold = new Fold({ texts: false });
-      session.fold.snapshot(told);
+      session.fold.attach(told);
       session.failure = undefined;
       if (session === this.shown) this.snapshots.fire(told);
       this.changed.fire("changes");

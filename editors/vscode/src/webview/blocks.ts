@@ -1,6 +1,6 @@
 // One view for each kind of content block. Only what the user sees is built, and only what changed.
 import type { BlobReadResult, Block, ToolResultBlock, ToolUseBlock } from "../../../../protocol/kode";
-import type { Fold, FoldedBlock } from "../session/fold";
+import type { Fold, FoldedBlock } from "../../../../protocol/fold/fold";
 import type { FromView } from "../chat/messages";
 import { button, h, setText, t } from "./dom";
 import { render, renderQuickly, stableEnd } from "./markdown";

@@ -1,6 +1,6 @@
 // Where the user writes: draft, attachments, queue, pickers, send and stop.
 import type { Attachment, ChatState } from "../chat/messages";
-import type { FoldedMessage } from "../session/fold";
+import type { FoldedMessage } from "../../../../protocol/fold/fold";
 import type { Post } from "./blocks";
 import { button, h, setText, t } from "./dom";
 
@@ -15,7 +15,7 @@ export class Composer {
   private readonly review = h("div", { class: "review" });
   private readonly mode = button("", () => this.command("kode.pickMode"), { class: "pick", title: t("What becomes of proposed edits") });
   private readonly model = button("", () => this.command("kode.pickModel"), { class: "pick", title: t("Model") });
-  private readonly meter = h("span", { class: "meter" });
+  private readonly meter = button("", () => this.command("kode.pickBudget"), { class: "meter" });
   private readonly attachButton = button("＋", () => this.post({ type: "pickAttachment" }), { label: t("Add to the prompt"), title: t("Add to the prompt") });
   private readonly tell = button(t("Tell now"), () => this.send(true), { class: "secondary", title: t("Say it to the running turn (Ctrl+Enter)") });
   private readonly stop = button(t("Stop"), () => this.post({ type: "cancel" }), { class: "secondary", title: t("Stop the turn (Esc)") });

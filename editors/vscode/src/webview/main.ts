@@ -1,7 +1,7 @@
 // The chat view's entry: folds what the extension tells, and draws it.
 import type { BlockDelta, Event } from "../../../../protocol/kode";
 import type { FromView, ToView } from "../chat/messages";
-import { Fold } from "../session/fold";
+import { Fold } from "../../../../protocol/fold/fold";
 import { Composer } from "./composer";
 import { button, h, setStrings, t } from "./dom";
 import { Transcript } from "./transcript";
@@ -50,7 +50,7 @@ window.addEventListener("message", ({ data }: MessageEvent<ToView>) => {
       break;
     case "snapshot":
       fold = new Fold();
-      if (data.told) fold.snapshot(data.told);
+      if (data.told) fold.attach(data.told);
       transcript?.reset();
       break;
     case "page":

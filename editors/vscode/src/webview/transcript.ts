@@ -1,7 +1,7 @@
 // The conversation on the screen: one row for each message of the branch, the newest ones first built.
 import type { Event } from "../../../../protocol/kode";
 import { branch, isPrompt, tip, versions } from "../session/branches";
-import type { Fold, FoldedMessage } from "../session/fold";
+import type { Fold, FoldedMessage } from "../../../../protocol/fold/fold";
 import { type BlockView, makeView, type Post } from "./blocks";
 import { button, h, setText, t } from "./dom";
 
@@ -98,7 +98,7 @@ export class Transcript {
     const { lastTurn, waiting, turnId } = fold;
     const lines: HTMLElement[] = [];
     if (turnId) lines.push(h("div", { class: "working", text: waiting?.message ?? t("Working …") }));
-    else if (lastTurn?.stopReason === "error") lines.push(h("div", { class: "failed", text: lastTurn.error?.message ?? t("The turn failed.") }));
+    else if (lastTurn?.stopReason === "error" || lastTurn?.error) lines.push(h("div", { class: "failed", text: lastTurn.error?.message ?? t("The turn failed.") }));
     else if (lastTurn?.stopReason === "cancelled") lines.push(h("div", { class: "faint", text: t("Stopped.") }));
     else if (lastTurn?.stopReason === "interrupted") lines.push(h("div", { class: "failed", text: t("The sidecar ended in the middle of this turn. What was said is kept.") }));
     else if (lastTurn?.stopReason === "max_tool_rounds")

@@ -1,0 +1,61 @@
+"""What an engine of a batch is given and what it owes. Open to all rooms."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from kode_sidecar.batch.tasks import PlannedTask
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of one task. `folder` is where its records are to be; nobody else writes there."""
+
+    task: PlannedTask
+    config: Path
+    prompt_file: Path
+    folder: Path
+    session_id: str
+    run_id: str
+    env_file: str | None = None
+
+    def command(self, *, config: Path, prompt: Path, folder: Path, workspace: str) -> list[str]:
+        """Return the words after the name of the program, with paths of where it will run."""
+        words = ["run", "--json", "--no-stream", "--config", str(config)]
+        words += ["--prompt-file", str(prompt), "--sandbox", str(folder)]
+        words += ["--session-id", self.session_id, "--task-id", self.task.id]
+        words += ["--run-id", self.run_id]
+        if workspace:
+            words += ["--workspace", workspace]
+        if self.env_file is not None:
+            words += ["--env-file", self.env_file]
+        for name, value in self.task.fields.items():
+            words += ["--set", f"{name}={msgspec.json.encode(value).decode()}"]
+        return words
+
+
+@dataclass(frozen=True)
+class Worked:
+    """A run is over. `worker` says where it was, `said` what its process wrote, for a mishap."""
+
+    worker: str = ""
+    said: str = ""
+
+
+class Engine(Protocol):
+    """Runs jobs as processes of their own: on this machine, or on others."""
+
+    async def run(self, job: Job) -> Worked:
+        """Run it and bring its records to `job.folder`; how it ended stands in its `run.json`.
+
+        Cancelling ends the run and all that it started, soon. A worker or scheduler that is lost
+        is no exception: then `run.json` is missing, or tells of a run that died. Raises KodeError
+        where no run can ever be begun.
+        """
+        ...
+
+    async def close(self) -> None:
+        """End what still runs, and release everything."""
+        ...

@@ -1,0 +1,73 @@
+"""The user's budget as the settings and the records of sessions make it."""
+
+import os
+from collections.abc import Sequence
+from contextlib import closing
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from kode_sidecar.domain.budget import Budget, Prices
+from kode_sidecar.kernel.contracts import Clock
+from kode_sidecar.protocol.process import UsageGetParams
+from kode_sidecar.providers.profiles import ModelProfile
+from kode_sidecar.records.conversation_store import ConversationStore
+from kode_sidecar.records.saver import Saver
+from kode_sidecar.sessions import UsageReport
+from kode_sidecar.settings import BudgetSettings
+
+
+def user_budget(settings: BudgetSettings | None) -> Budget | None:
+    """Return the budget of the settings, if there is one."""
+    if settings is None:
+        return None
+    return Budget(
+        currency=settings.currency,
+        turn=settings.turn,
+        session=settings.session,
+        day=settings.day,
+    )
+
+
+def dearest(models: Sequence[ModelProfile]) -> Prices | None:
+    """Return what the models that may answer cost at most; None if one has no price, or another
+    currency.
+    """
+    prices = [model.price for model in models]
+    known = [price for price in prices if price is not None]
+    if not known or len(known) < len(prices) or len({price.currency for price in known}) > 1:
+        return None
+    written = (price.input if price.cache_write is None else price.cache_write for price in known)
+    return Prices(
+        known[0].currency,
+        max(price.input for price in known),
+        max(price.cached for price in known),
+        max(price.output for price in known),
+        max(written),
+    )
+
+
+class SpendingToday:
+    """What all kept sessions have cost on this day of the user's, read from their records."""
+
+    def __init__(self, storage_root: Path, clock: Clock) -> None:
+        self._root = storage_root
+        self._clock = clock
+
+    def date(self) -> str:
+        """Return the day, as the user's clock on the wall has it."""
+        return self._now().date().isoformat()
+
+    async def __call__(self, currency: str) -> float:
+        """Raises KodeError `Storage`."""
+        if not os.path.isdir(self._root):
+            return 0.0
+        day, offset = self.date(), self._now().utcoffset() or timedelta()
+        params = UsageGetParams(
+            since=day, until=day, utc_offset_minutes=int(offset.total_seconds() // 60)
+        )
+        with closing(Saver()) as saver:
+            total = (await UsageReport(ConversationStore(self._root, saver)).get(params)).total
+        return next((cost.amount for cost in total.costs if cost.currency == currency), 0.0)
+
+    def _now(self) -> datetime:
+        return datetime.fromisoformat(self._clock.timestamp()).astimezone()

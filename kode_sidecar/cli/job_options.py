@@ -1,0 +1,134 @@
+"""The options of the commands that do jobs, and how any command is added: with an example."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+RUN_ABOUT = (
+    "Do the job that a configuration describes, in a sandbox, and judge it by what it delivers."
+)
+
+
+class Commands:
+    """Adds commands that show an example with their help."""
+
+    def __init__(self, parser: argparse.ArgumentParser, dest: str, **more: Any) -> None:
+        self._commands = parser.add_subparsers(dest=dest, **more)
+
+    def add(
+        self, name: str, about: str, example: str, *, json: bool = False, description: str = ""
+    ) -> argparse.ArgumentParser:
+        """Return the parser of a new command."""
+        command = self._commands.add_parser(
+            name,
+            help=about,
+            description=description or f"{about[:1].upper()}{about[1:]}.",
+            epilog=f"example: kode-sidecar {example}",
+        )
+        if json:
+            command.add_argument("--json", action="store_true", help="for programs")
+        return command
+
+
+def add_env_file(command: argparse.ArgumentParser) -> None:
+    """`--env-file`."""
+    command.add_argument(
+        "--env-file", metavar="FILE", help="settings file instead of .env in the state folder"
+    )
+
+
+def _add_prompt(command: argparse.ArgumentParser, about: str) -> None:
+    prompt = command.add_mutually_exclusive_group()
+    prompt.add_argument("--prompt", metavar="TEXT", help=about)
+    prompt.add_argument("--prompt-file", metavar="FILE", type=Path, help="a file that says it")
+
+
+def add_run(commands: Commands) -> None:
+    """`run`: one job."""
+    run = commands.add(
+        "run",
+        "do a job without an editor",
+        "run --config job.yaml --prompt-file task.md --workspace .",
+        json=True,
+        description=RUN_ABOUT,
+    )
+    run.add_argument("--config", metavar="FILE", type=Path, help="the job, as YAML")
+    run.add_argument(
+        "--init",
+        metavar="FILE",
+        nargs="?",
+        const=Path("run.yaml"),
+        type=Path,
+        help="write a configuration to begin with, and nothing else; run.yaml by default",
+    )
+    _add_prompt(run, "what is to be done")
+    run.add_argument("--workspace", metavar="DIR", type=Path, help="project to work on a copy of")
+    run.add_argument("--sandbox", metavar="DIR", type=Path, help="folder of the run")
+    for name in ("session", "task", "run"):
+        run.add_argument(f"--{name}-id", metavar="ID", default="", help="made up by default")
+    run.add_argument("--model", metavar="NAME", help="instead of the configuration's")
+    run.add_argument("--stream", action=argparse.BooleanOptionalAction, help="answers as they grow")
+    run.add_argument("--max-steps", metavar="N", type=int, help="answers with tool calls")
+    run.add_argument("--timeout", metavar="SECONDS", type=float, help="for the engine's work")
+    run.add_argument(
+        "--set", metavar="FIELD=VALUE", action="append", default=[], help="model.temperature=0"
+    )
+    run.add_argument("--dry-run", action="store_true", help="stop before the engine")
+    run.add_argument("--show-prompt", action="store_true", help="print the composed prompt only")
+    add_env_file(run)
+
+
+def add_batch(commands: Commands) -> None:
+    """`batch`: many jobs."""
+    batch = commands.add(
+        "batch",
+        "do many jobs: once each, within one budget, to be resumed",
+        "batch --config job.yaml --tasks tasks.jsonl --out out --jobs 4",
+        json=True,
+        description="Do a job for every task, each as a governed run of its own. Nothing is lost "
+        "and nothing is done twice: `resume` goes on wherever it was ended, however it was ended.",
+    )
+    batch.add_argument("--config", metavar="FILE", type=Path, help="the job, as YAML")
+    batch.add_argument(
+        "--tasks", metavar="PATH", type=Path, help="lines of JSON, or a folder: see docs/batch.md"
+    )
+    batch.add_argument("--out", metavar="DIR", type=Path, help="where all records go")
+    _add_prompt(batch, "what is to be done in each task")
+    batch.add_argument("--jobs", metavar="N", type=int, default=2, help="at once (%(default)s)")
+    batch.add_argument(
+        "--attempts", metavar="N", type=int, default=3, help="of a run that is cut (%(default)s)"
+    )
+    batch.add_argument("--archives", action="store_true", help="workers share no folders with us")
+    add_env_file(batch)
+    batch.add_argument("--dry-run", action="store_true", help="check all tasks, and run none")
+    _add_limits(batch)
+    where = batch.add_mutually_exclusive_group()
+    where.add_argument("--scheduler", metavar="ADDRESS", help="of Dask, such as tcp://host:8786")
+    where.add_argument("--dask", choices=("local",), help="a Dask cluster on this machine")
+    kinds = Commands(batch, "batch_command", metavar="status|resume|report")
+    status = kinds.add("status", "how far one is", "batch status out", json=True)
+    resume = kinds.add("resume", "go on with one", "batch resume out", json=True)
+    resume.add_argument("--failed", action="store_true", help="also what did not complete")
+    resume.add_argument("--jobs", metavar="N", type=int, help="instead of the batch's own")
+    resume.add_argument("--scheduler", metavar="ADDRESS", help="instead of the batch's own")
+    _add_limits(resume)
+    report = kinds.add(
+        "report", "write report.html, .md, .json, .xml", "batch report out", json=True
+    )
+    for command in (status, resume, report):
+        command.add_argument("folder", metavar="DIR", type=Path, help="its --out")
+
+
+def _add_limits(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--budget", metavar="AMOUNT", help="begin nothing beyond it: 20CNY")
+    command.add_argument("--max-failures", metavar="N", type=int, help="then begin nothing more")
+
+
+def add_runs(commands: Commands) -> None:
+    """`runs`: what became of jobs."""
+    runs = commands.add("runs", "what became of runs", "runs list")
+    kinds = Commands(runs, "runs_command", metavar="list|show", required=True)
+    listed = kinds.add("list", "all runs, newest first", "runs list", json=True)
+    listed.add_argument("--folder", metavar="DIR", type=Path, help="instead of the state folder's")
+    shown = kinds.add("show", "one run", "runs show RUN", json=True)
+    shown.add_argument("run", metavar="RUN", help="its id or its folder")

@@ -1,0 +1,57 @@
+"""THE table of notices: every `code` of the event `notice`, and what it tells.
+
+A notice is read by people; a program may act on its code. Codes are only ever added.
+"""
+
+from collections.abc import Mapping
+from typing import Literal
+
+NoticeCode = Literal[
+    "BudgetNear",
+    "CompactingContext",
+    "CompactionFailed",
+    "EffortChanged",
+    "LeftOut",
+    "MemoryUnavailable",
+    "MessagesLost",
+    "ModelRetired",
+    "NoFolder",
+    "NotSaved",
+    "PromptCut",
+    "SamplingDropped",
+    "StreamDamaged",
+    "StreamUnmarkedEnd",
+    "ToolChoiceDropped",
+]
+
+NOTICES: Mapping[NoticeCode, str] = {
+    "BudgetNear": "Four fifths of a budget are spent.",
+    "CompactingContext": "The model is asked for a summary, to make room.",
+    "CompactionFailed": "There is no summary; what does not fit is left out.",
+    "EffortChanged": "The model does not think as asked: the nearest way, or its own, was taken.",
+    "LeftOut": "The model is not told the whole conversation, for want of room.",
+    "MemoryUnavailable": "What is remembered could not be asked for; the turn goes on without.",
+    "MessagesLost": "Damaged messages are missing from the session that was opened.",
+    "ModelRetired": "The model's host has retired its id; another one answers, or none.",
+    "NoFolder": "No folder is open: the model reads the open buffers and no files.",
+    "NotSaved": "The session cannot be written to disk.",
+    "PromptCut": "The model's host read less than it was sent.",
+    "SamplingDropped": "Sampling settings were not sent, for the model chooses them itself.",
+    "StreamDamaged": "Part of the answer could not be read and is missing from it.",
+    "StreamUnmarkedEnd": "The answer ended without its mark: it may be incomplete.",
+    "ToolChoiceDropped": "The model cannot be made to call a tool and was asked by words.",
+}
+
+_EARLIER: Mapping[str, NoticeCode] = {
+    "host_cut_prompt": "PromptCut",
+    "model_retired": "ModelRetired",
+    "sampling_dropped": "SamplingDropped",
+    "stream_damaged": "StreamDamaged",
+    "stream_unmarked_end": "StreamUnmarkedEnd",
+    "tool_choice_dropped": "ToolChoiceDropped",
+}
+
+
+def today(code: str) -> str:
+    """The code of now for one that a journal from before protocol 1.0 holds."""
+    return _EARLIER.get(code, code)

@@ -1,0 +1,94 @@
+"""An edit of one document on its way to the editor, and the document it is looked for in."""
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+
+from kode_sidecar.domain.change_set import HunkState
+from kode_sidecar.domain.hunk import Hunk
+from kode_sidecar.edits.hunks import EditResult, HunkLedger
+from kode_sidecar.edits.verification import SentEdit
+from kode_sidecar.event_log.editor_port import ApplyAnswer
+from kode_sidecar.text.change_log import ChangeLog
+from kode_sidecar.text.line_diff import split_lines
+from kode_sidecar.text.text_edit import Edit, with_ends_of
+from kode_sidecar.workspace.documents import Document
+
+Landed = Callable[[Collection[str]], None]
+"""Hears of hunks whose edit was given up and shows in the text after all."""
+
+
+@dataclass(eq=False)
+class Order:
+    """Hunks of one document that shall be sent, and what became of them so far.
+
+    `texts` says by hunk id what to put there, None for the hunk's own new text. `states` are those
+    they had before. `late` hears of what comes once the order is `over`.
+    """
+
+    uri: str
+    label: str
+    texts: Mapping[str, str | None]
+    states: Mapping[str, HunkState]
+    late: Landed
+    results: dict[str, EditResult] = field(default_factory=dict[str, EditResult])
+    over: bool = False
+
+    def landed(self, hunk_ids: Collection[str]) -> None:
+        """The text shows hunks of an attempt that was given up."""
+        if self.over:
+            self.late(hunk_ids)
+        else:
+            self.results |= dict.fromkeys(hunk_ids, EditResult("applied"))
+
+    def todo(self, ledger: HunkLedger) -> dict[str, str | None]:
+        """Return what is still to be sent.
+
+        An edit of an earlier order may have come meanwhile: what is followed now takes it back.
+        """
+        came = [key for key in self.texts if ledger[key].state != self.states[key]]
+        self.results |= dict.fromkeys(came, EditResult("applied"))
+        return {key: text for key, text in self.texts.items() if key not in self.results}
+
+
+@dataclass(eq=False)
+class Flight:
+    """One edit on its way: `edits` of `text`, by hunk id.
+
+    `lost`: its document was closed or went out of step, with `last_text`. `answered`: the editor
+    replied, or its `didChange` proved the edit before a reply came. `late`: nobody waits any more.
+    """
+
+    order: Order
+    settled: asyncio.Event = field(default_factory=asyncio.Event)
+    document: Document | None = None
+    text: str = ""
+    last_text: str = ""
+    sent: SentEdit | None = None
+    edits: Mapping[str, Edit] = field(default_factory=dict[str, Edit])
+    answer: ApplyAnswer | None = None
+    lost: bool = False
+    answered: bool = False
+    late: bool = False
+
+    @property
+    def refused(self) -> bool:
+        """Whether the editor said that it did nothing."""
+        return self.answer is not None and not self.answer.applied
+
+
+@dataclass
+class Followed:
+    """A document with edits on their way: the text they are compared with, and what came since."""
+
+    text: str
+    flights: list[Flight] = field(default_factory=list[Flight])
+    log: ChangeLog = field(default_factory=ChangeLog)
+
+
+def whole(hunk: Hunk, text: str, document: Document) -> str:
+    """Return the user's own text for a hunk as whole lines, as the hunk's are."""
+    ends = hunk.end < len(document.text) or hunk.old_text.endswith(("\n", "\r"))
+    if text and ends and not text.endswith(("\n", "\r")):
+        text += "\n"
+    return with_ends_of(text, split_lines(hunk.old_text), document.eol)

@@ -1,0 +1,273 @@
+"""Finds hunks of earlier processes in the texts of today: where they wait, and which are done."""
+
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+
+from kode_sidecar.domain.change_set import UNSETTLED, FileName, ProposedHunk, by_file
+from kode_sidecar.domain.hunk import Hunk
+from kode_sidecar.edits.services import EditServices
+from kode_sidecar.errors import KodeError
+from kode_sidecar.event_log import EventHistory
+from kode_sidecar.text.line_diff import split_lines
+from kode_sidecar.text.text_edit import between_lines, to_lf
+from kode_sidecar.workspace.document import Document, text_rev
+from kode_sidecar.workspace.file_changes import FileChange
+
+_GONE = "the file is not there any more."
+_CHANGED = "the text there changed while no sidecar looked after it."
+
+
+class Restoring:
+    """Takes over the change sets of a session that is opened again.
+
+    A process may have been killed while an edit was on its way: what waits in the journal may stand
+    in the text. So the text is asked, here and whenever the document is seen anew.
+    """
+
+    def __init__(self, services: EditServices) -> None:
+        self._workspace = services.workspace
+        self._overlay = services.overlay
+        self._changes = services.changes
+        self._ledger = services.ledger
+
+    def restore(self, history: EventHistory) -> None:
+        """Take over the change sets of earlier processes.
+
+        A hunk whose base does not hold any more is stale. An edit in a file outside the folders
+        that are open now waits on.
+        """
+        for change_set in history.change_sets.values():
+            self._ledger.restore(change_set, history.decided_since_turn)
+            hunks = list(change_set.hunks.values())
+            for hunk in hunks:
+                if hunk.kind != "modify" and hunk.state == "proposed":
+                    self._find_file(hunk)
+            edits = [hunk for hunk in hunks if hunk.kind == "modify"]
+            # An undo that a full disk refused may be all that the journal tells of it.
+            open_ones = [hunk for hunk in edits if hunk.state in UNSETTLED | {"proposed", "undone"}]
+            for file, group in by_file(open_ones).items():
+                self._find_edits(file, group, change_set.turn_id)
+
+    def find_done(self, document: Document, hunks: Iterable[ProposedHunk]) -> list[str]:
+        """Return those of these hunks whose new text the document shows; follow their inverses."""
+        everything = self._ledger.of_file(document.key)
+        found: list[Hunk] = []
+        for hunk in hunks:
+            place = _place_of_new(hunk, document, everything)
+            if place is not None:
+                size = place[1] - place[0]
+                text = document.text[place[0] : place[0] + size]
+                found.append(Hunk(hunk.id, *place, text, _with_eol_of(hunk.old_text, document)))
+        self._overlay.track(document, found)
+        return [hunk.id for hunk in found]
+
+    def find_again(self, document: Document, hunk: ProposedHunk) -> None:
+        """Follow a hunk that was not applied, where its old text stands; it may be tried again."""
+        place = find_hunk(hunk, document)
+        if place is not None:
+            self._overlay.track(document, [place])
+
+    def find_file_done(self, hunk: ProposedHunk) -> None:
+        """Know how to take back a file that an earlier process had created, moved or deleted."""
+        try:
+            change = self._file_done(hunk)
+        except KodeError:
+            return
+        if change is not None:
+            self._changes.finish(change)
+
+    def _find_edits(self, file: FileName, hunks: Sequence[ProposedHunk], turn_id: str) -> None:
+        waiting = [hunk for hunk in hunks if hunk.state == "proposed"]
+        try:
+            document = self._workspace.document(file.uri, purpose="edit")
+        except KodeError as error:
+            if error.code == "NotFound" and waiting:
+                self._ledger.go_stale({hunk.id: _GONE for hunk in waiting})
+            return
+        done = set(self.find_done(document, hunks))
+        back = [hunk for hunk in hunks if hunk.id in done and hunk.state == "undone"]
+        if back:
+            self._ledger.put_back(back)
+        if done:
+            self._ledger.land_late(done)
+        waiting = [hunk for hunk in waiting if hunk.state == "proposed"]
+        found = [place for hunk in waiting if (place := find_hunk(hunk, document)) is not None]
+        found.sort(key=lambda place: (place.start, place.end))
+        ends = accumulate((place.end for place in found), max, initial=0)
+        apart = [place for place, end in zip(found, ends, strict=False) if place.start >= end]
+        self._overlay.add(document, apart, turn_id)
+        kept = {place.id for place in apart}
+        lost = {hunk.id: _CHANGED for hunk in waiting if hunk.id not in kept}
+        if lost:
+            self._ledger.go_stale(lost)
+
+    def _find_file(self, hunk: ProposedHunk) -> None:
+        """Find a file to create, move or delete: what it begins with must be as it was."""
+        try:
+            done = self._file_done(hunk)
+            change = self._file_change(hunk) if done is None else None
+        except KodeError as error:
+            self._ledger.go_stale({hunk.id: error.message})
+            return
+        if done is not None:
+            self._changes.finish(done)
+            self._ledger.land_late([hunk.id])
+        elif change is None:
+            self._ledger.go_stale({hunk.id: _CHANGED})
+        else:
+            self._changes.add(change, hunk.turn_id)
+
+    def _file_change(self, hunk: ProposedHunk) -> FileChange | None:
+        """Return None where it does not fit any more. Raises KodeError for an unreadable file."""
+        place = self._workspace.locate(hunk.file.uri)
+        if hunk.kind == "create":
+            if place.real.exists():
+                return None
+            return FileChange(hunk.id, "create", hunk.file.uri, place, text=hunk.new_text)
+        text = self._workspace.document(hunk.file.uri, purpose="edit").text
+        if hunk.kind == "delete":
+            if to_lf(text) != to_lf(hunk.old_text):
+                return None
+            return FileChange(hunk.id, "delete", hunk.file.uri, place, text=text)
+        if hunk.new_file is None:
+            return None
+        target = self._workspace.locate(hunk.new_file.uri)
+        if target.real.exists():
+            return None
+        return FileChange(hunk.id, "rename", hunk.file.uri, place, target)
+
+    def _file_done(self, hunk: ProposedHunk) -> FileChange | None:
+        """Return the change of a file that shows: it is there, as it should be, or gone.
+
+        Raises KodeError for a place out of bounds.
+        """
+        place = self._workspace.locate(hunk.file.uri)
+        there = place.real.exists()
+        if hunk.kind == "create":
+            if not there:
+                return None
+            document = self._workspace.document(hunk.file.uri, purpose="edit")
+            if document.lf_text != to_lf(hunk.new_text):
+                return None
+            return FileChange(hunk.id, "create", hunk.file.uri, place, text=hunk.new_text)
+        if there:
+            return None
+        if hunk.kind == "delete":
+            return FileChange(hunk.id, "delete", hunk.file.uri, place, text=hunk.old_text)
+        target = self._workspace.locate(hunk.new_file.uri) if hunk.new_file else None
+        if target is None or not target.real.exists():
+            return None
+        return FileChange(hunk.id, "rename", hunk.file.uri, place, target)
+
+
+def find_hunk(hunk: ProposedHunk, document: Document) -> Hunk | None:
+    """Return where a hunk of an earlier process stands in today's text.
+
+    It holds as far as its base does: the text it was made for is still the same, or the lines it
+    replaces are still there, once. None where that is not so.
+    """
+    text, old = document.text, hunk.old_text
+    places: Sequence[int] = ()
+    if hunk.base is not None and hunk.range is not None and hunk.base.sha256 == document.rev:
+        places = document.line_starts[hunk.range.start.line :][:1] or (len(text),)
+        places = [at for at in places if text.startswith(old, at)]
+    elif old:
+        places = _lines_at(text, old)
+    found = [at for at in places if between_lines(text, at + len(old))]
+    if len(found) != 1:
+        return None
+    return Hunk(hunk.id, found[0], found[0] + len(old), old, hunk.new_text)
+
+
+def _place_of_new(
+    hunk: ProposedHunk, document: Document, everything: Sequence[ProposedHunk]
+) -> tuple[int, int] | None:
+    """Return where the text shows that a hunk was applied.
+
+    Proof is that the text becomes the hunk's base again once all that stands there of the hunks of
+    that base is taken back. Without it, the new lines must stand there once and the old ones not.
+    """
+    if hunk.base is None or hunk.range is None or hunk.base.sha256 == document.rev:
+        return None
+    mates = [
+        one
+        for one in everything
+        if one.base and one.base.sha256 == hunk.base.sha256 and one.state != "superseded"
+    ]
+    for prefers_new in (True, False):
+        lines = _lines_of_new(document, mates, hunk, prefers_new=prefers_new)
+        if lines is not None:
+            starts = [*document.line_starts, len(document.text)]
+            return (starts[lines[0]], starts[lines[1]]) if hunk.id in lines[2] else None
+    new = _with_eol_of(hunk.new_text, document)
+    old = _with_eol_of(hunk.old_text, document)
+    places = _lines_at(document.text, new) if len(new.strip()) >= _TELLING else []
+    places = [at for at in places if between_lines(document.text, at + len(new))]
+    if len(places) != 1 or (old and _lines_at(document.text, old)):
+        return None
+    return places[0], places[0] + len(new)
+
+
+_TELLING = 12
+"""So many characters hardly stand in a text by chance."""
+
+
+def _lines_of_new(
+    document: Document,
+    mates: Sequence[ProposedHunk],
+    wanted: ProposedHunk,
+    *,
+    prefers_new: bool,
+) -> tuple[int, int, set[str]] | None:
+    """Return the lines of `wanted`, and which hunks are applied, where that leads to the base."""
+    lines = [to_lf(line) for line in document.lines]
+    rebuilt: list[str] = []
+    applied: set[str] = set()
+    start = end = 0
+    at = base_line = 0
+    placed = [(one.range.start.line, one) for one in mates if one.range is not None]
+    for first, one in sorted(placed, key=lambda pair: (pair[0], len(pair[1].old_text))):
+        gap = first - base_line
+        old, new = split_lines(to_lf(one.old_text)), split_lines(to_lf(one.new_text))
+        if gap < 0:
+            return None
+        rebuilt += lines[at : at + gap]
+        at += gap
+        done = _begins(lines, at, new)
+        if done and _begins(lines, at, old) and not prefers_new:
+            done = one.state in ("applied", "replaced")
+        if not done and not _begins(lines, at, old):
+            return None
+        if one is wanted:
+            start, end = at, at + len(new)
+        if done:
+            applied.add(one.id)
+        at += len(new) if done else len(old)
+        rebuilt += old
+        base_line = first + len(old)
+    rebuilt += lines[at:]
+    base = wanted.base
+    if base is None or text_rev("".join(rebuilt)) != base.sha256:
+        return None
+    return start, end, applied
+
+
+def _begins(lines: Sequence[str], at: int, part: Sequence[str]) -> bool:
+    return list(lines[at : at + len(part)]) == list(part)
+
+
+def _with_eol_of(text: str, document: Document) -> str:
+    """Return a text of the journal with the line ends of today's document."""
+    lf = to_lf(text)
+    return lf if document.eol == "\n" else lf.replace("\n", document.eol)
+
+
+def _lines_at(text: str, old: str) -> list[int]:
+    """Return where `old` begins a line of `text`."""
+    found: list[int] = []
+    at = text.find(old)
+    while at >= 0:
+        if between_lines(text, at):
+            found.append(at)
+        at = text.find(old, at + 1)
+    return found

@@ -1,0 +1,213 @@
+"""Tool calls that a host let through as text, as the templates of their models write them. Sans-IO.
+
+Kimi K2: `<|tool_calls_section_begin|>`, then per call `<|tool_call_begin|>` `functions.NAME:INDEX`
+`<|tool_call_argument_begin|>` JSON `<|tool_call_end|>`, then `<|tool_calls_section_end|>`.
+DeepSeek: the same with its own signs, the name behind `<｜tool▁sep｜>`, the JSON in a fence or not.
+Qwen and GLM: `<tool_call>` with JSON, with `<function=NAME>` and `<parameter=…>`, or with the name
+and `<arg_key>`, `<arg_value>`. Mistral: `[TOOL_CALLS]` with a list, or with `NAME[ARGS]` JSON.
+(Chat templates of the model cards.) A host should parse this; some let it through.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast
+
+_KIMI = ("<|tool_calls_section_begin|>", "<|tool_call_begin|>")
+_DEEPSEEK = ("<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>")
+# These two are words that people write, too: they begin a line, and nothing follows the calls.
+_PLAIN = ("<tool_call>", "[TOOL_CALLS]")
+_MARKERS = (*_KIMI, *_DEEPSEEK, *_PLAIN)
+_BEGIN = re.compile(
+    "|".join(map(re.escape, (*_KIMI, *_DEEPSEEK)))
+    + "|"
+    + "|".join(rf"(?:\A|(?<=\n)){re.escape(marker)}" for marker in _PLAIN)
+)
+_KIMI_CALL = re.compile(
+    r"<\|tool_call_begin\|>\s*(?P<id>(?:functions\.)?(?P<name>[\w-]+?)(?::\d+)?)\s*"
+    r"<\|tool_call_argument_begin\|>(?P<arguments>.*?)(?P<end><\|tool_call_end\|>|\Z)",
+    re.DOTALL,
+)
+_KIMI_SECTION = re.compile(r"<\|tool_calls_section_(?:begin|end)\|>")
+_DEEPSEEK_CALL = re.compile(
+    r"<｜tool▁call▁begin｜>(?:function<｜tool▁sep｜>)?\s*(?P<name>[\w-]+)\s*"
+    r"(?:<｜tool▁sep｜>)?\s*(?:```json\s*)?(?P<arguments>.*?)\s*(?:```\s*)?<｜tool▁call▁end｜>",
+    re.DOTALL,
+)
+_DEEPSEEK_SECTION = re.compile(r"<｜tool▁calls▁(?:begin|end)｜>")
+_TAGGED = re.compile(r"<tool_call>\s*(?P<inner>.*?)\s*</tool_call>", re.DOTALL)
+_FUNCTION = re.compile(r"<function=(?P<name>[\w-]+)>(?P<inner>.*?)</function>", re.DOTALL)
+_PARAMETER = re.compile(r"<parameter=(?P<key>[^>\s]+)>\n?(?P<value>.*?)\n?</parameter>", re.DOTALL)
+_ARGUMENT = re.compile(
+    r"<arg_key>\s*(?P<key>.*?)\s*</arg_key>\s*<arg_value>(?P<value>.*?)</arg_value>", re.DOTALL
+)
+_MISTRAL = re.compile(r"\[TOOL_CALLS\]\s*(?P<name>[\w-]+)\[ARGS\]\s*(?=\{)")
+
+
+class LeakedCall(NamedTuple):
+    """A call as the model wrote it; its id, where it wrote one, is kept verbatim."""
+
+    tool_use_id: str
+    name: str
+    arguments: str
+
+
+class LeakedCallScanner:
+    """Lets text pass and holds back what may be a tool call, even when it comes in pieces."""
+
+    def __init__(self, tool_names: frozenset[str]) -> None:
+        self._tool_names = tool_names
+        self._held = ""
+        self._in_line = False
+        self._captured: list[str] = []
+
+    def feed(self, text: str) -> str:
+        """Return the part of the text that is certainly text."""
+        if self._captured:
+            self._captured.append(text)
+            return ""
+        text, self._held = self._held + text, ""
+        if "<" not in text and "[" not in text:
+            self._passed(text)
+            return text
+        if begin := self._begin(text):
+            self._captured.append(text[begin.start() :])
+            return text[: begin.start()]
+        # A marker begins with its only bracket, so nothing before the last one can become one.
+        at = max(text.rfind("<"), text.rfind("["))
+        if any(marker.startswith(text[at:]) for marker in _MARKERS):
+            text, self._held = text[:at], text[at:]
+        self._passed(text)
+        return text
+
+    def release(self) -> str:
+        """Return the start of a marker that was held back, now that something else follows it."""
+        held, self._held = self._held, ""
+        return held
+
+    def finish(self, *, take_calls: bool) -> tuple[list[LeakedCall], str]:
+        """Return the calls that were held back, and the text that was none.
+
+        With `take_calls` False, with a call cut off or a tool not on offer, all of it is text.
+        """
+        captured = "".join(self._captured) or self._held
+        self._held, self._captured = "", []
+        if not take_calls or not captured:
+            return [], captured
+        read = next((read for marker, read in _READERS if captured.startswith(marker)), _kimi)
+        calls, rest = read(captured)
+        if not calls or any(call.name not in self._tool_names for call in calls):
+            return [], captured
+        return calls, rest
+
+    def _begin(self, text: str) -> re.Match[str] | None:
+        """The first marker; a plain one only where a line begins."""
+        for found in _BEGIN.finditer(text):
+            if found.start() or not self._in_line or found[0] not in _PLAIN:
+                return found
+        return None
+
+    def _passed(self, text: str) -> None:
+        if text:
+            self._in_line = text[-1] != "\n"
+
+
+Read = Callable[[str], tuple[list[LeakedCall], str]]
+_NONE: tuple[list[LeakedCall], str] = ([], "")
+
+
+def _kimi(text: str) -> tuple[list[LeakedCall], str]:
+    found = list(_KIMI_CALL.finditer(text))
+    rest = _KIMI_SECTION.sub("", _KIMI_CALL.sub("", text))
+    if "<|tool_call" in rest or not all(m["end"] or _object(m["arguments"]) for m in found):
+        return _NONE
+    return [LeakedCall(m["id"], m["name"], m["arguments"]) for m in found], rest.strip()
+
+
+def _deepseek(text: str) -> tuple[list[LeakedCall], str]:
+    found = list(_DEEPSEEK_CALL.finditer(text))
+    rest = _DEEPSEEK_SECTION.sub("", _DEEPSEEK_CALL.sub("", text)).strip()
+    if "<｜tool" in rest or any(_object(m["arguments"]) is None for m in found):
+        return _NONE
+    return [_numbered(at, m["name"], m["arguments"]) for at, m in enumerate(found)], rest
+
+
+def _tagged(text: str) -> tuple[list[LeakedCall], str]:
+    inners = [match["inner"] for match in _TAGGED.finditer(text)]
+    calls = [_call_in(at, inner) for at, inner in enumerate(inners)]
+    if _TAGGED.sub("", text).strip():
+        return _NONE
+    return [call for call in calls if call is not None], "" if None not in calls else text
+
+
+def _call_in(at: int, inner: str) -> LeakedCall | None:
+    value = _object(inner)
+    if value is not None:
+        return _of_object(at, value)
+    function = _FUNCTION.fullmatch(inner)
+    pairs = _PARAMETER if function else _ARGUMENT
+    name = function["name"] if function else inner.split("<arg_key>")[0].strip()
+    body = function["inner"] if function else inner[len(inner.split("<arg_key>")[0]) :]
+    if not name or pairs.sub("", body).strip():
+        return None
+    values = {match["key"]: _value(match["value"]) for match in pairs.finditer(body)}
+    return _numbered(at, name, json.dumps(values, ensure_ascii=False))
+
+
+def _mistral(text: str) -> tuple[list[LeakedCall], str]:
+    if not _MISTRAL.match(text):
+        try:
+            listed = json.loads(text.removeprefix("[TOOL_CALLS]"), strict=False)
+        except (ValueError, RecursionError):
+            return _NONE
+        items = cast(list[Any], listed) if isinstance(listed, list) else []
+        calls = [
+            _of_object(at, cast(dict[str, Any], item) if isinstance(item, dict) else {})
+            for at, item in enumerate(items)
+        ]
+        return _NONE if None in calls else ([call for call in calls if call is not None], "")
+    found: list[LeakedCall] = []
+    at = 0
+    while match := _MISTRAL.match(text, at):
+        try:
+            _, at = json.JSONDecoder(strict=False).raw_decode(text, match.end())
+        except (ValueError, RecursionError):
+            return _NONE
+        found.append(_numbered(len(found), match["name"], text[match.end() : at]))
+    return (found, "") if not text[at:].strip() else _NONE
+
+
+def _of_object(at: int, value: dict[str, Any]) -> LeakedCall | None:
+    name, arguments = value.get("name"), value.get("arguments", value.get("parameters", {}))
+    if not isinstance(name, str) or not isinstance(arguments, dict | str):
+        return None
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    return _numbered(at, name, text)
+
+
+def _numbered(at: int, name: str, arguments: str) -> LeakedCall:
+    return LeakedCall(f"functions.{name}:{at}", name, arguments)
+
+
+def _value(text: str) -> Any:
+    """A text stands as it is, everything else as JSON."""
+    try:
+        value = json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return text
+    return text if isinstance(value, str) else value
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return None
+    return cast(dict[str, Any], value) if isinstance(value, dict) else None
+
+
+_READERS: tuple[tuple[str, Read], ...] = (
+    *((marker, _deepseek) for marker in _DEEPSEEK),
+    ("<tool_call>", _tagged),
+    ("[TOOL_CALLS]", _mistral),
+)

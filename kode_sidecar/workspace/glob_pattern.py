@@ -1,0 +1,168 @@
+"""Patterns as in `.gitignore`, matched in time linear in the path, whoever wrote them.
+
+A regular expression made from `*a*b*c*` by the book tries every way to share a name out among the
+stars: a project could hang the process with one long file name. Here each star takes the shortest
+text that lets the next letters match and never thinks again, which finds a match if there is one.
+
+Source: gitignore(5).
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+_MAX_NAME = 255  # no file system of ours has longer names
+_CLASSES = {
+    "alnum": "a-zA-Z0-9",
+    "alpha": "a-zA-Z",
+    "blank": " \\t",
+    "cntrl": "\\x00-\\x1f\\x7f",
+    "digit": "0-9",
+    "graph": "!-~",
+    "lower": "a-z",
+    "print": " -~",
+    "punct": "!-/:-@\\[-`{-~",
+    "space": "\\s",
+    "upper": "A-Z",
+    "xdigit": "0-9a-fA-F",
+}
+_TRAILING_BLANKS = re.compile(r"(?<!\\)[ \t\r]+\Z")
+
+
+@dataclass(frozen=True)
+class GlobPattern:
+    """One line of a `.gitignore`: `segments` between slashes, `**` standing for any folders."""
+
+    segments: tuple[str, ...]
+    negated: bool
+    folders_only: bool
+
+    @classmethod
+    def parse(cls, line: str) -> "GlobPattern | None":
+        """Return the pattern a line holds; None for an empty line and a comment."""
+        line = _TRAILING_BLANKS.sub("", line)
+        if not line or line.startswith("#"):
+            return None
+        negated = line.startswith("!")
+        line = line[1:] if negated else line
+        folders_only = line.endswith("/")
+        names = [
+            "**" if len(name) > 1 and not name.strip("*") else name for name in line.split("/")
+        ]
+        names = [name for name in names if name]
+        anchored = "/" in line.rstrip("/")
+        if not names:
+            return None
+        if not anchored:
+            names.insert(0, "**")
+        if names[-1] == "**":  # what is below, not the folder itself
+            names.append("*")
+        return cls(tuple(names), negated, folders_only)
+
+    def matches(self, parts: Sequence[str], *, folder: bool) -> bool:
+        """Whether the pattern fits a path as a whole, by its names below the pattern's folder."""
+        if self.folders_only and not folder:
+            return False
+        return _fits(self._tests, parts)
+
+    @cached_property
+    def _tests(self) -> "tuple[Callable[[str], object] | None, ...]":
+        return tuple(None if name == "**" else _name_test(name) for name in self.segments)
+
+
+def _fits(tests: "Sequence[Callable[[str], object] | None]", parts: Sequence[str]) -> bool:
+    """Return whether the tests accept the names one by one; None takes any number of names.
+
+    Only the last None ever has to take one more: what stood before it has fitted already.
+    """
+    at = taken = 0
+    resume: tuple[int, int] | None = None
+    while taken < len(parts):
+        test = tests[at] if at < len(tests) else _never
+        if test is None:
+            at += 1
+            resume = (at, taken)
+        elif test(parts[taken]):
+            at, taken = at + 1, taken + 1
+        elif resume is not None:
+            resume = (resume[0], resume[1] + 1)
+            at, taken = resume
+        else:
+            return False
+    return all(test is None for test in tests[at:])
+
+
+def _never(_name: str) -> bool:
+    return False
+
+
+def _name_test(glob: str) -> Callable[[str], object]:
+    """Return a test for one name."""
+    if not any(char in glob for char in "*?[\\"):
+        return glob.__eq__
+    chunks = _chunks(glob)
+    if sum(map(len, chunks)) > _MAX_NAME:
+        return _never
+    first, *middle = ("".join(chunk) for chunk in chunks)
+    if not middle:
+        return re.compile(first, re.DOTALL).fullmatch
+    last = middle.pop()
+    stars = "".join(f"(?>.*?{chunk})" for chunk in middle)
+    return re.compile(f"{first}{stars}.*{last}", re.DOTALL).fullmatch
+
+
+def _chunks(glob: str) -> list[list[str]]:
+    """Regular expressions for single characters, in lists that stars divide."""
+    chunks: list[list[str]] = [[]]
+    at = 0
+    while at < len(glob):
+        char = glob[at]
+        at += 1
+        if char == "*":
+            if chunks[-1] or len(chunks) == 1:
+                chunks.append([])
+        elif char == "?":
+            chunks[-1].append(".")
+        elif char == "\\" and at < len(glob):
+            chunks[-1].append(re.escape(glob[at]))
+            at += 1
+        elif char == "[" and (found := _bracket(glob, at)):
+            chunks[-1].append(found[0])
+            at = found[1]
+        else:
+            chunks[-1].append(re.escape(char))
+    return chunks
+
+
+def _bracket(glob: str, at: int) -> tuple[str, int] | None:
+    """Return the regular expression of a set whose `[` stands before `at`, and where it ends.
+
+    None if it is not closed: then `[` is a character like others.
+    """
+    negated = glob[at : at + 1] in ("!", "^")
+    at += negated
+    first, members = at, ""
+    while at < len(glob) and (glob[at] != "]" or at == first):
+        name = re.match(r"\[:(\w+):\]", glob[at:])
+        if name and name[1] in _CLASSES:
+            members += _CLASSES[name[1]]
+            at += name.end()
+            continue
+        low, at = _member(glob, at)
+        if glob[at : at + 1] == "-" and glob[at + 1 : at + 2] not in ("", "]"):
+            high, at = _member(glob, at + 1)
+            members += f"{re.escape(low)}-{re.escape(high)}" if low <= high else ""
+        else:
+            members += re.escape(low)
+    if at >= len(glob):
+        return None
+    empty = "." if negated else r"(?!.)."
+    return (f"[{'^' * negated}{members}]" if members else empty), at + 1
+
+
+def _member(glob: str, at: int) -> tuple[str, int]:
+    """One character of a set, and the place behind it."""
+    if glob[at] == "\\" and at + 1 < len(glob):
+        return glob[at + 1], at + 2
+    return glob[at], at + 1

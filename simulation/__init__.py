@@ -1,0 +1,1 @@
+"""Worlds that one integer makes: the real rooms, with everything around them simulated."""

@@ -1,0 +1,267 @@
+"""What really happened to the user's text, told by characters that occur once.
+
+Every key of the user, most lines of the file and every line of the model have a mark: a character
+of its own. So whether a hunk stands in the text, and whether something of the user's is gone, is
+seen without knowing how the room under test works.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kode_sidecar.domain.change_set import HunkView
+from kode_sidecar.text.line_diff import split_lines
+from simulation.edit_desk import Done
+from simulation.story import Violation
+
+FIRST_KEY = 0x4E00  # what the user types: Chinese
+FIRST_LINE = 0x0410  # lines that are there at the beginning: Cyrillic
+LAST_LINE = 0x04FF
+FIRST_MARK = 0xAC00  # what the model writes: Korean
+FIRST_OWN = 0x3041  # what the user puts in a hunk's place: Hiragana
+LAST_OWN = 0x3096
+
+_MARKS = re.compile("[\u0410-\u04ff\u3041-\u3096\u4e00-\u9fff\uac00-\ud7a3]")
+_VERDICTS = {
+    "accepted and applied": "applied",
+    "accepted and sent": "applied",
+    "put back by": "applied",
+    "the user replaced": "replaced",
+    "rejected by": "rejected",
+    "undone by": "undone",
+    "not applied": "failed",
+    "not done": "failed",
+    "sent, but": "failed",
+    "replaced by": "superseded",
+}
+
+
+def marks(text: str) -> Counter[str]:
+    """Return the marks in a text, each as often as it is there."""
+    return Counter(_MARKS.findall(text))
+
+
+def letters(text: str) -> Counter[str]:
+    """Return all characters of a text but its line ends."""
+    return Counter(text.replace("\r", "").replace("\n", ""))
+
+
+@dataclass
+class Fate:
+    """A hunk as it was announced, and what the user wants of it.
+
+    `keys` is how often the user had changed the text by then; `sent` are the texts that may be on
+    their way to its place.
+    """
+
+    id: str
+    old: str
+    new: str
+    merge_of: str | None
+    given: bool = False
+    taken_back: bool = False
+    put: str | None = None
+    keys: int = 0
+    sent: list[str] = field(default_factory=list[str])
+
+    @property
+    def wanted(self) -> str:
+        """What shall stand there."""
+        return self.new if self.put is None else self.put
+
+    @property
+    def adds(self) -> Counter[str]:
+        """The marks that are in the text only once it is applied."""
+        return marks(self.wanted) - marks(self.old)
+
+    def give(self, put: str | None) -> None:
+        """The user agrees to the hunk, or to a text of their own in its place."""
+        self.given, self.put = True, put
+        if self.wanted not in self.sent:
+            self.sent.append(self.wanted)
+
+    def changes(self) -> list[Counter[str]]:
+        """Return what a text gains or loses, letter by letter, when this is done or taken back."""
+        found: list[Counter[str]] = []
+        for text in self.sent or [self.wanted]:
+            pairs = [(self.old, text)] if self.given else []
+            pairs += [(text, self.old), (self.old, text)] if self.taken_back else []
+            found += [_change(old, new) for old, new in dict.fromkeys(pairs)]
+        return [change for change in found if change]
+
+
+@dataclass
+class Truth:
+    """`reworked` are marks that the user's own doing took or brought back, or that nobody can
+    know of: no hunk is judged by those.
+
+    `uncertain` are those of hunks that may stand in the text of a process that was killed: they
+    are found as long as the user changes nothing else.
+    """
+
+    fates: dict[str, Fate] = field(default_factory=dict[str, Fate])
+    reworked: set[str] = field(default_factory=set[str])
+    told: dict[str, str] = field(default_factory=dict[str, str])
+    uncertain: set[str] = field(default_factory=set[str])
+    keys: int = 0
+
+    def announced(self, views: Iterable[HunkView], *, given: bool) -> None:
+        """Hunks were told whole; `given`: they are agreed to as they come."""
+        for view in views:
+            if view.kind == "modify" and view.hunk_id not in self.fates:
+                old, new = view.old_text or "", view.new_text or ""
+                fate = Fate(view.hunk_id, old, new, view.merge_of, keys=self.keys)
+                if given:
+                    fate.give(None)
+                self.fates[view.hunk_id] = fate
+
+    def user_changed(self, before: str, after: str) -> None:
+        """The user did something to the text."""
+        if before == after:
+            return
+        self.keys += 1
+        old, new = Counter(split_lines(before)), Counter(split_lines(after))
+        for line in {**(old - new), **(new - old)}:
+            self.reworked.update(marks(line))
+        self.reworked |= self.uncertain
+
+    def killed(self, states: Mapping[str, str]) -> None:
+        """The process is gone: what was not done by then is agreed to no more."""
+        for fate in self.fates.values():
+            if fate.given and states[fate.id] == "proposed":
+                certain = fate.keys == self.keys
+                (self.uncertain if certain else self.reworked).update(fate.adds)
+                # What it was to take away may be gone as well.
+                self.reworked.update(marks(fate.old))
+                fate.given, fate.put = False, None
+
+    # ---- the moment an edit is done ------------------------------------------------------------
+
+    def edited(self, done: Done) -> None:
+        """The editor did an edit of the sidecar's; judge it at once."""
+        before, after = marks(done.before), marks(done.after)
+        if done.blind:
+            self.reworked |= set(before - after) | set(after - before)
+            return
+        allowed: set[str] = set()
+        for fate in self.fates.values():
+            allowed |= set(fate.old) if fate.given else set()
+            allowed |= set("".join((*fate.sent, fate.new))) if fate.taken_back else set()
+        lost = set(before - after) - allowed
+        if lost:
+            raise Violation(
+                "the user's text is lost", f"{lost} in {done.before!r} → {done.after!r}"
+            )
+        self._explain(done)
+
+    def _explain(self, done: Done) -> None:
+        """An edit does just what some of the agreed hunks say, each once."""
+        change = letters(done.after)
+        change.subtract(letters(done.before))
+        steps = [step for fate in self.fates.values() for step in fate.changes()]
+        if not _adds_up(change, steps):
+            text = f"{done.before!r} → {done.after!r} is not what was agreed to"
+            raise Violation("an edit does something else", text)
+
+    # ---- states --------------------------------------------------------------------------------
+
+    def check_states(self, states: Mapping[str, str], text: str, unseen: Iterable[str]) -> None:
+        """Each hunk's state is true of the text. `unseen`: nobody can know of these."""
+        there, skip = marks(text), set(unseen)
+        for fate in self._judged():
+            if fate.id in skip:
+                continue
+            state, adds = states.get(fate.id, "proposed"), fate.adds
+            stands = all(there[mark] == count for mark, count in adds.items())
+            absent = not any(there[mark] for mark in adds)
+            if state in ("applied", "replaced") and not stands:
+                raise Violation("a state is untrue", f"{state}: {fate} in {text!r}")
+            if state not in ("applied", "replaced", "diverged") and not absent:
+                raise Violation("a state is untrue", f"{state}: {fate} in {text!r}")
+
+    def _judged(self) -> list[Fate]:
+        """The hunks whose marks are theirs alone, and that the user left as they were."""
+        owners = Counter(
+            mark for fate in self.fates.values() for mark in {*fate.adds, *marks(fate.new)}
+        )
+        merged = {fate.merge_of for fate in self.fates.values()}
+        taken = set[str]().union(
+            *(marks(one.old) for one in self.fates.values() if one.given or one.taken_back)
+        )
+        return [
+            fate
+            for fate in self.fates.values()
+            if fate.adds
+            and fate.id not in merged
+            and len(fate.sent) < 2
+            and not set(fate.adds) & (self.reworked | taken)
+            and all(owners[mark] == 1 for mark in fate.adds)
+        ]
+
+    # ---- what the model is told ----------------------------------------------------------------
+
+    def hear(self, text: str) -> None:
+        """The model was told something about its edits."""
+        lines = [line for line in text.split("\n") if line.startswith("- ") and ": " in line]
+        for fate in self._named() if lines else ():
+            name = name_of(fate)
+            for line in lines:
+                what, _, verdict = line.partition(": ")
+                if what.endswith(f", {name}"):
+                    known = (word for start, word in _VERDICTS.items() if verdict.startswith(start))
+                    self.told[fate.id] = next(known, verdict)
+
+    def check_told(self, states: Mapping[str, str]) -> None:
+        """What the model was told last of each hunk is how it stands."""
+        for fate in self._named():
+            state = states.get(fate.id, "proposed")
+            if state in ("proposed", "superseded"):
+                continue
+            state = "failed" if state in ("stale", "conflict", "diverged") else state
+            told = self.told.get(fate.id)
+            if told != state:
+                raise Violation("the model believes an untruth", f"{told}, not {state}: {fate}")
+
+    def _named(self) -> list[Fate]:
+        """The hunks whose name for the model is theirs alone."""
+        names = Counter(map(name_of, self.fates.values()))
+        return [fate for fate in self.fates.values() if names[name_of(fate)] == 1]
+
+
+def _change(old: str, new: str) -> Counter[str]:
+    change = letters(new)
+    change.subtract(letters(old))
+    return Counter({letter: count for letter, count in change.items() if count})
+
+
+def name_of(fate: Fate) -> str:
+    """Return a hunk by its first line, as the model is told of it."""
+    old, new = _first_line(fate.old), _first_line(fate.new)
+    if not fate.old:
+        return f"the added lines from `{new}`"
+    return f"the change at `{old}`" if fate.new else f"the deletion of `{old}`"
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")
+
+
+def _adds_up(change: Counter[str], steps: Sequence[Counter[str]]) -> bool:
+    """Return whether some of the steps, each once, make the change.
+
+    It begins with the rarest letter, which mostly only one step can explain.
+    """
+    left = [letter for letter, count in change.items() if count]
+    if not left:
+        return True
+    rarest = min(left, key=lambda letter: sum(letter in step for step in steps))
+    tried: list[Counter[str]] = []
+    for at, step in enumerate(steps):
+        if step[rarest] and step not in tried:
+            tried.append(step)
+            rest = Counter(change)
+            rest.subtract(step)
+            if _adds_up(rest, [*steps[:at], *steps[at + 1 :]]):
+                return True
+    return False

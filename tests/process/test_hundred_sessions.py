@@ -1,0 +1,69 @@
+"""A hundred sessions stream at once: the loop answers, few files are open, memory stays small."""
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+from time import perf_counter
+
+import pytest
+
+from kode_sidecar.demo.model_server import ModelServer, Recording
+from kode_sidecar.records.messages import StorageName
+from tests.conftest import Played
+from tests.support.model_script import Text, answer, hold
+from tests.support.pings import Pings, percentile
+from tests.support.processes import at_rest, memory, open_files
+from tests.support.sidecar import HANG_SECONDS, sidecar
+from tests.support.strace import LINUX_ONLY
+
+pytestmark = [pytest.mark.program, LINUX_ONLY]
+
+SESSIONS, DELTAS, PAUSE_MS = 100, 50, 40.0
+MOST_BYTES, MOST_PING_SECONDS = 150 * 2**20, 0.25
+
+
+def files_of(pid: int, home: Path) -> Counter[str]:
+    """What is open of the sessions; a connection to the model is none of it."""
+    places = [Path(one) for one in open_files(pid).values()]
+    names = [one.name for one in places if home / "conversations" in one.parents]
+    return Counter(one for one in names if not one.endswith(".tmp"))  # a time, written at leisure
+
+
+async def test_a_hundred_sessions_at_once(
+    tmp_path: Path, storage: StorageName, played: Played
+) -> None:
+    words = tuple(f"wort {number} 茶 " for number in range(DELTAS))
+    halves = answer(Text(words), hold("half"), Text(words), delay_ms=PAUSE_MS)
+    model = ModelServer(Recording(()), script=lambda _: halves)
+    async with sidecar(model=model, roots=[tmp_path]) as world:
+        sessions = [await world.session() for _ in range(SESSIONS)]
+        await at_rest(world.pid)
+        before = files_of(world.pid, world.home)
+        began = perf_counter()
+        async with Pings(world) as at_first:
+            ids = await asyncio.gather(*(world.start(one, "go") for one in sessions))
+            async with asyncio.timeout(HANG_SECONDS):
+                while len(world.model.chats) < SESSIONS:  # noqa: ASYNC110 - until all stream
+                    await asyncio.sleep(0.01)
+        await at_rest(world.pid)
+        streaming = files_of(world.pid, world.home)
+        async with Pings(world) as pings:
+            world.model.release("half")
+            ends = zip(sessions, ids, strict=True)
+            turns = [world.watch.turn_end(one.session_id, turn, HANG_SECONDS) for one, turn in ends]
+            assert {one.stop_reason for one in await asyncio.gather(*turns)} == {"end_turn"}
+        took = perf_counter() - began
+        told = {world.messages(one)[-1]["content"][0]["text"] for one in sessions}
+        assert told == {"".join(words) * 2}, "nothing is lost"
+        await at_rest(world.pid)
+        most, after = memory(world.pid, "VmHWM"), files_of(world.pid, world.home)
+    played(SESSIONS * DELTAS * 2, f"deltas of {SESSIONS} sessions at once, {storage}")
+    print(  # noqa: T201
+        f"{storage}: {took:.1f} s; all begin in one moment: {at_first}; they stream: "
+        f"{pings}; {most / 2**20:.0f} MB; files of sessions: "
+        f"{dict(before)} at first, {dict(streaming)} while they stream, {dict(after)} afterwards"
+    )
+    assert most < MOST_BYTES
+    assert streaming.total() <= 2 * SESSIONS
+    assert before == after == {"lock": SESSIONS}, "one that rests has its lock alone"
+    assert percentile(pings.worked) < MOST_PING_SECONDS

@@ -1,0 +1,42 @@
+"""Stories that once broke a promise, and fresh ones from the seed of this run."""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from simulation.playing import KINDS, Stage, Tally, search, shrink
+from simulation.story import read_story
+from tests.conftest import FULL, Played
+
+STORIES = sorted((Path(__file__).parent / "stories").glob("*.story"))
+RUNS = {"edits": 10_000 if FULL else 200, "whole": 2_000 if FULL else 80}
+SECONDS = 600.0 if FULL else 12.0
+PARTS = 2
+
+
+@pytest.fixture
+def stage() -> Iterator[Stage]:
+    with Stage() as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("path", STORIES, ids=lambda path: path.stem)
+def test_what_was_mended_stays_mended(stage: Stage, path: Path) -> None:
+    failure = stage.play(read_story(path))
+    if failure is not None:
+        raise failure
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_no_fresh_story_breaks_a_promise(
+    stage: Stage, kind: str, part: int, rng: random.Random, played: Played
+) -> None:
+    tally, seed = Tally(), rng.getrandbits(40)
+    for found in search(stage, kind, seed, runs=RUNS[kind], seconds=SECONDS, tally=tally):
+        small = shrink(stage, found, seconds=20)
+        small.failure.add_note(f"seed {found.seed}, as a story:\n{small.story}")
+        raise small.failure
+    played(tally.stories, f"stories of the world of {kind}")

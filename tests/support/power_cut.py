@@ -1,0 +1,103 @@
+"""What is left of a folder when the power fails: what was fsynced, and no more.
+
+A file's bytes are there as they were when it was last synced; a name is there when its folder was
+synced since. With `zeros` the sizes and the names came through and the bytes did not, as some file
+systems do. What SQLite syncs by itself, from C, is known by its rules: a database changes only when
+it is opened, fully synced; its log is synced by us.
+"""
+
+import os
+import stat
+from pathlib import Path
+
+_BUILT_BY_SQLITE = ".messages.sqlite.new"
+
+
+class PowerCut:
+    """Follows a folder from now on; what is there already has survived."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._data: dict[int, bytes] = {}
+        self._names: dict[Path, dict[str, tuple[int, bool]]] = {}
+        self._settled: set[int] = set()
+        for place in (root, *root.rglob("*")) if root.exists() else ():
+            if place.is_dir():
+                self._keep_names(place)
+            else:
+                self._data[place.stat().st_ino] = place.read_bytes()
+                self._settled.add(place.stat().st_ino)
+
+    def created(self, fd: int) -> None:
+        """A file was opened; one that is empty has nothing to survive."""
+        status = os.fstat(fd)
+        if stat.S_ISREG(status.st_mode) and not status.st_size:
+            self._data[status.st_ino] = b""
+            self._settled.discard(status.st_ino)
+
+    def synced(self, fd: int) -> None:
+        """A file or a folder was fsynced."""
+        status = os.fstat(fd)
+        path = Path(os.readlink(f"/proc/self/fd/{fd}"))
+        if stat.S_ISDIR(status.st_mode):
+            self._keep_names(path)
+        else:
+            self._data[status.st_ino] = path.read_bytes() if path.exists() else b""
+
+    def renaming(self, source: Path) -> None:
+        """A file is about to be moved; a database that SQLite built is synced by then."""
+        if source.name == _BUILT_BY_SQLITE:
+            number = source.stat().st_ino
+            self._data[number] = source.read_bytes()
+            self._settled.add(number)
+
+    def happen(self, *, zeros: bool) -> None:
+        """Let the folder be what survived."""
+        image = self._with_zeros() if zeros else self._strict(self._root)
+        new = self._root.with_name(f"{self._root.name}.survived")
+        new.mkdir(mode=0o700)
+        for name, content in image.items():
+            path = new / name
+            if content is None:
+                path.mkdir(parents=True, exist_ok=True)
+            else:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+        # At once: other threads still write, and what they write is lost.
+        self._root.rename(self._root.with_name(f"{self._root.name}.lost"))
+        new.rename(self._root)
+
+    def _keep_names(self, folder: Path) -> None:
+        self._names[folder] = {
+            entry.name: (entry.stat(follow_symlinks=False).st_ino, entry.is_dir())
+            for entry in os.scandir(folder)
+        }
+
+    def _strict(self, folder: Path) -> dict[str, bytes | None]:
+        found: dict[str, bytes | None] = {}
+        for name, (number, is_folder) in self._names.get(folder, {}).items():
+            path = folder / name
+            key = str(path.relative_to(self._root))
+            if is_folder:
+                found[key] = None
+                found |= self._strict(path)
+            elif not name.endswith("-shm"):
+                found[key] = self._survived(path, number)
+        return found
+
+    def _with_zeros(self) -> dict[str, bytes | None]:
+        found: dict[str, bytes | None] = {}
+        for path in self._root.rglob("*"):
+            key = str(path.relative_to(self._root))
+            if path.is_dir():
+                found[key] = None
+            elif not path.name.endswith("-shm"):
+                kept, now = self._survived(path, path.stat().st_ino), path.read_bytes()
+                found[key] = kept[: len(now)] + bytes(max(0, len(now) - len(kept)))
+        return found
+
+    def _survived(self, path: Path, number: int) -> bytes:
+        is_database = path.name.endswith(".sqlite")
+        if is_database and number in self._settled and path.exists():
+            return path.read_bytes()
+        return self._data.get(number, b"")
