@@ -77,6 +77,7 @@ class InputLine:
         self.words = words
         self._asked: list[Asking] = []
         self._away: list[str] | None = None
+        self._left = False
         self._task: asyncio.Task[None] | None = None
         self._editing: asyncio.Task[str] | None = None
         self.buffer = Buffer(
@@ -130,6 +131,8 @@ class InputLine:
     async def prompt(self) -> str | None:
         """Return the next prompt; None when the user leaves. Raises Interrupted, Leaving."""
         text = self.queue.pop(0) if self.queue else None
+        if text is None and self._left:
+            return None
         text = text or await self._ask(self.words.prompt, is_prompt=True)
         if text is not None and text.startswith("/"):
             self.echo(self.words.prompt + text)
@@ -184,9 +187,14 @@ class InputLine:
         self.invalidate()
 
     def leave(self) -> None:
-        """The end of input: whoever waits for a line gets none."""
+        """The end of input: who waits for a line gets none, or else who asks for the next prompt.
+
+        While a turn runs the key does nothing.
+        """
         if self._asked and not self._asked[-1].answer.done():
             self._asked[-1].answer.set_result(None)
+        elif self.steer is None:
+            self._left = True
 
     def above(self, text: str) -> None:
         """Print whole lines above; they then belong to the terminal."""

@@ -46,6 +46,13 @@ def asked(screen: Any, number: int = -1) -> Any:
     return next(m["content"] for m in reversed(messages) if m["role"] == "user")
 
 
+async def test_leaving_right_behind_a_prompt_waits_for_its_answer(project: Path) -> None:
+    async with at_terminal(project, [answer(text("the tea is served"))]) as screen:
+        screen.type("serve it\n" + CTRL_D)
+        assert await screen.left() == 0
+        assert "the tea is served" in screen.history
+
+
 async def test_wide_characters_are_edited_in_place(project: Path) -> None:
     async with at_terminal(project, [answer(text("ok"))]) as screen:
         screen.type("价格茶铺")
