@@ -19,6 +19,8 @@ Json = dict[str, Any]
 _DURATIONS = frozenset({"durationMs", "elapsedMs", "silentMs"})
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 _ESTIMATES = frozenset({"tokensBefore", "tokensAfter"})
+# How long a command took, in the heading of its result.
+_TOOK = re.compile(r" · \d+\.\d s · in ")
 # How full the window is, which is our estimate where the host did not count.
 _ESTIMATED_PLACE = ".context.tokens"
 # Their results describe the machine, the program or the prompts, not the conversation.
@@ -98,11 +100,20 @@ def first_difference(
     if one_kind and isinstance(was, list):
         return _in_lists(cast(list[Any], was), now, ids, method, at)
     if one_kind and isinstance(was, str):
-        times = _TIME.fullmatch(was) and _TIME.fullmatch(now)
-        same = bool(times) or ids.same(was, now) or was == ids.recorded(now)
+        same = _same_text(was, now, ids)
     else:
         same = one_kind and was == now
     return None if same else (at, was, now)
+
+
+def _same_text(was: str, now: str, ids: Ids) -> bool:
+    if (_TIME.fullmatch(was) and _TIME.fullmatch(now)) or ids.same(was, now):
+        return True
+    return _untimed(was) == _untimed(ids.recorded(now))
+
+
+def _untimed(text: str) -> str:
+    return _TOOK.sub(" · in ", text)
 
 
 def shown(value: Any) -> str:

@@ -18,8 +18,9 @@ FILES = {
     "notes.py": "DONE = False\n",
     "shared.py": "x = 1\n",
     "big.py": "".join(f"line_{at} = {at}\n" for at in range(400)),
-    "check.py": "import notes, shop\nassert shop.price() == 2\nassert notes.DONE\n"
-    "print('all tests pass')\n",
+    # What it prints names no folder, so that it prints the same wherever it is.
+    "check.py": "import notes, shop\nif shop.price() != 2 or not notes.DONE:\n"
+    "    raise SystemExit('AssertionError in check.py')\nprint('all tests pass')\n",
 }
 CHECK = tool_call("run_command", {"argv": ["python", "check.py"]})
 
@@ -83,15 +84,18 @@ class Worker:
         return answer(step, usage=full) if full else answer(step)
 
 
+CONFIG = "commands: {run: list, allow: [python]}\n"
+SETTINGS = {"KODE_CONTEXT_WINDOW": str(WINDOW), "KODE_LOCALE": "en"}
+
+
 def lay_out(project: Path, config: Path) -> dict[str, str]:
     """Write the files, and settings that let the model run Python; what the process is to know."""
     for name, content in FILES.items():
         (project / name).write_text(content, encoding="utf-8")
-    config.write_text("commands: {run: list, allow: [python]}\n")
-    return {
-        "KODE_CONFIG": str(config),
-        "KODE_CONTEXT_WINDOW": str(WINDOW),
-        "KODE_LOCALE": "en",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-    }
+    config.write_text(CONFIG)
+    return {**SETTINGS, "KODE_CONFIG": str(config), "PATH": with_python()}
+
+
+def with_python() -> str:
+    """The search path, with this Python first."""
+    return f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"

@@ -2,7 +2,8 @@
 
 A folder holds `tape.jsonl` (what `serve --record` wrote, with plain names and times),
 `requests.json` (what the model is asked when it is played) and `record.py`, which drives the real
-process. `python -m tests.support.transcripts [CASE...]` records anew.
+process. A long case has `longest_requests.json` instead: those that no later request repeats.
+`python -m tests.support.transcripts [CASE...]` records anew.
 """
 
 import asyncio
@@ -23,6 +24,7 @@ from kode_sidecar.recording.comparison import ModelRequests, without_prompts
 from kode_sidecar.recording.replay import Replayed, play
 from kode_sidecar.recording.transcript import DrawnId, read_transcript
 from kode_sidecar.text.uris import path_to_uri
+from tests.support.long_job import with_python
 from tests.support.program import PROGRAM, ROOT
 from tests.support.sidecar import World, sidecar
 
@@ -58,7 +60,17 @@ class Case:
 
     @property
     def requests(self) -> Path:
-        return self.folder / "requests.json"
+        return self.folder / f"{'longest_' if self.is_long else ''}requests.json"
+
+    @property
+    def is_long(self) -> bool:
+        """Whether each request repeats too much to be kept."""
+        return getattr(self.script(), "IS_LONG", False)
+
+    def asked(self, replayed: Replayed) -> ModelRequests:
+        """What of the requests is kept and compared."""
+        requests = without_prompts(replayed.requests)
+        return longest(requests) if self.is_long else requests
 
     def script(self) -> ModuleType:
         """What recorded it."""
@@ -68,8 +80,10 @@ class Case:
         return json.loads(self.requests.read_text(encoding="utf-8"))
 
     async def replay(self) -> Replayed:
-        """Play it against the program under test."""
-        return await play(self.tape, read_transcript(self.tape), PROGRAM, PATIENCE)
+        """Play it against the program under test, whose commands find this Python."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PATH", with_python())
+            return await play(self.tape, read_transcript(self.tape), PROGRAM, PATIENCE)
 
 
 def cases() -> list[Case]:
@@ -90,6 +104,9 @@ async def record(case: Case) -> None:
             path.write_bytes(content if isinstance(content, bytes) else content.encode())
         tape = top / "tape.jsonl"
         environment = dict(getattr(script, "ENVIRONMENT", {}))
+        if hasattr(script, "CONFIG"):
+            (top / "config.yaml").write_text(script.CONFIG, encoding="utf-8")
+            environment["KODE_CONFIG"] = str(top / "config.yaml")
         moved = top / "clock"
         if getattr(script, "MOVES_THE_CLOCK", False):
             environment |= moved_clock(moved)
@@ -158,7 +175,7 @@ async def update(case: Case) -> None:
 def write_requests(case: Case, replayed: Replayed) -> None:
     """What the model is asked when the recording is played now, and its prompts."""
     assert replayed.difference is None, f"{case.name}\n{replayed.difference}"
-    text = json.dumps(without_prompts(replayed.requests), ensure_ascii=False, indent=1)
+    text = json.dumps(case.asked(replayed), ensure_ascii=False, indent=1)
     case.requests.write_text(f"{text}\n", encoding="utf-8", newline="\n")
     known = [
         {**entry, "cases": [name for name in entry["cases"] if name != case.name]}
@@ -175,6 +192,18 @@ def write_requests(case: Case, replayed: Replayed) -> None:
     kept.sort(key=lambda entry: (entry["cases"], json.dumps(entry, ensure_ascii=False)))
     text = json.dumps(kept, ensure_ascii=False, indent=1)
     PROMPTS.write_text(f"{text}\n", encoding="utf-8", newline="\n")
+
+
+def longest(requests: ModelRequests) -> ModelRequests:
+    """The requests whose messages the next one does not begin with."""
+    return {
+        agent: [
+            body
+            for body, after in zip(bodies, [*bodies[1:], {}], strict=True)
+            if after.get("messages", [])[: len(body["messages"])] != body["messages"]
+        ]
+        for agent, bodies in requests.items()
+    }
 
 
 def read_prompts() -> list[Json]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kode_sidecar.recording.comparison import different_requests, without_prompts
+from kode_sidecar.recording.comparison import different_requests
 from tests.conftest import FULL
 from tests.support.transcripts import Case, cases, prompts_of, read_prompts, update
 
@@ -21,8 +21,7 @@ async def test_it_plays_as_it_was_recorded(
     for _ in range(TIMES):
         replayed = await case.replay()
         assert replayed.difference is None, f"\n{replayed.difference}"
-        asked = without_prompts(replayed.requests)
-        found = different_requests(case.golden_requests(), asked)
+        found = different_requests(case.golden_requests(), case.asked(replayed))
         assert found is None, f"\n{found}\nIf this is meant: --update-golden, and read the change"
         prompts = [{**prompt, "cases": ()} for prompt in prompts_of(replayed.requests)]
         known = [{**entry, "cases": ()} for entry in read_prompts() if case.name in entry["cases"]]
