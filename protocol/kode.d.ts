@@ -637,12 +637,14 @@ export interface BlockBase {
 /**
  * Plain text, Markdown where it comes from the model.
  *
- * With `blob`, which only the server sets, `text` is no more than the head of it.
+ * With `blob`, which only the server sets, `text` is no more than the head of it. `opaque`
+ * are members that go back to the host that gave them with this text, and to no other.
  */
 export interface TextBlock extends BlockBase {
   type: "text";
   text: string;
   blob?: Blob | null;
+  opaque?: { [name: string]: unknown } | null;
 }
 
 /**

@@ -145,11 +145,12 @@
 
 --- Plain text, Markdown where it comes from the model.
 ---
---- With `blob`, which only the server sets, `text` is no more than the head of it.
+--- With `blob`, which only the server sets, `text` is no more than the head of it. `opaque` are members that go back to the host that gave them with this text, and to no other.
 ---@class kode.TextBlock : kode.BlockBase
 ---@field type 'text'
 ---@field text string
 ---@field blob? kode.Blob|nil
+---@field opaque? table<string, any>|nil
 
 --- A text too large to travel at once: `kode/blob/read` reads it by its `ref`.
 ---

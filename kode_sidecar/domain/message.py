@@ -41,11 +41,13 @@ class Blob(Struct, frozen=True, kw_only=True):
 class TextBlock(BlockBase, frozen=True, kw_only=True, tag="text"):
     """Plain text, Markdown where it comes from the model.
 
-    With `blob`, which only the server sets, `text` is no more than the head of it.
+    With `blob`, which only the server sets, `text` is no more than the head of it. `opaque` are
+    members that go back to the host that gave them with this text, and to no other.
     """
 
     text: str
     blob: Blob | None = None
+    opaque: dict[str, Any] | None = None
 
 
 class ThinkingBlock(BlockBase, frozen=True, kw_only=True, tag="thinking"):

@@ -52,6 +52,12 @@ class ThinkingSigned(Struct, frozen=True, gc=False):
     opaque: dict[str, Any] | None = None
 
 
+class TextMarked(Struct, frozen=True):
+    """The open text is whole, and `opaque` is what the host wants back with it."""
+
+    opaque: dict[str, Any]
+
+
 class OpaqueData(Struct, frozen=True):
     """What the host wants back with the call of this `index`; None: with its reasoning.
 
@@ -132,6 +138,7 @@ ModelEvent = (
     | TextDelta
     | ThinkingDelta
     | ThinkingSigned
+    | TextMarked
     | OpaqueData
     | ToolUseStarted
     | ToolUseDelta

@@ -40,6 +40,7 @@ from kode_sidecar.domain.model_event import (
     ResponseStarted,
     RetryPlanned,
     TextDelta,
+    TextMarked,
     ThinkingDelta,
     ThinkingSigned,
     ToolUseDelta,
@@ -73,7 +74,7 @@ class _OpenBlock:
         text = "".join(self.parts)
         block = self.block
         if isinstance(block, TextBlock):
-            return TextBlock(id=block.id, text=text)
+            return msgspec.structs.replace(block, text=text)
         if isinstance(block, ThinkingBlock):
             return msgspec.structs.replace(block, text=text)
         arguments = parse_arguments(text)
@@ -142,6 +143,8 @@ class MessageAssembler:
                     self._grow_text(text, thinking=True, out=out)
                 case ThinkingSigned():
                     self._sign(event, out)
+                case TextMarked(opaque):
+                    self._mark(opaque)
                 case OpaqueData(data, index):
                     self._keep(data, index, out)
                 case ToolUseStarted(index, tool_use_id, name):
@@ -232,6 +235,12 @@ class MessageAssembler:
         if seal.opaque is not None:
             current.block = msgspec.structs.replace(current.block, opaque=seal.opaque)
         self._text = None
+
+    def _mark(self, opaque: dict[str, Any]) -> None:
+        current = self._text
+        if current is not None and isinstance(current.block, TextBlock):
+            current.block = msgspec.structs.replace(current.block, opaque=opaque)
+            self._text = None
 
     def _keep(self, data: dict[str, Any], index: int | None, out: list[Shown]) -> None:
         if index is None:

@@ -16,6 +16,7 @@ from kode_sidecar.domain.model_event import (
     ModelEvent,
     ResponseFailed,
     ResponseStarted,
+    TextMarked,
     ThinkingSigned,
 )
 from kode_sidecar.kernel.contracts import ModelRequest
@@ -41,6 +42,8 @@ from kode_sidecar.text.shown_text import mend_surrogates
 
 REASONING_ITEM = "reasoning_item"
 """Under this name a thinking block keeps the item that its host wants back."""
+PHASE = "phase"
+"""Whether a message is on the way or the answer: newer models want the word back, as it came."""
 _PASSED_OVER = -4
 _CALL = 0
 _KINDS = {"message": TEXT, "reasoning": THINKING, "function_call": _CALL}
@@ -307,8 +310,11 @@ class ResponsesDecoder:
             self._grow_call(slot, item, "")
             if "arguments" in item:
                 self._check_arguments(slot, text_of(item, "arguments"))
-        elif slot.kind == TEXT and not slot.said:
-            self._grow(slot, parts_text(item.get("content")), None)
+        elif slot.kind == TEXT:
+            if not slot.said:
+                self._grow(slot, parts_text(item.get("content")), None)
+            if phase := text_of(item, PHASE):
+                self._runs.put(TextMarked({PHASE: phase}))
         elif slot.kind == THINKING:
             self._close_reasoning(slot, item)
 

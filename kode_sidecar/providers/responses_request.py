@@ -30,7 +30,7 @@ from kode_sidecar.providers.openai_request import (
     image_note,
     resource_text,
 )
-from kode_sidecar.providers.openai_responses import REASONING_ITEM, ResponsesDecoder
+from kode_sidecar.providers.openai_responses import PHASE, REASONING_ITEM, ResponsesDecoder
 from kode_sidecar.providers.profiles import ModelProfile
 from kode_sidecar.providers.provider_errors import ProviderErrors
 from kode_sidecar.providers.request_options import (
@@ -153,6 +153,8 @@ def _answer(blocks: Sequence[Block], *, own: bool) -> list[Item]:
             continue
         if isinstance(block, TextBlock) and block.text.strip():
             said = {"type": "message", "role": "assistant", "content": block.text}
+            phase = (block.opaque or {}).get(PHASE) if own else None
+            said |= {} if phase is None else {PHASE: phase}
         elif isinstance(block, ToolUseBlock):
             said = _call(block)
         else:

@@ -36,7 +36,8 @@ def prompt_blocks(blocks: Sequence[Block], new_id: NewId) -> tuple[Block, ...]:
         if isinstance(block, ImageBlock) and not _is_base64(block.data):
             raise invalid_at(f"$.input[{position}].data", "this is no image in base64.")
         if not isinstance(block, TextBlock) or block.text.strip():
-            own: dict[str, Any] = {"blob": None} if isinstance(block, TextBlock) else {}
+            ours = ("blob", "opaque") if isinstance(block, TextBlock) else ()
+            own: dict[str, Any] = dict.fromkeys(ours)
             kept.append(msgspec.structs.replace(block, id=new_id("block"), **own))
     return tuple(kept)
 

@@ -131,6 +131,41 @@ async def test_a_tool_loop_gets_its_reasoning_back_letter_by_letter() -> None:  
     ]
 
 
+async def test_each_message_gets_its_phase_back() -> None:
+    """Also two of them in a row, which stay two."""
+    looking, hello = {"phase": "commentary"}, {"phase": "final_answer"}
+    body = sse(
+        *created(),
+        *text(0, "I am ", "looking.", **looking),
+        *tool(1, '{"x": 1}'),
+        *text(2, "Found.", item_id="msg_2", **looking),
+        *text(3, "Hello", item_id="msg_3", **hello),
+        ending(),
+    )
+    bodies = (body, sse(*created(), *HI, ending()))
+    async with RawHttpServer(*([HEAD, chunk(one), LAST_CHUNK] for one in bodies)) as server:
+        _, events = await ask(server, QUESTION)
+        answer = assembled(events)
+        await ask(server, QUESTION, answer, results("call_1"))
+        again: Json = json.loads(server.requests[1].body)
+    said = [item for item in again["input"] if item.get("role") == "assistant"]
+    message = {"type": "message", "role": "assistant"}
+    assert said == [
+        {**message, "content": "I am looking.", **looking},
+        {**message, "content": "Found.", **looking},
+        {**message, "content": "Hello", **hello},
+    ]
+    other = msgspec.structs.replace(GPT, provider="acme")
+    assert "phase" not in json.dumps(sent(other, QUESTION, answer, results("call_1")))
+    chat = msgspec.structs.replace(GPT, dialect="openai_chat")
+    assert "phase" not in json.dumps(sent(chat, QUESTION, answer, results("call_1")))
+
+
+def test_an_answer_without_phases_gets_none() -> None:
+    events = read(sse(*created(), *text(0, "One", phase=None), ending()))
+    assert "phase" not in json.dumps(sent(GPT, QUESTION, assembled(events), QUESTION))
+
+
 def test_a_request_says_what_it_is_to_say_and_the_host_keeps_nothing() -> None:
     body = sent(GPT, tools=[FIND], max_tokens=5, cache_key="s1", effort=None)
     assert body["store"] is False

@@ -80,7 +80,11 @@ def _message(item: Json) -> Iterator[str]:
     if item["role"] == "assistant":
         if not isinstance(item["content"], str) or not item["content"].strip():
             yield "an answer is text"
+        if item.get("phase", "final_answer") not in ("commentary", "final_answer"):
+            yield f"phase {item['phase']}"
         return
+    if "phase" in item:
+        yield "a phase of a question"
     if item["role"] not in ("user", "system"):
         yield f"role {item['role']}"
     if not item["content"]:

@@ -58,7 +58,7 @@ def part(name: str, index: int, item_id: str, **fields: Any) -> Json:
     return {"type": f"response.{name}", **place, "content_index": 0, **fields}
 
 
-def text_item(words: str, item_id: str = "msg_1", status: str = "completed") -> Json:
+def text_item(words: str, item_id: str = "msg_1", status: str = "completed", **fields: Any) -> Json:
     said = {"type": "output_text", "text": words, "annotations": [], "logprobs": []}
     content = [said] if words else []
     return {
@@ -67,16 +67,17 @@ def text_item(words: str, item_id: str = "msg_1", status: str = "completed") -> 
         "role": "assistant",
         "status": status,
         "content": content,
+        **fields,
     }
 
 
-def text(index: int, *pieces: str, item_id: str = "msg_1") -> list[Json]:
+def text(index: int, *pieces: str, item_id: str = "msg_1", **fields: Any) -> list[Json]:
     """A message in full: begun, grown, and told once more at each of its ends."""
-    whole = text_item("".join(pieces), item_id)
+    whole = text_item("".join(pieces), item_id, **fields)
     empty = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
     name = "output_text"
     return [
-        added(index, text_item("", item_id, "in_progress")),
+        added(index, text_item("", item_id, "in_progress", **fields)),
         part("content_part.added", index, item_id, part=empty),
         *(part(f"{name}.delta", index, item_id, delta=one, logprobs=[]) for one in pieces),
         part(f"{name}.done", index, item_id, text="".join(pieces), logprobs=[]),
