@@ -72,11 +72,9 @@ class SessionFold:
                 self.gaps.append((self.seq + 1, seq - 1))
                 self.anomalies.append(f"O3: events {self.seq + 1} to {seq - 1} are missing")
             self.seq = seq
-            if self._unsaved and _same(self._unsaved[0], event):
-                del self._unsaved[0]
+            if self._told_unsaved(event):
                 return False
-        elif event["type"] not in ("tool.progress", "notice"):
-            # What could not be stored is told again, once the disk can be written.
+        else:
             self._unsaved.append(dict(event))
         self._check_turn(event)
         self._fold(event)
@@ -94,6 +92,19 @@ class SessionFold:
             self.anomalies.append(f"O4: delta after the end of block {block.id}")
             return ""
         return block.grow(delta["at"], delta["add"])
+
+    def _told_unsaved(self, event: Mapping[str, Any]) -> bool:
+        """Was it told without a number when the disk refused it?
+
+        All of those are told again, in order, before anything new; what stands before one of them, or
+        before a new event, is never stored.
+        """
+        told, self._unsaved = self._unsaved, []
+        for index, early in enumerate(told):
+            if _same(early, event):
+                self._unsaved = told[index + 1 :]
+                return True
+        return False
 
     def _fold(self, event: Mapping[str, Any]) -> None:
         match event["type"]:

@@ -110,6 +110,27 @@ def test_events_without_seq_fold_but_do_not_count() -> None:
     assert fold.seq == 4
 
 
+def test_what_the_disk_refused_is_told_twice_and_folded_once() -> None:
+    """Events that are never stored come in between, and notices: one that is, and one that is not."""
+    fold = opened()
+    unsaved = [
+        event(4, "notice", code="NotSaved", message="the disk is full"),
+        event(4, "model.waiting", attempt=1),
+        event(4, "block.completed", messageId="m2", blockId="b1", block={"type": "text"}),
+        event(5, "notice", code="x", message="a stored one"),
+        event(6, "tool.progress", toolUseId="read_file:0"),
+        event(6, "message.completed", messageId="m2"),
+    ]
+    for each in unsaved:
+        assert fold.event({name: each[name] for name in each if name not in ("seq", "ts")})
+    again = [unsaved[2], unsaved[3], unsaved[5]]
+    assert [fold.event(each) for each in again] == [False] * 3
+    assert fold.event(event(7, "notice", code="y", message="a new one"))
+    assert fold.event(event(8, "notice", code="x", message="a stored one"))
+    assert [notice["code"] for notice in fold.notices] == ["NotSaved", "x", "y", "x"]
+    assert (fold.seq, fold.gaps, fold.anomalies) == (8, [], [])
+
+
 def test_breaches_of_order_are_named() -> None:  # O2, O4, O5
     fold = opened()
     fold.event(completed(4, "a"))

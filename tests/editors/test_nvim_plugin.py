@@ -213,6 +213,21 @@ async def test_a_session_is_forked_and_both_go_on(play: Play) -> None:  # F1
         assert "alpha" in scene.asked(1)
 
 
+async def test_commands_right_behind_a_new_session_are_about_that_one(play: Play) -> None:  # F1
+    async with play(*(answer(text(f"answer {n}")) for n in (1, 2, 3))) as scene:
+        nvim = scene.nvim
+        both = "vim.cmd('edit receipt.js') vim.cmd('Kode {}') vim.cmd('1,2Kode ask {}')"
+        await nvim.lua(both.format("new", "alpha"))
+        await nvim.until("Kode.idle() and Kode.said('answer 1')")
+        await nvim.lua(both.format("new", "beta"))
+        await nvim.until("Kode.idle() and Kode.said('answer 2')")
+        assert "合计" in scene.asked(1)
+        assert "alpha" not in scene.asked(1)
+        await nvim.lua(both.format("fork", "gamma"))
+        await nvim.until("Kode.idle() and Kode.said('answer 3')")
+        assert await nvim.lua("return vim.tbl_count(require('kode.sessions').all)") == 3
+
+
 async def test_a_process_killed_in_mid_turn_is_back_with_every_character(play: Play) -> None:  # F1
     first = answer(text("Half of 一个句子 🍵"), hold("never"), text(" gone"))
     async with play(first, answer(text("whole."))) as scene:

@@ -131,6 +131,28 @@ async def test_cancel_while_ask_waits_leaves_the_hunks_to_be_decided(project: Pa
         assert session.anomalies == []
 
 
+async def test_ask_waits_no_longer_than_for_any_answer(project: Path) -> None:
+    responses = [propose(**{"b = 2": "b = 20"}), answer(text("go on")), answer(text("ok"))]
+    environment = {"KODE_PERMISSION_TIMEOUT": "0.2"}
+    async with sidecar(responses, roots=[project], environment=environment) as world:
+        buffer = world.editor.open(project / "文.py")
+        session = await world.session(mode="ask")
+        assert (await world.turn(session, "edit")).stop_reason == "end_turn"
+        told = [e for e in world.events() if e["type"].startswith("decision.")]
+        assert [(e["type"], e.get("by")) for e in told] == [
+            ("decision.requested", None),
+            ("decision.resolved", "timeout"),
+        ]
+        assert "the change at `b = 2`: not decided yet" in last_result(world)
+        (hunk,) = only_change_set(session).hunks("proposed")
+        await world.decide(only_change_set(session))
+        assert (hunk.state, "b = 20" in buffer.text) == ("applied", True)
+        await world.turn(session, "and?")
+        (reminder,) = reminders(world)
+        assert "accepted and applied" in reminder
+        assert session.anomalies == []
+
+
 async def test_a_client_that_goes_away_while_ask_waits_ends_the_process(
     project: Path,
 ) -> None:  # W4

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from kode_sidecar.client.connection import RpcError
+from kode_sidecar.demo.model_server import ModelServer, Recording
 from tests.support.model_script import answer, text, tool_call
 from tests.support.sidecar import HANG_SECONDS, World, sidecar
 
@@ -47,6 +48,33 @@ async def test_who_has_a_key_is_told_and_no_key(tmp_path: Path) -> None:
         without = [one for one in told if not one["ready"]]
         assert {one["error"]["code"] for one in without} == {"AuthRequired"}
         assert all(one["variables"] for one in without)
+
+
+async def test_a_key_that_the_editor_hands_over_counts_at_the_next_start(tmp_path: Path) -> None:
+    """The session that waited for it goes on, and the key stays in memory."""
+    key = "sk-handed-over-by-the-editor"
+    async with sidecar(roots=[tmp_path], environment={"KIMI_API_KEY": None}) as world:
+        session = await world.session()
+        with pytest.raises(RpcError) as refused:
+            await world.start(session, "Hi")
+        assert refused.value.data["code"] == "AuthRequired"
+        assert not (await kimi(world))["ready"]
+    environment = {"KIMI_API_KEY": key}
+    model = ModelServer(Recording((answer(text("hello")),)), paced=False, require_key=True)
+    async with sidecar(roots=[tmp_path], environment=environment, model=model) as world:
+        assert (await kimi(world))["ready"]
+        told = await asked(world, "kode/session/attach", sessionId=session.session_id)
+        session = world.watch.session(session.session_id, told["seq"])
+        assert (await world.turn(session, "Hi")).stop_reason == "end_turn"
+        kept = [path for path in world.home.rglob("*") if path.is_file()]
+        assert kept
+        assert not [path for path in kept if key.encode() in path.read_bytes()]
+        assert key not in str(world.client.frames)
+
+
+async def kimi(world: World) -> Any:
+    told = (await asked(world, "kode/auth/status"))["providers"]
+    return next(one for one in told if one["default"])
 
 
 async def test_without_a_folder_the_user_hears_it_and_open_buffers_are_read(tmp_path: Path) -> None:

@@ -14,10 +14,15 @@ end
 local chat, decide, review, picker =
   lazy('kode.chat'), lazy('kode.decide'), lazy('kode.review'), lazy('kode.picker')
 
+-- What opens a session is waited for by the commands behind it: they are about that one.
+local opening = task.queue()
+
 -- The session of the chat one is in, else the current one, else a new one.
 local function session()
-  local here = package.loaded['kode.chat'] and chat('session_of')(vim.api.nvim_get_current_buf())
-  return here or sessions.get()
+  return opening(function()
+    local here = package.loaded['kode.chat'] and chat('session_of')(vim.api.nvim_get_current_buf())
+    return here or sessions.get()
+  end)
 end
 
 local function with_session(body)
@@ -44,7 +49,7 @@ local function attach(current, block, problem)
 end
 
 local function add(current, words, call)
-  local attachments, buffer = require('kode.attachments'), vim.api.nvim_get_current_buf()
+  local attachments, buffer = require('kode.attachments'), call.buffer
   if words[1] == 'diagnostics' then
     attach(current, attachments.diagnostics(buffer), 'there are no diagnostics here')
   elseif words[1] then
@@ -92,11 +97,20 @@ local function message_here(current)
   return item and (item.message and item.message.id or item.block and item.block.message)
 end
 
+local function open(made)
+  opening(function()
+    local current = made()
+    if current then
+      chat('open')(current)
+    end
+  end)
+end
+
 local function fork(current)
-  local copy = sessions.fork(current.id, message_here(current))
-  if copy then
-    chat('open')(copy)
-  end
+  local message = message_here(current)
+  open(function()
+    return sessions.fork(current.id, message)
+  end)
 end
 
 local function ask(current, words, call)
@@ -190,10 +204,7 @@ local verbs = {
     chat('hide')()
   end,
   new = function()
-    local current = sessions.new()
-    if current then
-      chat('open')(current)
-    end
+    open(sessions.new)
   end,
   ask = with_session(ask),
   add = with_session(add),
@@ -331,6 +342,7 @@ function M.run(call)
   if not verb then
     return vim.notify(('kode: there is no :Kode %s'):format(name), vim.log.levels.ERROR)
   end
+  call.buffer = vim.api.nvim_get_current_buf()
   task.run(function()
     verb(words, call)
   end)

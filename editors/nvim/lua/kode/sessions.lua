@@ -26,7 +26,6 @@ M.all = {}
 M.current = nil
 
 local owners = {} ---@type table<string, kode.Session> of open blocks, for a delta names no session
-local making ---@type fun()[]? those who wait for the first session
 local keys = 0
 
 local function ensure(id)
@@ -56,22 +55,7 @@ end
 --- The current session, a new one if there is none.
 ---@return kode.Session?
 function M.get()
-  if M.current then
-    return M.current
-  elseif making then -- two commands at once are about one session
-    task.await(function(resume)
-      table.insert(making, resume)
-    end)
-    return M.current
-  end
-  making = {}
-  local session = M.new()
-  local waiting = making
-  making = nil
-  for _, resume in ipairs(waiting) do
-    resume()
-  end
-  return session
+  return M.current or M.new()
 end
 
 -- Everything said, however many pages it has.
