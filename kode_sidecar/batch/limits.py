@@ -91,11 +91,14 @@ class Budget:
         assert self._limit is not None, "asked only where there is a budget"
         currency = self._limit.currency
         if self.unknown:
-            billed = " and ".join(sorted(self._billed - {currency})) or "no currency that is known"
-            return f"a run was billed in {billed}, so a budget in {currency} cannot be kept"
+            others = sorted(self._billed - {currency})
+            what, way = "of a model without a known price", "begin again without --budget"
+            if others:
+                what, way = f"billed in {' and '.join(others)}", f"give one in {others[-1]}"
+            return f"a run was {what}, so a budget in {currency} cannot be kept: {way}"
         return (
             f"the budget of {self._limit.amount:g} {currency} is used up: {self._spent:.4f} spent, "
-            f"and one more may cost {self._most:.4f}"
+            f"and one more may cost {self._most:.4f}: give a larger one with --budget"
         )
 
 

@@ -60,7 +60,10 @@ const PAGE = 200;
 // What needs a look comes first.
 const rank = row => row.state === "completed" ? 1 : 0;
 rows.sort((a, b) => rank(a) - rank(b));
-const cost = row => row.costs.map(c => c.amount.toFixed(4) + " " + c.currency).join(" + ");
+// As `amount` of the page: a small one is not shown as nothing.
+const amount = x => !x || x >= 1 ? x.toFixed(2)
+  : x.toFixed(Math.min(20, Math.max(4, 1 - Math.floor(Math.log10(x)))));
+const cost = row => row.costs.map(c => amount(c.amount) + " " + c.currency).join(" + ");
 const bytes = n => !n ? "" : n < 10240 ? n.toLocaleString("en") + " B"
   : (n / 1024).toFixed(0) + " KiB";
 const columns = [

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct, field
 
 from kode_sidecar.batch.batch_folder import RUNS_FOLDER, BatchRecord, read_batch
-from kode_sidecar.batch.report_page import write_page
+from kode_sidecar.batch.report_page import amount, write_page
 from kode_sidecar.batch.task_log import Fold, Outcome, TaskState, read_task_log
 from kode_sidecar.domain.message import Cost, Usage
 from kode_sidecar.records.disk import not_saved, replace_file
@@ -22,7 +22,11 @@ _MOST_TOLD = 50
 
 
 class TaskRow(Struct, frozen=True, kw_only=True):
-    """One task as a report tells it. `cost` counts all its runs; `folder` is that of the last."""
+    """One task as a report tells it.
+
+    `runs` are those that were begun: one that is cut counts, and so does one that still runs.
+    `costs` and tokens are of all of them, the rest is of the last one.
+    """
 
     id: str
     state: str
@@ -113,16 +117,12 @@ def _totals(outcomes: Iterable[Outcome]) -> Totals:
     return totals
 
 
-def _all_of(state: TaskState) -> list[Outcome]:
-    return [*state.cuts, *([state.outcome] if state.outcome else [])]
-
-
 def _models(states: Iterable[TaskState]) -> Iterator[ModelRow]:
     by_model: dict[str, list[TaskState]] = {}
     for state in states:
         by_model.setdefault(state.task.model, []).append(state)
     for model, group in sorted(by_model.items()):
-        outcomes = [one for state in group for one in _all_of(state)]
+        outcomes = [one for state in group for one in state.outcomes]
         totals = _totals(outcomes)
         yield ModelRow(
             model=model,
@@ -135,14 +135,14 @@ def _models(states: Iterable[TaskState]) -> Iterator[ModelRow]:
 
 
 def _row(state: TaskState) -> TaskRow:
-    all_of = _all_of(state)
+    all_of = state.outcomes
     last = all_of[-1] if all_of else Outcome(status="pending")
     totals = _totals(all_of)
     return TaskRow(
         id=state.task.id,
         state=state.name,
         model=last.model or state.task.model,
-        runs=len(all_of),
+        runs=len(all_of) + state.running,
         code=last.code,
         message=last.message,
         seconds=last.seconds,
@@ -175,7 +175,7 @@ def write_report(folder: Path) -> Report:
 
 def money(costs: Iterable[Cost]) -> str:
     """Return amounts for people; a dash where nothing is known."""
-    return " + ".join(f"{cost.amount:.4f} {cost.currency}" for cost in costs) or "–"
+    return " + ".join(f"{amount(cost.amount)} {cost.currency}" for cost in costs) or "–"
 
 
 def report_text(report: Report) -> str:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from html import escape
+from math import floor, log10
 from pathlib import Path
 from typing import Any
 
@@ -65,14 +66,24 @@ def _tiles(report: Mapping[str, Any]) -> str:
         (_money(report["costs"]), f"cost{f' of {_money([budget])}' if budget else ''}"),
         (_short(usage["inputTokens"]), "tokens in"),
         (_short(usage["outputTokens"]), "tokens out"),
-        (_span(report["seconds"]), f"of work in {report['runs']:,} runs"),
+        (
+            _span(report["seconds"]),
+            f"of work in {report['runs']:,} {'run' if report['runs'] == 1 else 'runs'}",
+        ),
     ]
     inside = "".join(f"<div><b>{escape(big)}</b>{escape(small)}</div>" for big, small in tiles)
     return f'<section class="tiles">{inside}</section>'
 
 
+def amount(number: float) -> str:
+    """Return an amount of money with so many digits that a small one is not shown as nothing."""
+    if number == 0 or number >= 1:
+        return f"{number:,.2f}"
+    return f"{number:.{max(4, 1 - floor(log10(number)))}f}"
+
+
 def _money(costs: list[Any]) -> str:
-    return " + ".join(f"{one['amount']:,.2f} {one['currency']}" for one in costs) or "–"
+    return " + ".join(f"{amount(one['amount'])} {one['currency']}" for one in costs) or "–"
 
 
 def _short(count: int) -> str:

@@ -98,7 +98,7 @@ class TaskState:
     """Where a task stands. `attempt` is the number of its newest run, 0 before the first one.
 
     `outcome` is there when it is done; `cuts` are the outcomes of runs that were cut, `strikes`
-    how many of those count.
+    how many of those count. `earlier` are those of runs that ended and were repeated.
     """
 
     task: PlannedTask
@@ -107,6 +107,12 @@ class TaskState:
     outcome: Outcome | None = None
     strikes: int = 0
     cuts: list[Outcome] = field(default_factory=list[Outcome])
+    earlier: list[Outcome] = field(default_factory=list[Outcome])
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """Return those of all its runs that are over, the newest last."""
+        return [*self.earlier, *self.cuts, *([self.outcome] if self.outcome else [])]
 
     @property
     def name(self) -> str:
@@ -119,13 +125,12 @@ class TaskState:
 class Fold:
     """The states of all tasks, after the lines that were applied.
 
-    `earlier` are the outcomes that no task has any more: of removed tasks, and of runs that were
-    repeated.
+    `removed` are the outcomes of tasks that are no longer in the plan.
     """
 
     def __init__(self) -> None:
         self.tasks: dict[str, TaskState] = {}
-        self.earlier: list[Outcome] = []
+        self.removed: list[Outcome] = []
 
     def apply(self, line: Line) -> None:
         """Apply one line; one about a task that is not known has no effect."""
@@ -137,8 +142,7 @@ class Fold:
             return
         match line:
             case Removed():
-                self._retire(state)
-                self.earlier += state.cuts
+                self.removed += state.outcomes
                 del self.tasks[line.id]
             case Again():
                 self._retire(state)
@@ -154,11 +158,9 @@ class Fold:
 
     def outcomes(self) -> Iterator[Outcome]:
         """Yield the outcome of every run that there was."""
-        yield from self.earlier
+        yield from self.removed
         for state in self.tasks.values():
-            yield from state.cuts
-            if state.outcome is not None:
-                yield state.outcome
+            yield from state.outcomes
 
     def _planned(self, task: PlannedTask) -> None:
         known = self.tasks.get(task.id)
@@ -172,7 +174,7 @@ class Fold:
 
     def _retire(self, state: TaskState) -> None:
         if state.outcome is not None:
-            self.earlier.append(state.outcome)
+            state.earlier.append(state.outcome)
         state.outcome, state.running = None, False
 
 

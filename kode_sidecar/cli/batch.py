@@ -30,6 +30,7 @@ from kode_sidecar.batch import (
 from kode_sidecar.boot.provider_setup import set_up_providers
 from kode_sidecar.boot.system import SystemClock
 from kode_sidecar.client.sidecar_process import PROGRAM
+from kode_sidecar.errors import KodeError
 from kode_sidecar.headless_run import read_text
 from kode_sidecar.settings import load_settings
 
@@ -125,13 +126,17 @@ def _dry_run(options: BatchOptions, *, json: bool) -> int:
 def _missing(models: Iterable[str], env_file: str | None) -> list[str]:
     """Return why models cannot be asked, each reason once; a script asks none."""
     providers = set_up_providers(load_settings(os.environ, env_file=env_file))
-    found = [providers.missing(model) for model in models if model]
+    found = [providers.missing(model) for model in sorted(models) if model]
     return list(dict.fromkeys(error.message for error in found if error is not None))
 
 
 def _work(folder: BatchFolder, *, json: bool) -> int:
-    """Do what is left, write the report and say what it came to; the exit code."""
+    """Do what is left, write the report and say what it came to; the exit code.
+
+    Raises KodeError `AuthRequired` when a key is missing for what is to run on this machine.
+    """
     try:
+        _look_for_keys(folder)
         stopped = asyncio.run(_dispatch(folder))
         folder.note_stopped(stopped)
     finally:
@@ -139,6 +144,17 @@ def _work(folder: BatchFolder, *, json: bool) -> int:
     report = write_report(folder.path)
     code = _show(report, json=json)
     return _CANCELLED if stopped == "cancelled" else code
+
+
+def _look_for_keys(folder: BatchFolder) -> None:
+    """Raise KodeError `AuthRequired` rather than let every task fail; workers have their own."""
+    record = folder.record
+    if record.scheduler:
+        return
+    left = {one.task.model for one in folder.log.tasks.values() if one.outcome is None}
+    missing = _missing(left, record.env_file)
+    if missing:
+        raise KodeError("AuthRequired", " ".join(missing))
 
 
 async def _dispatch(folder: BatchFolder) -> str:

@@ -96,8 +96,8 @@ class SessionFold:
     def _told_unsaved(self, event: Mapping[str, Any]) -> bool:
         """Was it told without a number when the disk refused it?
 
-        All of those are told again, in order, before anything new; what stands before one of them, or
-        before a new event, is never stored.
+        All of those are told again, in order, before anything new; what stands before one of
+        them, or before a new event, is never stored.
         """
         told, self._unsaved = self._unsaved, []
         for index, early in enumerate(told):

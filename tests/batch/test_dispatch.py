@@ -141,8 +141,10 @@ async def test_a_budget_without_a_price_begins_one_and_no_more(world: BatchWorld
 
     engine = ScriptedEngine(do)
     stopped = await world.work(world.open(jobs=4, budget=read_budget("5CNY")), engine)
-    assert "billed in EUR, so a budget in CNY" in stopped
+    assert stopped.endswith("billed in EUR, so a budget in CNY cannot be kept: give one in EUR")
     assert len(engine.begun) == 1
+    assert await world.work(world.reopen(budget=read_budget("50EUR")), engine) == ""
+    assert len(engine.begun) == 6
 
 
 async def test_failures_end_it_and_are_repeated_where_asked(world: BatchWorld) -> None:

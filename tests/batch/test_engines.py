@@ -47,8 +47,11 @@ def write_job(folder: Path, tasks: int = 3) -> None:
     write(folder, {**script, **projects})
 
 
-async def batch(folder: Path, *words: str, **options: Any) -> asyncio.subprocess.Process:
+async def batch(
+    folder: Path, *words: str, without: str = "", **options: Any
+) -> asyncio.subprocess.Process:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1"}
+    environment.pop(without, None)
     return await asyncio.create_subprocess_exec(
         *(*PROGRAM, "batch", *words),
         cwd=folder,
@@ -69,6 +72,18 @@ async def ended(
     async with asyncio.timeout(max(seconds, HANG_SECONDS)):
         out, err = await child.communicate()
     return child.returncode, out.decode(), err.decode()
+
+
+async def test_nothing_is_begun_while_a_key_is_missing(tmp_path: Path) -> None:
+    """What would fail for every task is told once, with the exit code of a batch not begun."""
+    write_job(tmp_path)
+    (tmp_path / "job.yaml").write_text(JOB.partition("runtime:")[0], encoding="utf-8")
+    for words in (NEW, ("resume", "out")):
+        child = await batch(tmp_path, *words, without="KIMI_API_KEY")
+        code, told, said = await ended(child)
+        assert (code, told) == (1, "")
+        assert "set KIMI_API_KEY" in said
+    assert make_report(tmp_path / "out").states == {"pending": 3}
 
 
 def delivered(folder: Path) -> dict[str, bytes]:

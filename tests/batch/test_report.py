@@ -9,11 +9,21 @@ from xml.etree import ElementTree
 
 import pytest
 
-from kode_sidecar.batch import make_report, write_report
+from kode_sidecar.batch import make_report, report_text, try_again, write_report
 from kode_sidecar.batch.contracts import Job
 from kode_sidecar.batch.progress import Progress
+from kode_sidecar.batch.report_page import amount
+from kode_sidecar.batch.task_log import Again, Claimed
+from kode_sidecar.domain.message import Cost
 from tests.conftest import FULL
-from tests.support.batch_world import BatchWorld, ScriptedEngine, cost, put_record, refused
+from tests.support.batch_world import (
+    NOW,
+    BatchWorld,
+    ScriptedEngine,
+    cost,
+    put_record,
+    refused,
+)
 
 HOSTILE = '</script><script>alert(1)</script> ]]> & "quoted" \x1b[2J'
 
@@ -60,6 +70,59 @@ async def test_all_forms_tell_the_same(tmp_path: Path, rng: Random) -> None:
     page = (world.out / "report.html").read_text(encoding="utf-8")
     assert page.count("<svg") == 3
     assert "http" not in page.replace("http-equiv", ""), "no network"
+
+
+async def test_each_run_that_was_begun_counts_for_its_task(tmp_path: Path) -> None:
+    """Cut, failed and repeated, still running: in the lines as in the sums."""
+    world = BatchWorld(tmp_path)
+    world.write_tasks({"id": "a"}, {"id": "b"})
+    ends = ["Cancelled", "Network"]
+
+    async def do(job: Job) -> None:
+        if job.task.id == "a" and ends:
+            put_record(job, "failed", **refused(ends.pop(0)), **cost(0.25))
+        else:
+            put_record(job, **cost(0.5))
+
+    await world.work(world.open(), ScriptedEngine(do))
+    folder = world.reopen()
+    assert try_again(folder, world.clock) == 1
+    await world.work(folder, ScriptedEngine(do))
+    report = make_report(world.out)
+    assert [(one.id, one.runs, one.folder) for one in report.rows] == [
+        ("a", 3, "runs/a/3"),
+        ("b", 1, "runs/b/1"),
+    ]
+    assert [one.costs[0].amount for one in report.rows] == [1.0, 0.5]
+    assert (report.runs, report.costs, report.models[0].costs) == (
+        4,
+        (Cost(1.5, "CNY"),),
+        (Cost(1.5, "CNY"),),
+    )
+    folder = world.reopen()
+    folder.log.add(Again(at=NOW, id="b"))
+    folder.log.add(Claimed(at=NOW, id="b", attempt=2))
+    folder.close()
+    assert [(one.state, one.runs) for one in make_report(world.out).rows] == [
+        ("completed", 3),
+        ("running", 2),
+    ]
+
+
+async def test_a_small_amount_is_not_shown_as_nothing(tmp_path: Path) -> None:
+    world = BatchWorld(tmp_path)
+    world.write_tasks({"id": "a"})
+
+    async def do(job: Job) -> None:
+        put_record(job, **cost(0.0000525))
+
+    await world.work(world.open(budget=Cost(20, "CNY")), ScriptedEngine(do))
+    text = report_text(write_report(world.out))
+    for told in (text, *((world.out / f"report.{kind}").read_text() for kind in ("md", "html"))):
+        assert "0.000053 CNY" in told
+    assert "cost of 20.00 CNY" in (world.out / "report.html").read_text()
+    told = [amount(one) for one in (0, 0.00525, 0.5, 1, 1234.567)]
+    assert told == ["0.00", "0.0053", "0.5000", "1.00", "1,234.57"]
 
 
 async def test_what_a_task_says_stays_text(tmp_path: Path) -> None:

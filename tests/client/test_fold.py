@@ -111,7 +111,7 @@ def test_events_without_seq_fold_but_do_not_count() -> None:
 
 
 def test_what_the_disk_refused_is_told_twice_and_folded_once() -> None:
-    """Events that are never stored come in between, and notices: one that is, and one that is not."""
+    """Events that are never stored come in between, and notices of both kinds."""
     fold = opened()
     unsaved = [
         event(4, "notice", code="NotSaved", message="the disk is full"),

@@ -25,6 +25,7 @@ ENDS: dict[str, tuple[str, set[str]]] = {
     "parallel-calls": ("end_turn", {"block.completed"}),
     "permission": ("end_turn", {"permission.requested", "permission.resolved"}),
     "rate-limit": ("error", {"turn.completed"}),
+    "report": ("end_turn", {"block.completed"}),
     "retry": ("end_turn", {"model.waiting"}),
     "scouts": ("end_turn", {"scout.updated"}),
     "slow": ("cancelled", {"block.started"}),
@@ -33,8 +34,8 @@ ENDS: dict[str, tuple[str, set[str]]] = {
 }
 
 
-# Calls that are wrong, or that the editor of the test refuses.
-FAILED = {"wrong-call": 3, "parallel-calls": 1, "permission": 1, "everything": 1}
+# Calls that are wrong, that the editor of the test refuses, or that only jobs have a tool for.
+FAILED = {"wrong-call": 3, "parallel-calls": 1, "permission": 1, "everything": 1, "report": 1}
 
 
 def test_every_ready_script_has_its_case() -> None:
