@@ -57,7 +57,7 @@ class DiskFaults:
         self._power = PowerCut(Path(folder).parent) if kind.startswith("cut") else None
         self._open, self._close = os.open, os.close
         self._write, self._fsync = os.write, os.fsync
-        self._builtin_open = builtins.open
+        self._rename = os.rename
 
     def install(self) -> None:
         os.open = self._faulty_open  # type: ignore[assignment]
@@ -66,7 +66,8 @@ class DiskFaults:
         os.fdopen = self._faulty_fdopen
         os.fsync = self._faulty_fsync
         os.replace = self._renaming(os.replace)  # type: ignore[assignment]
-        os.rename = self._renaming(os.rename)  # type: ignore[assignment]
+        os.rename = self._renaming(self._rename)  # type: ignore[assignment]
+        os.register_at_fork(after_in_child=self._stop_watching)
         io.open = builtins.open = self._reading(builtins.open)  # type: ignore[assignment]
 
     def _is_ours(self, path: Any) -> bool:
@@ -93,7 +94,6 @@ class DiskFaults:
 
     def _fail(self) -> None:
         if self._power is not None:
-            self._stop_watching()
             self._power.happen(zeros=self._kind == "cut-zeros")
         if self._kind in DEADLY:
             os._exit(9)
@@ -148,8 +148,8 @@ class DiskFaults:
             self._power.synced(fd)
 
     def _stop_watching(self) -> None:
-        os.open, os.close, os.write, os.fsync = self._open, self._close, self._write, self._fsync
-        io.open = builtins.open = self._builtin_open
+        """Let the process that makes the image of a power cut rename what it made."""
+        os.rename = self._rename
 
     def _renaming(self, rename: Callable[..., None]) -> Callable[..., None]:
         def faulty(source: Any, target: Any, **named: Any) -> None:
