@@ -1,7 +1,9 @@
 """What every session shares, and what the tools of one turn act on."""
 
+import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kode_sidecar.context.agents import AgentProfile
 from kode_sidecar.context.builder import Traits
@@ -89,6 +91,47 @@ async def remembered_for(
     return Incoming("user", (TextBlock(text=note.text),), meta)
 
 
+# While so many rounds of the loop go by, as many requests of the client are read.
+_ROUNDS_APART = 8
+
+
+class Beginnings:
+    """Lets turns begin some rounds of the loop apart, in order; one alone does not wait.
+
+    To put a request together and send it is work of milliseconds. When a hundred turns begin at
+    the same moment, whatever the client asks meanwhile is answered in between.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._rounds_left = 0
+
+    async def wait(self) -> None:
+        """Wait until it is this one's turn to begin."""
+        if not self._rounds_left:
+            self._keep_apart()
+            return
+        place = asyncio.get_running_loop().create_future()
+        self._waiting.append(place)
+        await place
+
+    def _keep_apart(self) -> None:
+        self._rounds_left = _ROUNDS_APART
+        asyncio.get_running_loop().call_soon(self._round)
+
+    def _round(self) -> None:
+        self._rounds_left -= 1
+        if self._rounds_left:
+            asyncio.get_running_loop().call_soon(self._round)
+            return
+        while self._waiting:
+            place = self._waiting.popleft()
+            if not place.done():  # its turn was not cancelled
+                place.set_result(None)
+                self._keep_apart()
+                return
+
+
 @dataclass(frozen=True)
 class EncodedRequest:
     """A request as it goes to the host: for which of its models, and the body."""
@@ -123,7 +166,7 @@ class SessionServices:
     the project and the skills are; `recall` says what is remembered for a prompt, `koding_note`
     what its options mean; `questions` are those that wait for the user; `rates` is what was learned
     of counting the tokens of models, `encode` a request as it is sent; `edit_locks` keep edits of
-    one document apart; `tools` makes those of a session. The
+    one document apart, `beginnings` the first steps of turns; `tools` makes those of a session. The
     user is told of a model that is silent for `silence_told` seconds. `provider` is who is asked
     for a model, for the log; `report_bug` writes there too.
     """
@@ -153,3 +196,4 @@ class SessionServices:
     log: JsonLog
     provider: Callable[[str], str]
     report_bug: Callable[[str, BaseException], None]
+    beginnings: Beginnings = field(default_factory=Beginnings)

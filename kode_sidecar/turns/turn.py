@@ -242,6 +242,7 @@ async def run_to_end(
     limits = TurnLimits(agent.max_tool_rounds, services.limit_instruction())
     try:
         turn.running = True
+        await services.beginnings.wait()
         await recall(turn.context, services.recall, emit)
         return await run_turn(scope, services.model, tools(), turn.context, limits, emit)
     except asyncio.CancelledError:

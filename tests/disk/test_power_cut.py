@@ -1,4 +1,4 @@
-"""The power fails for all threads at one instant: the image holds what was told, and no more runs."""
+"""The power fails for all threads at one instant: what was told is kept, and nothing more runs."""
 
 import subprocess
 import sys

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
 
@@ -9,6 +10,7 @@ import pytest
 
 from kode_sidecar.demo.model_server import ModelServer, Recording
 from kode_sidecar.records.messages import StorageName
+from kode_sidecar.turns.services import Beginnings
 from tests.conftest import Played
 from tests.support.model_script import Text, answer, hold
 from tests.support.pings import Pings, percentile
@@ -66,4 +68,45 @@ async def test_a_hundred_sessions_at_once(
     assert most < MOST_BYTES
     assert streaming.total() <= 2 * SESSIONS
     assert before == after == {"lock": SESSIONS}, "one that rests has its lock alone"
+    assert percentile(at_first.worked) < MOST_PING_SECONDS
     assert percentile(pings.worked) < MOST_PING_SECONDS
+
+
+async def test_turns_that_wait_to_begin_are_cancelled_at_once(tmp_path: Path) -> None:
+    model = ModelServer(Recording(()), script=lambda _: answer(Text(("word",)), hold("never")))
+    async with sidecar(model=model, roots=[tmp_path]) as world:
+        sessions = [await world.session() for _ in range(SESSIONS)]
+        ids = [asyncio.create_task(world.start(one, "go")) for one in sessions]
+        await asyncio.sleep(0)  # they are sent, and nothing waits for their answers
+        cancels = [
+            world.client.request("kode/turn/cancel", {"sessionId": one.session_id}, HANG_SECONDS)
+            for one in sessions
+        ]
+        assert {done["cancelled"] for done in await asyncio.gather(*cancels)} == {True}
+        ends = zip(sessions, await asyncio.gather(*ids), strict=True)
+        turns = [world.watch.turn_end(one.session_id, turn, HANG_SECONDS) for one, turn in ends]
+        assert {one.stop_reason for one in await asyncio.gather(*turns)} == {"cancelled"}
+        assert len(world.model.chats) < SESSIONS, "some did not begin"
+
+
+async def test_turns_begin_in_order_and_one_alone_does_not_wait() -> None:
+    beginnings, rounds, begun = Beginnings(), 0, dict[int, int]()
+
+    async def begin(number: int) -> None:
+        await beginnings.wait()
+        begun[number] = rounds
+
+    tasks = [asyncio.create_task(begin(number)) for number in range(6)]
+    await asyncio.sleep(0)
+    assert begun == {0: 0}
+    tasks[2].cancel()
+    while not all(task.done() for task in tasks):
+        await asyncio.sleep(0)
+        rounds += 1
+    assert list(begun) == [0, 1, 3, 4, 5]
+    assert all(later - sooner > 1 for sooner, later in pairwise(begun.values()))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    alone = beginnings.wait()
+    with pytest.raises(StopIteration):
+        alone.send(None)
