@@ -1,16 +1,11 @@
-"""The events of one answer, whatever the dialect: joined deltas, reasoning, its end. Sans-IO.
+"""The events of one answer, whatever the dialect: joined deltas, reasoning. Sans-IO.
 
 Neighbouring deltas of one read become one event. Reasoning that a host left in the text, as
 `<think>…</think>` before the answer, is told apart, and so are tool calls in it (`leaked_calls`).
 """
 
-from kode_sidecar.domain.error_info import ErrorInfo, failure
 from kode_sidecar.domain.model_event import (
-    FinishReason,
     ModelEvent,
-    ModelNotice,
-    ResponseFailed,
-    ResponseFinished,
     TextDelta,
     ThinkingDelta,
     ToolUseDelta,
@@ -23,10 +18,6 @@ _THINK_BEGIN, _THINK_END = "<think>", "</think>"
 TEXT = -1
 THINKING = -2
 _NOTHING = -3
-# With one of these an answer may well be empty, and its calls do not run.
-_SAYS_ENOUGH: frozenset[FinishReason] = frozenset(
-    {"incomplete", "length", "content_filter", "paused"}
-)
 
 
 class ThinkTags:
@@ -276,50 +267,3 @@ class DeltaRuns:
         if kind >= 0 and mended.count("\ufffd") > text.count("\ufffd"):
             self.call_is_torn = True
         return mended
-
-
-def put_end(
-    runs: DeltaRuns,
-    reason: FinishReason,
-    raw_reason: str | None,
-    host: str,
-    *,
-    marked: bool,
-    damaged: bool,
-    has_calls: bool,
-    has_nameless_call: bool,
-) -> None:
-    """The last events of an answer: notices of how it came, and its end or the failure it is.
-
-    `marked`: the end mark came. `damaged`: an event was passed over.
-    """
-    fault = _fault(reason, runs, has_calls=has_calls, has_nameless_call=has_nameless_call)
-    if fault is not None:
-        runs.put(ResponseFailed(fault))
-        return
-    if reason != "incomplete" and damaged:
-        runs.put(damage_notice(host))
-    if reason != "incomplete" and not marked:
-        text = f"{host} ends its answers without the usual end mark; they are taken as whole."
-        runs.put(ModelNotice("StreamUnmarkedEnd", text))
-    runs.put(ResponseFinished(reason, raw_reason))
-
-
-def damage_notice(host: str) -> ModelNotice:
-    """Told when an event was passed over."""
-    text = f"{host} sent a damaged piece of an answer; it was left out, so words may be missing."
-    return ModelNotice("StreamDamaged", text)
-
-
-def _fault(
-    reason: FinishReason, runs: DeltaRuns, *, has_calls: bool, has_nameless_call: bool
-) -> ErrorInfo | None:
-    if reason in _SAYS_ENOUGH:
-        return None
-    if has_nameless_call:
-        return failure("IncompleteAnswer", "The model called a tool without naming it; ask again.")
-    if not runs.has_text and not has_calls:
-        return failure(
-            "EmptyAnswer", "The model ended its answer without saying anything; ask again."
-        )
-    return None

@@ -1,7 +1,5 @@
 """The stream of Anthropic's Messages API as model events. Sans-IO.
 
-One decoder per answer: `feed_many` what the event stream decoder gives, until `ended` or the end
-of the bytes, then `finish`. A whole message or an error body goes the same way, as one event.
 The kind of an event is the `type` in its data; gateways leave the event line out.
 """
 
@@ -10,16 +8,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from kode_sidecar.domain.model_event import (
-    AttemptDropped,
     FinishReason,
     ModelEvent,
-    ResponseFailed,
-    ResponseStarted,
     ThinkingSigned,
     ToolUseStarted,
 )
-from kode_sidecar.kernel.contracts import ModelRequest
-from kode_sidecar.providers.answer_events import TEXT, THINKING, DeltaRuns, put_end
+from kode_sidecar.providers.answer_events import TEXT, THINKING
 from kode_sidecar.providers.anthropic_wire import (
     BlockDelta,
     ContentBlock,
@@ -31,12 +25,8 @@ from kode_sidecar.providers.anthropic_wire import (
     merged,
     usage_of,
 )
-from kode_sidecar.providers.lenient_json import is_utf8
-from kode_sidecar.providers.profiles import ModelProfile, Price, usage_event
-from kode_sidecar.providers.provider_errors import ProviderErrors
-
-_PASSED_OVER = -4
-"""The kind of a block that we have no use for, with all its deltas."""
+from kode_sidecar.providers.event_decoder import PASSED_OVER, EventDecoder
+from kode_sidecar.providers.profiles import usage_event
 
 _STOP_REASONS: dict[str, FinishReason] = {
     "end_turn": "stop",
@@ -49,77 +39,22 @@ _STOP_REASONS: dict[str, FinishReason] = {
 }
 
 
-class MessagesDecoder:
-    """Events of one answer; the arguments are those of `ChatDecoder`."""
+class MessagesDecoder(EventDecoder):
+    """A message is a list of blocks, which never overlap."""
 
-    def __init__(
-        self,
-        *,
-        price: Price | None = None,
-        tool_names: frozenset[str] = frozenset(),
-        errors: ProviderErrors | None = None,
-        provider: str = "",
-    ) -> None:
-        self._errors = errors or ProviderErrors()
-        self._price = price
-        self._provider = provider
-        self._runs = DeltaRuns(tool_names)
-        self._done = False
-        self._failed = False
-        self._bad_in_a_row = 0
-        self.bad_events = 0
-        self._begin(None)
-
-    @classmethod
-    def of(
-        cls, request: ModelRequest, profile: ModelProfile, errors: ProviderErrors
-    ) -> "MessagesDecoder":
-        """Return the decoder for the answer to a request."""
-        names = frozenset(tool.name for tool in request.tools)
-        return cls(price=profile.price, tool_names=names, errors=errors, provider=profile.provider)
-
-    def _begin(self, head: MessageHead | None) -> None:
-        """Nothing was said yet in the message that `head` announces."""
-        self._head = head
-        self._has_gap = False
+    def _begin(self) -> None:
+        super()._begin()
+        self._head: MessageHead | None = None
         self._head_came_twice = False
-        self._usage: WireUsage | None = head and head.usage
-        self._raw_reason: str | None = None
+        self._usage: WireUsage | None = None
         self._kinds: dict[int | None, int] = {}
         self._calls = 0
         self._has_nameless_call = False
         self._whole_input = ""
         self._signature: str | None = None
 
-    @property
-    def ended(self) -> bool:
-        """Nothing that follows matters: the end mark came, an error, or garbage."""
-        return self._done or self._failed or self._bad_in_a_row > 1
-
-    @property
-    def complete(self) -> bool:
-        """The model said that it is done, whatever happens to the connection now."""
-        return self._done or self._raw_reason is not None
-
-    @property
-    def growth(self) -> int:
-        """How many characters the model has said; more means that it is at work."""
-        return self._runs.growth
-
     def feed_many(self, batch: Iterable[bytes]) -> list[ModelEvent]:
-        """Return what the events of one read mean, in order. Bytes that are no JSON are passed over
-        once; two in a row end the answer.
-        """
-        for data in batch:
-            if self.ended:
-                break
-            try:
-                event = decode_exact(data)
-            except (ValueError, RecursionError):
-                event = self._salvage(data)
-                if event is None:
-                    continue
-            self._bad_in_a_row = 0
+        for _, event in self._read_events(batch, decode_exact, decode_tolerant):
             # The common case, growth of a block, takes the short way.
             if event.type == "content_block_delta":
                 if event.delta is not None:
@@ -129,7 +64,6 @@ class MessagesDecoder:
         return self._runs.take()
 
     def finish(self) -> list[ModelEvent]:
-        """Return what the end of the answer means; call once, after the last `feed_many`."""
         if self._failed:
             return []
         if self._head is None:
@@ -141,17 +75,7 @@ class MessagesDecoder:
             runs.add(self._calls - 1, leaked.arguments)
         if self._usage is not None:
             runs.put(usage_event(usage_of(self._usage), self._price))
-        put_end(
-            runs,
-            self._reason(),
-            self._raw_reason,
-            self._errors.host,
-            marked=self._done,
-            damaged=self.bad_events > 0,
-            has_calls=self._calls > 0,
-            has_nameless_call=self._has_nameless_call,
-        )
-        return runs.take()
+        return self._put_end(has_calls=self._calls > 0, has_nameless_call=self._has_nameless_call)
 
     def _read(self, event: Event) -> None:
         """Everything but growth."""
@@ -175,9 +99,7 @@ class MessagesDecoder:
                 pass
             case _:
                 if event.type == "error" or event.error:
-                    self._failed = True
-                    error = event.error or {"message": event.message}
-                    self._runs.put(ResponseFailed(self._errors.in_stream(error)))
+                    self._fail(event.error or {"message": event.message})
 
     def _start(self, head: MessageHead) -> None:
         if self._head is None:
@@ -188,14 +110,13 @@ class MessagesDecoder:
             self._restart(head)
 
     def _restart(self, head: MessageHead) -> None:
-        """A gateway asked again in the middle of an answer: only the new one counts."""
-        self._runs.restart()
-        self._runs.put(AttemptDropped(f"{self._errors.host} began its answer anew."))
+        self._drop_attempt()
         self._begin_with(head)
 
     def _begin_with(self, head: MessageHead) -> None:
-        self._begin(head)
-        self._runs.put(ResponseStarted(head.id or None, head.model or None, self._provider or None))
+        self._begin()
+        self._head, self._usage = head, head.usage
+        self._put_start(head.id, head.model)
 
     def _read_whole(self, event: Event) -> None:
         self._start(MessageHead(event.id, event.model, event.usage))
@@ -212,7 +133,7 @@ class MessagesDecoder:
             # The same head again was no slip: its blocks come again, too.
             self._restart(self._head)
         self._close_block()
-        kind = _PASSED_OVER
+        kind = PASSED_OVER
         match block.type:
             case "text":
                 kind = TEXT
@@ -257,7 +178,7 @@ class MessagesDecoder:
                 self._runs.add(THINKING, delta.thinking)
             elif delta.signature is not None:
                 self._signature = delta.signature
-        elif kind != _PASSED_OVER and delta.partial_json:
+        elif kind != PASSED_OVER and delta.partial_json:
             self._whole_input = ""
             if not self._has_nameless_call:
                 self._runs.add(kind, delta.partial_json)
@@ -271,21 +192,6 @@ class MessagesDecoder:
             if not self._has_nameless_call:
                 self._runs.add(self._calls - 1, self._whole_input)
             self._whole_input = ""
-
-    def _salvage(self, data: bytes) -> Event | None:
-        """An event that strict JSON refuses; two in a row that nobody can read end the stream."""
-        if data.strip() == b"[DONE]":
-            self._done = self._raw_reason is not None
-            return None
-        event = decode_tolerant(data)
-        if event is None:
-            self._bad_in_a_row += 1
-        else:
-            self._runs.torn = True
-        if event is None or not is_utf8(data):
-            self.bad_events += 1
-            self._has_gap = self._has_gap or self._raw_reason is None
-        return event
 
     def _reason(self) -> FinishReason:
         if self._calls and (self._has_gap or self._runs.call_is_torn):

@@ -21,10 +21,9 @@ from kode_sidecar.domain.message import (
 )
 from kode_sidecar.kernel.contracts import ModelRequest, ToolSpec
 from kode_sidecar.providers.anthropic_messages import MessagesDecoder
-from kode_sidecar.providers.dialect import AnswerDecoder, Dialect, EncodedRequest
+from kode_sidecar.providers.dialect import Dialect, EncodedRequest
 from kode_sidecar.providers.openai_request import NO_OUTPUT, image_note, resource_text
 from kode_sidecar.providers.profiles import ModelProfile
-from kode_sidecar.providers.provider_errors import ProviderErrors
 from kode_sidecar.providers.request_options import (
     CALL_A_TOOL,
     budget,
@@ -87,13 +86,6 @@ def encode_request(request: ModelRequest, profile: ModelProfile) -> EncodedReque
     return EncodedRequest(json_bytes(body), (*choice.notices, *notices, *told))
 
 
-def new_decoder(
-    request: ModelRequest, profile: ModelProfile, errors: ProviderErrors
-) -> AnswerDecoder:
-    """Return what reads the answer to a request."""
-    return AnswerDecoder(MessagesDecoder.of(request, profile, errors))
-
-
 @lru_cache(maxsize=256)
 def _tool(tool: ToolSpec) -> Json:
     return {
@@ -115,7 +107,7 @@ def _mark_cached(messages: list[Json]) -> None:
         message["content"][-1]["cache_control"] = _CACHED
 
 
-ANTHROPIC_MESSAGES = Dialect(PATH, headers, encode_request, new_decoder)
+ANTHROPIC_MESSAGES = Dialect(PATH, headers, encode_request, MessagesDecoder.of)
 
 
 def anthropic_messages(messages: Sequence[Message], profile: ModelProfile) -> list[Json]:

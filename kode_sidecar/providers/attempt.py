@@ -147,7 +147,8 @@ class Attempt:
                     self._refused(response, await response.read_all(_MAX_ERROR_BODY), raw)
                     return
                 self._pause_when_used_up(response)
-                decoder = self._dialect.new_decoder(self._request, self._model, endpoint.errors)
+                answer = self._dialect.new_decoder(self._request, self._model, endpoint.errors)
+                decoder = AnswerDecoder(answer)
                 growth = 0
                 while not decoder.ended and (data := await response.read()):
                     if raw is not None:

@@ -4,13 +4,14 @@
 its dialect, which gives model events.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from kode_sidecar.domain.model_event import ModelEvent, ModelNotice, ResponseFailed
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import ModelRequest
+from kode_sidecar.providers.event_decoder import EventDecoder
 from kode_sidecar.providers.profiles import ModelProfile
 from kode_sidecar.providers.provider_errors import ProviderErrors
 from kode_sidecar.providers.sse import MAX_EVENT_BYTES, SseDecoder
@@ -18,30 +19,6 @@ from kode_sidecar.providers.wrong_address import HEAD_BYTES, unwrapped, wrong_bo
 
 # White space and the bytes of a byte order mark.
 _BLANK = b"\xef\xbb\xbf \t\r\n"
-
-
-class EventDecoder(Protocol):
-    """What the data of an answer's events means in one dialect.
-
-    `ended`, `complete` and `growth` are those of `AnswerDecoder`.
-    """
-
-    @property
-    def ended(self) -> bool: ...
-
-    @property
-    def complete(self) -> bool: ...
-
-    @property
-    def growth(self) -> int: ...
-
-    def feed_many(self, batch: Iterable[bytes]) -> list[ModelEvent]:
-        """Return what the events of one read mean, in order."""
-        ...
-
-    def finish(self) -> list[ModelEvent]:
-        """Return what the end of the answer means."""
-        ...
 
 
 class AnswerDecoder:
@@ -127,10 +104,10 @@ class Dialect:
 
     `path` is appended to the base URL, which ends in `/v1`. `headers` makes those of every
     request from the key, names in lower case. `encode_request` gives equal bytes for equal
-    requests, so that hosts can cache by prefix. `new_decoder` reads one answer.
+    requests, so that hosts can cache by prefix. `new_decoder` reads the events of one answer.
     """
 
     path: str
     headers: Callable[[str], Mapping[str, str]]
     encode_request: Callable[[ModelRequest, ModelProfile], EncodedRequest]
-    new_decoder: Callable[[ModelRequest, ModelProfile, ProviderErrors], AnswerDecoder]
+    new_decoder: Callable[[ModelRequest, ModelProfile, ProviderErrors], EventDecoder]

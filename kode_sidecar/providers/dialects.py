@@ -5,14 +5,14 @@ were seen to refuse; OpenAI's references of chat completions and responses.
 """
 
 from collections.abc import Mapping
+from functools import partial
 
 from kode_sidecar.kernel.contracts import ModelRequest
 from kode_sidecar.providers.anthropic_request import ANTHROPIC_MESSAGES
-from kode_sidecar.providers.dialect import AnswerDecoder, Dialect, EncodedRequest
+from kode_sidecar.providers.dialect import Dialect, EncodedRequest
 from kode_sidecar.providers.openai_chat import ChatDecoder
 from kode_sidecar.providers.openai_request import PATH, ChatHabits, bearer_headers, encode_chat
 from kode_sidecar.providers.profiles import DialectName, ModelProfile
-from kode_sidecar.providers.provider_errors import ProviderErrors
 from kode_sidecar.providers.responses_request import OPENAI_RESPONSES
 from kode_sidecar.providers.tool_schema import normalize_schema, object_schema
 
@@ -23,12 +23,9 @@ def chat_dialect(habits: ChatHabits, *, needs_done: bool) -> Dialect:
     def encode_request(request: ModelRequest, profile: ModelProfile) -> EncodedRequest:
         return encode_chat(request, profile, habits)
 
-    def new_decoder(
-        request: ModelRequest, profile: ModelProfile, errors: ProviderErrors
-    ) -> AnswerDecoder:
-        return AnswerDecoder(ChatDecoder.of(request, profile, errors, needs_done=needs_done))
-
-    return Dialect(PATH, bearer_headers, encode_request, new_decoder)
+    return Dialect(
+        PATH, bearer_headers, encode_request, partial(ChatDecoder.of, needs_done=needs_done)
+    )
 
 
 KIMI = chat_dialect(

@@ -1,23 +1,13 @@
-"""The stream of OpenAI-compatible chat hosts as model events. Sans-IO.
-
-One decoder per answer: `feed` what the event stream decoder gives, until `ended` or the end
-of the bytes, then `finish`. A whole completion or an error body goes the same way, as one event.
-"""
+"""The stream of OpenAI-compatible chat hosts as model events. Sans-IO."""
 
 from collections.abc import Iterable
+from typing import Self
 
-from kode_sidecar.domain.model_event import (
-    AttemptDropped,
-    FinishReason,
-    ModelEvent,
-    OpaqueData,
-    ResponseFailed,
-    ResponseStarted,
-)
+from kode_sidecar.domain.model_event import FinishReason, ModelEvent, OpaqueData
 from kode_sidecar.kernel.contracts import ModelRequest
-from kode_sidecar.providers.answer_events import TEXT, THINKING, DeltaRuns, put_end
+from kode_sidecar.providers.answer_events import TEXT, THINKING
 from kode_sidecar.providers.answer_identity import AnswerIdentity
-from kode_sidecar.providers.lenient_json import is_utf8
+from kode_sidecar.providers.event_decoder import EventDecoder
 from kode_sidecar.providers.openai_wire import (
     Choice,
     Chunk,
@@ -33,8 +23,6 @@ from kode_sidecar.providers.openai_wire import (
 from kode_sidecar.providers.profiles import ModelProfile, Price, usage_event
 from kode_sidecar.providers.provider_errors import ProviderErrors
 from kode_sidecar.providers.tool_call_assembly import ToolCallAssembly
-
-DONE = b"[DONE]"
 
 _FINISH_REASONS: dict[str, FinishReason] = {
     "stop": "stop",
@@ -52,14 +40,12 @@ _FINISH_REASONS: dict[str, FinishReason] = {
 }
 
 
-class ChatDecoder:
-    """Events of one answer. `price` makes usage into cost, `provider` says whose answer it is.
-
-    `tool_names` are the tools a call leaked into the text may be for; without them text is
-    never held back. With `needs_done` an answer ends with `[DONE]` and nothing else; otherwise
-    its finish reason is enough. `reader` reads one event. Neighbouring deltas of one
-    `feed_many` become one event.
+class ChatDecoder(EventDecoder):
+    """With `needs_done` an answer ends with `[DONE]` and nothing else; otherwise its finish reason
+    is enough. `reader` reads one event.
     """
+
+    _think_tags = True
 
     def __init__(
         self,
@@ -71,19 +57,11 @@ class ChatDecoder:
         needs_done: bool = False,
         reader: ChunkReader | None = None,
     ) -> None:
+        super().__init__(price=price, tool_names=tool_names, errors=errors, provider=provider)
         self._reader = reader or ChunkReader()
-        self._errors = errors or ProviderErrors()
-        self._price = price
-        self._provider = provider
         self._needs_done = needs_done
-        self._runs = DeltaRuns(tool_names, think_tags=True)
-        self._done = False
-        self._failed = False
-        self._bad_in_a_row = 0
-        self.bad_events = 0
         self._identity = AnswerIdentity()
         self._is_over = False
-        self._begin()
 
     @classmethod
     def of(
@@ -92,62 +70,29 @@ class ChatDecoder:
         profile: ModelProfile,
         errors: ProviderErrors,
         *,
-        needs_done: bool,
-    ) -> "ChatDecoder":
+        needs_done: bool = False,
+    ) -> Self:
         """Return the decoder for the answer to a request."""
-        return cls(
-            price=profile.price,
-            tool_names=frozenset(tool.name for tool in request.tools),
-            errors=errors,
-            provider=profile.provider,
-            needs_done=needs_done,
-            reader=ChunkReader(profile.names),
-        )
+        found = super().of(request, profile, errors)
+        found._reader, found._needs_done = ChunkReader(profile.names), needs_done
+        return found
 
     def _begin(self) -> None:
-        """Nothing was said yet."""
+        super()._begin()
         self._calls = ToolCallAssembly()
         self._started = False
-        self._has_gap = False
         self._named_reasoning = False
         self._details = ReasoningDetails()
-        self._raw_reason: str | None = None
         self._usage: WireUsage | None = None
-
-    @property
-    def ended(self) -> bool:
-        """Nothing that follows matters: the end mark came, an error, or garbage."""
-        return self._done or self._failed or self._bad_in_a_row > 1
 
     @property
     def complete(self) -> bool:
         """The model said that it is done, whatever happens to the connection now."""
         return self._done or (self._raw_reason is not None and not self._needs_done)
 
-    @property
-    def growth(self) -> int:
-        """How many characters the model has said; more means that it is at work."""
-        return self._runs.growth
-
-    def feed(self, data: bytes) -> list[ModelEvent]:
-        """Return what one event means. Bytes that are no JSON are passed over once."""
-        return self.feed_many((data,))
-
     def feed_many(self, batch: Iterable[bytes]) -> list[ModelEvent]:
-        """Return what the events of one read mean, in order."""
-        read_chunk, identity = self._reader.exact, self._identity
-        for data in batch:
-            if self.ended:
-                break
-            try:
-                chunk = read_chunk(data)
-            except (ValueError, RecursionError):
-                maybe = self._salvage(data)
-                if maybe is None:
-                    continue
-                chunk = maybe
-            if self._bad_in_a_row:
-                self._bad_in_a_row = 0
+        identity = self._identity
+        for data, chunk in self._read_events(batch, self._reader.exact, self._reader.tolerant):
             if chunk.id == identity.id:
                 identity.seen += 1
             elif self._is_of_another_answer(chunk):
@@ -172,7 +117,6 @@ class ChatDecoder:
         return self._runs.take()
 
     def finish(self) -> list[ModelEvent]:
-        """Return what the end of the answer means; call once, after the last `feed`."""
         if self._failed:
             return []
         self._start(None)
@@ -184,17 +128,7 @@ class ChatDecoder:
             runs.put(OpaqueData({"reasoning_details": self._details.whole}))
         if self._usage is not None:
             runs.put(usage_event(usage_of(self._usage), self._price, told_cost(self._usage)))
-        put_end(
-            runs,
-            self._reason(),
-            self._raw_reason,
-            self._errors.host,
-            marked=self._done,
-            damaged=self.bad_events > 0,
-            has_calls=calls.count > 0,
-            has_nameless_call=calls.has_nameless_call(),
-        )
-        return runs.take()
+        return self._put_end(has_calls=calls.count > 0, has_nameless_call=calls.has_nameless_call())
 
     def _is_of_another_answer(self, chunk: Chunk) -> bool:
         """A gateway that asks again glues a second answer to the first; its id tells them apart.
@@ -205,17 +139,14 @@ class ChatDecoder:
             self._is_over = self._is_over or self._identity.lasts or self._identity.begins(chunk)
             return self._is_over and bool(chunk.choices)
         if self._identity.begins(chunk):
-            self._runs.restart()
-            self._runs.put(AttemptDropped(f"{self._errors.host} began its answer anew."))
+            self._drop_attempt()
             self._begin()
         return False
 
     def _start(self, chunk: Chunk | None) -> None:
         if not self._started:
             self._started = True
-            response_id = None if chunk is None or chunk.id in (None, "") else str(chunk.id)
-            model = (chunk and chunk.model) or None
-            self._runs.put(ResponseStarted(response_id, model, self._provider or None))
+            self._put_start(chunk and chunk.id, chunk and chunk.model)
 
     def _grow(self, delta: Delta) -> None:
         runs = self._runs
@@ -248,16 +179,11 @@ class ChatDecoder:
             if part.text:
                 self._runs.add(kind, part.text)
 
-    def _put_all(self, events: Iterable[ModelEvent]) -> None:
-        for event in events:
-            self._runs.put(event)
-
     def _read_rest(self, data: bytes, chunk: Chunk) -> None:
         """Everything but plain growth: errors, usage, the end, a whole completion."""
         error = error_of(data, chunk)
         if error is not None:
-            self._failed = True
-            self._runs.put(ResponseFailed(self._errors.in_stream(error)))
+            self._fail(error)
             return
         groq = chunk.x_groq.usage if chunk.x_groq else None
         self._usage = chunk.usage or groq or self._usage
@@ -277,20 +203,8 @@ class ChatDecoder:
             self._done = True
         self._raw_reason = choice.finish_reason or self._raw_reason
 
-    def _salvage(self, data: bytes) -> Chunk | None:
-        """An event that strict JSON refuses; two in a row that nobody can read end the stream."""
-        if data.strip() == DONE:
-            self._done = True
-            return None
-        chunk = self._reader.tolerant(data)
-        if chunk is None:
-            self._bad_in_a_row += 1
-        else:
-            self._runs.torn = True
-        if chunk is None or not is_utf8(data):
-            self.bad_events += 1
-            self._has_gap = self._has_gap or self._raw_reason is None
-        return chunk
+    def _ends_with_mark(self) -> bool:
+        return True
 
     def _reason(self) -> FinishReason:
         if not self.complete or (self._calls.count and (self._has_gap or self._runs.call_is_torn)):

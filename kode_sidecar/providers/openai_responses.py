@@ -1,8 +1,8 @@
 """The stream of OpenAI's Responses API as model events. Sans-IO.
 
-One decoder per answer, used as `MessagesDecoder` is. An answer is a list of items: reasoning,
-messages, calls. An item is told by its place in the list, for gateways give it a new id with every
-event; what stands in the event that closes it is the truth about it.
+An answer is a list of items: reasoning, messages, calls. An item is told by its place in the list,
+for gateways give it a new id with every event; what stands in the event that closes it is the truth
+about it.
 """
 
 from collections.abc import Iterable
@@ -11,20 +11,15 @@ from typing import Any
 from msgspec import Struct
 
 from kode_sidecar.domain.model_event import (
-    AttemptDropped,
     FinishReason,
     ModelEvent,
-    ResponseFailed,
-    ResponseStarted,
     TextMarked,
     ThinkingSigned,
 )
-from kode_sidecar.kernel.contracts import ModelRequest
-from kode_sidecar.providers.answer_events import TEXT, THINKING, DeltaRuns, put_end
-from kode_sidecar.providers.lenient_json import is_utf8
+from kode_sidecar.providers.answer_events import TEXT, THINKING
+from kode_sidecar.providers.event_decoder import PASSED_OVER, EventDecoder
 from kode_sidecar.providers.openai_wire import ToolCallDelta, ToolFunction
-from kode_sidecar.providers.profiles import ModelProfile, Price, usage_event
-from kode_sidecar.providers.provider_errors import ProviderErrors
+from kode_sidecar.providers.profiles import usage_event
 from kode_sidecar.providers.responses_wire import (
     Event,
     Item,
@@ -44,7 +39,6 @@ REASONING_ITEM = "reasoning_item"
 """Under this name a thinking block keeps the item that its host wants back."""
 PHASE = "phase"
 """Whether a message is on the way or the answer: newer models want the word back, as it came."""
-_PASSED_OVER = -4
 _CALL = 0
 _KINDS = {"message": TEXT, "reasoning": THINKING, "function_call": _CALL}
 _KIND_OF_DELTA = {
@@ -81,74 +75,21 @@ class _Slot(Struct):
     is_closed: bool = False
 
 
-class ResponsesDecoder:
-    """Events of one answer; the arguments are those of `ChatDecoder`."""
+class ResponsesDecoder(EventDecoder):
+    """The answer is over with the event that says how it ended; `_last` is what that one said."""
 
-    def __init__(
-        self,
-        *,
-        price: Price | None = None,
-        tool_names: frozenset[str] = frozenset(),
-        errors: ProviderErrors | None = None,
-        provider: str = "",
-    ) -> None:
-        self._errors = errors or ProviderErrors()
-        self._price = price
-        self._provider = provider
-        self._runs = DeltaRuns(tool_names)
-        self._failed = False
-        self._bad_in_a_row = 0
-        self.bad_events = 0
-        self._begin(None)
-
-    @classmethod
-    def of(
-        cls, request: ModelRequest, profile: ModelProfile, errors: ProviderErrors
-    ) -> "ResponsesDecoder":
-        """Return the decoder for the answer to a request."""
-        names = frozenset(tool.name for tool in request.tools)
-        return cls(price=profile.price, tool_names=names, errors=errors, provider=profile.provider)
-
-    def _begin(self, head: Reply | None) -> None:
-        """Nothing was said yet in the answer that `head` announces."""
-        self._head = head
+    def _begin(self) -> None:
+        super()._begin()
+        self._head: Reply | None = None
         self._last: Reply | None = None
         self._calls = ToolCallAssembly()
-        self._has_gap = False
         self._head_came_twice = False
         self._slots: list[_Slot] = []
         self._at_index: dict[int, _Slot] = {}
         self._at_id: dict[str | int, _Slot] = {}
 
-    @property
-    def ended(self) -> bool:
-        """Nothing that follows matters: the last event came, an error, or garbage."""
-        return self._last is not None or self._failed or self._bad_in_a_row > 1
-
-    @property
-    def complete(self) -> bool:
-        """The model said that it is done, whatever happens to the connection now."""
-        return self._last is not None
-
-    @property
-    def growth(self) -> int:
-        """How many characters the model has said; more means that it is at work."""
-        return self._runs.growth
-
     def feed_many(self, batch: Iterable[bytes]) -> list[ModelEvent]:
-        """Return what the events of one read mean, in order. Bytes that are no JSON are passed over
-        once; two in a row end the answer.
-        """
-        for data in batch:
-            if self.ended:
-                break
-            try:
-                event = decode_exact(data)
-            except (ValueError, RecursionError):
-                event = self._salvage(data)
-                if event is None:
-                    continue
-            self._bad_in_a_row = 0
+        for data, event in self._read_events(batch, decode_exact, decode_tolerant):
             kind = _KIND_OF_DELTA.get(event.type)
             if kind is None:
                 self._read(event, data)
@@ -157,7 +98,6 @@ class ResponsesDecoder:
         return self._runs.take()
 
     def finish(self) -> list[ModelEvent]:
-        """Return what the end of the answer means; call once, after the last `feed_many`."""
         if self._failed:
             return []
         if self._head is None:
@@ -168,17 +108,7 @@ class ResponsesDecoder:
         self._put_all(calls.finish())
         if last is not None and last.usage is not None:
             runs.put(usage_event(usage_of(last.usage), self._price))
-        put_end(
-            runs,
-            self._reason(),
-            None if last is None else _raw_reason(last),
-            self._errors.host,
-            marked=last is not None,
-            damaged=self.bad_events > 0,
-            has_calls=calls.count > 0,
-            has_nameless_call=calls.has_nameless_call(),
-        )
-        return runs.take()
+        return self._put_end(has_calls=calls.count > 0, has_nameless_call=calls.has_nameless_call())
 
     def _read(self, event: Event, data: bytes) -> None:
         """Everything but growth."""
@@ -214,13 +144,12 @@ class ResponsesDecoder:
             self._restart(head)
 
     def _start(self, head: Reply) -> None:
-        self._begin(head)
-        self._runs.put(ResponseStarted(head.id or None, head.model or None, self._provider or None))
+        self._begin()
+        self._head = head
+        self._put_start(head.id, head.model)
 
     def _restart(self, head: Reply) -> None:
-        """Only the new answer counts."""
-        self._runs.restart()
-        self._runs.put(AttemptDropped(f"{self._errors.host} began its answer anew."))
+        self._drop_attempt()
         self._start(head)
 
     def _end(self, reply: Reply, status: str) -> None:
@@ -234,7 +163,7 @@ class ResponsesDecoder:
         if len(output) > len(self._slots):
             self._read_untold(output)
         reply.status = status
-        self._last = reply
+        self._last, self._done, self._raw_reason = reply, True, _raw_reason(reply)
 
     def _read_untold(self, output: Iterable[Any]) -> None:
         """Items that came in no event of their own."""
@@ -242,10 +171,6 @@ class ResponsesDecoder:
             if index not in self._at_index and item.get("id") not in self._at_id:
                 kind = _KINDS.get(text_of(item, "type"))
                 self._close(self._new_slot(index, item.get("id"), kind), item)
-
-    def _fail(self, error: Any) -> None:
-        self._failed = True
-        self._runs.put(ResponseFailed(self._errors.in_stream(error)))
 
     def _open(self, event: Event, item: Item) -> None:
         if self._head_came_twice and event.output_index in self._at_index:
@@ -259,7 +184,7 @@ class ResponsesDecoder:
     def _new_slot(self, index: int | None, item_id: object, kind: int | None) -> _Slot:
         if self._head is None:
             self._start(Reply())
-        slot = _Slot(len(self._slots), _PASSED_OVER if kind is None else kind)
+        slot = _Slot(len(self._slots), PASSED_OVER if kind is None else kind)
         self._slots.append(slot)
         if index is not None:
             self._at_index[index] = slot
@@ -281,7 +206,7 @@ class ResponsesDecoder:
     def _grow(self, slot: _Slot, text: str, part: int | None) -> None:
         if slot.kind == _CALL:
             self._grow_call(slot, {}, text)
-        elif slot.kind != _PASSED_OVER:
+        elif slot.kind != PASSED_OVER:
             before = self._slots[slot.number - 1] if slot.number else None
             follows = before is not None and before.kind == slot.kind and before.said
             if (slot.part != part) if slot.said else follows:
@@ -335,24 +260,6 @@ class ResponsesDecoder:
         elif mend_surrogates(grown) != mend_surrogates(whole):
             self._has_gap = True
 
-    def _put_all(self, events: Iterable[ModelEvent]) -> None:
-        for event in events:
-            self._runs.put(event)
-
-    def _salvage(self, data: bytes) -> Event | None:
-        """An event that strict JSON refuses; two in a row that nobody can read end the stream."""
-        if data.strip() == b"[DONE]":
-            return None
-        event = decode_tolerant(data)
-        if event is None:
-            self._bad_in_a_row += 1
-        else:
-            self._runs.torn = True
-        if event is None or not is_utf8(data):
-            self.bad_events += 1
-            self._has_gap = True
-        return event
-
     def _reason(self) -> FinishReason:
         count = self._calls.count
         if self._last is None or (count and (self._has_gap or self._runs.call_is_torn)):
@@ -362,7 +269,7 @@ class ResponsesDecoder:
             case "completed":
                 return "tool_calls" if count else "stop"
             case "incomplete":  # whatever cut it, its calls do not run
-                return _INCOMPLETE.get(_raw_reason(self._last), "length" if count else "other")
+                return _INCOMPLETE.get(self._raw_reason or "", "length" if count else "other")
             case "cancelled" | "in_progress" | "queued":
                 return "incomplete"
             case _:

@@ -23,7 +23,7 @@ from kode_sidecar.domain.message import (
     ToolUseBlock,
 )
 from kode_sidecar.kernel.contracts import ModelRequest, ToolSpec
-from kode_sidecar.providers.dialect import AnswerDecoder, Dialect, EncodedRequest
+from kode_sidecar.providers.dialect import Dialect, EncodedRequest
 from kode_sidecar.providers.openai_request import (
     NO_OUTPUT,
     bearer_headers,
@@ -32,7 +32,6 @@ from kode_sidecar.providers.openai_request import (
 )
 from kode_sidecar.providers.openai_responses import PHASE, REASONING_ITEM, ResponsesDecoder
 from kode_sidecar.providers.profiles import ModelProfile
-from kode_sidecar.providers.provider_errors import ProviderErrors
 from kode_sidecar.providers.request_options import (
     CALL_A_TOOL,
     Keeps,
@@ -82,14 +81,7 @@ def encode_request(request: ModelRequest, profile: ModelProfile) -> EncodedReque
     return EncodedRequest(json_bytes(body), (*choice.notices, *notices, *told))
 
 
-def new_decoder(
-    request: ModelRequest, profile: ModelProfile, errors: ProviderErrors
-) -> AnswerDecoder:
-    """Return what reads the answer to a request."""
-    return AnswerDecoder(ResponsesDecoder.of(request, profile, errors))
-
-
-OPENAI_RESPONSES = Dialect(PATH, bearer_headers, encode_request, new_decoder)
+OPENAI_RESPONSES = Dialect(PATH, bearer_headers, encode_request, ResponsesDecoder.of)
 
 
 def _with_effort(body: Mapping[str, Any], effort: Mapping[str, Any]) -> dict[str, Any]:

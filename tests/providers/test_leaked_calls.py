@@ -111,9 +111,9 @@ def answer(*deltas: dict[str, object], tools: frozenset[str] = TOOLS) -> list[Mo
     found: list[ModelEvent] = []
     decoder = ChatDecoder(tool_names=tools)
     for fields in deltas:
-        found += decoder.feed(json.dumps({"choices": [{"delta": fields}]}).encode())
-    found += decoder.feed(b'{"choices":[{"delta":{},"finish_reason":"stop"}]}')
-    found += decoder.feed(b"[DONE]")
+        found += decoder.feed_many((json.dumps({"choices": [{"delta": fields}]}).encode(),))
+    found += decoder.feed_many((b'{"choices":[{"delta":{},"finish_reason":"stop"}]}',))
+    found += decoder.feed_many((b"[DONE]",))
     return found + decoder.finish()
 
 

@@ -72,9 +72,11 @@ def answered(deltas: list[Json], provider: str) -> Message:
     decoder = ChatDecoder(provider=provider)
     for fields in deltas:
         chunk = {"id": "x", "choices": [{"index": 0, "delta": fields}]}
-        assembler.feed(decoder.feed(json.dumps(chunk).encode()))
-    assembler.feed(decoder.feed(b'{"id":"x","choices":[{"delta":{},"finish_reason":"stop"}]}'))
-    assembler.feed([*decoder.feed(b"[DONE]"), *decoder.finish()])
+        assembler.feed(decoder.feed_many((json.dumps(chunk).encode(),)))
+    assembler.feed(
+        decoder.feed_many((b'{"id":"x","choices":[{"delta":{},"finish_reason":"stop"}]}',))
+    )
+    assembler.feed([*decoder.feed_many((b"[DONE]",)), *decoder.finish()])
     assembler.finish()
     message = Message(
         id="m",

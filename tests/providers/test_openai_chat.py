@@ -21,8 +21,8 @@ from kode_sidecar.domain.model_event import (
     ToolUseStarted,
     UsageReported,
 )
-from kode_sidecar.providers.answer_events import damage_notice
 from kode_sidecar.providers.dialect import AnswerDecoder
+from kode_sidecar.providers.event_decoder import damage_notice
 from kode_sidecar.providers.openai_chat import ChatDecoder
 from kode_sidecar.providers.profiles import Price
 from tests.providers.streams.answer import joined
@@ -66,7 +66,7 @@ def raw(*events: Any) -> list[bytes]:
 def read(*events: Any, tools: frozenset[str] = frozenset()) -> list[ModelEvent]:
     """All events, one feed per chunk, neighbouring growth joined."""
     decoder = ChatDecoder(tool_names=tools)
-    found = [event for data in raw(*events) for event in decoder.feed(data)]
+    found = [event for data in raw(*events) for event in decoder.feed_many((data,))]
     return joined(found + decoder.finish())
 
 

@@ -20,6 +20,7 @@ from kode_sidecar.kernel.contracts import ModelRequest, ToolSpec
 from kode_sidecar.kernel.message_assembler import MessageAssembler
 from kode_sidecar.providers.attempt import Attempt
 from kode_sidecar.providers.builtin_providers import BUILTIN_PROVIDERS, OPENAI
+from kode_sidecar.providers.dialect import AnswerDecoder
 from kode_sidecar.providers.dialects import DIALECTS
 from kode_sidecar.providers.endpoint import Endpoint
 from kode_sidecar.providers.http_client import HttpClient
@@ -96,9 +97,8 @@ def assembled(events: list[ModelEvent], provider: str = "openai") -> Message:
 
 def read(body: bytes) -> list[ModelEvent]:
     request = ModelRequest("m", "", [QUESTION])
-    decoder = DIALECTS["openai_responses"].new_decoder(
-        request, GPT, ProviderConfig("https://x.example/v1", profile=OPENAI, api_key="k").errors()
-    )
+    errors = ProviderConfig("https://x.example/v1", profile=OPENAI, api_key="k").errors()
+    decoder = AnswerDecoder(DIALECTS["openai_responses"].new_decoder(request, GPT, errors))
     return [*decoder.feed(body), *decoder.finish()]
 
 
