@@ -2359,8 +2359,8 @@ export interface McpListResult {
  *
  * `source`: the user's settings, the editor, a file of the open folders, a run's file. A
  * server of a project is `unapproved` until the user said yes to what `fingerprint` stands
- * for, and never starts before. `tools`, `resources` and `prompts` are what it offered the
- * last time, empty while that is not known.
+ * for, and never starts before. `tools`, `resources`, `templates` and `prompts` are what it
+ * offered the last time, empty while that is not known.
  */
 export interface McpServerView {
   name: string;
@@ -2377,6 +2377,7 @@ export interface McpServerView {
   stderrTail?: string[];
   resources?: McpResourceView[];
   prompts?: McpPromptView[];
+  templates?: McpTemplateView[];
 }
 
 /** A tool as its server describes it. `saysReadOnly` is the server's own word: a hint. */
@@ -2406,6 +2407,14 @@ export interface McpPromptArgument {
   name: string;
   description?: string;
   required?: boolean;
+}
+
+/** Resources of a server that the user names by filling in an address (RFC 6570). */
+export interface McpTemplateView {
+  uriTemplate: string;
+  name?: string;
+  description?: string;
+  mediaType?: string;
 }
 
 /** Blocks for the `input` of a prompt. A resource says that its text is data of a server. */

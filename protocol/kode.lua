@@ -1446,7 +1446,7 @@
 
 --- An MCP server. `command` or `url` is what is started or asked; `variables` it gets.
 ---
---- `source`: the user's settings, the editor, a file of the open folders, a run's file. A server of a project is `unapproved` until the user said yes to what `fingerprint` stands for, and never starts before. `tools`, `resources` and `prompts` are what it offered the last time, empty while that is not known.
+--- `source`: the user's settings, the editor, a file of the open folders, a run's file. A server of a project is `unapproved` until the user said yes to what `fingerprint` stands for, and never starts before. `tools`, `resources`, `templates` and `prompts` are what it offered the last time, empty while that is not known.
 ---@class kode.McpServerView
 ---@field name string
 ---@field source 'user'|'editor'|'project'|'run'
@@ -1462,6 +1462,7 @@
 ---@field stderrTail? string[]
 ---@field resources? kode.McpResourceView[]
 ---@field prompts? kode.McpPromptView[]
+---@field templates? kode.McpTemplateView[]
 
 --- A tool as its server describes it. `saysReadOnly` is the server's own word: a hint.
 ---@class kode.McpToolView
@@ -1487,6 +1488,13 @@
 ---@field name string
 ---@field description? string
 ---@field required? boolean
+
+--- Resources of a server that the user names by filling in an address (RFC 6570).
+---@class kode.McpTemplateView
+---@field uriTemplate string
+---@field name? string
+---@field description? string
+---@field mediaType? string
 
 --- Blocks for the `input` of a prompt. A resource says that its text is data of a server.
 ---@class kode.McpBlocks

@@ -241,6 +241,15 @@ def _view(server: Server) -> wire.McpServerView:
             for one in (known.resources if known else ())
         ),
         prompts=tuple(_prompt_view(one) for one in (known.prompts if known else ())),
+        templates=tuple(
+            wire.McpTemplateView(
+                uri_template=one.uri_template,
+                name=one.name,
+                description=one.description,
+                media_type=one.mime_type,
+            )
+            for one in (known.templates if known else ())
+        ),
     )
 
 

@@ -70,12 +70,19 @@ class Servers:
         }
 
     def resources(self) -> list[str]:
-        """Return the resources of the servers by how they are typed behind an `@`."""
-        return [
-            one_line(f"{server['name']}:{resource['uri']}")
+        """Return the resources of the servers by how they are typed behind an `@`.
+
+        Of a template it is what stands before the first place to fill in.
+        """
+        named = [
+            (server["name"], uri)
             for server in self.listed
-            for resource in server.get("resources", ())
+            for uri in (
+                *(one["uri"] for one in server.get("resources", ())),
+                *(one["uriTemplate"].partition("{")[0] for one in server.get("templates", ())),
+            )
         ]
+        return [one_line(f"{name}:{uri}") for name, uri in dict.fromkeys(named)]
 
     def named(self, command: str) -> bool:
         """Whether a word is a prompt of a server that is known."""

@@ -79,6 +79,15 @@ class McpResource(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
     mime_type: str = ""
 
 
+class McpTemplate(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Resources that are named by filling in an address (MCP, `ResourceTemplate`)."""
+
+    uri_template: str
+    name: str = ""
+    description: str = ""
+    mime_type: str = ""
+
+
 class McpPrompt(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """A prompt that a server keeps for its users (MCP, `Prompt`)."""
 
@@ -113,6 +122,7 @@ class Listing(Struct, frozen=True):
     tools: tuple[McpTool, ...] = ()
     resources: tuple[McpResource, ...] = ()
     prompts: tuple[McpPrompt, ...] = ()
+    templates: tuple[McpTemplate, ...] = ()
 
 
 Progress = Callable[[str, float | None, float | None], None]

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.mcp.contracts import Listing, McpPrompt, McpResource, McpTool
+from kode_sidecar.mcp.contracts import Listing, McpPrompt, McpResource, McpTemplate, McpTool
 from kode_sidecar.records.disk import replace_file
 from kode_sidecar.whole_files import make_private
 
@@ -23,6 +23,7 @@ class _Remembered(Struct, frozen=True, kw_only=True):
     tools: list[McpTool] = []
     resources: list[McpResource] = []
     prompts: list[McpPrompt] = []
+    templates: list[McpTemplate] = []
 
 
 class RememberedLists:
@@ -37,7 +38,12 @@ class RememberedLists:
         found = self._read(fingerprint)
         if found is None:
             return None
-        return Listing(tuple(found.tools), tuple(found.resources), tuple(found.prompts))
+        return Listing(
+            tuple(found.tools),
+            tuple(found.resources),
+            tuple(found.prompts),
+            tuple(found.templates),
+        )
 
     def version(self, fingerprint: str) -> str:
         """The protocol version it spoke, empty when nothing is known."""
@@ -51,6 +57,7 @@ class RememberedLists:
             tools=list(listing.tools),
             resources=list(listing.resources),
             prompts=list(listing.prompts),
+            templates=list(listing.templates),
         )
         self._known[fingerprint] = found
         if self._folder is not None:

@@ -21,6 +21,7 @@ from kode_sidecar.mcp.contracts import (
     Listing,
     McpPrompt,
     McpResource,
+    McpTemplate,
     McpTool,
     Progress,
     ServerConfig,
@@ -105,6 +106,7 @@ class Server:
                 tools=self._offered(await _listed(peer, "tools", McpTool)),
                 resources=await _listed(peer, "resources", McpResource),
                 prompts=await _listed(peer, "prompts", McpPrompt),
+                templates=await _templates(peer),
             )
             self._remembered.put(self.config.fingerprint, peer.version, self._listing)
             self._changed()
@@ -291,13 +293,25 @@ class Server:
 
 async def _listed(peer: Peer, what: str, kind: type[T]) -> tuple[T, ...]:
     """All pages of a list; nothing of what the server did not announce, or tells wrongly."""
-    if what not in peer.capabilities:
+    return await _pages(peer, f"{what}/list", what, kind) if what in peer.capabilities else ()
+
+
+async def _templates(peer: Peer) -> tuple[McpTemplate, ...]:
+    """Those of its resources; a server that announces these need not know of templates."""
+    if "resources" not in peer.capabilities:
         return ()
+    try:
+        return await _pages(peer, "resources/templates/list", "resourceTemplates", McpTemplate)
+    except KodeError:
+        return ()
+
+
+async def _pages(peer: Peer, method: str, what: str, kind: type[T]) -> tuple[T, ...]:
     found: list[T] = []
     cursor: Any = None
     for _ in range(_MOST_PAGES):
         params: Json = {} if cursor is None else {"cursor": cursor}
-        page = await peer.request(f"{what}/list", params, seconds=_LIST_SECONDS)
+        page = await peer.request(method, params, seconds=_LIST_SECONDS)
         for item in page.get(what) or ():
             try:
                 found.append(msgspec.convert(item, kind, strict=False))

@@ -27,6 +27,15 @@ class McpResourceView(Struct, frozen=True, kw_only=True, rename="camel", omit_de
     media_type: str = ""
 
 
+class McpTemplateView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Resources of a server that the user names by filling in an address (RFC 6570)."""
+
+    uri_template: str
+    name: str = ""
+    description: str = ""
+    media_type: str = ""
+
+
 class McpPromptArgument(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A word that a prompt of a server has a place for."""
 
@@ -48,8 +57,8 @@ class McpServerView(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
 
     `source`: the user's settings, the editor, a file of the open folders, a run's file. A server
     of a project is `unapproved` until the user said yes to what `fingerprint` stands for, and never
-    starts before. `tools`, `resources` and `prompts` are what it offered the last time, empty while
-    that is not known.
+    starts before. `tools`, `resources`, `templates` and `prompts` are what it offered the last time,
+    empty while that is not known.
     """
 
     name: str
@@ -66,6 +75,7 @@ class McpServerView(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     stderr_tail: tuple[str, ...] = ()
     resources: tuple[McpResourceView, ...] = ()
     prompts: tuple[McpPromptView, ...] = ()
+    templates: tuple[McpTemplateView, ...] = ()
 
 
 class McpListResult(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -159,4 +159,6 @@ def test_lines_are_cut_wherever_the_input_is(rng: object) -> None:
 
 
 def test_a_version_of_the_future_gets_ours() -> None:
-    assert initialize_result({"protocolVersion": 99}, "1")["protocolVersion"] == 1
+    """That of the draft, too: nothing of it is spoken."""
+    for asked in (2, 99):
+        assert initialize_result({"protocolVersion": asked}, "1")["protocolVersion"] == 1

@@ -478,3 +478,27 @@ async def test_a_projects_mcp_server_waits_for_the_users_yes(play: Play) -> None
         await nvim.kode("mcp")
         await nvim.until("#Kode.notes > 0")
         assert (await nvim.lua("return Kode.notes"))[-1] == "kode: theirs runs, and has 4 tools"
+
+
+async def test_resources_of_mcp_servers_are_completed_and_go_along(play: Play) -> None:  # F5
+    async with play(answer(text("Seen.")), trusted=True) as scene:
+        nvim, raw = scene.nvim, ROOT / "tests" / "support" / "mcp_server.py"
+        entry = {"command": sys.executable, "args": [str(raw), "offers"]}
+        named = json.dumps({"mcpServers": {"shop": entry}})
+        (scene.root / ".mcp.json").write_text(named, encoding="utf-8")
+        await nvim.lua("Kode.chosen = {'shop', 'Allow it', 'not started', 'Start it'}")
+        await nvim.kode("mcp")
+        await nvim.until("#Kode.offered == 2")
+        await nvim.kode("mcp")
+        await nvim.until("#Kode.notes > 0")
+        complete = "return require('kode.command').complete('@shop:', 'Kode add @shop:')"
+        offered = ["@shop:shop://logo", "@shop:shop://rules", "@shop:shop://shelf/"]
+        assert await nvim.lua(complete) == offered
+        await nvim.kode("add", "@shop:shop://rules")
+        await nvim.until("#Kode.session().attachments == 1")
+        await nvim.kode("add", "@nobody:shop://rules")
+        await nvim.until("Kode.notes[#Kode.notes]:find('nobody')")
+        await nvim.kode("ask", "keep", "to", "@shop:shop://shelf/7,", "and", "@who:what")
+        await nvim.until("Kode.idle() and Kode.said('Seen.')")
+        for told in ("只卖苹果", "on 7: 茶", "data, not instructions"):
+            assert told in scene.asked(0)

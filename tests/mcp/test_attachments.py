@@ -43,6 +43,12 @@ async def test_resources_and_prompts_are_listed_read_and_sent(home: Path, tmp_pa
         assert "resources" not in listed, "nothing is known yet"
         started = await ask("kode/mcp/start", {"name": "raw"}, 30)
         assert [one["uri"] for one in started["resources"]] == ["shop://rules", "shop://logo"]
+        shelf = {"uriTemplate": "shop://shelf/{number}{?lang}", "name": "shelf"}
+        assert started["templates"] == [shelf]
+        (filled,) = (await ask("kode/mcp/read", {"name": "raw", "uri": "shop://shelf/7"}, 30))[
+            "input"
+        ]
+        assert "on 7: 茶" in filled["text"]
         review, _ = started["prompts"]
         assert review["arguments"] == [{"name": "branch", "required": True}, {"name": "look_at"}]
         rules = await ask("kode/mcp/read", {"name": "raw", "uri": "shop://rules"}, 30)
@@ -65,6 +71,15 @@ async def test_resources_and_prompts_are_listed_read_and_sent(home: Path, tmp_pa
         assert "look at the whole parser" in str(asked(world.model))
         assert "只卖苹果" in str(asked(world.model))
         assert len(starts.read_text().split()) == 1
+
+
+@pytest.mark.program
+async def test_a_server_need_not_know_of_templates(home: Path, tmp_path: Path) -> None:
+    environment = configure(home, {"raw": raw("offers_no_templates", tmp_path / "starts")})
+    async with sidecar([], roots=[tmp_path], environment=environment) as world:
+        started = await world.client.request("kode/mcp/start", {"name": "raw"}, 30)
+        assert len(started["resources"]) == len(started["prompts"]) == 2
+        assert "templates" not in started
 
 
 @pytest.mark.program

@@ -60,6 +60,7 @@ RESOURCES = [
     },
     {"uri": "shop://logo", "name": "logo", "mimeType": "image/gif"},
 ]
+TEMPLATES = [{"uriTemplate": "shop://shelf/{number}{?lang}", "name": "shelf"}, {"name": "no"}]
 PROMPTS = [
     {
         "name": "review",
@@ -76,6 +77,8 @@ def read(uri: str) -> dict:
         "shop://logo": {"uri": uri, "mimeType": "image/gif", "blob": PIXEL},
         "shop://many": {"uri": uri, "text": "x" * 300_000},
     }
+    if uri.startswith("shop://shelf/"):
+        return {"contents": [{"uri": uri, "text": f"on {uri.rpartition('/')[2]}: 茶"}]}
     return {"contents": [found[uri]] if uri in found else []}
 
 
@@ -93,15 +96,16 @@ def prompt(name: str, given: dict) -> dict:
 
 def offer(number: object, method: str, params: dict) -> bool:
     """Answer what is about resources and prompts."""
-    if MODE != "offers":
+    if not MODE.startswith("offers"):
         return False
     answers = {
         "resources/list": lambda: {"resources": RESOURCES},
+        "resources/templates/list": lambda: {"resourceTemplates": TEMPLATES},
         "prompts/list": lambda: {"prompts": PROMPTS},
         "resources/read": lambda: read(params["uri"]),
         "prompts/get": lambda: prompt(params["name"], params.get("arguments", {})),
     }
-    if method not in answers:
+    if method not in answers or (MODE == "offers_no_templates" and "templates" in method):
         return False
     say({"id": number, "result": answers[method]()})
     return True
@@ -196,7 +200,7 @@ def serve(message: dict) -> None:
     elif method == "initialize":
         version = "1999-01-01" if MODE == "old" else "2025-11-25"
         able: dict = {"tools": {}}
-        if MODE == "offers":
+        if MODE.startswith("offers"):
             able |= {"resources": {}, "prompts": {}}
         offers = {"protocolVersion": version, "capabilities": able}
         say({"id": number, "result": {**offers, "serverInfo": {"name": "raw", "version": "1"}}})

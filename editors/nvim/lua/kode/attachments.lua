@@ -65,7 +65,36 @@ function M.diagnostics(buffer)
   end
 end
 
---- The blocks of a prompt: what is attached, what it names by `@path`, and its text.
+--- What an MCP server has at an address, as blocks; the server is started for it. Only in a task.
+---@param name string `server:uri`
+---@return kode.Block[]? blocks nil where there is no such server, or it failed
+---@return kode.Failure? failure
+function M.resource(name)
+  local server, uri = name:match('^([%w_.-]+):(.+)$')
+  if not server then
+    return nil
+  end
+  local answer, failed =
+    require('kode.client').request('kode/mcp/read', { name = server, uri = uri })
+  return answer and answer.input, failed
+end
+
+--- What may follow an `@`: the resources of MCP servers, as far as it is known. Only in a task.
+---@return string[]
+function M.resources()
+  local answer, names = require('kode.client').request('kode/mcp/list'), {}
+  for _, server in ipairs(answer and answer.servers or {}) do
+    for _, one in ipairs(server.resources or {}) do
+      table.insert(names, ('@%s:%s'):format(server.name, one.uri))
+    end
+    for _, one in ipairs(server.templates or {}) do -- the rest is the user's to fill in
+      table.insert(names, ('@%s:%s'):format(server.name, (one.uriTemplate:match('^[^{]*'))))
+    end
+  end
+  return names
+end
+
+--- The blocks of a prompt: what is attached, what it names by `@path` or `@server:uri`, and its text.
 ---@param session kode.Session
 ---@param text string
 ---@return kode.Block[]
@@ -78,6 +107,12 @@ function M.input(session, text)
     local block = M.file(full)
     if block then
       table.insert(blocks, block)
+    else
+      local found, failed = M.resource(path)
+      vim.list_extend(blocks, found or {})
+      if failed and failed.name ~= 'NotFound' then
+        vim.notify('kode: ' .. failed.message, vim.log.levels.WARN)
+      end
     end
   end
   if text ~= '' then

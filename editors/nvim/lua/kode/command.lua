@@ -52,6 +52,11 @@ local function add(current, words, call)
   local attachments, buffer = require('kode.attachments'), call.buffer
   if words[1] == 'diagnostics' then
     attach(current, attachments.diagnostics(buffer), 'there are no diagnostics here')
+  elseif words[1] and vim.startswith(words[1], '@') then
+    local blocks, failed = attachments.resource(table.concat(words, ' '):sub(2))
+    for _, block in ipairs(blocks or { false }) do
+      attach(current, block, failed and failed.message or 'no MCP server is named there')
+    end
   elseif words[1] then
     attach(current, attachments.file(table.concat(words, ' ')))
   elseif call.range > 0 then
@@ -348,6 +353,20 @@ function M.run(call)
   end)
 end
 
+-- The resources of MCP servers; nobody starts a process for them, nor waits long.
+local function resources()
+  local found
+  if require('kode.process').client() then
+    task.run(function()
+      found = require('kode.attachments').resources()
+    end)
+    vim.wait(1000, function()
+      return found ~= nil
+    end, 10)
+  end
+  return found or {}
+end
+
 --- What may follow, for the command line.
 function M.complete(lead, line)
   local words = vim.split(line, '%s+')
@@ -358,7 +377,8 @@ function M.complete(lead, line)
   if #words - first <= 1 then
     candidates = vim.tbl_keys(verbs)
   elseif words[first + 1] == 'add' then
-    candidates = vim.list_extend({ 'diagnostics' }, vim.fn.getcompletion(lead, 'file'))
+    candidates = vim.startswith(lead, '@') and resources()
+      or vim.list_extend({ 'diagnostics' }, vim.fn.getcompletion(lead, 'file'))
   else
     candidates = more[words[first + 1]] or {}
   end

@@ -1,5 +1,7 @@
 // What a user can give along with a prompt: a selection, a file, the problems of a file.
 import * as vscode from "vscode";
+import type { Sidecar } from "../client/sidecar";
+import { type Offer, attached, firstPlace, offers } from "../session/server_resources";
 import type { Attachment } from "./messages";
 
 const MAX_LISTED_PROBLEMS = 100;
@@ -45,16 +47,21 @@ export function problems(uri: vscode.Uri): Attachment | undefined {
   };
 }
 
-/** Let the user choose a file or picture of the workspace, or anything that is open. */
-export async function pick(): Promise<Attachment | undefined> {
+type Made = Attachment | readonly Attachment[] | undefined;
+
+/** Let the user choose a file or picture of the workspace, anything that is open, or what an MCP server has. */
+export async function pick(sidecar: Sidecar): Promise<readonly Attachment[]> {
   const editor = vscode.window.activeTextEditor;
   const uri = editor?.document.uri;
-  const items: (vscode.QuickPickItem & { make(): Attachment | undefined | Promise<Attachment | undefined> })[] = [];
+  const items: (vscode.QuickPickItem & { make(): Made | Promise<Made> })[] = [];
   if (editor && !editor.selection.isEmpty)
     items.push({ label: `$(selection) ${vscode.l10n.t("Selection")}`, description: selection(editor).label, make: () => selection(editor) });
   if (uri && vscode.languages.getDiagnostics(uri).length)
     items.push({ label: `$(warning) ${vscode.l10n.t("Problems")}`, description: vscode.workspace.asRelativePath(uri), make: () => problems(uri) });
   items.push({ label: `$(file-media) ${vscode.l10n.t("Picture …")}`, make: picture });
+  const { servers } = sidecar.status === "ready" ? await sidecar.request("kode/mcp/list", {}) : { servers: [] };
+  for (const offer of offers(servers))
+    items.push({ label: `$(plug) ${offer.name}`, description: `${offer.server}:${offer.uri}`, make: () => resource(sidecar, offer) });
   const open = vscode.workspace.textDocuments.filter((document) => document.uri.scheme === "file").map((document) => document.uri);
   const others = await vscode.workspace.findFiles("**/*", "**/{node_modules,.git,.venv,dist,build}/**", 2000);
   const seen = new Set<string>();
@@ -65,7 +72,14 @@ export async function pick(): Promise<Attachment | undefined> {
   }
   const title = vscode.l10n.t("Add to the prompt");
   const chosen = await vscode.window.showQuickPick(items, { title, matchOnDescription: true });
-  return chosen?.make();
+  const made = await chosen?.make();
+  return made ? [made].flat() : [];
+}
+
+async function resource(sidecar: Sidecar, { server, uri: offered, isTemplate }: Offer): Promise<readonly Attachment[]> {
+  const box = { title: server, value: offered, valueSelection: firstPlace(offered) };
+  const uri = isTemplate ? await vscode.window.showInputBox(box) : offered;
+  return uri ? attached(server, uri, (await sidecar.request("kode/mcp/read", { name: server, uri })).input) : [];
 }
 
 async function picture(): Promise<Attachment | undefined> {

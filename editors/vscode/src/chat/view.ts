@@ -114,7 +114,8 @@ export class ChatView implements vscode.WebviewViewProvider {
         if (/^(https?|mailto):/.test(message.href)) await vscode.env.openExternal(vscode.Uri.parse(message.href));
         return;
       case "pickAttachment":
-        return this.attach(await attachments.pick());
+        for (const chosen of await attachments.pick(this.sidecar)) await this.attach(chosen);
+        return;
       case "command":
         // Only our own: the view shows what a model has said.
         if (message.command.startsWith("kode.")) await vscode.commands.executeCommand(message.command, message.argument);
