@@ -1446,7 +1446,7 @@
 
 --- An MCP server. `command` or `url` is what is started or asked; `variables` it gets.
 ---
---- `source`: the user's settings, the editor, a file of the open folders, a run's file. A server of a project is `unapproved` until the user said yes to what `fingerprint` stands for, and never starts before. `tools`, `resources`, `templates` and `prompts` are what it offered the last time, empty while that is not known.
+--- `source`: the user's settings, the editor, a file of the open folders, a run's file. A server of a project is `unapproved` until the user said yes to what `fingerprint` stands for, and never starts before. `tools`, `resources`, `templates`, `prompts`: what it offered the last time, empty while that is not known.
 ---@class kode.McpServerView
 ---@field name string
 ---@field source 'user'|'editor'|'project'|'run'

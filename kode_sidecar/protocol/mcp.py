@@ -57,7 +57,7 @@ class McpServerView(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
 
     `source`: the user's settings, the editor, a file of the open folders, a run's file. A server
     of a project is `unapproved` until the user said yes to what `fingerprint` stands for, and never
-    starts before. `tools`, `resources`, `templates` and `prompts` are what it offered the last time,
+    starts before. `tools`, `resources`, `templates`, `prompts`: what it offered the last time,
     empty while that is not known.
     """
 
