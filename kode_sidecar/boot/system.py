@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:  # the kernel is loaded after the process answers
     from kode_sidecar.kernel.contracts import Clock, IdKind, NewId
-    from kode_sidecar.records.journal_tail import JournalTail
+    from kode_sidecar.records.journal import JournalTail
     from kode_sidecar.settings import LoadedSettings
 
 Open = TypeVar("Open")

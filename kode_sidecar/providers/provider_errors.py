@@ -21,10 +21,10 @@ from kode_sidecar.providers.error_words import (
     how_long,
     limit_kind,
     limits_in,
+    overflow_in,
     seconds_to_wait,
     seconds_until_reset,
 )
-from kode_sidecar.providers.overflow_words import overflow_in
 
 _QUOTA = re.compile(
     r"exceeded_current_quota|exceeded your current|insufficient.{0,10}(balance|quota|credit)"

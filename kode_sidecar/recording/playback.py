@@ -22,7 +22,7 @@ from kode_sidecar.recording.transcript import (
     RandomNumber,
     Transcript,
 )
-from kode_sidecar.records.journal_tail import JournalTail
+from kode_sidecar.records.journal import JournalTail
 from kode_sidecar.server import Pop
 from kode_sidecar.settings import LoadedSettings
 

@@ -37,7 +37,7 @@ from kode_sidecar.recording.transcript import (
     encode_line,
 )
 from kode_sidecar.records.disk import not_read
-from kode_sidecar.records.journal_tail import JournalTail
+from kode_sidecar.records.journal import JournalTail
 from kode_sidecar.records.json_record import unsealed
 from kode_sidecar.server import Pop
 from kode_sidecar.settings import LoadedSettings

@@ -31,10 +31,10 @@ from kode_sidecar.records.disk import not_read, not_saved
 from kode_sidecar.records.journal import (
     JOURNAL_FILE,
     Journal,
+    JournalTail,
     StoredEvent,
     read_events,
 )
-from kode_sidecar.records.journal_tail import JournalTail
 from kode_sidecar.records.json_record import DECODE_ERRORS
 from kode_sidecar.records.jsonl import LineProblem, stream_lines
 from kode_sidecar.records.message_record import decode_outline, encode_message, says

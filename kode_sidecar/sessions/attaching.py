@@ -18,8 +18,7 @@ from kode_sidecar.protocol.change_set import ChangeSetView
 from kode_sidecar.protocol.events import shorten, shorten_message
 from kode_sidecar.protocol.session import OpenBlock, SessionAttachParams, SessionAttachResult
 from kode_sidecar.records.conversation_files import ConversationMeta
-from kode_sidecar.records.journal import StoredEvent, decode_lines
-from kode_sidecar.records.journal_tail import JournalTail
+from kode_sidecar.records.journal import JournalTail, StoredEvent, decode_lines
 from kode_sidecar.records.spending import Totals
 from kode_sidecar.sessions.files import SessionFolders, view_of
 from kode_sidecar.sessions.reading import MAX_LISTED, MAX_PAGE_BYTES, message_page

@@ -13,7 +13,6 @@ import pytest
 
 from benchmarks.estimate import KINDS, error_of
 from kode_sidecar.context.builder import PromptContext
-from kode_sidecar.context.text_weight import text_weight
 from kode_sidecar.context.token_count import (
     FIRST_MARGIN,
     IMAGE_WEIGHT,
@@ -23,6 +22,7 @@ from kode_sidecar.context.token_count import (
     estimate,
     message_weight,
     shares,
+    text_weight,
 )
 from kode_sidecar.domain.message import ImageBlock, Message, TextBlock, ThinkingBlock, Usage
 from kode_sidecar.kernel.contracts import ModelRequest, ToolSpec

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from kode_sidecar.commands.reach import leads_out
 from kode_sidecar.domain.command_rules import CommandRules, shown_command
+from kode_sidecar.permissions.commands import leads_out
 from tests.support.files import link
 
 ALLOWED = (
