@@ -27,15 +27,13 @@ _HANGING_SECONDS = 600
 _STORIES = Path("tests/simulation/stories")
 TESTS = {
     "edits": [
-        *("edits/test_change_sets.py", "edits/test_last_word.py", "edits/test_undo.py"),
-        *("edits/test_verification.py", "edits/test_interleavings.py", "edits/test_hunk.py"),
-        *("edits/test_file_proposals.py", "edits/test_forming.py", "edits/test_emission.py"),
-        *("edits/test_file_watch.py", "edits/test_permission.py", "edits/test_propose_file.py"),
-        *("edits/test_no_character_lost.py", "process/test_modes.py"),
-        *("process/test_told_states.py", "process/test_workspace_edits.py"),
+        *("edits", "process/test_modes.py", "process/test_told_states.py"),
+        *("process/test_workspace_edits.py", "process/test_editor_knowledge.py"),
+        *("process/test_editing_truth.py", "process/test_edit_variants.py"),
     ],
     "event_log": [
         *("process/test_attach.py", "process/test_order.py", "process/test_ask_user.py"),
+        *("process/test_permissions.py", "process/test_read_along.py"),
         *("disk/test_saved_before_told.py", "disk/test_faults_in_a_session.py"),
     ],
     "records": [
@@ -55,6 +53,7 @@ TESTS = {
     "turns": [
         *("process/test_turns.py", "process/test_steer.py", "process/test_budget.py"),
         *("process/test_context_edits.py", "process/test_cancel.py", "process/test_run_time.py"),
+        *("process/test_memory.py", "process/test_context.py", "process/test_sessions.py"),
     ],
 }
 """The tests of each room's faults in the folder `tests`, the quick ones first."""

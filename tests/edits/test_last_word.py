@@ -89,6 +89,19 @@ async def test_an_unconfirmed_edit_that_is_saved_is_confirmed(desk: Desk) -> Non
     assert "accepted and applied" in str(desk.sets.take_reminders())
 
 
+async def test_a_decision_behind_one_that_failed_does_not_try_again(desk: Desk) -> None:
+    """Nobody has decided on the edit since it was refused."""
+    open_text(desk)
+    await desk.edit("a.txt", ("two", "TWO"))
+    hunk = desk.hunks[0].hunk_id
+    desk.editor.on_apply = refuse
+    first, second = await asyncio.gather(desk.accept(hunk), desk.accept(hunk))
+    sent = len(desk.editor.edits)
+    assert first.conflicts == second.conflicts == (hunk,)
+    await desk.accept(hunk)
+    assert len(desk.editor.edits) == 2 * sent, "one more decision, as many attempts as the first"
+
+
 # ---- the user's own text -------------------------------------------------------------------------
 
 

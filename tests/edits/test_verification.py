@@ -86,6 +86,13 @@ def test_an_insertion_that_hides_among_its_like_is_not_sent_again() -> None:
     assert sent.verdicts(text) == {"h": "applied"}
 
 
+def test_lines_that_came_up_right_above_an_insertion_may_be_it() -> None:
+    sent = SentEdit(TEXT, {"h": Edit(4, 4, "new\n")})
+    text = tell(sent, TEXT, Edit(2, 2, "other\n"))
+    assert sent.verdicts(text) == {"h": "diverged"}  # unchanged would be sent again
+    assert sent.verdicts(text, refused=True) == {"h": "unchanged"}
+
+
 def test_two_insertions_of_one_text_are_counted() -> None:
     text = "a\nb\n"
     sent = SentEdit(text, {"h1": Edit(0, 0, "x\n"), "h2": Edit(2, 2, "x\n")})

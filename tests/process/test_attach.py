@@ -620,3 +620,22 @@ async def test_an_unreadable_session_is_an_error_and_hides_nobody(project: Path)
         assert caught.value.code == -33023
         listed = await ask(world, "session/list", all=True)
         assert session.session_id in [one["sessionId"] for one in listed["sessions"]]
+
+
+async def test_what_was_found_at_the_opening_comes_with_the_snapshot(tmp_path: Path) -> None:
+    """An edit that no longer fits is told once: not by events before the answer as well."""
+    file = tmp_path / "a.txt"
+    file.write_text("one\n", encoding="utf-8")
+    change = {"path": "a.txt", "edits": [{"old": "one", "new": "two"}]}
+    script = [answer(tool_call("propose_edit", change)), answer(text("ok"))]
+    async with sidecar(script, roots=[tmp_path]) as world:
+        session = await world.session()
+        await world.turn(session, "change it")
+    file.write_text("three\n", encoding="utf-8")
+    async with sidecar(roots=[tmp_path]) as world:
+        result = await ask(world, "session/attach", sessionId=session.session_id)
+        (view,) = result["changeSets"]
+        assert view["files"][0]["hunks"][0]["state"] == "stale"
+        await ask(world, "ping")
+        methods = [frame.message().get("method") for frame in world.client.frames]
+        assert "kode/event" not in methods

@@ -30,6 +30,10 @@ def results(world: World) -> list[str]:
     return [one["content"] for one in world.asked()["messages"] if one["role"] == "tool"]
 
 
+def edit(old: str, new: str) -> dict[str, Any]:
+    return {"path": "menu.py", "edits": [{"old": old, "new": new}]}
+
+
 def offered(world: World) -> set[str]:
     return {tool["function"]["name"] for tool in world.asked(0)["tools"]} & NAMES
 
@@ -200,11 +204,9 @@ async def test_a_cancelled_turn_takes_its_question_to_the_editor_back(project: P
 
 @pytest.mark.parametrize("mode", ["auto", "review"])
 async def test_what_an_applied_edit_breaks_is_told_once(project: Path, mode: str) -> None:  # F6
-    harm = {"path": "menu.py", "edits": [{"old": "return 3", "new": "return BUGGY"}]}
-    more = {"path": "menu.py", "edits": [{"old": "# 菜单 😀", "new": "# 一\n# 二"}]}
     script = [
-        answer(tool_call("propose_edit", harm)),
-        answer(tool_call("propose_edit", more)),
+        answer(tool_call("propose_edit", edit("return 3", "return BUGGY"))),
+        answer(tool_call("propose_edit", edit("# 菜单 😀", "# 一\n# 二"))),
         answer(text("Done.")),
         answer(text("Again.")),
         answer(text("Nothing.")),
@@ -236,3 +238,24 @@ async def test_what_an_applied_edit_breaks_is_told_once(project: Path, mode: str
         assert ("diagnostics", True) in [
             (name, bool(params.get("afterEdit"))) for name, params in servers.asked
         ]
+
+
+async def test_what_the_user_breaks_between_two_edits_is_no_news(project: Path) -> None:
+    script = [
+        answer(tool_call("propose_edit", edit("return 3", "return 4"))),
+        answer(text("Done.")),
+        answer(tool_call("propose_edit", edit("# 菜单 😀", "# 一"))),
+        answer(text("Done, too.")),
+        answer(text("Nothing.")),
+    ]
+    async with sidecar(
+        script, roots=[project], handshake={"kode_options": capabilities()}
+    ) as world:
+        WordServers(world.editor, project)
+        buffer = world.editor.open(project / "menu.py")
+        session = await world.session(agent="coder", mode="auto")
+        await world.turn(session, "change it")
+        world.editor.type(buffer, len(buffer.text), "MY = BUGS\r\n")
+        await world.turn(session, "and now?")
+        await world.turn(session, "and?")
+        assert "new problems" not in str(world.asked()["messages"])

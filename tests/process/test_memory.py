@@ -164,6 +164,19 @@ async def test_a_service_remembers_instead(tmp_path: Path) -> None:
     assert "set, ends in cdef" in str(doctor)
 
 
+async def test_a_turn_that_goes_on_recalls_nothing_again(tmp_path: Path) -> None:
+    calls = [answer(tool_call("list_files", {"directory": "."})) for _ in range(5)]
+    service = RawHttpServer(*[json_answer('{"memories": []}')] * 2)
+    async with service:
+        env = {"KODE_MEMORY_MODE": "external", "KODE_MEMORY_URL": service.url}
+        responses = [*calls, answer(text("so far")), answer(text("more"))]
+        async with sidecar(responses, roots=[tmp_path], environment=env) as world:
+            session = await world.session()
+            assert (await world.turn(session, "work")).stop_reason == "max_tool_rounds"
+            assert (await world.turn(session, "")).stop_reason == "end_turn"
+    assert [request.json["query"] for request in service.requests] == ["work", "work"]
+
+
 @pytest.mark.parametrize("broken", ["silent", "refusing", "unnamed"])
 async def test_a_service_that_fails_is_told_and_the_turn_goes_on(
     tmp_path: Path, broken: str

@@ -39,6 +39,20 @@ async def test_trust_and_settings_can_change_while_it_runs(tmp_path: Path) -> No
         assert refused.value.data["code"] == "ConfigInvalid"
 
 
+async def test_how_hard_a_model_thinks_is_the_turns_word_or_else_the_sessions(
+    tmp_path: Path,
+) -> None:
+    script = (answer(text("a")), answer(text("b")), answer(text("c")))
+    async with sidecar(recording=Recording(script, models=("kimi-k3",)), roots=[tmp_path]) as world:
+        session = await world.session(model="kimi-k3")
+        await world.turn(session, "one", effort="low")
+        await asked(world, "kode/session/update", sessionId=session.session_id, effort="high")
+        await world.turn(session, "two")
+        await world.turn(session, "three", effort="low")
+        sent = [world.asked(number)["reasoning_effort"] for number in range(3)]
+    assert sent == ["low", "high", "low"]
+
+
 async def test_who_has_a_key_is_told_and_no_key(tmp_path: Path) -> None:
     async with sidecar(roots=[tmp_path]) as world:
         told = (await asked(world, "kode/auth/status"))["providers"]
