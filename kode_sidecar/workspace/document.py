@@ -78,7 +78,7 @@ class Document:
         self.status = status
         self.unsynced_reason = ""
         self.learned_at: FileStatus | None = None
-        self._set_lines(split_lines(text), text)
+        self._set_text(text)
 
     @property
     def synced(self) -> bool:
@@ -98,13 +98,13 @@ class Document:
     @property
     def lines(self) -> Sequence[str]:
         """The lines with their ends; no empty entry after a final line end."""
-        return self._lines
+        return self._split()
 
     @property
     def text(self) -> str:
         """The text with its own line ends; a file's BOM is not part of it."""
         if self._text is None:
-            self._text = "".join(self._lines)
+            self._text = "".join(self._split())
         return self._text
 
     @property
@@ -124,7 +124,7 @@ class Document:
     @property
     def lf_lines(self) -> Sequence[str]:
         """The lines of `lf_text`."""
-        return split_lines(self.lf_text) if self.lf_text is not self.text else self._lines
+        return split_lines(self.lf_text) if self.lf_text is not self.text else self.lines
 
     @property
     def rev(self) -> str:
@@ -136,6 +136,7 @@ class Document:
     @property
     def line_starts(self) -> Sequence[int]:
         """The code-point offset of each entry of `lines`."""
+        self._split()
         return self._starts.all()
 
     def position_at(self, offset: int, encoding: PositionEncoding) -> Position:
@@ -147,7 +148,7 @@ class Document:
         line = bisect_right(starts, offset) - 1
         if line < 0:
             return Position(0, 0)
-        text = self._lines[line]
+        text = self.lines[line]
         column = offset - starts[line]
         if column >= len(text) and line_content(text) != text:
             return Position(line + 1, 0)
@@ -159,27 +160,28 @@ class Document:
         Raises ValueError for a range that cannot be meant: negative, backwards, or starting
         more than one line past the end. Only `Documents` calls it, on open documents.
         """
+        lines = self._split()
         first, first_column = self._locate(span.start, encoding)
         last, last_column = self._locate(span.end, encoding)
-        if span.start.line > len(self._lines) + 1:
+        if span.start.line > len(lines) + 1:
             raise ValueError(f"line {span.start.line} is past the end of the text")
         if (span.end.line, span.end.character) < (span.start.line, span.start.character):
             raise ValueError("a range ends before it starts")
         change = TextChange(
             self._start_of(first) + first_column, self._start_of(last) + last_column, text
         )
-        head = self._lines[first][:first_column] if first < len(self._lines) else ""
-        tail = self._lines[last][last_column:] if last < len(self._lines) else ""
-        if not head and first > 0 and self._lines[first - 1].endswith("\r"):
+        head = lines[first][:first_column] if first < len(lines) else ""
+        tail = lines[last][last_column:] if last < len(lines) else ""
+        if not head and first > 0 and lines[first - 1].endswith("\r"):
             first -= 1  # a "\n" put after a lone "\r" makes one line end of the two
-            head = self._lines[first]
+            head = lines[first]
         fresh = split_lines(head + text + tail)
-        one = len(fresh) == 1 and first == last < len(self._lines)
-        self._lines[first : last + 1] = fresh
+        one = len(fresh) == 1 and first == last < len(lines)
+        lines[first : last + 1] = fresh
         if one:
             self._starts.grow(first, len(text) - (change.end - change.start))
         else:
-            self._starts.forget(min(first + 1, len(self._lines)))
+            self._starts.forget(min(first + 1, len(lines)))
         self._text = self._lf_text = self._rev = self._eol = None
         return change
 
@@ -193,29 +195,38 @@ class Document:
             return None
         start = common_prefix(old, text)
         tail = common_suffix(old, text, start)
-        self._set_lines(split_lines(text), text)
+        self._set_text(text)
         return TextChange(start, len(old) - tail, text[start : len(text) - tail])
 
-    def _set_lines(self, lines: list[str], text: str) -> None:
-        self._lines = lines
+    def _set_text(self, text: str) -> None:
         self._text: str | None = text
         self._lf_text: str | None = None
         self._rev: str | None = None
         self._eol: str | None = None
-        self._starts = LineStarts(lines)
+        self._lines: list[str] | None = None
+        self._starts = LineStarts(())
+
+    def _split(self) -> list[str]:
+        """The lines; split when somebody asks, for many a document is opened and never read."""
+        if self._lines is None:
+            self._lines = split_lines(self.text)
+            self._starts = LineStarts(self._lines)
+        return self._lines
 
     def _locate(self, position: Position, encoding: PositionEncoding) -> tuple[int, int]:
         """Line index and code-point column; the index is `len(lines)` only after a line end."""
         if position.line < 0 or position.character < 0:
             raise ValueError("a position is negative")
-        if position.line < len(self._lines):
-            text = self._lines[position.line]
+        lines = self._split()
+        if position.line < len(lines):
+            text = lines[position.line]
             return position.line, code_point_column(text, position.character, encoding)
-        if self._lines and line_content(self._lines[-1]) == self._lines[-1]:
-            return len(self._lines) - 1, len(self._lines[-1])
-        return len(self._lines), 0
+        if lines and line_content(lines[-1]) == lines[-1]:
+            return len(lines) - 1, len(lines[-1])
+        return len(lines), 0
 
     def _start_of(self, line: int) -> int:
-        if line == len(self._lines):
-            return self._start_of(line - 1) + len(self._lines[-1]) if line else 0
+        lines = self._split()
+        if line == len(lines):
+            return self._start_of(line - 1) + len(lines[-1]) if line else 0
         return self._starts.of(line)

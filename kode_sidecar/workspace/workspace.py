@@ -272,7 +272,7 @@ class Workspace:
                 f"The editor's text of {name} is unknown: {document.unsynced_reason}. "
                 "Ask the user to close the file and open it again.",
             )
-        what = self._secret_in(document)
+        what = self._secret_in(document, document.text)
         if what is not None:
             raise _secret(name, f"it holds {what}")
         if purpose == "edit":
@@ -292,9 +292,8 @@ class Workspace:
             return document.path is not None and self.locate(str(document.path)).is_secret
         return False
 
-    def _secret_in(self, document: Document) -> str | None:
-        """What kind of credential the text holds; a text that stays is looked through once."""
-        text = document.text
+    def _secret_in(self, document: Document, text: str) -> str | None:
+        """What kind of credential its text holds; a text that stays is looked through once."""
         known = self._secrets.get(document)
         if known is None or known[0] is not text:
             looked = self._looked_through  # of a closed file each document is a new one
@@ -304,8 +303,9 @@ class Workspace:
 
     async def look_through(self, document: Document) -> None:
         """Look for credentials in a large text beside the event loop, before it is asked for."""
-        if len(document.text) >= LARGE_CHARS and document.synced:
-            await asyncio.to_thread(self._secret_in, document)
+        text = document.text  # not on the thread: the user goes on typing
+        if len(text) >= LARGE_CHARS and document.synced:
+            await asyncio.to_thread(self._secret_in, document, text)
 
     def _is_inside(self, document: Document) -> bool:
         """Return whether an open file lies inside the roots, and is not merely linked there."""

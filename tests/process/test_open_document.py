@@ -1,13 +1,24 @@
-"""A file whose encoding only the editor knows is opened there, and its text is used."""
+"""What the editor has open: texts whose encoding only it knows, and very large ones."""
 
 from pathlib import Path
 
 import pytest
 
 from tests.support.model_script import answer, text, tool_call
-from tests.support.sidecar import only_change_set, sidecar
+from tests.support.pings import Pings
+from tests.support.sidecar import HANG_SECONDS, only_change_set, sidecar
+from tests.support.strace import LINUX_ONLY
 
 SAVED = "第一行\r\n第二行\r\n"
+LARGE = {
+    "code": "    return some_function(argument, other)  # why\n" * 230_000,
+    "CRLF": "abc def ghi\r\n" * 850_000,
+    "CJK": "值 = 茶 + 😀 wort\n" * 500_000,
+    "nothing but line ends": "\n" * 11_000_000,
+}
+"""About 11 MB each."""
+MOST_PING_SECONDS = 0.25
+"""So long may the loop work before it answers a ping right behind one."""
 CAN_OPEN = {"capabilities": {"permission": {}, "openDocument": {}}}
 
 
@@ -37,3 +48,17 @@ async def test_a_gbk_file_is_read_and_edited_as_the_editor_shows_it(  # E3
         (buffer,) = world.editor.buffers
         assert buffer.text == SAVED.replace("第二行", "第二行，改")
         assert (tmp_path / "旧.txt").read_bytes() == SAVED.encode("gbk")
+
+
+@LINUX_ONLY
+async def test_a_ping_right_behind_a_large_buffer_is_answered(tmp_path: Path) -> None:
+    async with sidecar([answer(text("Hello."))], roots=[tmp_path]) as world:
+        await world.turn(await world.session(), "all is loaded")
+        pings, worked = Pings(world), dict[str, float]()
+        for name, content in LARGE.items():
+            before = pings.work()
+            world.editor.open(tmp_path / f"{name}.txt", content)
+            await world.client.request("kode/ping", {}, HANG_SECONDS)
+            worked[name] = pings.work() - before
+        print({name: f"{seconds * 1000:.0f} ms" for name, seconds in worked.items()})  # noqa: T201
+    assert max(worked.values()) < MOST_PING_SECONDS, worked

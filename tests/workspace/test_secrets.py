@@ -1,5 +1,6 @@
 """W11: what holds credentials, by name, by content and behind other names, and what does not."""
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from kode_sidecar.errors import KodeError
 from kode_sidecar.text.uris import path_to_uri
 from kode_sidecar.workspace.credentials import is_secret_path
+from kode_sidecar.workspace.document import LARGE_CHARS, Document
 from kode_sidecar.workspace.secret_text import MAX_PLACES, find_secret, with_stars, without_secrets
 from kode_sidecar.workspace.workspace import Workspace
 from tests.support.files import write
@@ -125,3 +127,25 @@ def test_an_open_secret_is_not_read_by_another_name(tmp_path: Path) -> None:
         space.document("notes.txt", purpose="read")
     assert caught.value.code == "Denied"
     assert "MODE" not in caught.value.message
+
+
+async def test_an_open_text_is_taken_before_the_user_types_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread that put the text together would store it over a newer one."""
+    readers: set[int] = set()
+    text_of = Document.text.fget
+    assert text_of is not None
+
+    def text(document: Document) -> str:
+        readers.add(threading.get_ident())
+        return text_of(document)
+
+    monkeypatch.setattr(Document, "text", property(text))
+    workspace = Workspace([tmp_path], "utf-16")
+    uri = path_to_uri(tmp_path / "large.txt")
+    workspace.documents.open(uri, "text", 1, "word\n" * LARGE_CHARS)
+    document = workspace.documents.get(uri)
+    assert document is not None
+    await workspace.look_through(document)
+    assert readers == {threading.get_ident()}
