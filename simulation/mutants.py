@@ -305,9 +305,9 @@ run.answer_rest("Cancelled", "Cancelled before it finished.")
 pass
 
 a tool starts after a cancel
-kernel/tool_runner.py
-await self._emit.flow()
-pass
+event_log/stream.py
+if self._cancelling:
+if False:
 
 results in the order in which they came
 kernel/tool_runner.py

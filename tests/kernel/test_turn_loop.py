@@ -97,8 +97,6 @@ async def test_neighbouring_read_only_calls_run_side_by_side_writers_alone() -> 
                 await asyncio.sleep(0)
             seen.append(tuple(running))
             running.remove(name)
-            from kode_sidecar.kernel.contracts import ToolOutcome
-
             return ToolOutcome(ok=True, summary="ok")
 
         return echo_tool(name, read_only=read_only, run=run)
@@ -111,6 +109,24 @@ async def test_neighbouring_read_only_calls_run_side_by_side_writers_alone() -> 
     await turn(model, *tools, context=context, emit=Recorder())
     assert seen[0] == ("one", "two")
     assert seen[2:] == [("writer",), ("three",)]
+    assert_valid_history(context.messages)
+
+
+async def test_results_stand_in_the_order_of_the_calls_whichever_came_first() -> None:
+    second_is_done = asyncio.Event()
+
+    async def slow(_params: EchoParams, _call: ToolCall) -> ToolOutcome:
+        await second_is_done.wait()
+        return ToolOutcome(ok=True, summary="slow")
+
+    async def quick(_params: EchoParams, _call: ToolCall) -> ToolOutcome:
+        second_is_done.set()
+        return ToolOutcome(ok=True, summary="quick")
+
+    model = ScriptedModel(calls(("slow", ""), ("quick", "")), says("done"))
+    context = MemoryContext()
+    tools = [echo_tool("slow", run=slow), echo_tool("quick", run=quick)]
+    await turn(model, *tools, context=context, emit=Recorder())
     assert_valid_history(context.messages)
 
 
