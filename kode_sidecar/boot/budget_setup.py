@@ -32,11 +32,14 @@ def dearest(models: Sequence[ModelProfile]) -> Prices | None:
     """Return what the models that may answer cost at most; None if one has no price, or another
     currency.
     """
-    prices = [model.price for model in models]
-    known = [price for price in prices if price is not None]
-    if not known or len(known) < len(prices) or len({price.currency for price in known}) > 1:
+    known = [model.price for model in models if model.price is not None]
+    if not known or len(known) < len(models) or len({price.currency for price in known}) > 1:
         return None
-    written = (price.input if price.cache_write is None else price.cache_write for price in known)
+    written = (
+        model.price.writing(for_an_hour=model.caches_for_an_hour)
+        for model in models
+        if model.price is not None
+    )
     return Prices(
         known[0].currency,
         max(price.input for price in known),

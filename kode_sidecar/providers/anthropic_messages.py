@@ -24,6 +24,7 @@ from kode_sidecar.providers.anthropic_wire import (
     decode_tolerant,
     merged,
     usage_of,
+    written_for_an_hour,
 )
 from kode_sidecar.providers.event_decoder import PASSED_OVER, EventDecoder
 from kode_sidecar.providers.profiles import usage_event
@@ -74,7 +75,8 @@ class MessagesDecoder(EventDecoder):
             self._open_call(leaked.tool_use_id, leaked.name)
             runs.add(self._calls - 1, leaked.arguments)
         if self._usage is not None:
-            runs.put(usage_event(usage_of(self._usage), self._price))
+            for_an_hour = written_for_an_hour(self._usage)
+            runs.put(usage_event(usage_of(self._usage), self._price, for_an_hour=for_an_hour))
         return self._put_end(has_calls=self._calls > 0, has_nameless_call=self._has_nameless_call)
 
     def _read(self, event: Event) -> None:

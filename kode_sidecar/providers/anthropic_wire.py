@@ -13,6 +13,12 @@ from kode_sidecar.domain.message import Usage
 from kode_sidecar.providers.lenient_json import Number, lenient_json, token_count
 
 
+class Written(Struct):
+    """What of the tokens written to the cache stays there for longer than usual."""
+
+    ephemeral_1h_input_tokens: Number = None
+
+
 class WireUsage(Struct):
     """Cumulative token counts; `input_tokens` leaves out what the cache read and wrote."""
 
@@ -20,6 +26,7 @@ class WireUsage(Struct):
     output_tokens: Number = None
     cache_creation_input_tokens: Number = None
     cache_read_input_tokens: Number = None
+    cache_creation: Written | None = None
 
 
 class ContentBlock(Struct):
@@ -151,3 +158,9 @@ def usage_of(wire: WireUsage) -> Usage:
         cached_tokens=cached,
         cache_write_tokens=written,
     )
+
+
+def written_for_an_hour(wire: WireUsage) -> int:
+    """Return how many of the tokens written stay in the cache for an hour."""
+    written = wire.cache_creation or Written()
+    return token_count(written.ephemeral_1h_input_tokens)

@@ -54,7 +54,7 @@ _KIMI_MODELS = (
         forced_tools=True,
         images=True,
         context_window=_MILLION_AND_MORE,
-        price=Price(2.00, 0.20, 10.00, cache_write=2.00),
+        price=Price(2.00, 0.20, 10.00, cache_write=2.00, cache_write_hour=4.00),
         efforts=K3_EFFORTS,
     ),
     ModelProfile(
@@ -63,7 +63,7 @@ _KIMI_MODELS = (
         forced_tools=True,
         images=True,
         context_window=_MILLION_AND_MORE,
-        price=Price(4.00, 0.20, 20.00, cache_write=4.00),
+        price=Price(4.00, 0.20, 20.00, cache_write=4.00, cache_write_hour=8.00),
         efforts=K3_EFFORTS,
     ),
     ModelProfile(
@@ -72,7 +72,7 @@ _KIMI_MODELS = (
         forced_tools=True,
         images=True,
         context_window=_MILLION_AND_MORE,
-        price=Price(3.00, 0.30, 15.00, cache_write=3.00),
+        price=Price(3.00, 0.30, 15.00, cache_write=3.00, cache_write_hour=6.00),
         efforts=K3_EFFORTS,
     ),
     ModelProfile(
@@ -88,9 +88,11 @@ _KIMI_MODELS = (
 _IN_CNY: Mapping[str, Price] = {
     "kimi-k2.7-code": Price(6.5, 1.3, 27.0, "CNY"),
     "kimi-k2.7-code-highspeed": Price(13.0, 2.6, 54.0, "CNY"),
-    "kimi-k3.1-pro": Price(13.0, 1.3, 68.0, "CNY", cache_write=13.0),
-    "kimi-k3.1-pro-highspeed": Price(26.0, 1.3, 136.0, "CNY", cache_write=26.0),
-    "kimi-k3": Price(20.0, 2.0, 100.0, "CNY", cache_write=20.0),
+    "kimi-k3.1-pro": Price(13.0, 1.3, 68.0, "CNY", cache_write=13.0, cache_write_hour=26.0),
+    "kimi-k3.1-pro-highspeed": Price(
+        26.0, 1.3, 136.0, "CNY", cache_write=26.0, cache_write_hour=52.0
+    ),
+    "kimi-k3": Price(20.0, 2.0, 100.0, "CNY", cache_write=20.0, cache_write_hour=40.0),
     "kimi-k2.6": Price(6.5, 1.1, 27.0, "CNY"),
 }
 _CHINESE_HOST = "api.moonshot.cn"
@@ -167,7 +169,7 @@ ANTHROPIC = ProviderProfile(
             images=True,
             context_window=_MILLION,
             max_output=_CLAUDE_OUTPUT,
-            price=Price(2.00, 0.10, 10.00, cache_write=2.50),
+            price=Price(2.00, 0.10, 10.00, cache_write=2.50, cache_write_hour=4.00),
             efforts=_CLAUDE_EFFORTS,
         ),
         ModelProfile(
@@ -176,7 +178,7 @@ ANTHROPIC = ProviderProfile(
             images=True,
             context_window=_MILLION,
             max_output=_CLAUDE_OUTPUT,
-            price=Price(5.00, 0.50, 25.00, cache_write=6.25),
+            price=Price(5.00, 0.50, 25.00, cache_write=6.25, cache_write_hour=10.00),
             efforts=_CLAUDE_EFFORTS,
         ),
         ModelProfile(
@@ -185,7 +187,7 @@ ANTHROPIC = ProviderProfile(
             images=True,
             context_window=200_000,
             max_output=64_000,
-            price=Price(1.00, 0.10, 5.00, cache_write=1.25),
+            price=Price(1.00, 0.10, 5.00, cache_write=1.25, cache_write_hour=2.00),
         ),
     ),
 )

@@ -5,7 +5,7 @@ The built-in table is `builtin_providers`; users write the same fields in `confi
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
@@ -30,6 +30,7 @@ class Price(Struct, frozen=True, forbid_unknown_fields=True):
     """An amount per million tokens: fresh input, cached input, output.
 
     `cache_write` is for what a host puts into its cache at a price of its own; None: as fresh.
+    `cache_write_hour` is for what it keeps there for an hour, where it says so; None: no other.
     """
 
     input: Amount
@@ -37,6 +38,12 @@ class Price(Struct, frozen=True, forbid_unknown_fields=True):
     output: Amount
     currency: Annotated[str, Meta(pattern=r"^[A-Z]{3}$")] = "USD"
     cache_write: Amount | None = None
+    cache_write_hour: Amount | None = None
+
+    def writing(self, *, for_an_hour: bool = False) -> float:
+        """Return the price of what goes into the cache."""
+        brief = self.input if self.cache_write is None else self.cache_write
+        return self.cache_write_hour if for_an_hour and self.cache_write_hour else brief
 
 
 class WireNames(Struct, frozen=True, forbid_unknown_fields=True):
@@ -108,6 +115,14 @@ class ModelProfile(Struct, frozen=True, forbid_unknown_fields=True):
     cuts_silently: bool = False
     efforts: Efforts = field(default_factory=dict[Effort, Mapping[str, Any]])
     effort: Effort | None = None
+
+    @property
+    def caches_for_an_hour(self) -> bool:
+        """Whether its requests ask the host to keep them so long: only where the user wrote it."""
+        return any(
+            isinstance(value, Mapping) and cast(Mapping[str, Any], value).get("ttl") == "1h"
+            for value in self.body.values()
+        )
 
     @property
     def returns_thinking(self) -> bool:
@@ -185,10 +200,13 @@ class ProviderProfile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return next((model for model in self.models if model.id == model_id), None)
 
 
-def usage_event(usage: Usage, price: Price | None, told: float | None = None) -> UsageReported:
+def usage_event(
+    usage: Usage, price: Price | None, told: float | None = None, *, for_an_hour: int = 0
+) -> UsageReported:
     """Usage with what it cost: what the host has `told`, else by the price, where it is known.
 
-    A host tells in the currency of its price list, dollars where there is none.
+    `for_an_hour` are those of the tokens written that stay in the cache for so long. A host tells
+    in the currency of its price list, dollars where there is none.
     """
     if told is not None:
         currency = price.currency if price else "USD"
@@ -196,11 +214,13 @@ def usage_event(usage: Usage, price: Price | None, told: float | None = None) ->
     if price is None:
         return UsageReported(usage)
     written = usage.cache_write_tokens
+    for_an_hour = min(for_an_hour, written)
     fresh = usage.input_tokens - usage.cached_tokens - written
     amount = (
         fresh * price.input
         + usage.cached_tokens * price.cached
-        + written * (price.input if price.cache_write is None else price.cache_write)
+        + (written - for_an_hour) * price.writing()
+        + for_an_hour * price.writing(for_an_hour=True)
         + usage.output_tokens * price.output
     ) / 1_000_000
     in_dollars = amount if price.currency == "USD" else None

@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kode_sidecar.boot.budget_setup import dearest
 from kode_sidecar.context.builder import PromptContext
@@ -46,6 +47,13 @@ def host_prices() -> dict[str, Prices]:
                 found.setdefault(provider.name, prices)
     assert len(found) == 3
     return found
+
+
+def test_a_cache_for_an_hour_counts_where_the_user_asks_for_one() -> None:
+    claude = BUILTIN_PROVIDERS["anthropic"].model("claude-opus-5")
+    asks = replace(claude, body={"cache_control": {"type": "ephemeral", "ttl": "1h"}})
+    found = [dearest([one]) for one in (claude, asks)]
+    assert [prices and prices.written for prices in found] == [6.25, 10.0]
 
 
 @dataclass

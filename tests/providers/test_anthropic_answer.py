@@ -129,10 +129,22 @@ def test_cost() -> None:  # C5
     assert reported.cost_usd == pytest.approx(0.3 + 0.3 + 1.5)
 
 
+def test_cost_of_a_cache_that_lasts() -> None:  # C5
+    price = Price(3.0, 0.3, 15.0, cache_write=3.75, cache_write_hour=6.0)
+    decoder = MessagesDecoder(price=price)
+    kept = {"ephemeral_1h_input_tokens": 600_000}
+    head = start(input_tokens=0, output_tokens=1, cache_creation_input_tokens=1_000_000)
+    head["message"]["usage"]["cache_creation"] = kept
+    events = [head, *text(0, "Hi"), *ending(output_tokens=0)]
+    decoder.feed_many(json.dumps(event).encode() for event in events)
+    (reported,) = [event for event in decoder.finish() if isinstance(event, UsageReported)]
+    assert reported.cost_usd == pytest.approx(0.4 * 3.75 + 0.6 * 6.0)
+
+
 KEYS = st.sampled_from(
     ["type", "index", "delta", "content_block", "message", "usage", "error", "id", "model", "text",
      "thinking", "partial_json", "signature", "data", "name", "input", "content", "stop_reason",
-     "input_tokens"]
+     "input_tokens", "cache_creation"]
 )  # fmt: skip
 KINDS = st.sampled_from(
     ["message_start", "content_block_start", "content_block_delta", "content_block_stop",

@@ -70,7 +70,7 @@ WHOLE = response(
         "usage": SPENT,
     },
 )
-CLAUDE = {
+CLAUDE: dict[str, Any] = {
     "type": "message",
     "id": "msg_1",
     "model": "claude-opus-5",
@@ -182,6 +182,17 @@ async def test_what_is_written_into_a_cache_has_its_price() -> None:  # C5
         "stop",
         "end_turn",
     )
+
+
+async def test_what_stays_in_a_cache_for_an_hour_has_its_own_price() -> None:  # C5
+    brief = {"ephemeral_5m_input_tokens": 400, "ephemeral_1h_input_tokens": 600}
+    usage = {**CLAUDE["usage"], "cache_creation": brief}
+    async with RawHttpServer(response(200, {**CLAUDE, "usage": usage})) as server:
+        answer = await ask(server.url, request("anthropic/claude-opus-5", stream=False))
+    assert answer.usage is not None
+    assert answer.usage.cache_write_tokens == 1000
+    written = 400 * 6.25 + 600 * 10
+    assert answer.cost_usd == pytest.approx((100 * 5 + 2000 * 0.5 + written + 10 * 25) / 1e6)
 
 
 CUT: Answer = [HEAD, chunk(delta(content="Hel")), LAST_CHUNK]
