@@ -13,6 +13,7 @@ from kode_sidecar.providers.builtin_providers import (
     BUILTIN_PROVIDERS,
     KIMI,
     LOGICAL_MODELS,
+    as_at_host,
     billed_by,
 )
 from kode_sidecar.providers.presets import PRESET_MODELS, PRESETS
@@ -160,6 +161,7 @@ def _config(loaded: LoadedSettings, profile: ProviderProfile, key: str) -> Provi
     settings = loaded.settings
     moved = profile.name == KIMI.name and "base_url" in loaded.sources
     base_url = settings.base_url if moved else profile.base_url
+    host = urlsplit(base_url).hostname or ""
     return ProviderConfig(
         base_url,
         key,
@@ -170,5 +172,5 @@ def _config(loaded: LoadedSettings, profile: ProviderProfile, key: str) -> Provi
             idle=settings.http_timeout_idle,
             write=settings.http_timeout_write,
         ),
-        profile=billed_by(urlsplit(base_url).hostname or "", profile),
+        profile=as_at_host(host, billed_by(host, profile)),
     )

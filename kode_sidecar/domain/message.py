@@ -12,6 +12,10 @@ ToolKind = Literal["read", "search", "edit", "run", "think", "ask", "other"]
 
 OUR_ORIGINS = ("reminder", "steer", "compaction")
 """`meta.origin` of what stands among the user's messages and opened no turn."""
+OWN_WORDS = "ownWords"
+"""In a reminder's `meta`: true where no file, no program and no user had a part in its text."""
+NEW_TOOLS = "newTools"
+"""In `meta`: the names of tools on offer from this message on that were not before it."""
 KEEPS = "keeps"
 """The name in a summary's `meta` of the first message before it that the model still sees."""
 

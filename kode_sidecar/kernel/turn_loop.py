@@ -6,7 +6,7 @@ import msgspec
 
 from kode_sidecar.domain.agent_event import StopReason
 from kode_sidecar.domain.error_info import error_info
-from kode_sidecar.domain.message import TextBlock, ToolUseBlock
+from kode_sidecar.domain.message import OWN_WORDS, TextBlock, ToolUseBlock
 from kode_sidecar.domain.model_event import FinishReason
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.call_cards import CallCards
@@ -95,7 +95,7 @@ class _Turn:
             self._add(incoming)
         if limit_instruction is not None:
             text = TextBlock(text=limit_instruction)
-            self._add(Incoming("user", (text,), {"origin": "reminder"}))
+            self._add(Incoming("user", (text,), {"origin": "reminder", OWN_WORDS: True}))
 
     async def answer_calls(
         self,

@@ -115,6 +115,26 @@ def billed_by(host: str, profile: ProviderProfile) -> ProviderProfile:
     return replace(profile, models=models)
 
 
+_TAKE_LATE_TOOLS = ("kimi-k3", "kimi-k3.1-pro", "kimi-k3.1-pro-highspeed")
+
+
+def as_at_host(host: str, profile: ProviderProfile) -> ProviderProfile:
+    """Return a provider with what its models can do at the vendor's own host; others differ.
+
+    What the user wrote stays.
+    """
+    if host not in KNOWN_HOSTS:
+        return profile
+    ids = {model.id for model in _KIMI_MODELS}
+    models = tuple(_as_at_vendor(one) if one.id in ids else one for one in profile.models)
+    return replace(profile, models=models)
+
+
+def _as_at_vendor(model: ModelProfile) -> ModelProfile:
+    late = model.id in _TAKE_LATE_TOOLS if model.late_tools is None else model.late_tools
+    return replace(model, system_notes=model.system_notes is not False, late_tools=late)
+
+
 KIMI = ProviderProfile(
     name="kimi",
     base_url="https://api.moonshot.cn/v1",

@@ -9,12 +9,14 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 from urllib.parse import unquote, urlsplit
 
 import msgspec
 
 from kode_sidecar.domain.message import (
+    NEW_TOOLS,
+    OWN_WORDS,
     Block,
     ImageBlock,
     Message,
@@ -42,6 +44,8 @@ from kode_sidecar.providers.tool_schema import normalize_schema, object_schema
 
 PATH = "/chat/completions"
 Schema = dict[str, Any]
+ToolSchema = Callable[[Mapping[str, Any]], Schema]
+LateTools = Mapping[str, Sequence[ToolSpec]]
 _SCHEMAS = {"json_schema": object_schema, "mfjs": normalize_schema}
 ChatMessage = dict[str, Any]
 # What else a block may keep was given in another dialect of the same host.
@@ -57,7 +61,7 @@ class ChatHabits:
     temperature accepted; `takes_cache_key`: others refuse the unknown field `prompt_cache_key`.
     """
 
-    schema: Callable[[Mapping[str, Any]], Schema]
+    schema: ToolSchema
     budget_name: str
     highest_sampling: float
     takes_cache_key: bool
@@ -65,14 +69,16 @@ class ChatHabits:
 
 def encode_chat(request: ModelRequest, profile: ModelProfile, habits: ChatHabits) -> EncodedRequest:
     """Return the request for one model; options it refuses are left out."""
-    messages = chat_messages(request.system, request.messages, profile)
+    schema = _SCHEMAS.get(profile.tool_schema, habits.schema)
+    late: LateTools = late_tools(request) if profile.late_tools else {}
+    messages = chat_messages(request.system, request.messages, profile, late, schema)
     choice = tool_choice(request, profile)
     if choice.asked:
         messages.append({"role": "system", "content": CALL_A_TOOL})
     body: dict[str, Any] = {"model": profile.id, "messages": messages}
     if request.tools:
-        schema = _SCHEMAS.get(profile.tool_schema, habits.schema)
-        body["tools"] = [_tool(tool, schema) for tool in request.tools]
+        told = {tool.name for tools in late.values() for tool in tools}
+        body["tools"] = [_tool(one, schema) for one in request.tools if one.name not in told]
         body["tool_choice"] = choice.sent
     sent, notices = sampling(request, profile, habits.highest_sampling)
     body.update(sent)
@@ -95,7 +101,7 @@ def bearer_headers(api_key: str) -> dict[str, str]:
 
 
 @lru_cache(maxsize=256)
-def _tool(tool: ToolSpec, schema: Callable[[Mapping[str, Any]], Schema]) -> msgspec.Raw:
+def _tool(tool: ToolSpec, schema: ToolSchema) -> msgspec.Raw:
     """Return a tool as it stands in every request, encoded once."""
     function = {
         "name": tool.name,
@@ -105,14 +111,40 @@ def _tool(tool: ToolSpec, schema: Callable[[Mapping[str, Any]], Schema]) -> msgs
     return msgspec.Raw(json_bytes({"type": "function", "function": function}))
 
 
+def late_tools(request: ModelRequest) -> LateTools:
+    """The tools that came into the conversation with a message, by its id: each with the first.
+
+    Some tool always stands before the conversation, for a choice needs one there.
+    """
+    left = {tool.name: tool for tool in request.tools}
+    found: dict[str, list[ToolSpec]] = {}
+    for message in request.messages:
+        names: object = message.meta.get(NEW_TOOLS)
+        known = cast(list[object], names) if isinstance(names, list) else ()
+        came = [left.pop(one) for one in known if isinstance(one, str) and one in left]
+        if came:
+            found[message.id] = came
+    return found if left else {}
+
+
 def chat_messages(
-    system: str, messages: Sequence[Message], profile: ModelProfile
+    system: str,
+    messages: Sequence[Message],
+    profile: ModelProfile,
+    late: LateTools,
+    schema: ToolSchema,
 ) -> list[ChatMessage]:
-    """The system prompt, then the conversation, without errors and messages that say nothing."""
+    """The system prompt, then the conversation, without errors and messages that say nothing.
+
+    `late` are tools that stand before a message.
+    """
     found: list[ChatMessage] = []
     if system:
         found.append({"role": "system", "content": system})
     for message in with_safe_ids(messages, _keeps_id(profile.provider)):
+        if tools := late.get(message.id):
+            # With a content, be it null, such a message is refused.
+            found.append({"role": "system", "tools": [_tool(one, schema) for one in tools]})
         if not message.is_api_error_message:
             found += _encode(message, profile)
     return found
@@ -132,9 +164,15 @@ def _encode(message: Message, profile: ModelProfile) -> list[ChatMessage]:
     # A result is text alone in this dialect, so what tools show follows, as if the user did.
     seen = [part for one in results for part in one.content if isinstance(part, ImageBlock)]
     if content := _content([*(seen if profile.images else ()), *message.content], profile):
-        role = "user" if message.role == "tool" else message.role
-        found.append({"role": role, "content": content})
+        found.append({"role": _role(message, profile), "content": content})
     return found
+
+
+def _role(message: Message, profile: ModelProfile) -> str:
+    is_note = message.meta.get("origin") == "reminder" and message.meta.get(OWN_WORDS) is True
+    if is_note and profile.system_notes:
+        return "system"
+    return "user" if message.role == "tool" else message.role
 
 
 def _assistant(blocks: Sequence[Block], profile: ModelProfile, *, own: bool) -> list[ChatMessage]:

@@ -95,7 +95,8 @@ class ModelProfile(Struct, frozen=True, forbid_unknown_fields=True):
     model: what one has signed, others refuse. `body` are more fields of every request to it.
     `cuts_silently`: its host leaves out what it has no room for, and does not say so. `efforts` are
     the fields of a request that ask it to think so hard, `effort` is what is asked for where nobody
-    chose.
+    chose. `system_notes`: it takes system messages in mid-conversation; `late_tools`: and tools in
+    them. None: what `builtin_providers` knows of the host.
     """
 
     id: Name
@@ -115,6 +116,8 @@ class ModelProfile(Struct, frozen=True, forbid_unknown_fields=True):
     cuts_silently: bool = False
     efforts: Efforts = field(default_factory=dict[Effort, Mapping[str, Any]])
     effort: Effort | None = None
+    system_notes: bool | None = None
+    late_tools: bool | None = None
 
     @property
     def caches_for_an_hour(self) -> bool:

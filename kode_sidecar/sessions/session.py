@@ -58,7 +58,6 @@ from kode_sidecar.turns import (
     title_of,
     turn_active,
     turn_to_steer,
-    with_turn_key,
     write_opening,
 )
 
@@ -331,8 +330,7 @@ class Session:
         """Write the prompt (a reminder before it), then report it; the prompt's message id."""
         # Without a message above there is nothing that a reminder could refer to.
         decided = turn.context.reminder() if turn.context.leaf_id is not None else None
-        meta = with_turn_key(params.meta, params.client_turn_key)
-        opening = self._setup.opening(turn.context, decided, blocks, meta, params.options)
+        opening = self._setup.begin(self._options, turn, decided, blocks, params)
         agent, new_id = self._options.agent.name, self._services.new_id
         prompt_id = write_opening(turn, agent, opening, place.known, new_id, self.stream)
         self._setup.tell_no_folder(turn.id)

@@ -15,7 +15,6 @@ from kode_sidecar.turns.turn import (
     run_to_end,
     turn_active,
     turn_to_steer,
-    with_turn_key,
     write_opening,
 )
 
@@ -42,7 +41,6 @@ __all__ = [
     "title_of",
     "turn_active",
     "turn_to_steer",
-    "with_turn_key",
     "write_incoming",
     "write_opening",
 ]

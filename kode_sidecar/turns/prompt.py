@@ -9,7 +9,9 @@ import msgspec
 
 from kode_sidecar.context.reminders import EditorNote
 from kode_sidecar.domain.message import (
+    NEW_TOOLS,
     OUR_ORIGINS,
+    OWN_WORDS,
     Block,
     ImageBlock,
     Message,
@@ -91,8 +93,8 @@ def _known_editor_context(shown: Sequence[Message]) -> Mapping[str, Any] | None:
 def prompt_input(
     blocks: tuple[Block, ...], meta: Mapping[str, Any], options: TurnOptions | None
 ) -> Incoming:
-    """The prompt. Its `meta` is the client's, but an origin that is ours makes no prompt."""
-    own = dict(meta)
+    """The prompt. Its `meta` is the client's, but for the names whose meaning is ours."""
+    own = {name: value for name, value in meta.items() if name not in (OWN_WORDS, NEW_TOOLS)}
     if own.get("origin") in OUR_ORIGINS:
         del own["origin"]
     if options is not None:

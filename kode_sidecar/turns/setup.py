@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -16,7 +17,7 @@ from kode_sidecar.domain.agent_event import Notice
 from kode_sidecar.domain.context_edits import ContextEdits
 from kode_sidecar.domain.conversation import Conversation
 from kode_sidecar.domain.event_parts import Effort
-from kode_sidecar.domain.message import Block, Message
+from kode_sidecar.domain.message import NEW_TOOLS, Block, Message
 from kode_sidecar.edits import ChangeSets
 from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log import NewSession, SessionRecords, SessionStream
@@ -30,13 +31,14 @@ from kode_sidecar.protocol.turn import (
     ToolsListResult,
     ToolView,
     TurnOptions,
+    TurnStartParams,
 )
 from kode_sidecar.turns.compactor import Compactor
 from kode_sidecar.turns.context import TokenMeter, TurnContext
 from kode_sidecar.turns.inspection import edit_result, inspection, left_out, unwritten
 from kode_sidecar.turns.prompt import prompt_blocks, prompt_input, prompt_reminder
 from kode_sidecar.turns.services import SessionServices, ToolScope, remembered_for
-from kode_sidecar.turns.turn import RunningTurn
+from kode_sidecar.turns.turn import RunningTurn, with_turn_key
 
 
 class TurnSetup:
@@ -63,6 +65,7 @@ class TurnSetup:
             ToolScope(session_id, self._newest_context, change_sets, stream, records)
         )
         self._told_no_folder = False
+        self._offered: set[str] = set()
         self.compactor = Compactor(services, stream, lambda: stream.history.plan)
 
     def context(
@@ -241,6 +244,26 @@ class TurnSetup:
         path = self._conversation.outline(context.leaf_id)
         gone = [one for one in path if one.id in self.edits.left_out]
         return msgspec.structs.replace(shown, left_out=left_out(self._conversation.whole(gone)))
+
+    def begin(
+        self,
+        options: NewSession,
+        turn: RunningTurn,
+        decided: str | None,
+        blocks: tuple[Block, ...],
+        params: TurnStartParams,
+    ) -> list[Incoming]:
+        """Return the opening of a turn; it says which tools the session did not offer before."""
+        meta = with_turn_key(params.meta, params.client_turn_key)
+        opening = self.opening(turn.context, decided, blocks, meta, params.options)
+        names = [tool.name for tool in self.tools(options, turn.mode, turn.context)]
+        came = [name for name in names if name not in self._offered] if self._offered else []
+        if opening:
+            self._offered.update(names)
+        if opening and came:
+            first = opening[0]
+            opening[0] = replace(first, meta={**first.meta, NEW_TOOLS: came})
+        return opening
 
     def opening(
         self,

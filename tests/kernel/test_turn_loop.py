@@ -145,7 +145,7 @@ async def test_at_the_limit_the_model_sums_up_with_the_same_tools() -> None:  # 
     assert model.requests[2].tools == model.requests[0].tools
     asked = model.requests[2].messages[-1]
     assert asked.role == "user"
-    assert asked.meta == {"origin": "reminder"}
+    assert asked.meta == {"origin": "reminder", "ownWords": True}
     assert_valid_history(context.messages)
 
 

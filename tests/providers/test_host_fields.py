@@ -11,7 +11,12 @@ from kode_sidecar.domain.message import Message, TextBlock, ThinkingBlock, ToolU
 from kode_sidecar.domain.model_event import ModelEvent, ModelNotice, UsageReported
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import ModelRequest
-from kode_sidecar.providers.builtin_providers import KIMI, KIMI_INTERNATIONAL, billed_by
+from kode_sidecar.providers.builtin_providers import (
+    KIMI,
+    KIMI_INTERNATIONAL,
+    as_at_host,
+    billed_by,
+)
 from kode_sidecar.providers.chat_client import ChatClient
 from kode_sidecar.providers.dialects import DIALECTS
 from kode_sidecar.providers.http_client import HttpClient
@@ -89,6 +94,18 @@ def test_the_chinese_host_bills_in_its_own_currency() -> None:
     own = {"kimi": {"models": [{"id": "kimi-k3", "price": {"input": 1, "cached": 1, "output": 1}}]}}
     mine = billed_by("api.moonshot.cn", read_providers(own, {"kimi": KIMI})["kimi"])
     assert mine.model("kimi-k3").price == Price(1, 1, 1)
+
+
+def test_only_the_vendors_host_is_known_to_take_late_tools() -> None:
+    for host, takes in (("api.moonshot.cn", True), ("gateway.example", None)):
+        there = as_at_host(host, KIMI)
+        assert there.model("kimi-k3.1-pro").late_tools is takes
+        assert there.model("kimi-k2.6").system_notes is takes
+        assert not there.model("kimi-k2.6").late_tools, "the K3 family alone"
+        assert not there.model("kimi-k9").system_notes
+    own = {"kimi": {"models": [{"id": "kimi-k3", "late_tools": False, "system_notes": False}]}}
+    mine = as_at_host("api.moonshot.ai", read_providers(own, {"kimi": KIMI})["kimi"])
+    assert (mine.model("kimi-k3").late_tools, mine.model("kimi-k3").system_notes) == (False, False)
 
 
 def test_no_retired_model_is_in_the_table() -> None:

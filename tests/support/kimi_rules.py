@@ -1,6 +1,7 @@
 """What Moonshot's chat API answers with 400, checked apart from the code that builds requests.
 
-Source: the request rules of Kimi's chat completions (roles, tool calls, reasoning, sampling).
+Source: the request rules of Kimi's chat completions (roles, tool calls, reasoning, sampling), and
+what hosts of the K3 family say of tools in messages.
 """
 
 import json
@@ -35,7 +36,12 @@ def _request(body: Json) -> Iterator[str]:
 
 
 def _tools(body: Json) -> Iterator[str]:
-    tools = body.get("tools", [])
+    if "tools" in body and not body["tools"]:
+        yield "an empty list of tools"
+    tools = [tool for one in (body, *body["messages"]) for tool in one.get("tools", [])]
+    names = [tool["function"]["name"] for tool in tools]
+    if len(set(names)) < len(names):
+        yield f"a tool twice: {names}"
     if len(tools) > _MOST_TOOLS:
         yield "too many tools"
     for tool in tools:
@@ -47,7 +53,7 @@ def _tools(body: Json) -> Iterator[str]:
 
 
 def _messages(messages: Sequence[Json]) -> Iterator[str]:
-    if not messages or messages[-1]["role"] not in ("user", "tool"):
+    if not messages or messages[-1]["role"] not in ("system", "user", "tool"):
         yield "the last message asks nothing"
     position = 0
     while position < len(messages):
@@ -74,8 +80,10 @@ def _message(message: Json, position: int) -> Iterator[str]:
     role = message["role"]
     if role not in ("system", "user", "assistant", "tool"):
         yield f"unknown role {role!r}"
-    if (role == "system") != (position == 0):
-        yield "the system message comes first and once"
+    if "tools" in message:
+        if role != "system" or not message["tools"] or "content" in message:
+            yield "tools stand in a system message that has nothing else"
+        return
     calls = message.get("tool_calls")
     if role == "assistant":
         if "content" in message and not _is_text(message["content"]):
