@@ -1,7 +1,7 @@
 // What a bug report needs, as Markdown. The sidecar's doctor masks secrets itself.
 import * as vscode from "vscode";
 import type { DoctorResult } from "../../../protocol/kode";
-import { errorInfo } from "./client/sidecar";
+import { errorInfo } from "./client/errors";
 import type { Rooms } from "./commands";
 
 export async function debugInformation({ extension, sidecar, sessions }: Pick<Rooms, "extension" | "sidecar" | "sessions">): Promise<string> {

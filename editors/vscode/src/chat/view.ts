@@ -2,7 +2,8 @@
 import { randomBytes } from "node:crypto";
 import * as vscode from "vscode";
 import type { BlockDelta, Event } from "../../../../protocol/kode";
-import { errorInfo, type Sidecar } from "../client/sidecar";
+import { errorInfo } from "../client/errors";
+import type { Sidecar } from "../client/sidecar";
 import type { Sessions } from "../session/sessions";
 import { meter, meterTitle } from "../status";
 import * as attachments from "./attachments";

@@ -5,7 +5,6 @@ import * as vscode from "vscode";
 import { CloseAction, ErrorAction, type InitializeParams, LanguageClient, type LanguageClientOptions, State } from "vscode-languageclient/node";
 import type {
   BlockDelta,
-  ErrorInfo,
   EventParams,
   KodeClientNotifications,
   KodeInitializeOptions,
@@ -15,6 +14,7 @@ import type {
   KodeServerRequests,
 } from "../../../../protocol/kode";
 import { Backoff } from "./backoff";
+import { errorInfo } from "./errors";
 import { findProgram, type Found, serveArguments } from "./program";
 import { EDITOR_QUERIES } from "../language";
 
@@ -244,11 +244,4 @@ function handshake(extension: vscode.ExtensionContext): KodeInitializeOptions {
     },
     capabilities: { permission: {}, ask: {}, openDocument: {}, changeSetReview: {}, editor: EDITOR_QUERIES },
   };
-}
-
-/** What went wrong, as the sidecar tells it; anything else becomes an `InternalError`. */
-export function errorInfo(error: unknown): ErrorInfo {
-  const data = (error as { data?: Partial<ErrorInfo> } | undefined)?.data;
-  const message = error instanceof Error ? error.message : String(error);
-  return { code: "InternalError", category: "", retryable: false, ...data, message };
 }

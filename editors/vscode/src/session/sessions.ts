@@ -2,7 +2,8 @@
 import { randomUUID } from "node:crypto";
 import * as vscode from "vscode";
 import type { Budget, BudgetUpdated, ContextUse, ErrorInfo, Event, Message, Mode, PromptBlock, SessionAttachResult } from "../../../../protocol/kode";
-import { errorInfo, type Sidecar } from "../client/sidecar";
+import { errorInfo } from "../client/errors";
+import type { Sidecar } from "../client/sidecar";
 import { Fold, NOTHING_USED } from "../../../../protocol/fold/fold";
 
 export type Prompt = { key: string; input: PromptBlock[]; text: string; parentId?: string | null };
