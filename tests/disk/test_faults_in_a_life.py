@@ -79,10 +79,18 @@ def check_life(told: Told, found: Json) -> None:
             assert one["got"] not in listed, "a deleted session is back"
         elif one["got"] not in told.under_way("deleted"):
             assert one["got"] in listed, "an acknowledged session is not listed"
+    check_refusals(told)
     check_messages(told, found)
     check_hunks(told, found)
     if told.facts and not told.under_way("prompt") and (heads := known_heads(told)):
         assert facts(found, "head_now")[0] in heads
+
+
+def check_refusals(told: Told) -> None:
+    """Whoever is refused hears that it is the disk; but a steer may come too late by itself."""
+    for fact in told.facts:
+        if "refused" in fact and (fact["refused"], fact["code"]) != ("steer", "NoActiveTurn"):
+            assert fact["code"] == "Storage", fact
 
 
 def untitled(told: Told) -> bool:
@@ -174,8 +182,8 @@ async def test_a_fault_at_every_operation_of_a_life(
     async with AnsweringModel(respond) as model, Runner(model.base_url, tmp_path) as runner:
         (tmp_path / "project" / FILE).write_text(BEFORE)
         sound = await runner.play(runner.home(), life="live")
-        refused = [fact["code"] for fact in sound["told"] if "refused" in fact]
-        assert set(refused) <= {"NoActiveTurn"}, sound  # a steer that came too late
+        refused = {(one["refused"], one["code"]) for one in sound["told"] if "refused" in one}
+        assert refused <= {("steer", "NoActiveTurn")}, sound
         (operations,) = facts(sound, "operations")
         assert operations > 100
         every = range(1 + share, operations + 1, SHARES)

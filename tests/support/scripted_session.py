@@ -106,7 +106,11 @@ def text_of(message: Message) -> str:
 
 
 def check(played: Json, later: Json) -> None:
-    """The acknowledged is there, once; nothing else is; every call has its result."""
+    """The acknowledged is there, once; nothing else is; every call has its result.
+
+    Whoever was refused was told that it is the disk.
+    """
+    assert {fact["code"] for fact in played["told"] if "refused" in fact} <= {"Storage"}, played
     messages = msgspec.convert(facts(later, "messages")[0], list[Message])
     said = Counter(text_of(one) for one in messages if one.role == "user")
     accepted = facts(played, "accepted")
