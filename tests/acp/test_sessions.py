@@ -204,6 +204,21 @@ async def test_the_context_is_edited_by_command(
             assert caught.value.code == -32602
 
 
+async def test_a_summary_is_taken_back_by_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # F12
+    async with acp_world(tmp_path, monkeypatch, model=echo()) as world:
+        client = world.client
+        session_id = await client.new(world.project)
+        for prompt in ("first", "second", "/compact", "third"):
+            await client.prompt(session_id, prompt)
+        assert not {"first", "second"} & {*user_texts(world.asked())}
+        await client.prompt(session_id, "/context undo-compaction")
+        assert "reads anew" in client.said()
+        await client.prompt(session_id, "fourth")
+        assert user_texts(world.asked()) == ["first", "second", "third", "fourth"]
+
+
 async def test_a_fork_begins_at_any_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.chat_program import at_dumb_terminal, by_lines
-from tests.support.model_script import answer, text, tool_call
+from tests.support.model_script import TokenUsage, answer, text, tool_call
 
 pytestmark = pytest.mark.program
 
@@ -151,6 +151,23 @@ async def test_the_context_is_in_the_users_hand(project: Path) -> None:  # F12
     assert "1 · prompt" in done.out
     assert done.out.count("of them anew") == 3, done.out
     assert "nothing to take back" in done.out
+
+
+async def test_a_summary_is_taken_back(project: Path) -> None:  # F12
+    lists = tool_call("list_files", {"directory": "."})
+    said = [
+        answer(text("one " * 3_000, size=3_000), usage=TokenUsage(prompt=9_000, completion=3_000)),
+        answer(lists, usage=TokenUsage(prompt=18_500)),
+        answer(text("The gist of it."), usage=TokenUsage(prompt=18_700, completion=20)),
+        answer(text("two"), usage=TokenUsage(prompt=5_000)),
+        answer(text("three")),
+    ]
+    window = {"KODE_CONTEXT_WINDOW": "20000", "KODE_MAX_TOKENS": "2000"}
+    done = await by_lines(project, "密语\nlist\n/context undo\nand now?\n", said, **window)
+    assert done.model is not None
+    before, after = (str(chat.body["messages"]) for chat in done.model.chats[-2:])
+    assert ("The gist" in before, "密语" in before) == (True, False), done.out
+    assert ("The gist" in after, "密语" in after) == (False, True), done.out
 
 
 async def test_usage_counts_this_session_and_today(project: Path) -> None:
