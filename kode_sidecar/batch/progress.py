@@ -23,6 +23,7 @@ class Progress:
         self._begun = now()
         self._drawn = self._begun - _DRAWN_SECONDS
         self._terminal = screen.isatty()
+        self._columns = 0
         self._total = len(log.tasks)
         self._done = self._failed = 0
         self._running: set[str] = set()
@@ -82,7 +83,10 @@ class Progress:
 
     def _draw(self) -> None:
         self._drawn = self._now()
-        self._screen.write(f"\r\x1b[2K{self.line()}")
+        line = self.line()
+        # Blanks, as not every Windows console knows how to erase a line.
+        self._screen.write("\r" + line.ljust(self._columns))
+        self._columns = len(line)
         self._screen.flush()
 
     def _tell(self, state: TaskState) -> None:

@@ -5,6 +5,7 @@ a turn, or tells the running one; what is for later stands in `queue`.
 """
 
 import asyncio
+import os
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from prompt_toolkit.output.color_depth import ColorDepth
 from kode_sidecar.chat.foot import STYLE, Foot
 from kode_sidecar.chat.keyboard import Interrupts
 from kode_sidecar.chat.pastes import Pastes
+from kode_sidecar.chat.users_editor import edit_text
 from kode_sidecar.chat.words import Words
 from kode_sidecar.text.shown_text import clipped, columns
 
@@ -79,14 +81,13 @@ class InputLine:
         self._away: list[str] | None = None
         self._left = False
         self._task: asyncio.Task[None] | None = None
-        self._editing: asyncio.Task[str] | None = None
+        self._editing: asyncio.Task[None] | None = None
         self.buffer = Buffer(
             multiline=True,
             completer=completer,
             # What is typed before anybody asks will be a prompt, too.
             complete_while_typing=Condition(lambda: not self._asked or self.prompting),
             history=history,
-            tempfile_suffix=".md",
         )
         self._output = output
         self._app: Application[None] = Application(
@@ -212,20 +213,22 @@ class InputLine:
         if self._away is None:
             self._app.invalidate()
 
-    async def edit(self, text: str | None = None, suffix: str = ".md") -> str:
-        """Have a text edited in the user's editor, by default the line itself; what it became."""
-        buffer = self.buffer
-        if text is not None:
-            buffer = Buffer(document=Document(text), tempfile_suffix=suffix)
-        else:
-            buffer.text = self.pastes.expanded(buffer.text)
+    async def edit(self, text: str, suffix: str) -> str | None:
+        """Return what the user's editor makes of a text; None where it cannot be used."""
         self._away = []
         try:
-            await buffer.open_in_editor()
+            edited = await edit_text(text, suffix, os.environ)
         finally:
             held, self._away = self._away, None
             self.above("".join(held))
-        return buffer.text
+        if edited is None:
+            self.above(f"{self.words.no_editor}\n")
+        return edited
+
+    async def _edit_line(self) -> None:
+        edited = await self.edit(self.pastes.expanded(self.buffer.text), ".md")
+        if edited is not None:
+            self.buffer.document = Document(edited)
 
     async def _run(self, started: asyncio.Event) -> None:
         ticking = asyncio.create_task(self._tick())
@@ -329,7 +332,7 @@ class InputLine:
             self.interrupts.arrived()
 
     def _on_edit(self) -> None:
-        self._editing = asyncio.create_task(self.edit())
+        self._editing = asyncio.create_task(self._edit_line())
 
 
 def _without_event(action: Callable[[], object]) -> Callable[[KeyPressEvent], None]:

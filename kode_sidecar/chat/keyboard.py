@@ -167,7 +167,7 @@ class Asks(Protocol):
         ...
 
     async def edit(self, text: str, suffix: str) -> str | None:
-        """Return what the user's editor makes of a text; None where there is none."""
+        """Return what the user's editor makes of a text; None where it cannot be used."""
         ...
 
 

@@ -123,23 +123,30 @@ class Review:
             text = self.files.editor.text(file["uri"])
             self.terminal.hunk(title, hunk, text, self.files.editor.encoding)
             key, comment = await self._answer(waiting)
+            edited: dict[str, Any] | None = None
+            while key == "e" and edited is None:
+                edited = await self._edited(file, hunk, comment)
+                if edited is None:
+                    key, comment = await self._answer(waiting)
             if key == "q":
                 return
             if key == "s":
                 continue
-            if key == "e":
-                decisions.append(await self._edited(file, hunk, comment))
+            if edited is not None:
+                decisions.append(edited)
             else:
                 decisions.append(_decision(hunk, "accept" if key in "ya" else "reject", comment))
             rest = key if key in "ar" else rest
 
-    async def _edited(self, file: Json, hunk: Json, comment: str) -> dict[str, Any]:
-        """Have the new text edited; unchanged it is accepted as it is."""
+    async def _edited(self, file: Json, hunk: Json, comment: str) -> dict[str, Any] | None:
+        """Have the new text edited; unchanged it is accepted as it is. None: it could not be."""
         proposed: str = hunk.get("newText", "")
         shown = to_lf(proposed)
         suffix = PurePosixPath(file["path"]).suffix
         text = await self.keyboard.edit(shown.removesuffix("\n"), suffix)
-        if text is None or text == shown.removesuffix("\n"):
+        if text is None:
+            return None
+        if text == shown.removesuffix("\n"):
             return _decision(hunk, "accept", comment)
         text += "\n" if shown.endswith("\n") else ""
         text = text.replace("\n", "\r\n") if "\r\n" in proposed else text

@@ -16,7 +16,7 @@ from typing import TextIO
 
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.formatted_text import StyleAndTextTuples
-from prompt_toolkit.input import create_input
+from prompt_toolkit.input import Input, create_input
 from prompt_toolkit.output import Output, create_output
 from prompt_toolkit.output.vt100 import Vt100_Output
 
@@ -32,7 +32,8 @@ from kode_sidecar.chat.words import Words
 from kode_sidecar.client.fold import SessionFold
 from kode_sidecar.client.labels import Labels
 from kode_sidecar.client.session_view import BlockView, Json
-from kode_sidecar.client.terminal import Terminal, short_arguments, wants_color
+from kode_sidecar.client.terminal import Terminal, allows_color, short_arguments
+from kode_sidecar.client.windows_console import understands_escapes
 from kode_sidecar.text.shown_text import (
     clipped,
     columns,
@@ -297,17 +298,18 @@ class Status:
 
 def drawn_face(root: Path, interrupts: Interrupts, words: Words, labels: Labels) -> Face:
     """Return a face for the terminal that this process has."""
-    color = wants_color(sys.stdout, os.environ)
+    color = allows_color(sys.stdout, os.environ)
     history = PromptHistory()
     models: list[str] = []
     completer = PromptCompleter(root, words, lambda: models)
+    source, output = _console(sys.stdin, sys.stdout)
     line = InputLine(
         interrupts,
         words,
         completer,
         history,
-        source=create_input(sys.stdin),
-        output=_output(sys.stdout),
+        source=source,
+        output=output,
         color=color,
     )
     screen = Screen(line, labels, words, color=color)
@@ -323,10 +325,22 @@ def drawn_face(root: Path, interrupts: Interrupts, words: Words, labels: Labels)
     return Face(line, screen, words, interrupts, opened, status.measured)
 
 
-def _output(out: TextIO) -> Output:
-    """Where the line is drawn. The terminal is not asked for its cursor: some never answer."""
-    if sys.platform == "win32":
-        return create_output(out)
+def _console(source: TextIO, out: TextIO) -> tuple[Input, Output]:
+    """Where the line is typed and drawn."""
+    if sys.platform != "win32":
+        return create_input(source), _terminal(out)
+    if understands_escapes(out):
+        return create_input(source), create_output(out)
+    from kode_sidecar.chat.plain_console import (  # noqa: PLC0415 # not elsewhere
+        PlainConsoleInput,
+        PlainConsoleOutput,
+    )
+
+    return PlainConsoleInput(), PlainConsoleOutput(out)
+
+
+def _terminal(out: TextIO) -> Output:
+    """A terminal is not asked for its cursor: some never answer."""
 
     def size() -> Size:
         try:

@@ -27,6 +27,7 @@ class Words:
     hunk: str
     decide: str
     decide_help: str
+    no_editor: str
     allow: str
     choose: str
     choose_many: str
@@ -126,6 +127,7 @@ y  accept    n  reject    a  accept this and all that follow (not the sensitive 
 r  reject this and all that follow    e  edit it in $EDITOR, then accept
 s  skip this one    l  list the files    q  decide later: /review
 Words after y, n, r or e are a comment for the model: n the jiao stay""",
+    no_editor="no editor could be used, or it ended with an error; VISUAL or EDITOR names yours",
     allow="allow? y = once, s = in this session, anything else = no: ",
     choose="number of your choice, nothing = none: ",
     choose_many="numbers of your choices, nothing = none: ",
@@ -232,6 +234,7 @@ y  采纳    n  拒绝    a  采纳这一处和之后的全部（敏感文件除
 r  拒绝这一处和之后的全部    e  用 $EDITOR 修改后采纳
 s  跳过这一处    l  列出文件    q  以后再决定：/review
 y、n、r、e 后面可以写给模型的意见：n 角要保留""",
+    no_editor="编辑器无法启动，或以错误退出；请用 VISUAL 或 EDITOR 指定您的编辑器",
     allow="允许吗？y = 仅此一次，s = 本会话内，其他 = 不允许：",
     choose="输入选项编号，直接回车 = 不选：",
     choose_many="输入选项编号（可多个），直接回车 = 不选：",

@@ -1,8 +1,6 @@
 """The conversation on a terminal, as it streams."""
 
-import ctypes
 import os
-import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, TextIO
@@ -11,6 +9,7 @@ from kode_sidecar.client.diff_view import ShownGroup, ShownLine, hunk_diff, line
 from kode_sidecar.client.fold import SessionFold
 from kode_sidecar.client.labels import Labels
 from kode_sidecar.client.session_view import BlockView, ChangeSetView, Json
+from kode_sidecar.client.windows_console import understands_escapes
 from kode_sidecar.text.shown_text import clipped, one_line, visible, without_controls
 from kode_sidecar.text.text_lines import PositionEncoding
 
@@ -27,28 +26,21 @@ _ARGUMENT_COLUMNS = 48
 _SUMMARY_COLUMNS = 72
 
 
-def wants_color(out: TextIO, environ: Mapping[str, str]) -> bool:
-    """Colours only on a real terminal, and never against NO_COLOR (no-color.org)."""
+def allows_color(out: TextIO, environ: Mapping[str, str]) -> bool:
+    """Only a real terminal has colours, and never against NO_COLOR (no-color.org)."""
     return not environ.get("NO_COLOR") and environ.get("TERM") != "dumb" and out.isatty()
 
 
+def wants_color(out: TextIO, environ: Mapping[str, str]) -> bool:
+    """Whether to write colours as escape sequences."""
+    return allows_color(out, environ) and understands_escapes(out)
+
+
 def prepare(out: TextIO) -> None:
-    """Make `out` take any text and, on Windows consoles, understand colours."""
+    """Make `out` take any text."""
     reconfigure = getattr(out, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="replace")
-    if sys.platform == "win32" and out.isatty():
-        _enable_virtual_terminal()
-
-
-def _enable_virtual_terminal() -> None:
-    """ENABLE_VIRTUAL_TERMINAL_PROCESSING (Windows 10 1511 and later) on standard output."""
-    if sys.platform == "win32":
-        kernel32 = ctypes.windll.kernel32
-        console = kernel32.GetStdHandle(-11)
-        mode = ctypes.c_ulong()
-        if kernel32.GetConsoleMode(console, ctypes.byref(mode)):
-            kernel32.SetConsoleMode(console, mode.value | 0x0004)
 
 
 class Terminal:

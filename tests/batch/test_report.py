@@ -149,10 +149,13 @@ async def test_what_a_task_says_stays_text(tmp_path: Path) -> None:
 
 async def test_progress_counts_what_was_done_before(tmp_path: Path, rng: Random) -> None:
     class Screen:
+        written = ""
+
         def isatty(self) -> bool:
             return True
 
         def write(self, text: str) -> int:
+            self.written += text
             return len(text)
 
         def flush(self) -> None:
@@ -162,9 +165,12 @@ async def test_progress_counts_what_was_done_before(tmp_path: Path, rng: Random)
     await worked(world, 5, rng)
     world.write_tasks(*({"id": f"t{n}", "set": {"model.name": "x"}} for n in range(3)), {"id": "n"})
     folder = world.open()
-    progress = Progress(folder.log, Screen(), lambda: 0.0)  # type: ignore[arg-type]
+    screen = Screen()
+    progress = Progress(folder.log, screen, lambda: 0.0)  # type: ignore[arg-type]
     assert progress.line().startswith("0/4 done · 0 running · ")
     assert "CNY" in progress.line(), "what was paid before counts"
+    progress.end()
+    assert screen.written == f"\r{progress.line()}\n", "not every Windows console knows sequences"
     folder.close()
 
 

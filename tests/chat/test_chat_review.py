@@ -71,6 +71,23 @@ async def test_words_are_marked_and_each_key_does_its_work(project: Path, tmp_pa
             assert comment in told
 
 
+async def test_an_editor_that_fails_accepts_nothing(project: Path) -> None:
+    async with at_terminal(
+        project, [answer(THREE), answer(text("Done."))], VISUAL="false"
+    ) as screen:
+        screen.type("edit it\n")
+        await screen.shows("hunk 1 of 3", ASKED)
+        screen.type("e\n")
+        await screen.until("no editor could be used")
+        screen.type("y\n")
+        await screen.shows("hunk 2 of 3", ASKED)
+        screen.type("e and a comment\n")
+        await screen.until("no editor could be used")
+        screen.type("r\n")
+        await screen.until("applied: 1 · rejected: 2")
+        assert (project / "a.txt").read_bytes() == TEXT.replace("茶铺", "茶馆").encode()
+
+
 async def test_comments_and_undo_live_through_a_restart(project: Path) -> None:
     first = [answer(THREE), answer(text("Done."))]
     async with at_terminal(project, first) as screen:
