@@ -329,13 +329,14 @@ def _console(source: TextIO, out: TextIO) -> tuple[Input, Output]:
     """Where the line is typed and drawn."""
     if sys.platform != "win32":
         return create_input(source), _terminal(out)
-    if understands_escapes(out):
-        return create_input(source), create_output(out)
-    from kode_sidecar.chat.plain_console import (  # noqa: PLC0415 # not elsewhere
+    from kode_sidecar.chat.windows_terminal import (  # noqa: PLC0415 # not elsewhere
+        ConsoleInput,
         PlainConsoleInput,
         PlainConsoleOutput,
     )
 
+    if understands_escapes(out):
+        return ConsoleInput(), create_output(out)
     return PlainConsoleInput(), PlainConsoleOutput(out)
 
 
