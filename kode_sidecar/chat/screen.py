@@ -41,6 +41,13 @@ from kode_sidecar.text.shown_text import (
     visible,
 )
 
+if sys.platform == "win32":
+    from kode_sidecar.chat.windows_terminal import (
+        ConsoleInput,
+        PlainConsoleInput,
+        PlainConsoleOutput,
+    )
+
 _FRAME_SECONDS = 1 / 25
 _THOUGHT_ROWS = 4
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -329,12 +336,6 @@ def _console(source: TextIO, out: TextIO) -> tuple[Input, Output]:
     """Where the line is typed and drawn."""
     if sys.platform != "win32":
         return create_input(source), _terminal(out)
-    from kode_sidecar.chat.windows_terminal import (  # noqa: PLC0415 # not elsewhere
-        ConsoleInput,
-        PlainConsoleInput,
-        PlainConsoleOutput,
-    )
-
     if understands_escapes(out):
         return ConsoleInput(), create_output(out)
     return PlainConsoleInput(), PlainConsoleOutput(out)
