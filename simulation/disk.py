@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.support.disk_faults import SeenFile
+
 _ERRORS = {"enospc": errno.ENOSPC, "eio": errno.EIO, "short": errno.ENOSPC}
 
 
@@ -34,27 +36,6 @@ class _Plan:
 
     kind: str
     calls_left: int
-
-
-class _Raw(io.RawIOBase):
-    """A file whose writes can be seen: those of Python's own are made in C."""
-
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
-
-    def fileno(self) -> int:
-        return self._fd
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        return os.write(self._fd, bytes(data))
-
-    def close(self) -> None:
-        if not self.closed:
-            super().close()
-            os.close(self._fd)
 
 
 @dataclass
@@ -228,7 +209,9 @@ class Disk:
         return None
 
     def _fdopen(self, fd: int, *rest: Any, **named: Any) -> Any:
-        return io.BufferedWriter(_Raw(fd)) if fd in self._fds else self._own[4](fd, *rest, **named)
+        return (
+            io.BufferedWriter(SeenFile(fd)) if fd in self._fds else self._own[4](fd, *rest, **named)
+        )
 
     def _rename(self, source: Any, target: Any, **named: Any) -> None:
         if not self._is_ours(target):

@@ -17,9 +17,10 @@ from kode_sidecar.event_log.editor_port import (
 )
 from kode_sidecar.text.uris import path_to_uri
 from kode_sidecar.workspace.documents import Documents
-from simulation.editors import Manners, answer_to_stale, is_stale, wire_edits
+from simulation.editors import Manners, answer_to_stale, is_stale
 from simulation.story import Violation
 from tests.support.edit_buffer import Buffer
+from tests.support.edit_editor import wire_edits
 
 MOST_UNDO_STEPS = 20
 

@@ -5,9 +5,9 @@ driven and observed. `plain` is how the protocol means it.
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from kode_sidecar.event_log.editor_port import ApplyAnswer, DocumentEdit
+from kode_sidecar.event_log.editor_port import ApplyAnswer
 from kode_sidecar.text.text_lines import PositionEncoding
 from tests.support.edit_buffer import Buffer, ChangeStyle
 
@@ -56,17 +56,3 @@ def is_stale(manners: Manners, buffer: Buffer, version: int | None) -> bool:
 def answer_to_stale(manners: Manners) -> ApplyAnswer:
     """Return what the editor says to an edit that it did not do."""
     return _ANSWERS[manners.stale]
-
-
-def wire_edits(edit: DocumentEdit) -> list[dict[str, Any]]:
-    """Return an edit as a client reads it from JSON."""
-    return [
-        {
-            "range": {
-                "start": {"line": e.range.start.line, "character": e.range.start.character},
-                "end": {"line": e.range.end.line, "character": e.range.end.character},
-            },
-            "newText": e.new_text,
-        }
-        for e in edit.edits
-    ]

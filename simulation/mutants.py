@@ -301,7 +301,7 @@ return True
 
 calls left over get no result
 kernel/turn_loop.py
-run.answer_rest("Cancelled", "Cancelled before it finished.")
+run.answer_rest("Cancelled before it finished.")
 pass
 
 a tool starts after a cancel

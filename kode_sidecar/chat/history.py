@@ -22,9 +22,9 @@ class PromptHistory(History):
     be read or written costs no more than the history.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.folder = folder
+        self.folder: Path | None = None
 
     def load_history_strings(self) -> Iterable[str]:
         """Return the prompts, the newest one first."""

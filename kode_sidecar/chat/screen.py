@@ -109,11 +109,10 @@ class Screen(Terminal):
         words: Words,
         *,
         color: bool,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._scrollback = Scrollback(line)
         super().__init__(self._scrollback, labels, color=color)
-        self._line, self._words, self._clock, self._hued = line, words, clock, color
+        self._line, self._words, self._hued = line, words, color
         self._markdown = MarkdownStream()
         self._thought = ""
         self._waiting: Waiting | None = None
@@ -141,7 +140,7 @@ class Screen(Terminal):
         """Keep up with what the turn does."""
         kind = event["type"]
         if kind == "turn.started":
-            self._waiting = Waiting(self._clock())
+            self._waiting = Waiting(time.monotonic())
         if (now := self._waiting) is None:
             return
         if kind == "turn.completed":
@@ -149,7 +148,7 @@ class Screen(Terminal):
         elif kind == "model.waiting":
             delay = event.get("retryInMs")
             now.said = one_line(event["message"])
-            now.until = None if delay is None else self._clock() + delay / 1000
+            now.until = None if delay is None else time.monotonic() + delay / 1000
         elif kind == "block.started" and event["block"]["type"] == "tool_result":
             use = session.tool_use(event["block"]["toolUseId"])
             name, values = use.get("name", "?"), short_arguments(use.get("input") or {})
@@ -235,16 +234,16 @@ class Screen(Terminal):
         now = self._waiting
         if now is None:
             return "\n".join(lines)
-        spin = _SPINNER[int(self._clock() * 8) % len(_SPINNER)]
+        spin = _SPINNER[int(time.monotonic() * 8) % len(_SPINNER)]
         for text in (*now.tools.values(), *now.scouts.values()):
             lines.append(clipped(f"{spin} {text}", width - 1))
         lines.append(f"{_DIM}{clipped(f'{spin} {self._state(now)}', width - 1)}{_PLAIN}")
         return "\n".join(lines[-rows:])
 
     def _state(self, now: Waiting) -> str:
-        seconds = int(self._clock() - now.since)
+        seconds = int(time.monotonic() - now.since)
         if now.until is not None:
-            left = max(0, round(now.until - self._clock()))
+            left = max(0, round(now.until - time.monotonic()))
             return f"{self._words.retrying.format(seconds=left)} · {now.said}"
         return now.said or f"{self._words.working} · {seconds} s"
 

@@ -41,12 +41,12 @@ async def serve_model(options: DemoOptions, out: TextIO | None = None) -> int:
     return 0
 
 
-async def serve_script(name: str, folder: Path, out: TextIO | None = None) -> int:
+async def serve_script(name: str, folder: Path) -> int:
     """Serve a script on the loopback until cancelled; its files are put into an empty folder.
 
     Prints what to set for the sidecar, as `serve_model` does. Raises KodeError `ConfigInvalid`.
     """
-    screen: TextIO = sys.stdout if out is None else out
+    screen = sys.stdout
     prepare(screen)
     script = read_script(name)
     for path, content in script.files.items():

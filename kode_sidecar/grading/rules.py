@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import NamedTuple
 
 import msgspec
 
@@ -89,9 +89,8 @@ def verdicts(talk: Talk) -> Sequence[Verdict]:
     return found
 
 
-def grade(files: Sequence[Path], *, json: bool = False, out: TextIO | None = None) -> int:
+def grade(files: Sequence[Path], *, json: bool = False) -> int:
     """Print the verdicts, and return the exit code: 0 right, 1 faulty, 2 unreadable."""
-    screen = sys.stdout if out is None else out
     code = RIGHT
     for file in files:
         try:
@@ -103,9 +102,9 @@ def grade(files: Sequence[Path], *, json: bool = False, out: TextIO | None = Non
             code = FAULTY
         if json:
             told = {"recording": str(file), "verdicts": found}
-            screen.write(msgspec.json.encode(told).decode() + "\n")
+            sys.stdout.write(msgspec.json.encode(told).decode() + "\n")
         else:
-            screen.write(_report(file, found))
+            sys.stdout.write(_report(file, found))
     return code
 
 

@@ -175,7 +175,6 @@ class ToolCall:
     turn_id: str
     message_id: str
     block_id: str = ""
-    sibling_tool_use_ids: tuple[str, ...] = ()
     progress: Callable[[str, int | None, int | None], None] = _no_progress
 
 

@@ -93,12 +93,11 @@ class ToolRun:
                 # Only a failing store raises; the turn ends with it as if calls ran one by one.
                 raise failed.exceptions[0] from None
 
-    def answer_rest(self, code: str, reason: str) -> None:
-        """Give every call that has no result yet a failed one; none of them runs any more."""
+    def answer_rest(self, reason: str) -> None:
+        """Give every call without a result one that says `Cancelled`; none runs any more."""
         for position in range(len(self._calls)):
             if position not in self._results:
-                outcome = tool_failure(failure(code, reason))
-                self._finish(position, outcome, "cancelled" if code == "Cancelled" else "error")
+                self._finish(position, tool_failure(failure("Cancelled", reason)), "cancelled")
 
     @property
     def results(self) -> tuple[ToolResultBlock, ...]:
@@ -171,7 +170,6 @@ class ToolRun:
             turn_id=self._scope.turn_id,
             message_id=self._message_id,
             block_id=call.id,
-            sibling_tool_use_ids=self._siblings,
             progress=progress,
         )
 

@@ -113,9 +113,9 @@ class _Turn:
             if may_run:
                 await run.run()
             else:
-                run.answer_rest("Cancelled", "Not run: the answer was cut off or out of rounds.")
+                run.answer_rest("Not run: the answer was cut off or out of rounds.")
         finally:
-            run.answer_rest("Cancelled", "Cancelled before it finished.")
+            run.answer_rest("Cancelled before it finished.")
             message = msgspec.structs.replace(message, content=run.results)
             self._context.commit(message)
             self._emit(message_completed(message, self._scope.turn_id))

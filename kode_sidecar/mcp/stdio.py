@@ -29,13 +29,12 @@ _CREATE_SUSPENDED, _CREATE_NO_WINDOW = 0x00000004, 0x08000000
 
 
 class StdioChannel:
-    """A running server program. `stderr_tail` and `junk` are what it said beside the protocol."""
+    """A running server program. `stderr_tail` is what it said beside the protocol."""
 
     def __init__(self, config: ServerConfig, peer: Peer) -> None:
         self._config = config
         self._peer = peer
         self.stderr_tail: deque[str] = deque(maxlen=_TAIL_LINES)
-        self.junk = 0
         self._tasks: list[asyncio.Task[None]] = []
         self._lifeline = -1
         self._job: Any = None
@@ -155,12 +154,9 @@ class StdioChannel:
         try:
             message: object = msgspec.json.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            self.junk += 1  # many programs print to stdout what belongs to stderr
-            return
+            return  # many programs print to stdout what belongs to stderr
         if isinstance(message, dict):
             self._peer.receive(cast(Json, message))
-        else:
-            self.junk += 1
 
     async def _read_errors(self) -> None:
         stderr = self._process.stderr

@@ -41,11 +41,13 @@ _READ_SHARE = 0.6
 _SHOWN = (TextDelta, ThinkingDelta, ThinkingSigned, ToolUseStarted, ToolUseDelta)
 
 
+_MOST_RAW = 4 * 1024 * 1024
+
+
 class RawAnswer:
     """What a host sent, for debugging: the body of the last answer, cut at a limit."""
 
-    def __init__(self, most_bytes: int = 4 * 1024 * 1024) -> None:
-        self._most = most_bytes
+    def __init__(self) -> None:
         self.status = 0
         self.headers: Mapping[str, str] = {}
         self.body = bytearray()
@@ -57,7 +59,7 @@ class RawAnswer:
 
     def add(self, data: bytes) -> None:
         """More of it."""
-        self.body += data[: max(0, self._most - len(self.body))]
+        self.body += data[: max(0, _MOST_RAW - len(self.body))]
 
 
 class Attempt:

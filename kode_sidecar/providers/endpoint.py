@@ -98,7 +98,7 @@ def _flag(value: Any) -> bool | None:
 class Endpoint:
     """Lives as long as the process. `limiter` is shared by all endpoints of one key.
 
-    `hosts` remembers what the host says; `wall` is the time since 1970. Raises KodeError
+    `hosts` remembers what the host says. Raises KodeError
     `ConfigInvalid` for an address that is none.
     """
 
@@ -108,7 +108,6 @@ class Endpoint:
         open_host: OpenHost,
         limiter: RateLimiter,
         hosts: HostMemory | None = None,
-        wall: Callable[[], float] = time.time,
     ) -> None:
         self.config = config
         self.errors = config.errors()
@@ -118,7 +117,6 @@ class Endpoint:
         self._opening = threading.Lock()
         self._host = config.host()
         self._hosts = hosts or SessionHosts()
-        self._wall = wall
 
     def http(self) -> Host:
         """Return the HTTP client, built on first use, in any thread.
@@ -168,7 +166,7 @@ class Endpoint:
     async def remember_list(self) -> None:
         """Ask for the list of models and keep it; a host that does not say is asked tomorrow."""
         facts = self._hosts.facts(self._host)
-        self._keep(facts.with_list(facts.models, self._wall()))
+        self._keep(facts.with_list(facts.models, time.time()))
         with suppress(KodeError):
             await self.list_models()
 
@@ -182,7 +180,7 @@ class Endpoint:
             error = self.errors.response(response.status, response.headers, body, "list")
             raise KodeError(error.code, error.message, http_status=response.status)
         models = read_models(body, self.errors.host, self.config.url_name)
-        self._keep(self._hosts.facts(self._host).with_list(models, self._wall()))
+        self._keep(self._hosts.facts(self._host).with_list(models, time.time()))
         return models
 
     async def aclose(self) -> None:

@@ -43,13 +43,12 @@ _LEAST_IDLE = 5.0
 class Unpacker:
     """Unpacks one body. Raises KodeError `Provider` for a coding that is not known."""
 
-    def __init__(self, coding: str, host: str, most_bytes: int = MAX_UNPACKED) -> None:
+    def __init__(self, coding: str, host: str) -> None:
         if coding.strip().lower() not in _KNOWN:
             text = f"{host} packed its answer in a way that nobody asked for: try again."
             raise KodeError("Provider", text)
         self._host = host
-        self._left = most_bytes
-        self._most = most_bytes
+        self._left = MAX_UNPACKED
         self._zlib = zlib.decompressobj(_GZIP_OR_ZLIB)
 
     def feed(self, data: bytes) -> Iterator[bytes]:
@@ -65,7 +64,7 @@ class Unpacker:
                 raise KodeError("Network", text) from None
             self._left -= len(piece)
             if self._left < 0:
-                text = f"{self._host} sent a packed answer of more than {self._most:,} bytes."
+                text = f"{self._host} sent a packed answer of more than {MAX_UNPACKED:,} bytes."
                 raise KodeError("TooLarge", text)
             if piece:
                 yield piece

@@ -9,15 +9,15 @@ from collections import deque
 _MAX_PENDING_BYTES = 1024 * 1024
 
 # Control characters except newline and tab (W13).
+_STDERR = 2
 _CONTROLS = dict.fromkeys([*range(9), *range(11, 32), *range(127, 160)])
 
 
 class StderrSink(io.TextIOBase):
-    """A text stream whose writes go to `fd` on a thread; what does not fit is dropped."""
+    """A text stream whose writes go to stderr on a thread; what does not fit is dropped."""
 
-    def __init__(self, fd: int = 2) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._fd = fd
         self._pending: deque[bytes] = deque()
         self._pending_bytes = 0
         self._dropped = 0
@@ -31,7 +31,7 @@ class StderrSink(io.TextIOBase):
         return True
 
     def fileno(self) -> int:
-        return self._fd
+        return _STDERR
 
     def write(self, text: str, /) -> int:
         """Queue `text`; never blocks."""
@@ -73,7 +73,7 @@ class StderrSink(io.TextIOBase):
     def _write_all(self, data: bytes) -> None:
         view = memoryview(data)
         while view:
-            view = view[os.write(self._fd, view) :]
+            view = view[os.write(_STDERR, view) :]
         with self._lock:
             if not self._pending:
                 self._drained.set()

@@ -74,7 +74,6 @@ def unified_diff(
     new: Sequence[str],
     path: str,
     *,
-    context: int = 3,
     runs: Sequence[Run] | None = None,
     above: int = 0,
 ) -> str:
@@ -83,7 +82,7 @@ def unified_diff(
     Lines come with their ends; a missing last line end is told as `diff` does it. Where `runs` of
     changed lines are known the texts need not be compared. `above`: so many lines come before both.
     """
-    body = unified_hunks(old, new, _shown, context=context, runs=runs, above=above)
+    body = unified_hunks(old, new, _shown, runs=runs, above=above)
     return f"--- a/{path}\n+++ b/{path}\n{body}" if body else ""
 
 

@@ -207,10 +207,6 @@ class Overlay:
         for hunk_id in hunk_ids:
             self._turns.pop(hunk_id, None)
 
-    def knows(self, key: str) -> bool:
-        """Return whether hunks of that document are followed."""
-        return key in self._files
-
     def hold(self, key: str) -> None:
         """A file that is gone is about to come back: its hunks wait for its whole text.
 

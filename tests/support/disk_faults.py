@@ -21,7 +21,7 @@ DEADLY = ("kill", "torn", "cut", "cut-zeros")
 _CHANGING = os.O_CREAT | os.O_TRUNC
 
 
-class _Raw(io.RawIOBase):
+class SeenFile(io.RawIOBase):
     """A file whose writes can be seen: those of Python's own are made in C."""
 
     def __init__(self, fd: int) -> None:
@@ -138,7 +138,7 @@ class DiskFaults:
     def _faulty_fdopen(self, fd: int, *rest: Any, **named: Any) -> Any:
         if fd not in self._fds:
             return open(fd, *rest, **named)
-        return io.BufferedWriter(_Raw(fd))
+        return io.BufferedWriter(SeenFile(fd))
 
     def _faulty_fsync(self, fd: int) -> None:
         if fd in self._fds:
