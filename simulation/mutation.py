@@ -43,7 +43,7 @@ TESTS = {
             "disk/test_database_damage.py",
             "process/test_usage.py",
         ),
-        *("process/test_sessions.py", "disk/test_faults_by_strace.py"),
+        *("process/test_sessions.py", "process/test_migration.py", "disk/test_faults_by_strace.py"),
         "disk/test_faults_in_a_session.py",
     ],
     "kernel": [
@@ -53,7 +53,8 @@ TESTS = {
     "turns": [
         *("process/test_turns.py", "process/test_steer.py", "process/test_budget.py"),
         *("process/test_context_edits.py", "process/test_cancel.py", "process/test_run_time.py"),
-        *("process/test_memory.py", "process/test_context.py", "process/test_sessions.py"),
+        *("process/test_memory.py", "process/test_usage.py", "process/test_sessions.py"),
+        "process/test_context.py",
     ],
 }
 """The tests of each room's faults in the folder `tests`, the quick ones first."""
