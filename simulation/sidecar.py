@@ -155,6 +155,7 @@ class Sidecar:
             new_id=self.new_id,
             temperature=None,
             top_p=None,
+            sampling_chosen=False,
             max_tokens=None,
             questions=questions,
             silence_told=1e6,

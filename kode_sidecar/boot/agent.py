@@ -263,6 +263,7 @@ class Agent:
             new_id=new_id,
             temperature=settings.temperature,
             top_p=settings.top_p,
+            sampling_chosen=self._loaded.chooses_sampling,
             max_tokens=settings.max_tokens,
             questions=questions,
             silence_told=settings.http_silence_told,
@@ -302,6 +303,7 @@ class Agent:
                 traits=self.traits,
                 temperature=settings.temperature,
                 top_p=settings.top_p,
+                sampling_chosen=self._loaded.chooses_sampling,
             ),
         )
 

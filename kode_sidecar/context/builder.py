@@ -223,6 +223,7 @@ class PromptContext:
     system: str
     temperature: float | None = 0.3
     top_p: float | None = 0.95
+    sampling_chosen: bool = True
     max_tokens: int | None = None
     effort: Effort | None = None
     returns_thinking: bool = True
@@ -242,6 +243,7 @@ class PromptContext:
             tool_choice=tool_choice,
             temperature=self.temperature,
             top_p=self.top_p,
+            sampling_chosen=self.sampling_chosen,
             max_tokens=self.max_tokens,
             effort=self.effort,
             cache_key=self.session_id,

@@ -79,7 +79,8 @@ class ModelRequest:
 
     `model` is a logical name (`ide-chat`), `provider/id`, or an id of the default provider.
     With `stream` False the host answers at once, with the same events. `temperature`, `top_p`
-    and `max_tokens` are wishes: a provider leaves out what the model does not accept.
+    and `max_tokens` are wishes: a provider leaves out what the model does not accept, and says so
+    where the first two are the user's (`sampling_chosen`) and no defaults.
     `effort` is how hard it thinks, None: as it does by itself.
     `prompt_tokens` is what all of it takes by the count of who made it, `prompt_likely` and
     `prompt_at_most` the same without a margin, and what it cannot exceed; None: who needs the size
@@ -94,6 +95,7 @@ class ModelRequest:
     tool_choice: ToolChoice = "auto"
     temperature: float | None = 0.3
     top_p: float | None = 0.95
+    sampling_chosen: bool = True
     max_tokens: int | None = None
     effort: Effort | None = None
     prompt_tokens: int | None = None

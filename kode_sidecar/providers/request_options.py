@@ -58,12 +58,15 @@ def tool_choice(request: ModelRequest, profile: ModelProfile) -> Choice:
 def sampling(
     request: ModelRequest, profile: ModelProfile, highest: float
 ) -> tuple[dict[str, float], Notices]:
-    """Return temperature and top_p to send; above `highest` the host refuses them."""
+    """Return temperature and top_p to send; above `highest` the host refuses them.
+
+    Defaults that are left out are no news.
+    """
     asked = {"temperature": request.temperature, "top_p": request.top_p}
     given = {name: value for name, value in asked.items() if value is not None}
     sent = {name: value for name, value in given.items() if profile.sampling and value <= highest}
     dropped = [f"{name} {value:g}" for name, value in given.items() if name not in sent]
-    if not dropped:
+    if not dropped or not request.sampling_chosen:
         return sent, ()
     text = f"{profile.id} chooses this itself, so it was not sent: {', '.join(dropped)}."
     return sent, (ModelNotice("SamplingDropped", text),)

@@ -92,6 +92,7 @@ class Recorder(System):
         self._file = TranscriptFile(self._wanted)
         self._path = self._file.path
         self._started = self.clock.monotonic()
+        settings = settings_to_record(loaded)
         self._write(
             Head(
                 format=FORMAT,
@@ -99,8 +100,9 @@ class Recorder(System):
                 started=self.clock.timestamp(),
                 platform=self.platform,
                 roots=tuple(map(str, roots)),
-                settings=settings_to_record(loaded),
+                settings=settings,
                 keyed=tuple(keys),
+                defaults=tuple(name for name in settings if name not in loaded.sources),
                 problems=loaded.problems,
                 greased=self._grease is not None,
             )

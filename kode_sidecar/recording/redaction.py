@@ -127,7 +127,7 @@ def recorded_settings(head: Head, here: LoadedSettings) -> LoadedSettings:
         raise KodeError("Storage", text) from None
     return LoadedSettings(
         settings=settings,
-        sources=dict.fromkeys((*head.settings, *key), "recording"),
+        sources=dict.fromkeys({*head.settings, *key} - set(head.defaults), "recording"),
         problems=head.problems,
         variables=dict.fromkeys(head.keyed, _NO_KEY),
     )

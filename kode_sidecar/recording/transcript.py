@@ -34,7 +34,8 @@ class Line(Struct, frozen=True, kw_only=True, tag_field="lane", rename="camel", 
 class Head(Line, frozen=True, kw_only=True, tag="head"):
     """The first line: the settings in force without keys, and the open folders as `roots`.
 
-    `keyed` names the variables that held a key; `started` is the time of day, RFC 3339. In one that
+    `keyed` names the variables that held a key, `defaults` the settings that nobody had set;
+    `started` is the time of day, RFC 3339. In one that
     is `greased` stands what no server says: a client can be graded by it or meet it again, and no
     server plays it.
     """
@@ -46,6 +47,7 @@ class Head(Line, frozen=True, kw_only=True, tag="head"):
     roots: tuple[str, ...] = ()
     settings: dict[str, Any] = {}
     keyed: tuple[str, ...] = ()
+    defaults: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     greased: bool = False
 

@@ -105,6 +105,7 @@ class ScoutServices:
     traits: Traits
     temperature: float | None = 0.3
     top_p: float | None = 0.95
+    sampling_chosen: bool = True
     limits: ScoutLimits = field(default_factory=ScoutLimits)
 
 

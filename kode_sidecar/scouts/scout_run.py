@@ -172,6 +172,7 @@ class ScoutRun:
             system=services.system_prompt(),
             temperature=services.temperature,
             top_p=services.top_p,
+            sampling_chosen=services.sampling_chosen,
             returns_thinking=self._traits.returns_thinking,
             asker=f"scout {self._id}",
         )

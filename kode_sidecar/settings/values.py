@@ -151,6 +151,11 @@ class LoadedSettings(Struct, frozen=True, kw_only=True):
                     raise KodeError("ConfigInvalid", f"`{name}`: {error}") from None
         return ""
 
+    @property
+    def chooses_sampling(self) -> bool:
+        """Return whether somebody set `temperature` or `top_p`: who did not need not hear of it."""
+        return not {"temperature", "top_p"}.isdisjoint(self.sources)
+
     def require_valid(self) -> None:
         """Raises KodeError `ConfigInvalid` naming every problem."""
         if self.problems:

@@ -178,6 +178,7 @@ class SessionServices:
     new_id: NewId
     temperature: float | None
     top_p: float | None
+    sampling_chosen: bool
     max_tokens: int | None
     questions: UserQuestions
     silence_told: float

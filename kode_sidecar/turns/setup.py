@@ -94,6 +94,7 @@ class TurnSetup:
             system=services.system_prompt(options.agent, mode),
             temperature=services.temperature,
             top_p=services.top_p,
+            sampling_chosen=services.sampling_chosen,
             max_tokens=services.max_tokens,
             effort=effort or self._records.messages.meta.known_effort,
             returns_thinking=traits.returns_thinking,

@@ -91,6 +91,23 @@ async def test_it_plays_without_the_key(tmp_path: Path) -> None:  # E6
     assert (await play(tape, transcript, PROGRAM, HANG_SECONDS)).difference is None
 
 
+@pytest.mark.parametrize("chosen", [None, "0.3"])
+async def test_only_sampling_that_was_chosen_is_told_when_it_is_not_sent(
+    tmp_path: Path, chosen: str | None
+) -> None:
+    """The same number as a default is no news; a recording knows which it was."""
+    tape = tmp_path / "tape.jsonl"
+    environment = {"KODE_TEMPERATURE": chosen}
+    async with recording(tape, (answer(text("ok")),), environment=environment) as world:
+        session = await world.session()
+        await world.turn(session, "go")
+        dropped = [one for one in session.notices if one["code"] == "SamplingDropped"]
+        assert len(dropped) == (chosen is not None)
+    transcript = read_transcript(tape)
+    assert ("temperature" in transcript.head.defaults) == (chosen is None)
+    assert (await play(tape, transcript, PROGRAM, HANG_SECONDS)).difference is None
+
+
 async def test_a_killed_process_leaves_what_it_said_so_far(tmp_path: Path) -> None:  # E6
     tape = tmp_path / "tape.jsonl"
     responses = (answer(text("Half of"), hold("never"), text(" it")),)

@@ -98,6 +98,7 @@ def test_a_dropped_wish_is_told() -> None:  # A13
     assert codes(THINKS) == ["SamplingDropped"]
     assert codes(PLAIN) == []
     assert codes(PLAIN, temperature=1.5) == ["SamplingDropped"]
+    assert codes(THINKS, sampling_chosen=False) == [], "a default is no wish"
     free: dict[str, Any] = {"temperature": None, "top_p": None}
     assert codes(THINKS, **free) == []
     assert codes(THINKS, **free, tools=[TOOL], tool_choice="required") == ["ToolChoiceDropped"]
