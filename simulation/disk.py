@@ -53,17 +53,20 @@ class Disk:
 
     def __enter__(self) -> "Disk":
         self._own: Any = (os.open, os.close, os.write, os.fsync, os.fdopen, os.replace, os.rename)
+        self._own_link: Any = os.link
         self._reads: Any = builtins.open
         os.open = self._open  # type: ignore[assignment]
         os.close, os.write, os.fsync = self._close, self._write, self._fsync  # type: ignore[assignment]
         os.fdopen = self._fdopen  # type: ignore[assignment]
         os.replace = os.rename = self._rename  # type: ignore[assignment]
+        os.link = self._link  # type: ignore[assignment]
         io.open = builtins.open = self._read  # type: ignore[assignment]
         self._sleep, time.sleep = time.sleep, _no_time_passes
         return self
 
     def __exit__(self, *_: object) -> None:
         os.open, os.close, os.write, os.fsync, os.fdopen, os.replace, os.rename = self._own
+        os.link = self._own_link
         io.open = builtins.open = self._reads
         time.sleep = self._sleep
 
@@ -222,6 +225,15 @@ class Disk:
         moved = self._files.pop(str(source), _File())
         before = (was.content if was.named else was.before) if was is not None else None
         self._files[str(target)] = _File(moved.content, named=False, before=before)
+        return None
+
+    def _link(self, source: Any, target: Any, **named: Any) -> None:
+        """Another name of the same file: what is synced of the one is synced of the other."""
+        if not self._is_ours(target):
+            return self._own_link(source, target, **named)
+        self._count()
+        self._own_link(source, target, **named)
+        self._files[str(target)] = _File(self._files.get(str(source), _File()).content)
         return None
 
     def _read(self, file: Any, *rest: Any, **named: Any) -> Any:

@@ -136,6 +136,10 @@ class Truth:
                 self.reworked.update(marks(fate.old))
                 fate.given, fate.put = False, None
 
+    def forget(self, hunk_id: str) -> None:
+        """The sidecar does not know the hunk any more; what of it may stand there is no news."""
+        self.reworked |= self.uncertain & set(self.fates.pop(hunk_id).adds)
+
     # ---- the moment an edit is done ------------------------------------------------------------
 
     def edited(self, done: Done) -> None:

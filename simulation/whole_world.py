@@ -190,7 +190,7 @@ class WholeWorld:
             for file in view.files:  # kept, and told to nobody before the process was gone
                 self.truth.announced(file.hunks, given=False)
         for key in self.truth.fates.keys() - self.ledger.states.keys():
-            del self.truth.fates[key]  # told, and lost before anybody was promised anything
+            self.truth.forget(key)  # told, and lost before anybody was promised anything
 
     # ---- steps ---------------------------------------------------------------------------------
 

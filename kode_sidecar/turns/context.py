@@ -243,15 +243,14 @@ class TurnContext:
                 returns_thinking=self._prompt.returns_thinking,
             )
 
-    def commit_results(self) -> Message | None:
-        """Write what the disk refused of the results of tools: nothing else may follow their calls.
+    def commit_refused(self) -> Message | None:
+        """Write what the disk refused, so that what comes next stands below it.
 
         Raises KodeError `Storage`.
         """
         message = self._refused
-        if message is None or message.role != "tool":
-            return None
-        self.commit(message)
+        if message is not None:
+            self.commit(message)
         return message
 
     def show(self, messages: Iterable[Message]) -> None:

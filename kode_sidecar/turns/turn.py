@@ -40,6 +40,7 @@ from kode_sidecar.turns.services import SessionServices, recall
 REMEMBERED_TURN_KEYS = 1_000
 
 _TURN_KEY = "clientTurnKey"
+_NEVER_RAN = "Not run: the call could not be saved."
 
 
 @dataclass
@@ -273,9 +274,7 @@ def report_end(
     stream.hold_end()
     try:
         steering = context.take_steering()
-        if steering and (results := context.commit_results()) is not None:
-            stream(message_completed(results, turn.id))
-        for incoming in steering:
+        for incoming in (*_refused(context, stream, steering), *steering):
             message = write_incoming(context, incoming, services.new_id)
             report_message(stream, message, turn.id)
     except KodeError as error:
@@ -295,6 +294,27 @@ def report_end(
     )
     stream(completed)
     return completed
+
+
+def _refused(context: TurnContext, emit: Emit, steering: Sequence[Incoming]) -> Sequence[Incoming]:
+    """Write what the disk refused above these words; the results of its calls, which never ran."""
+    message = context.commit_refused() if steering else None
+    if message is None:
+        return ()
+    emit(message_completed(message, context.turn_id))
+    results = tuple(
+        ToolResultBlock(
+            tool_use_id=block.tool_use_id,
+            call_block_id=block.id,
+            content=(TextBlock(text=_NEVER_RAN),),
+            is_error=True,
+            status="cancelled",
+            summary=_NEVER_RAN,
+        )
+        for block in message.content
+        if isinstance(block, ToolUseBlock)
+    )
+    return (Incoming("tool", results, {}),) if results else ()
 
 
 def report_usage(totals: Totals, emit: Emit, use: ContextUse | None) -> None:
