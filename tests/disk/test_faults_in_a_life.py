@@ -152,7 +152,7 @@ async def live_and_look(runner: Runner, at: int, kind: str) -> None:
     played = await runner.play(home, life="live", at=at, kind=kind)
     told = Told(played)
     met = at <= (facts(played, "operations") or [at])[0]
-    assert played["exit"] == (9 if met and kind in DEADLY else 0), played
+    assert played["exit"] == (-9 if met and kind in DEADLY else 0), played
     if not told.done("created"):
         return
     session_id = told.done("created")[0]["got"]

@@ -36,7 +36,7 @@ async def play_with_fault(runner: Runner, at: int, kind: str) -> None:
     played = await runner.play(home, at=at, kind=kind, prompts=PROMPTS)
     # What is written late is written once or twice: the last numbers may not come up.
     met = at <= (facts(played, "operations") or [at])[0]
-    assert played["exit"] == (9 if met and kind in ("kill", "torn") else 0), played
+    assert played["exit"] == (-9 if met and kind in ("kill", "torn") else 0), played
     created = facts(played, "created")
     if not created:  # nobody was told of it: it is not there, or has nothing in it
         return
@@ -100,7 +100,7 @@ async def test_a_fault_while_a_torn_session_is_mended(
             mended = await runner.play(
                 home, session=session_id, at=at, kind=kind, prompts=PROMPTS[-1:]
             )
-            assert mended["exit"] in ((0, 9) if kind in ("kill", "torn") else (0,)), mended
+            assert mended["exit"] in ((0, -9) if kind in ("kill", "torn") else (0,)), mended
             told = [*torn["told"], *mended["told"]]
             await go_on(runner, home, session_id, {"told": told})
     played(MENDED, f"faults in the opening of torn sessions, {storage}")

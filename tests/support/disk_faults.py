@@ -8,10 +8,11 @@ import builtins
 import errno
 import io
 import os
+import signal
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from tests.support.power_cut import PowerCut
 
@@ -96,7 +97,7 @@ class DiskFaults:
         if self._power is not None:
             self._power.happen(zeros=self._kind == "cut-zeros")
         if self._kind in DEADLY:
-            os._exit(9)
+            _die()
         name = "ENOSPC" if self._kind in ("short", "full") else self._kind
         raise OSError(getattr(errno, name), os.strerror(getattr(errno, name)))
 
@@ -129,7 +130,7 @@ class DiskFaults:
         if self._kind in ("torn", "short"):
             done = self._write(fd, data[: len(data) // 2])
             if self._kind == "torn":
-                os._exit(9)
+                _die()
             self._full = True  # as a full disk does: a part, then nothing
             return done
         self._fail()
@@ -168,3 +169,9 @@ class DiskFaults:
             return opened(file, *rest, **named)
 
         return faulty
+
+
+def _die() -> NoReturn:
+    """End as whatever is killed ends, by hand or by a power cut: with this signal, not a code."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError

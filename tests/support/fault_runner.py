@@ -153,8 +153,7 @@ def run_forked(job: Json) -> Json:
     with os.fdopen(reading, "rb") as pipe:
         told = [json.loads(line) for line in pipe.read().splitlines()]
     _, status = os.waitpid(child, 0)
-    # Most faults end it with code 9, a power cut with signal 9.
-    return {"told": told, "exit": abs(os.waitstatus_to_exitcode(status))}
+    return {"told": told, "exit": os.waitstatus_to_exitcode(status)}
 
 
 def main() -> None:

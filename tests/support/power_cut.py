@@ -71,14 +71,17 @@ class PowerCut:
         if os.fork():
             while True:
                 signal.pause()
+        end = signal.SIGABRT  # no image was made: no test takes this for a power cut
         try:
             _freeze(dying)
             self._replace_by_image(zeros=zeros)
+            end = signal.SIGKILL
         except BaseException:
             traceback.print_exc()
         finally:
             sys.stderr.flush()
-            os.kill(dying, signal.SIGKILL)
+            os.kill(dying, end)
+            os.kill(dying, signal.SIGCONT)  # who is stopped hears of no other signal
             os._exit(0)
 
     def _replace_by_image(self, *, zeros: bool) -> None:
@@ -135,12 +138,15 @@ def _freeze(process: int) -> None:
     """Stop every thread of a process; return once none of them runs."""
     os.kill(process, signal.SIGSTOP)
     tasks = Path(f"/proc/{process}/task")
-    while any(_state(task / "stat") != "T" for task in tasks.iterdir()):
+    while any(_state(task / "stat") not in ("T", "ended") for task in tasks.iterdir()):
         time.sleep(0.0005)  # one that waits for the disk stops when that has answered
 
 
 def _state(status: Path) -> str:
-    return _content(status).rpartition(b") ")[2][:1].decode()
+    try:
+        return _content(status).rpartition(b") ")[2][:1].decode()
+    except (FileNotFoundError, ProcessLookupError):  # its thread was ending when it was stopped
+        return "ended"
 
 
 def _content(path: Path) -> bytes:
