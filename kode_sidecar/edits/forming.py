@@ -5,6 +5,7 @@ call that does not fit shows nothing; it is refused later, with the reason.
 """
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -18,6 +19,7 @@ from kode_sidecar.domain.agent_event import (
     FormingHunk,
 )
 from kode_sidecar.domain.change_set import Position, Range
+from kode_sidecar.domain.hunk import Hunk
 from kode_sidecar.domain.message import ToolUseBlock
 from kode_sidecar.edits.announcing import Announcer, Basis, range_of
 from kode_sidecar.edits.services import EditServices
@@ -115,16 +117,15 @@ class FormingEdits:
             return None
         basis = self._announcer.basis(document)
         text = self._services.overlay.text_of(document)
-        work = partial(self._hunks, document, basis, text, begun.rewrite)
-        hunks = await apart(len(text), work)
-        if not hunks or not self._announcer.holds(document, basis):
+        drafts = await apart(len(text), partial(_drafts, document, basis, text, begun.rewrite))
+        if not drafts or not self._announcer.holds(document, basis):
             return None
         return ChangeSetForming(
             turn_id=self._turn_id,
             block_id=block_id,
             uri=document.uri,
             path=workspace.display_path(document.key),
-            hunks=hunks,
+            hunks=self._hunks(document, drafts),
             version=document.version,
         )
 
@@ -145,9 +146,8 @@ class FormingEdits:
             hunks=(FormingHunk(range=nowhere, old_text="", new_text=text),),
         )
 
-    def _hunks(
-        self, document: Document, basis: Basis, text: str, rewrite: Rewrite
-    ) -> tuple[FormingHunk, ...]:
+    def _hunks(self, document: Document, drafts: Sequence[Hunk]) -> tuple[FormingHunk, ...]:
+        """On the event loop: nowhere else is an open document's text cut into lines."""
         current = self._services.overlay.current(document)
         encoding = self._services.workspace.position_encoding
         return tuple(
@@ -156,5 +156,10 @@ class FormingEdits:
                 old_text=draft.old_text,
                 new_text=draft.new_text,
             )
-            for draft in basis.composed(rewrite(document, text)).drafts
+            for draft in drafts
         )
+
+
+def _drafts(document: Document, basis: Basis, text: str, rewrite: Rewrite) -> Sequence[Hunk]:
+    """Pure: of an open document only what never changes while keys are typed is used."""
+    return basis.composed(rewrite(document, text)).drafts

@@ -76,10 +76,23 @@ class SessionFiles:
     async def fetch(self, uri: str) -> Document | None:
         """As `find`; a closed file is read and looked through beside the event loop."""
         if self._workspace.documents.get(uri) is None:
-            found = await asyncio.to_thread(self.find, uri)
-            if self._workspace.documents.get(uri) is None:
+            is_open, found = await asyncio.to_thread(self._find_closed, uri)
+            if not is_open and self._workspace.documents.get(uri) is None:
                 return found
         return self.find(uri)
+
+    def _find_closed(self, uri: str) -> tuple[bool, Document | None]:
+        """As `find`, on a thread: of what is open it says only that it is.
+
+        An open document changes while a thread would put its text or lines together.
+        """
+        try:
+            location = self._workspace.locate(uri)
+            if self._workspace.open_document(location) is not None:
+                return True, None
+            return False, self._existing(location, "edit", closed=True)
+        except KodeError:
+            return False, None
 
     async def load(self, path: str, purpose: Purpose) -> Document:
         """As `document`; the editor is asked to open a file whose encoding only it may know."""
@@ -90,7 +103,7 @@ class SessionFiles:
             if opened is not None:
                 await self._workspace.look_through(opened)
             elif _size(location) >= LARGE_CHARS:
-                await asyncio.to_thread(self.find, location.uri)
+                await asyncio.to_thread(self._find_closed, location.uri)
         try:
             document = self.document(path, purpose=purpose)
         except KodeError as error:
@@ -223,9 +236,9 @@ class SessionFiles:
             or self._changes.unsaved(location.real) is not None
         )
 
-    def _existing(self, location: Location, purpose: Purpose) -> Document:
+    def _existing(self, location: Location, purpose: Purpose, *, closed: bool = False) -> Document:
         try:
-            document = self._workspace.document_at(location, purpose=purpose)
+            document = self._workspace.document_at(location, purpose=purpose, closed=closed)
         except KodeError as error:
             unsaved = self._changes.unsaved(location.real)
             if unsaved is None or error.code != "NotFound":

@@ -169,13 +169,18 @@ class Workspace:
         """Return nothing: there are no proposals without a session."""
         return ()
 
-    def document_at(self, location: Location, *, purpose: Purpose) -> Document:
-        """Return the document at a place that `locate` has returned; raises as `document` does."""
+    def document_at(
+        self, location: Location, *, purpose: Purpose, closed: bool = False
+    ) -> Document:
+        """Return the document at a place that `locate` has returned; raises as `document` does.
+
+        It is read from disk for who says that it is `closed`.
+        """
         if location.is_secret:
             raise _secret(location.display, "by its name it holds credentials")
         if purpose == "edit" and location.is_refused:
             raise KodeError("Denied", f"{location.display} belongs to Git and is never edited.")
-        document = self.open_document(location)
+        document = None if closed else self.open_document(location)
         if document is None:
             document = self._from_disk(location)
         elif self._is_secret(document):  # opened under another name of the same file
