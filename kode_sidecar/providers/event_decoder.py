@@ -107,7 +107,8 @@ class EventDecoder(ABC):
         tolerant: Callable[[bytes], _T | None],
     ) -> Iterator[tuple[bytes, _T]]:
         for data in batch:
-            if self.ended:
+            # As `ended` says; asked for every delta, a property would cost as much as all of this.
+            if self._done or self._failed or self._bad_in_a_row > 1:
                 break
             try:
                 event = exact(data)
