@@ -102,6 +102,20 @@ async def test_a_decision_behind_one_that_failed_does_not_try_again(desk: Desk) 
     assert len(desk.editor.edits) == 2 * sent, "one more decision, as many attempts as the first"
 
 
+async def test_what_was_applied_in_a_file_that_is_gone_cannot_be_taken_back(desk: Desk) -> None:
+    path = desk.file("a.txt", TEXT)
+    desk.editor.open(path, TEXT)
+    await desk.edit("a.txt", ("two", "TWO"))
+    hunk = desk.hunks[0].hunk_id
+    await desk.accept(hunk)
+    desk.file("a.txt", TEXT.replace("two", "TWO"))
+    fresh = again(desk)
+    (desk.root / "a.txt").unlink()
+    result = await fresh.sets.undo("t-1", UndoParams(turn_id="t-1"))
+    assert [one.hunk_id for one in result.conflicts] == [hunk]
+    assert result.undone == ()
+
+
 # ---- the user's own text -------------------------------------------------------------------------
 
 

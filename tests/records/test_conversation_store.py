@@ -201,6 +201,8 @@ async def test_a_lost_or_broken_meta_is_rebuilt(
         )
     path.unlink()
     assert store.exists("c-1")
+    store.open("c-1").writer.close()
+    assert json.loads(path.read_bytes())["id"] == "c-1", "it is written when it is worked in"
     path.write_bytes(json.dumps({"id": "c-1", "updated_at": "2026-01-01"}).encode())
     assert store.load("c-1").meta.updated_at == "2026-01-02T00:00:01.000Z"
 

@@ -82,4 +82,15 @@ def test_of_two_events_with_one_number_the_later_was_acknowledged(tmp_path: Path
     journal = Journal(path)
     told = [event.message for event in journal.read()[0] if isinstance(event, Notice)]
     assert (told, journal.last_seq) == (["first", "acknowledged"], 2)
+    opened = [event.message for event in journal.take_events() if isinstance(event, Notice)]
+    assert opened == told
+    journal.close()
+
+
+def test_events_that_lie_in_another_order_are_told_by_their_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    lines = [b'{"type":"notice","seq":%d,"code":"a","message":"b"}' % seq for seq in (1, 3, 2)]
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    journal = Journal(path)
+    assert [event.seq for event in journal.take_events()] == [1, 2, 3]
     journal.close()
