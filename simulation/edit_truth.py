@@ -126,6 +126,11 @@ class Truth:
             self.reworked.update(marks(line))
         self.reworked |= self.uncertain
 
+    def discarded(self, told: str, text: str) -> None:
+        """The user threw away a text of which the sidecar was told another one last."""
+        old, new = marks(told), marks(text)
+        self.reworked |= set(old - new) | set(new - old)
+
     def killed(self, states: Mapping[str, str]) -> None:
         """The process is gone: what was not done by then is agreed to no more."""
         for fate in self.fates.values():

@@ -221,6 +221,8 @@ class EditWorld:
         """Saved, or what was typed is thrown away by the user."""
         if step.word(0) != "unsaved":
             self.desk.save()
+        elif self.desk.buffer is not None:  # what was done and not told, nobody ever hears of
+            self.truth.discarded(self.desk.told, self.desk.buffer.text)
         self.desk.close()
 
     def _switch(self, step: Step) -> None:
