@@ -286,8 +286,8 @@ pass
 
 a save that failed is forgotten
 records/saver.py
-if error := next(filter(None, failures), None):
-if error := None:
+part.request.part_done(next(filter(None, found), None))
+part.request.part_done(None)
 
 rounds are not counted
 kernel/turn_loop.py
