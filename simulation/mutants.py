@@ -341,7 +341,7 @@ pass
 
 the last steering is lost
 turns/turn.py
-for incoming in steering:
+for incoming in (*_refused(context, stream, steering), *steering):
 for incoming in ():
 
 a message is a root

@@ -25,7 +25,7 @@ class TaskRow(Struct, frozen=True, kw_only=True):
     """One task as a report tells it.
 
     `runs` are those that were begun: one that is cut counts, and so does one that still runs.
-    `costs` and tokens are of all of them, the rest is of the last one.
+    `costs` and tokens are of all that are over, the rest is of the last of these.
     """
 
     id: str
@@ -98,7 +98,7 @@ def report_of(record: BatchRecord, fold: Fold, *, rows: bool = True) -> Report:
         stopped=record.stopped,
         tasks=len(states),
         states=dict(sorted(Counter(state.name for state in states).items())),
-        runs=len(outcomes),
+        runs=len(outcomes) + sum(state.running for state in states),
         usage=totals.usage,
         costs=totals.costs,
         cost_usd=totals.cost_usd,

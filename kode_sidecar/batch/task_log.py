@@ -174,7 +174,8 @@ class Fold:
 
     def _retire(self, state: TaskState) -> None:
         if state.outcome is not None:
-            state.earlier.append(state.outcome)
+            state.earlier += [*state.cuts, state.outcome]
+            state.cuts = []
         state.outcome, state.running = None, False
 
 

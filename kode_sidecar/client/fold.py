@@ -19,6 +19,13 @@ from kode_sidecar.client.session_view import (
     TurnView,
 )
 
+_PASSING = ("tool.progress", "model.waiting", "changeSet.forming")
+
+
+def _is_told_again(event: Mapping[str, Any]) -> bool:
+    """Return whether an event without a number gets one once the disk can be written again."""
+    return event["type"] not in _PASSING and event.get("state") not in ("running", "within")
+
 
 @dataclass
 class SessionFold:
@@ -74,7 +81,7 @@ class SessionFold:
             self.seq = seq
             if self._told_unsaved(event):
                 return False
-        else:
+        elif _is_told_again(event):
             self._unsaved.append(dict(event))
         self._check_turn(event)
         self._fold(event)

@@ -17,11 +17,13 @@ from kode_sidecar.domain.message import Message, TextBlock, ToolUseBlock
 from kode_sidecar.errors import KodeError
 from kode_sidecar.headless_run.contracts import Engine, EngineRequest, RunServices
 from kode_sidecar.headless_run.engine_events import AnswerEvents
-from kode_sidecar.headless_run.run_config import RunConfig, read_text
+from kode_sidecar.headless_run.run_config import ModelPart, RunConfig, read_text
 from kode_sidecar.headless_run.sandbox import source_path
 from kode_sidecar.kernel import run_turn
 from kode_sidecar.kernel.contracts import ArtifactSink, TurnEnd, TurnLimits, TurnScope
 from kode_sidecar.text.yaml_text import YamlProblem, read_yaml
+
+_DEFAULT_SAMPLING = (ModelPart().temperature, ModelPart().top_p)
 
 
 def make_engine(
@@ -130,6 +132,7 @@ class NativeEngine:
                 system=request.system,
                 temperature=model.temperature,
                 top_p=model.top_p,
+                sampling_chosen=(model.temperature, model.top_p) != _DEFAULT_SAMPLING,
                 max_tokens=model.max_tokens,
                 returns_thinking=traits.returns_thinking,
                 stream=request.config.runtime.stream,

@@ -43,7 +43,7 @@ class Price(Struct, frozen=True, forbid_unknown_fields=True):
     def writing(self, *, for_an_hour: bool = False) -> float:
         """Return the price of what goes into the cache."""
         brief = self.input if self.cache_write is None else self.cache_write
-        return self.cache_write_hour if for_an_hour and self.cache_write_hour else brief
+        return self.cache_write_hour if for_an_hour and self.cache_write_hour is not None else brief
 
 
 class WireNames(Struct, frozen=True, forbid_unknown_fields=True):

@@ -270,7 +270,6 @@ def report_end(
     """
     turn.ending = True
     context = turn.context
-    totals.add(context.totals)
     stream.hold_end()
     try:
         steering = context.take_steering()
@@ -279,6 +278,7 @@ def report_end(
             report_message(stream, message, turn.id)
     except KodeError as error:
         stream.not_saved(error)
+    totals.add(context.totals)  # with what was written only now
     report_usage(totals, stream, context.use)
     services.budgets.model.sum_up(context.session_id)
     spent = context.totals

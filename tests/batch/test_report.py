@@ -107,6 +107,7 @@ async def test_each_run_that_was_begun_counts_for_its_task(tmp_path: Path) -> No
         ("completed", 3),
         ("running", 2),
     ]
+    assert make_report(world.out).runs == 5
 
 
 async def test_a_small_amount_is_not_shown_as_nothing(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ test("the golden session folds into its messages, hunks and totals", () => {
   assert.equal(fold.hunks.get("hunk-2")?.newText, '    return f"再见 {name}"\n'); // told whole once
   assert.equal(fold.turnId, undefined);
   assert.equal(fold.lastTurn?.stopReason, "end_turn");
-  assert.deepEqual([fold.seq, fold.usage.totalTokens, fold.cost?.currency], [37, 360, "USD"]);
+  assert.deepEqual([fold.seq, fold.usage.totalTokens, fold.cost?.currency], [36, 360, "USD"]);
 });
 
 test("what the deltas bring is what the complete blocks say", () => {

@@ -95,11 +95,11 @@ function M.resources()
 end
 
 --- The blocks of a prompt: what is attached, what it names by `@path` or `@server:uri`, and its text.
----@param session kode.Session
+---@param attached kode.Block[]
 ---@param text string
 ---@return kode.Block[]
-function M.input(session, text)
-  local blocks = vim.list_extend({}, session.attachments)
+function M.input(attached, text)
+  local blocks = vim.list_extend({}, attached)
   local root = require('kode.process').root()
   for path in text:gmatch('%f[%S]@(%S+)') do
     path = path:gsub('[,.;:!?]+$', '')

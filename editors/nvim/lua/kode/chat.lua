@@ -199,8 +199,13 @@ function M.paint_soon(session)
   end, config.get().chat.frame_ms)
 end
 
-local function taken(session, text)
-  return require('kode.attachments').input(session, text)
+-- An MCP server may be waited for: prompts stay in the order in which they were given.
+local taking = task.queue()
+
+local function taken(attached, text)
+  return taking(function()
+    return require('kode.attachments').input(attached, text)
+  end)
 end
 
 --- Send what is written: now, or after the turn that runs.
@@ -227,8 +232,8 @@ end
 ---@param refused? fun()
 function M.say(session, text, how, refused)
   local attached = session.attachments
-  local input = taken(session, text)
   session.attachments = {}
+  local input = taken(attached, text)
   if session.fold.turnId and how == 'next' then
     table.insert(session.queue, { text = text, input = input })
     return M.paint_soon(session)

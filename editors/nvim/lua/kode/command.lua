@@ -52,7 +52,7 @@ local function add(current, words, call)
   local attachments, buffer = require('kode.attachments'), call.buffer
   if words[1] == 'diagnostics' then
     attach(current, attachments.diagnostics(buffer), 'there are no diagnostics here')
-  elseif words[1] and vim.startswith(words[1], '@') then
+  elseif words[1] and words[1]:match('^@[^/:]+:') then
     local blocks, failed = attachments.resource(table.concat(words, ' '):sub(2))
     for _, block in ipairs(blocks or { false }) do
       attach(current, block, failed and failed.message or 'no MCP server is named there')
@@ -377,8 +377,10 @@ function M.complete(lead, line)
   if #words - first <= 1 then
     candidates = vim.tbl_keys(verbs)
   elseif words[first + 1] == 'add' then
-    candidates = vim.startswith(lead, '@') and resources()
-      or vim.list_extend({ 'diagnostics' }, vim.fn.getcompletion(lead, 'file'))
+    candidates = vim.list_extend({ 'diagnostics' }, vim.fn.getcompletion(lead, 'file'))
+    if vim.startswith(lead, '@') then
+      vim.list_extend(candidates, resources())
+    end
   else
     candidates = more[words[first + 1]] or {}
   end
