@@ -143,7 +143,7 @@ class Truth:
 
     def forget(self, hunk_id: str) -> None:
         """The sidecar does not know the hunk any more; what of it may stand there is no news."""
-        self.reworked |= self.uncertain & set(self.fates.pop(hunk_id).adds)
+        self.reworked |= set(self.fates.pop(hunk_id).adds)
 
     # ---- the moment an edit is done ------------------------------------------------------------
 
