@@ -133,13 +133,16 @@ class Truth:
 
     def killed(self, states: Mapping[str, str]) -> None:
         """The process is gone: what was not done by then is agreed to no more."""
-        for fate in self.fates.values():
-            if fate.given and states[fate.id] == "proposed":
-                certain = fate.keys == self.keys
-                (self.uncertain if certain else self.reworked).update(fate.adds)
-                # What it was to take away may be gone as well.
-                self.reworked.update(marks(fate.old))
-                fate.given, fate.put = False, None
+        self.unrecorded(key for key in self.fates if states[key] == "proposed")
+
+    def unrecorded(self, hunk_ids: Iterable[str]) -> None:
+        """The next process cannot know that these were agreed to."""
+        for fate in [self.fates[key] for key in hunk_ids if self.fates[key].given]:
+            certain = fate.keys == self.keys
+            (self.uncertain if certain else self.reworked).update(fate.adds)
+            # What it was to take away may be gone as well.
+            self.reworked.update(marks(fate.old))
+            fate.given, fate.put = False, None
 
     def forget(self, hunk_id: str) -> None:
         """The sidecar does not know the hunk any more; what of it may stand there is no news."""

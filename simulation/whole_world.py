@@ -185,10 +185,19 @@ class WholeWorld:
         self.fold = attached(session_id, msgspec.to_builtins(result))
         self.session = session
         release()
+        heard = self.ledger.hunks(self.truth.fates)
         self.ledger.check_kept(session, self.fold)
         for view in session.change_sets.all_views():
             for file in view.files:  # kept, and told to nobody before the process was gone
                 self.truth.announced(file.hunks, given=False)
+        done = ("applied", "replaced")
+        self.truth.unrecorded(  # told before they were saved, and the power took the record
+            key
+            for key, was in heard.items()
+            if was in done
+            and key not in self.ledger.decided
+            and self.ledger.states.get(key, "proposed") not in done
+        )
         for key in self.truth.fates.keys() - self.ledger.states.keys():
             self.truth.forget(key)  # told, and lost before anybody was promised anything
 
