@@ -1,89 +1,15 @@
 """What the chat says between the lines of the conversation, in two languages."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
 class Words:
-    """Placeholders are `str.format` fields."""
+    """English, unless another language is given. Placeholders are `str.format` fields."""
 
-    welcome: str
-    help: str
-    prompt: str
-    more: str
-    hint: str
-    hint_running: str
-    queued: str
-    told: str
-    pasted: str
-    more_lines: str
-    working: str
-    retrying: str
-    context: str
-    budget: str
-    budget_scopes: Mapping[str, str]
-    unread_image: str
-    hunk: str
-    decide: str
-    decide_help: str
-    no_editor: str
-    allow: str
-    choose: str
-    choose_many: str
-    waiting: str
-    outcome: str
-    written: str
-    moved: str
-    deleted: str
-    not_read: str
-    not_written: str
-    cancelling: str
-    leave: str
-    unknown_command: str
-    model: str
-    models: str
-    model_set: str
-    mode: str
-    mode_set: str
-    mode_wrong: str
-    session: str
-    session_new: str
-    session_unknown: str
-    session_many: str
-    forked: str
-    fork_wrong: str
-    undone: str
-    redone: str
-    nothing_applied: str
-    nothing_undone: str
-    undo_conflicts: str
-    usage: str
-    usage_session: str
-    usage_today: str
-    no_skills: str
-    effort: str
-    effort_wrong: str
-    context_how: str
-    context_edited: str
-    mcp_how: str
-    mcp_none: str
-    mcp_states: Mapping[str, str]
-    memory_waits: str
-    memory_kept: str
-    memory_none: str
-    memory_how: str
-    memory_accepted: str
-    memory_rejected: str
-    nothing_waits: str
-    resume: str
-    failed: str
-    no_start: str
-
-
-ENGLISH = Words(
-    welcome="kode-sidecar {version} · {model} · {mode} · {root} · /help",
-    help="""\
+    welcome: str = "kode-sidecar {version} · {model} · {mode} · {root} · /help"
+    help: str = """\
 /model [NAME]    show or choose the model of the next turns
 /mode [NAME]     show or choose what becomes of proposed edits: {modes}
 /effort [NAME]   show or choose how hard the model thinks: off, low, medium, high, max
@@ -105,89 +31,105 @@ ENGLISH = Words(
 Alt-Enter, Ctrl-J or a backslash before Enter begins a new line; Ctrl-G opens your $EDITOR.
 @path names a file or an image, @server:uri a resource of an MCP server.
 While a turn runs Enter tells it something; Tab keeps it for later.
-Ctrl-C cancels the turn; a second one within two seconds leaves.""",
-    prompt="you › ",
-    more="  … ",
-    hint="ask, or /help · @ names a file",
-    hint_running="Enter tells the running turn · Tab is for later · Ctrl-C cancels",
-    queued="next › ",
-    told="told › ",
-    pasted="[pasted {number}: {lines} lines]",
-    more_lines="… {count} more lines",
-    working="working",
-    retrying="asks again in {seconds} s",
-    context="context {percent} %",
-    budget="budget of the {scope}: {spent} of {limit}",
-    budget_scopes={"turn": "turn", "session": "session", "day": "day"},
-    unread_image="not sent, for it cannot be read or is too large: {path}",
-    hunk="hunk {number} of {count} · {path}",
-    decide="accept? [y/n/a/r/e/s/l/q/?] ",
-    decide_help="""\
+Ctrl-C cancels the turn; a second one within two seconds leaves."""
+    prompt: str = "you › "
+    more: str = "  … "
+    hint: str = "ask, or /help · @ names a file"
+    hint_running: str = "Enter tells the running turn · Tab is for later · Ctrl-C cancels"
+    queued: str = "next › "
+    told: str = "told › "
+    pasted: str = "[pasted {number}: {lines} lines]"
+    more_lines: str = "… {count} more lines"
+    working: str = "working"
+    retrying: str = "asks again in {seconds} s"
+    context: str = "context {percent} %"
+    budget: str = "budget of the {scope}: {spent} of {limit}"
+    budget_scopes: Mapping[str, str] = field(
+        default_factory=lambda: {"turn": "turn", "session": "session", "day": "day"}
+    )
+    unread_image: str = "not sent, for it cannot be read or is too large: {path}"
+    hunk: str = "hunk {number} of {count} · {path}"
+    decide: str = "accept? [y/n/a/r/e/s/l/q/?] "
+    decide_help: str = """\
 y  accept    n  reject    a  accept this and all that follow (not the sensitive ones)
 r  reject this and all that follow    e  edit it in $EDITOR, then accept
 s  skip this one    l  list the files    q  decide later: /review
-Words after y, n, r or e are a comment for the model: n the jiao stay""",
-    no_editor="no editor could be used, or it ended with an error; VISUAL or EDITOR names yours",
-    allow="allow? y = once, s = in this session, anything else = no: ",
-    choose="number of your choice, nothing = none: ",
-    choose_many="numbers of your choices, nothing = none: ",
-    waiting="{count} hunk(s) wait: /review",
-    outcome="applied: {applied} · rejected: {rejected} · not applied: {lost}",
-    written="{path} is written",
-    moved="{path} is moved to {target}",
-    deleted="{path} is deleted",
-    not_read="{path} cannot be read: {error}",
-    not_written="{path} cannot be written: {error}",
-    cancelling="cancelling …",
-    leave="Ctrl-C once more, Ctrl-D or /quit leaves",
-    unknown_command="there is no command {name}; /help lists them",
-    model="model: {model}",
-    models="there are {models}",
-    model_set="the next turns ask {model}",
-    mode="mode: {mode}",
-    mode_set="the next turns have the mode {mode}",
-    mode_wrong="there is no mode {mode}; there are {modes}",
-    session="session {id} · {title}\nrecords: {folder}",
-    session_new="a new session: {id}",
-    session_unknown="no session of this folder has an id that begins with {id}; /session list",
-    session_many="several sessions have an id that begins with {id}; type more of it",
-    forked="from here on in a copy: {id}",
-    fork_wrong="there is no prompt {number}; /session lists them",
-    undone="taken back: {count} hunk(s) · {files}",
-    redone="put back: {count} hunk(s) · {files}",
-    nothing_applied="nothing is applied that could be taken back",
-    nothing_undone="nothing was taken back",
-    undo_conflicts="{count} hunk(s) were changed since, so nothing is taken back; "
-    "/undo skip leaves them as they are",
-    usage="{name}: {answers} answer(s) · {input} tokens in ({cached} cached), {output} out",
-    usage_session="this session",
-    usage_today="today, all sessions",
-    no_skills="there are no skills",
-    effort="effort: {effort}",
-    effort_wrong="there is no effort {effort}; there are: {efforts}",
-    context_how="/context leave|pin|restore NUMBERS, or /context undo for the last summary",
-    context_edited="about {before} tokens became {after}; the host reads {reread} of them anew",
-    mcp_how="/mcp start|allow|refuse NAME · /server:prompt · @server:uri",
-    mcp_none="there are no MCP servers; `kode-sidecar mcp add` makes one",
-    mcp_states={
-        "unapproved": "waits for your yes",
-        "refused": "refused by you",
-        "idle": "not started",
-        "starting": "starting",
-        "ready": "runs",
-        "failed": "failed",
-    },
-    memory_waits="waits",
-    memory_kept="remembered",
-    memory_none="nothing is remembered, and nothing waits to be",
-    memory_how="/memory accept NUMBERS, /memory reject NUMBERS (which forgets), or all that waits",
-    memory_accepted="remembered from now on: {count}",
-    memory_rejected="forgotten: {count}",
-    nothing_waits="nothing waits for a decision",
-    resume="the model can go on: /continue",
-    failed="{error}",
-    no_start="The sidecar cannot be started: {error}",
-)
+Words after y, n, r or e are a comment for the model: n the jiao stay"""
+    no_editor: str = (
+        "no editor could be used, or it ended with an error; VISUAL or EDITOR names yours"
+    )
+    allow: str = "allow? y = once, s = in this session, anything else = no: "
+    choose: str = "number of your choice, nothing = none: "
+    choose_many: str = "numbers of your choices, nothing = none: "
+    waiting: str = "{count} hunk(s) wait: /review"
+    outcome: str = "applied: {applied} · rejected: {rejected} · not applied: {lost}"
+    written: str = "{path} is written"
+    moved: str = "{path} is moved to {target}"
+    deleted: str = "{path} is deleted"
+    not_read: str = "{path} cannot be read: {error}"
+    not_written: str = "{path} cannot be written: {error}"
+    cancelling: str = "cancelling …"
+    leave: str = "Ctrl-C once more, Ctrl-D or /quit leaves"
+    unknown_command: str = "there is no command {name}; /help lists them"
+    model: str = "model: {model}"
+    models: str = "there are {models}"
+    model_set: str = "the next turns ask {model}"
+    mode: str = "mode: {mode}"
+    mode_set: str = "the next turns have the mode {mode}"
+    mode_wrong: str = "there is no mode {mode}; there are {modes}"
+    session: str = "session {id} · {title}\nrecords: {folder}"
+    session_new: str = "a new session: {id}"
+    session_unknown: str = (
+        "no session of this folder has an id that begins with {id}; /session list"
+    )
+    session_many: str = "several sessions have an id that begins with {id}; type more of it"
+    forked: str = "from here on in a copy: {id}"
+    fork_wrong: str = "there is no prompt {number}; /session lists them"
+    undone: str = "taken back: {count} hunk(s) · {files}"
+    redone: str = "put back: {count} hunk(s) · {files}"
+    nothing_applied: str = "nothing is applied that could be taken back"
+    nothing_undone: str = "nothing was taken back"
+    undo_conflicts: str = (
+        "{count} hunk(s) were changed since, so nothing is taken back; "
+        "/undo skip leaves them as they are"
+    )
+    usage: str = "{name}: {answers} answer(s) · {input} tokens in ({cached} cached), {output} out"
+    usage_session: str = "this session"
+    usage_today: str = "today, all sessions"
+    no_skills: str = "there are no skills"
+    effort: str = "effort: {effort}"
+    effort_wrong: str = "there is no effort {effort}; there are: {efforts}"
+    context_how: str = "/context leave|pin|restore NUMBERS, or /context undo for the last summary"
+    context_edited: str = (
+        "about {before} tokens became {after}; the host reads {reread} of them anew"
+    )
+    mcp_how: str = "/mcp start|allow|refuse NAME · /server:prompt · @server:uri"
+    mcp_none: str = "there are no MCP servers; `kode-sidecar mcp add` makes one"
+    mcp_states: Mapping[str, str] = field(
+        default_factory=lambda: {
+            "unapproved": "waits for your yes",
+            "refused": "refused by you",
+            "idle": "not started",
+            "starting": "starting",
+            "ready": "runs",
+            "failed": "failed",
+        }
+    )
+    memory_waits: str = "waits"
+    memory_kept: str = "remembered"
+    memory_none: str = "nothing is remembered, and nothing waits to be"
+    memory_how: str = (
+        "/memory accept NUMBERS, /memory reject NUMBERS (which forgets), or all that waits"
+    )
+    memory_accepted: str = "remembered from now on: {count}"
+    memory_rejected: str = "forgotten: {count}"
+    nothing_waits: str = "nothing waits for a decision"
+    resume: str = "the model can go on: /continue"
+    failed: str = "{error}"
+    no_start: str = "The sidecar cannot be started: {error}"
+
+
+ENGLISH = Words()
 
 CHINESE = Words(
     welcome="kode-sidecar {version} · {model} · {mode} · {root} · /help",

@@ -3,86 +3,73 @@
 import locale
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
 class Labels:
-    """Placeholders are `str.format` fields."""
+    """English, unless another language is given. Placeholders are `str.format` fields."""
 
-    you: str
-    reminder: str
-    thinking: str
-    failed: str
-    cancelled: str
-    denied: str
-    dropped: str
-    whole_again: str
-    proposed: str
-    hunk: str
-    whole_files: Mapping[str, str]
-    hunk_states: Mapping[str, str]
-    flags: str
-    question: str
-    scout: str
-    scout_states: Mapping[str, str]
-    turn: str
-    stop_reasons: Mapping[str, str]
-    usage: str
-    usage_unknown: str
+    you: str = "you"
+    reminder: str = "note to the model"
+    thinking: str = "thinking"
+    failed: str = "failed"
+    cancelled: str = "cancelled"
+    denied: str = "denied"
+    dropped: str = "this attempt broke off and is discarded"
+    whole_again: str = "part of the stream was lost; the whole text:"
+    proposed: str = "{count} change(s) proposed in {path}"
+    hunk: str = "hunk {number} of {count} · {path}"
+    whole_files: Mapping[str, str] = field(
+        default_factory=lambda: {
+            "create": "a new file",
+            "rename": "to be moved to {target}",
+            "delete": "to be deleted",
+        }
+    )
+    hunk_states: Mapping[str, str] = field(
+        default_factory=lambda: {
+            "proposed": "proposed",
+            "applied": "applied",
+            "rejected": "rejected",
+            "replaced": "replaced by your text",
+            "superseded": "superseded",
+            "stale": "stale",
+            "conflict": "in conflict with your text",
+            "diverged": "not verified: the editor's text differs",
+            "undone": "undone",
+        }
+    )
+    flags: str = "mind: {flags}"
+    question: str = "asks"
+    scout: str = "scout {title}: {state} · {calls} calls · {seconds} s"
+    scout_states: Mapping[str, str] = field(
+        default_factory=lambda: {
+            "reporting": "told to report",
+            "done": "reported",
+            "failed": "failed",
+            "timed_out": "out of time",
+            "cancelled": "cancelled",
+        }
+    )
+    turn: str = "turn ended: {reason}"
+    stop_reasons: Mapping[str, str] = field(
+        default_factory=lambda: {
+            "end_turn": "done",
+            "cancelled": "cancelled",
+            "max_tool_rounds": "limit of tool rounds reached",
+            "budget": "the budget is used up",
+            "max_tokens": "limit of tokens reached",
+            "refusal": "the model refused",
+            "error": "error",
+            "interrupted": "interrupted",
+        }
+    )
+    usage: str = "{input} tokens in ({cached} cached), {output} out"
+    usage_unknown: str = "tokens unknown"
 
 
-ENGLISH = Labels(
-    you="you",
-    reminder="note to the model",
-    thinking="thinking",
-    failed="failed",
-    cancelled="cancelled",
-    denied="denied",
-    dropped="this attempt broke off and is discarded",
-    whole_again="part of the stream was lost; the whole text:",
-    proposed="{count} change(s) proposed in {path}",
-    hunk="hunk {number} of {count} · {path}",
-    whole_files={
-        "create": "a new file",
-        "rename": "to be moved to {target}",
-        "delete": "to be deleted",
-    },
-    hunk_states={
-        "proposed": "proposed",
-        "applied": "applied",
-        "rejected": "rejected",
-        "replaced": "replaced by your text",
-        "superseded": "superseded",
-        "stale": "stale",
-        "conflict": "in conflict with your text",
-        "diverged": "not verified: the editor's text differs",
-        "undone": "undone",
-    },
-    flags="mind: {flags}",
-    question="asks",
-    scout="scout {title}: {state} · {calls} calls · {seconds} s",
-    scout_states={
-        "reporting": "told to report",
-        "done": "reported",
-        "failed": "failed",
-        "timed_out": "out of time",
-        "cancelled": "cancelled",
-    },
-    turn="turn ended: {reason}",
-    stop_reasons={
-        "end_turn": "done",
-        "cancelled": "cancelled",
-        "max_tool_rounds": "limit of tool rounds reached",
-        "budget": "the budget is used up",
-        "max_tokens": "limit of tokens reached",
-        "refusal": "the model refused",
-        "error": "error",
-        "interrupted": "interrupted",
-    },
-    usage="{input} tokens in ({cached} cached), {output} out",
-    usage_unknown="tokens unknown",
-)
+ENGLISH = Labels()
 
 CHINESE = Labels(
     you="你",
