@@ -20,15 +20,10 @@ from kode_sidecar.domain.agent_event import BlockDelta, BlockStarted, Event, Tur
 from kode_sidecar.domain.change_set import FileChangeKind
 from kode_sidecar.domain.message import Message, TextBlock
 from kode_sidecar.errors import KodeError
-from kode_sidecar.event_log.editor_port import (
-    ApplyAnswer,
-    ChoiceQuestion,
-    DocumentEdit,
-    FileEdit,
-    PermissionQuestion,
-)
+from kode_sidecar.event_log.editor_port import ApplyAnswer, DocumentEdit, FileEdit
 from kode_sidecar.protocol.change_set import ChangeSetView
 from kode_sidecar.protocol.documents import EditorContextParams
+from kode_sidecar.protocol.questions import AskParams, PermissionRequestParams
 from kode_sidecar.protocol.session import Mode, SessionNewParams
 from kode_sidecar.protocol.turn import TurnStartParams
 from kode_sidecar.records.saver import Saver
@@ -94,12 +89,12 @@ class NoEditor:
     def warn(self, line: str) -> None:
         """Nobody develops an editor here."""
 
-    async def ask_choice(self, question: ChoiceQuestion) -> Sequence[str]:
+    async def ask_choice(self, question: AskParams) -> Sequence[str]:
         """Nobody is there to choose."""
         del question
         return ()
 
-    async def ask_permission(self, question: PermissionQuestion) -> str | None:
+    async def ask_permission(self, question: PermissionRequestParams) -> str | None:
         """Nobody is there to ask."""
         del question
         return None

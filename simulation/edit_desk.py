@@ -8,13 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kode_sidecar.domain.agent_event import BlockDelta, Event
-from kode_sidecar.event_log.editor_port import (
-    ApplyAnswer,
-    ChoiceQuestion,
-    DocumentEdit,
-    FileEdit,
-    PermissionQuestion,
-)
+from kode_sidecar.event_log.editor_port import ApplyAnswer, DocumentEdit, FileEdit
+from kode_sidecar.protocol.questions import AskParams, PermissionRequestParams
 from kode_sidecar.text.uris import path_to_uri
 from kode_sidecar.workspace.documents import Documents
 from simulation.editors import Manners, answer_to_stale, is_stale
@@ -266,10 +261,10 @@ class Desk:
     def warn(self, line: str) -> None:
         """Nobody reads it."""
 
-    async def ask_permission(self, question: PermissionQuestion) -> str | None:
+    async def ask_permission(self, question: PermissionRequestParams) -> str | None:
         """Nothing here is sensitive."""
         return None
 
-    async def ask_choice(self, question: ChoiceQuestion) -> Sequence[str]:
+    async def ask_choice(self, question: AskParams) -> Sequence[str]:
         """The model asks nothing here."""
         return ()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kode_sidecar.domain.agent_event import BlockDelta, Event
-from kode_sidecar.event_log.editor_port import ChoiceQuestion
+from kode_sidecar.protocol.questions import AskParams
 from simulation.edit_desk import Desk
 
 
@@ -28,7 +28,7 @@ class UserDesk(Desk):
         """See `EditorPort`."""
         self.hears_delta(self, delta)
 
-    async def ask_choice(self, question: ChoiceQuestion) -> Sequence[str]:
+    async def ask_choice(self, question: AskParams) -> Sequence[str]:
         """It waits for a step of the story."""
         answer: asyncio.Future[Sequence[str]] = asyncio.get_running_loop().create_future()
         self.asked.append(answer)

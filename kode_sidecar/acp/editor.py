@@ -20,14 +20,9 @@ from kode_sidecar.domain.agent_event import (
 from kode_sidecar.domain.change_set import FileChangeKind, FileView
 from kode_sidecar.domain.permission import EDIT_TOOLS
 from kode_sidecar.errors import KodeError
-from kode_sidecar.event_log.editor_port import (
-    ApplyAnswer,
-    ChoiceQuestion,
-    DocumentEdit,
-    FileEdit,
-    PermissionQuestion,
-)
+from kode_sidecar.event_log.editor_port import ApplyAnswer, DocumentEdit, FileEdit
 from kode_sidecar.protocol.change_set import DecideParams, HunkDecision
+from kode_sidecar.protocol.questions import AskParams, PermissionRequestParams
 from kode_sidecar.server import Connection
 from kode_sidecar.text.uris import uri_to_path
 
@@ -132,7 +127,7 @@ class AcpEditor:
         """Write a line to stderr."""
         self._connection.log(line, None)
 
-    async def ask_permission(self, question: PermissionQuestion) -> str | None:
+    async def ask_permission(self, question: PermissionRequestParams) -> str | None:
         """Ask; a lasting no is offered where the session's rules can keep it."""
         card = self.updates.cards.get(question.tool_use_id)
         tool = card.block.name if card is not None else ""
@@ -149,7 +144,7 @@ class AcpEditor:
             self._granted.add(card.id)
         return answer
 
-    async def ask_choice(self, question: ChoiceQuestion) -> Sequence[str]:
+    async def ask_choice(self, question: AskParams) -> Sequence[str]:
         """Ask by a form, or by a permission request with the choices as its options."""
         card = self.updates.cards.get(question.tool_use_id)
         return await self._questions.choice(question, card)

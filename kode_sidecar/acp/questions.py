@@ -14,7 +14,7 @@ from kode_sidecar.acp.types import (
 )
 from kode_sidecar.acp.updates import Card
 from kode_sidecar.errors import KodeError
-from kode_sidecar.event_log.editor_port import ChoiceQuestion, PermissionQuestion
+from kode_sidecar.protocol.questions import AskParams, PermissionRequestParams
 from kode_sidecar.server import Connection
 
 _KINDS: dict[str, PermissionOptionKind] = {
@@ -40,7 +40,7 @@ class UserQuestions:
         self._session_id = session_id
 
     async def permission(
-        self, question: PermissionQuestion, card: Card | None, *, lasting_no: bool
+        self, question: PermissionRequestParams, card: Card | None, *, lasting_no: bool
     ) -> str | None:
         """The option chosen; `REJECT_ALWAYS` too, where a lasting no is offered."""
         options = [
@@ -68,7 +68,7 @@ class UserQuestions:
         )
         return next((kind for kind, _ in _EDIT_OPTIONS if kind == answer), None)
 
-    async def choice(self, question: ChoiceQuestion, card: Card | None) -> Sequence[str]:
+    async def choice(self, question: AskParams, card: Card | None) -> Sequence[str]:
         """What the user chose. Raises KodeError where the client cannot ask."""
         if self._client.shows_forms:
             return await self._form(question, card)
@@ -84,7 +84,7 @@ class UserQuestions:
         chosen = {str(number): choice for number, choice in enumerate(question.choices)}
         return [chosen[answer]] if answer in chosen else []
 
-    async def _form(self, question: ChoiceQuestion, card: Card | None) -> Sequence[str]:
+    async def _form(self, question: AskParams, card: Card | None) -> Sequence[str]:
         choices = list(question.choices)
         answer: Json = {"type": "string", "title": "Answer", "enum": choices}
         if question.multi:

@@ -14,7 +14,8 @@ from kode_sidecar.edits.hunks import EditResult
 from kode_sidecar.edits.services import EditServices
 from kode_sidecar.edits.standing import inverse_of, stands
 from kode_sidecar.edits.verification import SentEdit
-from kode_sidecar.event_log.editor_port import DocumentEdit, TextEdit
+from kode_sidecar.event_log.editor_port import DocumentEdit
+from kode_sidecar.protocol.language import EditorTextEdit
 from kode_sidecar.text.change_log import ChangeLog
 from kode_sidecar.text.text_edit import Change, Edit, apply_edits, minimal_edits, to_lf
 from kode_sidecar.workspace.documents import Document, DocumentChange
@@ -259,12 +260,12 @@ class TextEdits:
             uri=current.uri,
             version=current.version if current.is_open else None,
             edits=[
-                TextEdit(
-                    Range(
+                EditorTextEdit(
+                    range=Range(
                         current.position_at(edit.start, encoding),
                         current.position_at(edit.end, encoding),
                     ),
-                    edit.text,
+                    new_text=edit.text,
                 )
                 for edit in minimal_edits(current.text, list(edits.values()))
             ],

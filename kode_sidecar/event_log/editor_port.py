@@ -5,16 +5,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from kode_sidecar.domain.agent_event import BlockDelta, Event
-from kode_sidecar.domain.change_set import FileChangeKind, Range
-from kode_sidecar.domain.event_parts import PermissionOption
-
-
-@dataclass(frozen=True)
-class TextEdit:
-    """LSP TextEdit; positions in the negotiated encoding."""
-
-    range: Range
-    new_text: str
+from kode_sidecar.domain.change_set import FileChangeKind
+from kode_sidecar.protocol.language import EditorTextEdit
+from kode_sidecar.protocol.questions import AskParams, PermissionRequestParams
 
 
 @dataclass(frozen=True)
@@ -27,7 +20,7 @@ class DocumentEdit:
     label: str
     uri: str
     version: int | None
-    edits: Sequence[TextEdit]
+    edits: Sequence[EditorTextEdit]
 
 
 @dataclass(frozen=True)
@@ -51,39 +44,6 @@ class ApplyAnswer:
 
     applied: bool
     reason: str | None = None
-
-
-@dataclass(frozen=True)
-class PermissionQuestion:
-    """A question that only the user may answer. No answer in time means no.
-
-    `reason` says why the user is asked, `diff` what would change (unified); each may be empty.
-    """
-
-    request_id: str
-    session_id: str
-    turn_id: str
-    block_id: str
-    tool_use_id: str
-    title: str
-    subject: str
-    options: Sequence[PermissionOption]
-    reason: str = ""
-    diff: str = ""
-
-
-@dataclass(frozen=True)
-class ChoiceQuestion:
-    """A choice that the model puts to the user. `multi`: more than one may be chosen."""
-
-    request_id: str
-    session_id: str
-    turn_id: str
-    block_id: str
-    tool_use_id: str
-    question: str
-    choices: Sequence[str]
-    multi: bool
 
 
 class EditorPort(Protocol):
@@ -124,11 +84,11 @@ class EditorPort(Protocol):
         """Tell whoever develops the editor's side what it does wrong; never on the wire."""
         ...
 
-    async def ask_permission(self, question: PermissionQuestion) -> str | None:
+    async def ask_permission(self, question: PermissionRequestParams) -> str | None:
         """Ask the user; the chosen `option_id`, or None when nobody chose in time."""
         ...
 
-    async def ask_choice(self, question: ChoiceQuestion) -> Sequence[str]:
+    async def ask_choice(self, question: AskParams) -> Sequence[str]:
         """Put a choice to the user; what they chose, nothing when they closed it.
 
         No time limit. Raises KodeError when the editor cannot ask.

@@ -28,10 +28,10 @@ from kode_sidecar.domain.permission import (
 )
 from kode_sidecar.domain.question_event import ResolvedBy
 from kode_sidecar.errors import KodeError, invalid_at
-from kode_sidecar.event_log.editor_port import EditorPort, PermissionQuestion
+from kode_sidecar.event_log.editor_port import EditorPort
 from kode_sidecar.kernel.contracts import NewId, ToolCall
 from kode_sidecar.permissions.questions import UserQuestions
-from kode_sidecar.protocol.questions import RuleMatch, RuleView
+from kode_sidecar.protocol.questions import PermissionRequestParams, RuleMatch, RuleView
 from kode_sidecar.text.line_diff import split_lines, unified_diff
 from kode_sidecar.text.shown_text import without_controls
 from kode_sidecar.workspace.credentials import SECRET_PATTERNS
@@ -200,7 +200,7 @@ class PermissionGate:
             rule = self._rules.decide(tool, (subject,), sensitive=sensitive) or rule
         if rule is None and not sensitive:
             return True
-        question = PermissionQuestion(
+        question = PermissionRequestParams(
             request_id=self._new_id("request"),
             session_id=self._session_id,
             turn_id=call.turn_id,
@@ -208,7 +208,7 @@ class PermissionGate:
             tool_use_id=call.tool_use_id,
             title=title,
             subject=subject,
-            options=options,
+            options=tuple(options),
             reason=self._rules.reason(rule) if rule else reason,
             diff=diff(),
         )
@@ -221,7 +221,7 @@ class PermissionGate:
                 tool_use_id=call.tool_use_id,
                 title=title,
                 subject=subject,
-                options=tuple(options),
+                options=question.options,
                 reason=question.reason,
             )
         )
@@ -260,7 +260,7 @@ class PermissionGate:
         finally:
             self._emit(DecisionResolved(**named, by=by))
 
-    async def _ask_user(self, call: ToolCall, tool: str, question: PermissionQuestion) -> bool:
+    async def _ask_user(self, call: ToolCall, tool: str, question: PermissionRequestParams) -> bool:
         by: ResolvedBy = "cancel"
         option: PermissionOption | None = None
         try:
@@ -278,7 +278,7 @@ class PermissionGate:
     def _resolve(
         self,
         call: ToolCall,
-        question: PermissionQuestion,
+        question: PermissionRequestParams,
         by: ResolvedBy,
         option: PermissionOption | None = None,
     ) -> None:
@@ -293,7 +293,7 @@ class PermissionGate:
             )
         )
 
-    def _remember(self, tool: str, question: PermissionQuestion) -> None:
+    def _remember(self, tool: str, question: PermissionRequestParams) -> None:
         if "*" in question.subject:
             return  # such a name would be taken for a pattern
         reason = f"The user allowed it for this session when asked by {question.request_id}."

@@ -11,8 +11,9 @@ from kode_sidecar.domain.agent_event import AskRequested, AskResolved
 from kode_sidecar.domain.question_event import ResolvedBy
 from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log import SessionStream
-from kode_sidecar.event_log.editor_port import ChoiceQuestion, EditorPort, PermissionQuestion
+from kode_sidecar.event_log.editor_port import EditorPort
 from kode_sidecar.kernel.contracts import CallCard, NewId, Tool, ToolCall, ToolOutcome
+from kode_sidecar.protocol.questions import AskParams, PermissionRequestParams
 from kode_sidecar.text.shown_text import cut_line, without_controls
 
 T = TypeVar("T")
@@ -27,7 +28,7 @@ class UserQuestions:
 
     async def put(
         self,
-        question: PermissionQuestion | ChoiceQuestion,
+        question: PermissionRequestParams | AskParams,
         ask: Callable[[], Coroutine[Any, Any, T]],
         published: Callable[[], Awaitable[None]],
     ) -> T | None:
@@ -59,7 +60,7 @@ class UserQuestions:
 
     async def _answer(
         self,
-        question: PermissionQuestion | ChoiceQuestion,
+        question: PermissionRequestParams | AskParams,
         ask: Callable[[], Coroutine[Any, Any, T]],
     ) -> T:
         while True:
@@ -113,7 +114,7 @@ class Questions:
 
         Raises KodeError when the editor cannot ask.
         """
-        question = ChoiceQuestion(
+        question = AskParams(
             request_id=self.new_id("request"),
             session_id=call.session_id,
             turn_id=call.turn_id,

@@ -6,6 +6,7 @@ file that is there; its text replaces the range (0,0)-(1,0), because an insertio
 empty line behind in some.
 """
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 from kode_sidecar.event_log.editor_port import DocumentEdit, FileEdit
@@ -86,10 +87,9 @@ def apply_edit_params(edit: DocumentEdit | FileEdit, client: ClientProfile) -> d
     """Return the params of `workspace/applyEdit`; file edits need `client.document_changes`."""
     if isinstance(edit, FileEdit):
         return {"label": edit.label, "edit": _file_edit(edit, client)}
-    edits = [{"range": item.range, "newText": item.new_text} for item in edit.edits]
     if not client.document_changes:
-        return {"label": edit.label, "edit": {"changes": {edit.uri: edits}}}
-    change = _text_change(edit.uri, edit.version, edits)
+        return {"label": edit.label, "edit": {"changes": {edit.uri: edit.edits}}}
+    change = _text_change(edit.uri, edit.version, edit.edits)
     return {"label": edit.label, "edit": {"documentChanges": [change]}}
 
 
@@ -99,7 +99,10 @@ def _file_edit(edit: FileEdit, client: ClientProfile) -> dict[str, Any]:
             options = {"overwrite": False, "ignoreIfExists": True}
             changes = [{"kind": "create", "uri": edit.uri, "options": options}]
             if edit.text:
-                first_line = _range(0, 1)
+                first_line = {
+                    "start": {"line": 0, "character": 0},
+                    "end": {"line": 1, "character": 0},
+                }
                 text = {"range": first_line, "newText": edit.text}
                 changes.append(_text_change(edit.uri, None, [text]))
         case "rename":
@@ -121,15 +124,8 @@ def _file_edit(edit: FileEdit, client: ClientProfile) -> dict[str, Any]:
     return {"documentChanges": changes, "changeAnnotations": {_ANNOTATION: annotation}}
 
 
-def _text_change(uri: str, version: int | None, edits: list[dict[str, Any]]) -> dict[str, Any]:
+def _text_change(uri: str, version: int | None, edits: Sequence[object]) -> dict[str, Any]:
     return {"textDocument": {"uri": uri, "version": version}, "edits": edits}
-
-
-def _range(first_line: int, last_line: int) -> dict[str, Any]:
-    return {
-        "start": {"line": first_line, "character": 0},
-        "end": {"line": last_line, "character": 0},
-    }
 
 
 def _mapping(value: object) -> dict[str, Any]:

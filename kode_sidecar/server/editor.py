@@ -8,13 +8,7 @@ from msgspec import Struct
 from kode_sidecar.domain.agent_event import BlockCompleted, Event
 from kode_sidecar.domain.message import ToolResultBlock
 from kode_sidecar.errors import KodeError
-from kode_sidecar.event_log.editor_port import (
-    ApplyAnswer,
-    ChoiceQuestion,
-    DocumentEdit,
-    FileEdit,
-    PermissionQuestion,
-)
+from kode_sidecar.event_log.editor_port import ApplyAnswer, DocumentEdit, FileEdit
 from kode_sidecar.protocol.documents import OpenDocumentParams, OpenDocumentResult
 from kode_sidecar.protocol.events import EventParams, shorten
 from kode_sidecar.protocol.questions import (
@@ -94,11 +88,14 @@ class Editor:
         """Write a line to stderr."""
         self._connection.log(line, None)
 
-    async def ask_permission(self, question: PermissionQuestion) -> str | None:
+    async def ask_permission(self, question: PermissionRequestParams) -> str | None:
         """Ask by `kode/permission/request` or LSP's own message request; None without an answer."""
         try:
             if self._client.permission_requests:
-                return await self._ask_kode(question)
+                result = await self._connection.request(
+                    "kode/permission/request", question, PermissionRequestResult
+                )
+                return result.option_id
             return await self._ask_plain(question)
         except KodeError:
             return None
@@ -122,43 +119,15 @@ class Editor:
         """Document sync has told it."""
         del uri
 
-    async def ask_choice(self, question: ChoiceQuestion) -> Sequence[str]:
+    async def ask_choice(self, question: AskParams) -> Sequence[str]:
         """Ask by `kode/ask`, or by LSP's own message request, which has one answer."""
         if self._client.asks:
-            params = AskParams(
-                request_id=question.request_id,
-                session_id=question.session_id,
-                turn_id=question.turn_id,
-                block_id=question.block_id,
-                tool_use_id=question.tool_use_id,
-                question=question.question,
-                choices=tuple(question.choices),
-                multi=question.multi,
-            )
-            result = await self._connection.request("kode/ask", params, AskResult)
+            result = await self._connection.request("kode/ask", question, AskResult)
             return result.choices
         chosen = await self._show_message(_INFO, question.question, question.choices)
         return [] if chosen is None else [chosen]
 
-    async def _ask_kode(self, question: PermissionQuestion) -> str:
-        params = PermissionRequestParams(
-            request_id=question.request_id,
-            session_id=question.session_id,
-            turn_id=question.turn_id,
-            block_id=question.block_id,
-            tool_use_id=question.tool_use_id,
-            title=question.title,
-            subject=question.subject,
-            options=tuple(question.options),
-            reason=question.reason,
-            diff=question.diff,
-        )
-        result = await self._connection.request(
-            "kode/permission/request", params, PermissionRequestResult
-        )
-        return result.option_id
-
-    async def _ask_plain(self, question: PermissionQuestion) -> str | None:
+    async def _ask_plain(self, question: PermissionRequestParams) -> str | None:
         message = " ".join(filter(None, (f"{question.title}?", question.reason)))
         names = [option.name for option in question.options]
         answer = await self._show_message(_WARNING, message, names)

@@ -10,10 +10,10 @@ import pytest
 from kode_sidecar.domain.agent_event import Event, PermissionRequested, PermissionResolved
 from kode_sidecar.domain.permission import Rule, deciding_rule, is_pattern
 from kode_sidecar.errors import KodeError
-from kode_sidecar.event_log.editor_port import PermissionQuestion
 from kode_sidecar.kernel.contracts import IdKind, ToolCall
 from kode_sidecar.permissions.gate import PermissionGate
 from kode_sidecar.permissions.questions import UserQuestions
+from kode_sidecar.protocol.questions import PermissionRequestParams
 from tests.support.edit_editor import HANG
 
 CALL = ToolCall("tool-1", "propose_edit", "s-1", "t-1", "m-1")
@@ -22,15 +22,15 @@ CALL = ToolCall("tool-1", "propose_edit", "s-1", "t-1", "m-1")
 class Asked:
     """The part of an editor that is asked, and what the session emits."""
 
-    def __init__(self, answer: Callable[[PermissionQuestion], Awaitable[str | None]]) -> None:
+    def __init__(self, answer: Callable[[PermissionRequestParams], Awaitable[str | None]]) -> None:
         self.events: list[Event] = []
-        self.questions: list[PermissionQuestion] = []
+        self.questions: list[PermissionRequestParams] = []
         self._answer = answer
         self._numbers = itertools.count(1)
         self.released = asyncio.Event()
         self.released.set()
 
-    async def ask_permission(self, question: PermissionQuestion) -> str | None:
+    async def ask_permission(self, question: PermissionRequestParams) -> str | None:
         self.questions.append(question)
         return await self._answer(question)
 
@@ -63,7 +63,7 @@ class Asked:
 
 
 def answering(option_id: str | None) -> Asked:
-    async def answer(question: PermissionQuestion) -> str | None:
+    async def answer(question: PermissionRequestParams) -> str | None:
         return option_id
 
     return Asked(answer)
@@ -106,7 +106,7 @@ async def test_a_question_waits_until_its_announcement_is_out() -> None:  # O6
 
 
 async def test_no_answer_in_time_is_a_no() -> None:
-    async def never(question: PermissionQuestion) -> str | None:
+    async def never(question: PermissionRequestParams) -> str | None:
         await asyncio.Event().wait()
         return None
 
@@ -118,7 +118,7 @@ async def test_no_answer_in_time_is_a_no() -> None:
 async def test_a_cancelled_call_resolves_its_question() -> None:
     entered = asyncio.Event()
 
-    async def never(question: PermissionQuestion) -> str | None:
+    async def never(question: PermissionRequestParams) -> str | None:
         entered.set()
         await asyncio.Event().wait()
         return None

@@ -5,11 +5,13 @@ from typing import Any
 import pytest
 
 from kode_sidecar.domain.change_set import Position, Range
-from kode_sidecar.event_log.editor_port import DocumentEdit, FileEdit, TextEdit
+from kode_sidecar.event_log.editor_port import DocumentEdit, FileEdit
+from kode_sidecar.protocol.language import EditorTextEdit
 from kode_sidecar.server.client_profile import ClientProfile, apply_edit_params
 
 URI = "file:///w/a.py"
-TEXT = DocumentEdit("kode: a.py", URI, 3, [TextEdit(Range(Position(0, 0), Position(1, 0)), "x\n")])
+LINE = EditorTextEdit(range=Range(Position(0, 0), Position(1, 0)), new_text="x\n")
+TEXT = DocumentEdit("kode: a.py", URI, 3, [LINE])
 ALL = ["create", "rename", "delete"]
 
 

@@ -15,15 +15,11 @@ import msgspec
 from kode_sidecar.domain.agent_event import BlockDelta, ChangeSetUpdated, Event
 from kode_sidecar.domain.change_set import HunkView
 from kode_sidecar.edits.change_sets import ChangeSets
-from kode_sidecar.event_log.editor_port import (
-    ApplyAnswer,
-    DocumentEdit,
-    FileEdit,
-    PermissionQuestion,
-)
+from kode_sidecar.event_log.editor_port import ApplyAnswer, DocumentEdit, FileEdit
 from kode_sidecar.kernel.contracts import IdKind, ToolCall, ToolOutcome
 from kode_sidecar.permissions.questions import UserQuestions
 from kode_sidecar.protocol.change_set import DecideParams, DecideResult, HunkDecision
+from kode_sidecar.protocol.questions import PermissionRequestParams
 from kode_sidecar.text.text_lines import PositionEncoding
 from kode_sidecar.text.uris import file_path, path_to_uri
 from kode_sidecar.tools.list_files import list_files_tool
@@ -52,7 +48,7 @@ class Editor:
         self.style: ChangeStyle = style
         self.buffers: dict[str, Buffer] = {}
         self.edits: list[DocumentEdit] = []
-        self.questions: list[PermissionQuestion] = []
+        self.questions: list[PermissionRequestParams] = []
         self.warnings: list[str] = []
         self.answer: str | None = None
         self.on_apply: Apply = self.obey
@@ -156,7 +152,7 @@ class Editor:
                     self.close(buffer)
         return ApplyAnswer(True)
 
-    async def ask_permission(self, question: PermissionQuestion) -> str | None:
+    async def ask_permission(self, question: PermissionRequestParams) -> str | None:
         self.questions.append(question)
         return self.answer
 
