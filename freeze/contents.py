@@ -23,6 +23,7 @@ UNUSED = (
 
 DATA = {
     "prompts": ROOT / "prompts",
+    "kode_sidecar/batch/page": PACKAGE / "batch" / "page",
     **{
         f"kode_sidecar/demo/{name}": PACKAGE / "demo" / name
         for name in ("job", "recording", "sample_project", "scripts", "unsaved")

@@ -11,7 +11,10 @@ from kode_sidecar.batch.tasks import PlannedTask
 
 @dataclass(frozen=True)
 class Job:
-    """One run of one task. `folder` is where its records are to be; nobody else writes there."""
+    """One run of one task, with paths of the machine it runs on.
+
+    `folder` is where its records are to be; nobody else writes there.
+    """
 
     task: PlannedTask
     config: Path
@@ -21,14 +24,14 @@ class Job:
     run_id: str
     env_file: str | None = None
 
-    def command(self, *, config: Path, prompt: Path, folder: Path, workspace: str) -> list[str]:
-        """Return the words after the name of the program, with paths of where it will run."""
-        words = ["run", "--json", "--no-stream", "--config", str(config)]
-        words += ["--prompt-file", str(prompt), "--sandbox", str(folder)]
+    def command(self) -> list[str]:
+        """Return the words after the name of the program."""
+        words = ["run", "--json", "--no-stream", "--config", str(self.config)]
+        words += ["--prompt-file", str(self.prompt_file), "--sandbox", str(self.folder)]
         words += ["--session-id", self.session_id, "--task-id", self.task.id]
         words += ["--run-id", self.run_id]
-        if workspace:
-            words += ["--workspace", workspace]
+        if self.task.workspace:
+            words += ["--workspace", self.task.workspace]
         if self.env_file is not None:
             words += ["--env-file", self.env_file]
         for name, value in self.task.fields.items():

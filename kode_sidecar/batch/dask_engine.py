@@ -14,7 +14,7 @@ from distributed.scheduler import KilledWorker
 
 from kode_sidecar.batch.batch_folder import BatchRecord
 from kode_sidecar.batch.contracts import Job, Worked
-from kode_sidecar.batch.dask_worker import Parcel, Returned, run_on_worker
+from kode_sidecar.batch.dask_worker import run_on_worker
 from kode_sidecar.batch.run_archive import pack_job, unpack_run
 from kode_sidecar.errors import KodeError
 
@@ -43,9 +43,9 @@ class DaskEngine:
         """Run it on whichever worker is free."""
         client = await self._client()
         archive = await asyncio.to_thread(pack_job, job) if self._archives else None
-        future = client.submit(run_on_worker, Parcel(job, archive), key=job.run_id, pure=False)
+        future = client.submit(run_on_worker, job, archive, key=job.run_id, pure=False)
         try:
-            returned: Returned = await future
+            worked, made = await future
         except FutureCancelledError as error:
             raise KodeError("Network", f"The Dask scheduler was lost: {error}") from None
         except asyncio.CancelledError:
@@ -55,9 +55,9 @@ class DaskEngine:
             return Worked(said=f"The worker was lost: {error}")
         finally:
             future.release()
-        if returned.archive is not None:
-            await asyncio.to_thread(unpack_run, returned.archive, job.folder)
-        return Worked(worker=returned.worker, said=returned.said)
+        if made is not None:
+            await asyncio.to_thread(unpack_run, made, job.folder)
+        return worked
 
     async def close(self) -> None:
         """Leave the cluster; one that we made ends."""

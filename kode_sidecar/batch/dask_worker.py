@@ -9,13 +9,14 @@ import shutil
 import socket
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from distributed import get_worker
+from msgspec import structs
 
-from kode_sidecar.batch.contracts import Job
+from kode_sidecar.batch.contracts import Job, Worked
 from kode_sidecar.batch.run_archive import (
     CONFIG,
     PROMPT,
@@ -31,38 +32,26 @@ _LOOK_SECONDS = 0.25
 _PROGRAM = (sys.executable, "-P", "-m", "kode_sidecar")
 
 
-@dataclass(frozen=True)
-class Parcel:
-    """A job on its way. `archive` holds its files where no folder is shared."""
+async def run_on_worker(job: Job, archive: bytes | None) -> tuple[Worked, bytes | None]:
+    """Run the job; end it when nobody wants it any more, or the worker closes.
 
-    job: Job
-    archive: bytes | None = None
-
-
-@dataclass(frozen=True)
-class Returned:
-    """What comes back. `archive` holds the folder of the run where no folder is shared."""
-
-    worker: str
-    said: str
-    archive: bytes | None = None
-
-
-async def run_on_worker(parcel: Parcel) -> Returned:
-    """Run the job; end it when nobody wants it any more, or the worker closes."""
+    Where no folder is shared `archive` holds the files of the job, and the folder of the run comes
+    back as another one.
+    """
     worker: Any = get_worker()
     name = f"{socket.gethostname()}:{os.getpid()}"
-    if await _was_begun(worker, parcel.job.run_id):
-        return Returned(name, "The worker that had this run was lost.")
-    running = asyncio.create_task(_run(parcel, name))
+    if await _was_begun(worker, job.run_id):
+        return Worked(name, "The worker that had this run was lost."), None
+    running = asyncio.create_task(_run(job, archive))
     try:
-        while not running.done() and _is_wanted(worker, parcel.job.run_id):
+        while not running.done() and _is_wanted(worker, job.run_id):
             await asyncio.wait({running}, timeout=_LOOK_SECONDS)
     finally:
         if not running.done():
             running.cancel()
             await asyncio.wait({running})
-    return running.result()
+    said, made = running.result()
+    return Worked(name, said), made
 
 
 async def _was_begun(worker: Any, run_id: str) -> bool:
@@ -78,36 +67,31 @@ def _is_wanted(worker: Any, key: str) -> bool:
     return state is not None and state.state == "executing"
 
 
-async def _run(parcel: Parcel, name: str) -> Returned:
-    job = parcel.job
-    if parcel.archive is None:
-        words = job.command(
-            config=job.config,
-            prompt=job.prompt_file,
-            folder=job.folder,
-            workspace=job.task.workspace,
-        )
-        return Returned(name, await run_process(_PROGRAM, words, job.task.timeout, os.environ))
+async def _run(job: Job, archive: bytes | None) -> tuple[str, bytes | None]:
+    if archive is None:
+        return await run_process(_PROGRAM, job), None
     place = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="kode-batch-"))
     try:
-        return await _run_apart(job, parcel.archive, place, name)
+        return await _run_apart(job, archive, place)
     finally:
         await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
 
 
-async def _run_apart(job: Job, archive: bytes, place: Path, name: str) -> Returned:
+async def _run_apart(job: Job, archive: bytes, place: Path) -> tuple[str, bytes | None]:
     """Run it in a folder of its own, from an archive to an archive."""
     given, run = place / "job", place / "run"
     try:
         await asyncio.to_thread(unpack_job, archive, given)
     except KodeError as error:
-        return Returned(name, error.message)
+        return error.message, None
     project = given / WORKSPACE
-    words = job.command(
+    workspace = str(project) if project.is_dir() else ""
+    here = replace(
+        job,
+        task=structs.replace(job.task, workspace=workspace),
         config=given / CONFIG / job.config.name,
-        prompt=given / PROMPT,
+        prompt_file=given / PROMPT,
         folder=run,
-        workspace=str(project) if project.is_dir() else "",
     )
-    said = await run_process(_PROGRAM, words, job.task.timeout, os.environ)
-    return Returned(name, said, await asyncio.to_thread(pack_run, run) if run.is_dir() else None)
+    said = await run_process(_PROGRAM, here)
+    return said, await asyncio.to_thread(pack_run, run) if run.is_dir() else None

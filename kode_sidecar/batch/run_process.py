@@ -1,7 +1,7 @@
 """One governed run as a process of its own, which ends with whoever started it."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from kode_sidecar.batch.contracts import Job, Worked
@@ -12,9 +12,7 @@ _GRACE_SECONDS = 300.0
 _SAID_CHARS = 2_000
 
 
-async def run_process(
-    program: Sequence[str], words: Sequence[str], seconds: float, environ: Mapping[str, str]
-) -> str:
+async def run_process(program: Sequence[str], job: Job) -> str:
     """Run it to its end; return the end of what it said.
 
     All that it started ends with it, and it ends with this process, also after `kill -9`. Raises
@@ -22,10 +20,10 @@ async def run_process(
     """
     end = await run_program(
         Path(program[0]),
-        [*program[1:], *words],
+        [*program[1:], *job.command()],
         folder=Path.cwd(),
-        environment=environ,
-        limits=CommandLimits(seconds + _GRACE_SECONDS),
+        environment=os.environ,
+        limits=CommandLimits(job.task.timeout + _GRACE_SECONDS),
     )
     return end.output.decode("utf-8", "replace")[-_SAID_CHARS:]
 
@@ -38,14 +36,7 @@ class LocalEngine:
 
     async def run(self, job: Job) -> Worked:
         """Run it."""
-        words = job.command(
-            config=job.config,
-            prompt=job.prompt_file,
-            folder=job.folder,
-            workspace=job.task.workspace,
-        )
-        said = await run_process(self._program, words, job.task.timeout, os.environ)
-        return Worked(said=said)
+        return Worked(said=await run_process(self._program, job))
 
     async def close(self) -> None:
         """Do nothing: what ran ended with its task."""
