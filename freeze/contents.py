@@ -24,6 +24,7 @@ UNUSED = (
 DATA = {
     "prompts": ROOT / "prompts",
     "kode_sidecar/batch/page": PACKAGE / "batch" / "page",
+    "kode_sidecar/cli/template": PACKAGE / "cli" / "template",
     **{
         f"kode_sidecar/demo/{name}": PACKAGE / "demo" / name
         for name in ("job", "recording", "sample_project", "scripts", "unsaved")

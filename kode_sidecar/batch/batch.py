@@ -9,8 +9,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from kode_sidecar.batch.batch_folder import BatchFolder, BatchRecord, read_batch
-from kode_sidecar.batch.contracts import Engine
-from kode_sidecar.batch.run_process import LocalEngine
+from kode_sidecar.batch.engine import Engine, LocalEngine
 from kode_sidecar.batch.tasks import PlannedTask, Planner, read_tasks
 from kode_sidecar.domain.message import Cost
 from kode_sidecar.errors import KodeError

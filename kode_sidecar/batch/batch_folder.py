@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kode_sidecar.batch.contracts import Job
+from kode_sidecar.batch.engine import Job
 from kode_sidecar.batch.task_log import Planned, Removed, TaskLog, TaskState
 from kode_sidecar.batch.tasks import PlannedTask
 from kode_sidecar.domain.message import Cost

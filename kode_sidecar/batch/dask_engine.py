@@ -13,8 +13,8 @@ from distributed.client import FutureCancelledError
 from distributed.scheduler import KilledWorker
 
 from kode_sidecar.batch.batch_folder import BatchRecord
-from kode_sidecar.batch.contracts import Job, Worked
 from kode_sidecar.batch.dask_worker import run_on_worker
+from kode_sidecar.batch.engine import Job, Worked
 from kode_sidecar.batch.run_archive import pack_job, unpack_run
 from kode_sidecar.errors import KodeError
 

@@ -16,7 +16,7 @@ from typing import Any
 from distributed import get_worker
 from msgspec import structs
 
-from kode_sidecar.batch.contracts import Job, Worked
+from kode_sidecar.batch.engine import Job, Worked, run_process
 from kode_sidecar.batch.run_archive import (
     CONFIG,
     PROMPT,
@@ -24,7 +24,6 @@ from kode_sidecar.batch.run_archive import (
     pack_run,
     unpack_job,
 )
-from kode_sidecar.batch.run_process import run_process
 from kode_sidecar.errors import KodeError
 
 _LOOK_SECONDS = 0.25

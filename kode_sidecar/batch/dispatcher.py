@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from kode_sidecar.batch.batch_folder import BatchFolder, BatchRecord
-from kode_sidecar.batch.contracts import Engine, Job, Worked
+from kode_sidecar.batch.engine import Engine, Job, Worked
 from kode_sidecar.batch.limits import Budget, Pace
 from kode_sidecar.batch.task_log import Again, Claimed, Cut, Ended, Outcome, TaskState
 from kode_sidecar.domain.run import FINAL_STATES, RunRecord

@@ -9,7 +9,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from kode_sidecar.batch.contracts import Job
+from kode_sidecar.batch.engine import Job
 from kode_sidecar.errors import KodeError
 from kode_sidecar.headless_run import Overrides, RunConfig, parse_run_config, read_text
 from kode_sidecar.workspace.credentials import is_secret_path

@@ -189,7 +189,7 @@ class Agent:
     def run_services(self) -> "RunServices":
         """What headless runs need. Raises KodeError `ConfigInvalid` for settings that are wrong."""
         # Late: only who starts a run pays for that room and for PyYAML.
-        from kode_sidecar.headless_run import RunServers, RunServices  # noqa: PLC0415
+        from kode_sidecar.headless_run import RunServices  # noqa: PLC0415
 
         self._loaded.require_valid()
         settings, services = self._loaded.settings, self._services
@@ -210,7 +210,7 @@ class Agent:
             open_memory=self._open_memory,
             report_bug=self._report_bug,
             file_encoding=settings.file_encoding,
-            open_servers=lambda names: RunServers(*self.mcp().for_run(names)),
+            open_servers=lambda names: self.mcp().for_run(names),
         )
 
     def _open_memory(self, host: MemoryHost) -> HttpMemory:

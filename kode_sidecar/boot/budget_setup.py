@@ -6,6 +6,8 @@ from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from msgspec.structs import asdict
+
 from kode_sidecar.domain.budget import Budget, Prices
 from kode_sidecar.kernel.contracts import Clock
 from kode_sidecar.protocol.process import UsageGetParams
@@ -18,14 +20,7 @@ from kode_sidecar.settings import BudgetSettings
 
 def user_budget(settings: BudgetSettings | None) -> Budget | None:
     """Return the budget of the settings, if there is one."""
-    if settings is None:
-        return None
-    return Budget(
-        currency=settings.currency,
-        turn=settings.turn,
-        session=settings.session,
-        day=settings.day,
-    )
+    return None if settings is None else Budget(**asdict(settings))
 
 
 def dearest(models: Sequence[ModelProfile]) -> Prices | None:

@@ -6,6 +6,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from msgspec import convert
+
 from kode_sidecar.commands.programs import command_environment, find_program, search_folders
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import Tool, ToolCall
@@ -33,6 +35,8 @@ from kode_sidecar.protocol.process import Empty
 from kode_sidecar.settings import LiveSettings
 from kode_sidecar.turns import ToolScope
 from kode_sidecar.workspace.workspace import Workspace
+
+_ToolViews = tuple[wire.McpToolView, ...]
 
 
 class McpServers:
@@ -221,12 +225,7 @@ def _view(server: Server) -> wire.McpServerView:
         source=config.source,
         state=state,
         fingerprint=config.fingerprint,
-        tools=tuple(
-            wire.McpToolView(
-                name=tool.name, description=tool.description, says_read_only=tool.says_read_only
-            )
-            for tool in (known.tools if known else ())
-        ),
+        tools=convert(known.tools if known else (), _ToolViews, from_attributes=True),
         command=config.argv,
         url=config.url,
         folder=config.folder,

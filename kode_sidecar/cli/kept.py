@@ -3,8 +3,7 @@
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import closing
 from pathlib import Path
 from typing import Literal
 
@@ -82,37 +81,37 @@ def _runs_folder() -> Path:
 Outcome = Literal["moved", "there already", "skipped", "failed"]
 
 
-@dataclass(frozen=True)
-class Migrated:
-    """What became of one session, the `number`th of `count`; `reason` is empty when all is well."""
+def migrate_command(to: StorageName, env_file: str | None, *, dry_run: bool) -> int:
+    """Print a line a session that is not kept so already, and a sum; return the exit code.
 
-    session_id: str
-    number: int
-    count: int
-    outcome: Outcome
-    reason: str = ""
-
-
-def migrate_sessions(storage_root: Path, to: StorageName, *, dry_run: bool) -> Iterator[Migrated]:
-    """One session after the other. Those that a sidecar has open are skipped.
-
-    With `dry_run` nothing is changed, and "moved" means that it would be. Blocks; raises KodeError
-    `Storage` when the sessions cannot be listed.
+    Sessions that a sidecar has open are skipped. With `dry_run` nothing is changed, and "moved"
+    means that it would be. Raises KodeError `Storage` when the sessions cannot be listed.
     """
-    saver = Saver()
-    try:
-        store = ConversationStore(storage_root, saver)
+    loaded = load_settings(os.environ, env_file=env_file)
+    loaded.require_valid()
+    counts: Counter[Outcome] = Counter()
+    with closing(Saver()) as saver:
+        store = ConversationStore(loaded.settings.storage_root, saver)
         ids = store.list_ids()
         for number, session_id in enumerate(ids, start=1):
             outcome, reason = _migrate(store, session_id, to, dry_run)
-            yield Migrated(session_id, number, len(ids), outcome, reason)
-    finally:
-        saver.close()
+            counts[outcome] += 1
+            if outcome != "there already":
+                told = f"{outcome}: {reason}" if reason else outcome
+                sys.stdout.write(f"[{number}/{len(ids)}] {session_id} {told}\n")
+                sys.stdout.flush()
+    verb = "to be moved" if dry_run else "moved"
+    sys.stdout.write(
+        f"{counts['moved']} {verb} to {to}, {counts['there already']} there already, "
+        f"{counts['skipped']} skipped, {counts['failed']} failed\n"
+    )
+    return 1 if counts["failed"] else 0
 
 
 def _migrate(
     store: ConversationStore, session_id: str, to: StorageName, dry_run: bool
 ) -> tuple[Outcome, str]:
+    """Return what became of a session, and why where all is not well."""
     try:
         with store.locked(session_id) as folder:
             due = name_in(folder) != to
@@ -123,23 +122,3 @@ def _migrate(
             return "skipped", "a sidecar has it open: close it there and run this again"
         return "failed", error.message
     return ("moved" if due else "there already"), ""
-
-
-def migrate_command(to: StorageName, env_file: str | None, *, dry_run: bool) -> int:
-    """Print a line a session that is not kept so already, and a sum; return the exit code."""
-    loaded = load_settings(os.environ, env_file=env_file)
-    loaded.require_valid()
-    counts: Counter[Outcome] = Counter()
-    for one in migrate_sessions(loaded.settings.storage_root, to, dry_run=dry_run):
-        counts[one.outcome] += 1
-        if one.outcome != "there already":
-            reason = f": {one.reason}" if one.reason else ""
-            line = f"[{one.number}/{one.count}] {one.session_id} {one.outcome}{reason}\n"
-            sys.stdout.write(line)
-            sys.stdout.flush()
-    verb = "to be moved" if dry_run else "moved"
-    sys.stdout.write(
-        f"{counts['moved']} {verb} to {to}, {counts['there already']} there already, "
-        f"{counts['skipped']} skipped, {counts['failed']} failed\n"
-    )
-    return 1 if counts["failed"] else 0

@@ -7,7 +7,6 @@ import signal
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any, TextIO
@@ -27,84 +26,17 @@ from kode_sidecar.text.shown_text import visible
 from kode_sidecar.text.yaml_text import YamlProblem, read_yaml
 from kode_sidecar.workspace.documents import Documents
 
-TEMPLATE = """\
-# A job for `kode-sidecar run --config THIS_FILE --prompt "what to do"`.
-# What is commented out shows a default, or an example; to change it take the "# " away.
-
-kgent:
-  schema_version: 1              # the form of this file
-
-profile:
-  id: my-job                     # stable: records and schedulers know the job by it
-  role: |
-    You review code. You read before you judge, and you say where each finding is.
-  rules:                         # each one sentence or more
-    - Report only what you have read, with path and line.
-#   language: null               # zh | en, of the prompts around the role; null: the role's
-
-# model:
-#   name: ide-chat               # a logical model, or an id of the service
-#   temperature: 0.3             # null leaves it to the provider
-#   top_p: 0.95
-#   max_tokens: null
-
-# A project to work on. It is copied into the sandbox; the original is only read.
-# workspace:
-#   import: .                    # relative to this file, downwards; or absolute
-#   exclude: []                  # patterns as in .gitignore
-#   include: []                  # files to copy although ignored, or with credentials in them
-#   git: false                   # bring the history, so that commands such as git diff work
-#   max_bytes: 500000000
-
-deliverables:                    # the run is judged by them
-  - path: deliverables/report.md # required ones lie under deliverables/
-    description: The findings, the most important first.
-#     required: true
-#     content_type: text/markdown
-#     min_bytes: 1
-
-# skills:
-#   enabled: []                  # ids; each must be found
-#   folders: []                  # where to look first; then the user's own folder of skills
-#   max_bytes: 40000             # what one skill may bring, references included
-
-# tools:
-#   offer: null                  # names; null offers all that are on
-#   servers: []                  # ids of MCP servers in your own config.yaml; no others start
-#   permissions: []              # - {tool: write_artifact, path: deliverables/**, effect: deny}
-#   shell:                       # run_command: no shell, argv only
-#     enabled: false
-#     allow: []                  # beginnings of commands: - [git, diff]
-#     environment: []            # names of variables that commands may see
-#     timeout_seconds: 60
-#     max_output_bytes: 200000
-#   filesystem:
-#     delete: false
-
-# memory:
-#   write_mode: candidate        # disabled | candidate (archive/candidate-memory.jsonl) | external
-#   scope: default
-#   recall_limit: 5
-#   external:                    # needed for `external`
-#     url: https://memory.example/v1
-#     token_env: MEMORY_TOKEN    # the variable that holds the key; never the key itself
-#     timeout_seconds: 10
-
-# runtime:
-#   stream: true
-#   max_steps: 30                # answers with tool calls
-#   timeout_seconds: 900
-#   budget: null                 # such as 0.5CNY: the most that the run may cost
-#   engine: native               # native | scripted | pydantic-ai
-#   script: null                 # what the scripted engine plays
-"""
+TEMPLATE = Path(__file__).parent / "template" / "run.yaml"
 
 
 def write_template(path: Path) -> None:
-    """Write it to a new file. Raises KodeError `Storage` where there is one, or none can be."""
+    """Write a configuration to begin with to a new file.
+
+    Raises KodeError `Storage` where there is a file already, or none can be made.
+    """
     try:
         with path.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(TEMPLATE)
+            file.write(TEMPLATE.read_text(encoding="utf-8"))
     except FileExistsError:
         raise KodeError("Storage", f"{path} exists already; name another file.") from None
     except OSError as error:
@@ -129,21 +61,18 @@ _MARKS = {
 
 
 class Progress:
-    """Takes the events of a run. Without `shown` it says nothing, without `text` no answers.
+    """Takes the events of a run.
 
     Where nobody looks a line of a log is whole, so it tells steps and not letters.
     """
 
-    def __init__(self, screen: TextIO, *, shown: bool, text: bool = True) -> None:
+    def __init__(self, screen: TextIO) -> None:
         self._screen = screen
-        self._shown = shown
-        self._text = text
+        self._text = screen.isatty()
         self._in_text = False
 
     def __call__(self, event: RunEvent | BlockDelta) -> None:
         """Show an event, or text that grows."""
-        if not self._shown:
-            return
         if isinstance(event, BlockDelta):
             if not self._text:
                 return
@@ -157,34 +86,10 @@ class Progress:
         self._screen.flush()
 
 
-@dataclass(frozen=True)
-class RunCommandOptions:
-    """The command line of `run`. `json`: the result as JSON; `show_prompt`: nothing but that."""
-
-    run: RunOptions
-    json: bool = False
-    show_prompt: bool = False
-    env_file: str | None = None
-
-
-def run_job(options: RunCommandOptions) -> int:
-    """Run it; the exit code of its result. Raises KodeError when no run could be begun."""
-    result = asyncio.run(_run(options))
-    if options.show_prompt and result.status == "pending":
-        text = Path(result.sandbox_root, "effective-prompt.md").read_text(encoding="utf-8")
-        sys.stdout.write(text)
-        return 0
-    if options.json:
-        data: dict[str, Any] = {**msgspec.to_builtins(result), "exit_code": result.exit_code}
-        sys.stdout.write(f"{msgspec.json.encode(data).decode()}\n")
-    else:
-        sys.stdout.write(_summary(result))
-    return result.exit_code
-
-
-async def _run(options: RunCommandOptions) -> RunResult:
+async def _run(run: RunOptions, env_file: str | None, *, told: bool) -> RunResult:
+    """Do the job; `told`: its progress goes to stderr."""
     agent = Agent(
-        LiveSettings(load_settings(os.environ, env_file=options.env_file)),
+        LiveSettings(load_settings(os.environ, env_file=env_file)),
         editor=NoEditor(),
         editor_name="",
         documents=Documents("utf-16"),
@@ -194,11 +99,11 @@ async def _run(options: RunCommandOptions) -> RunResult:
     try:
         services = agent.run_services()
         agent.attach_model(agent.open_model())
-        shown = not options.json and not options.show_prompt
-        progress = Progress(sys.stderr, shown=shown, text=sys.stderr.isatty())
-        run = HeadlessRun(options.run, services, progress)
-        with _stopped_by_signals(run.cancelled):
-            return await run.run()
+        job = (
+            HeadlessRun(run, services, Progress(sys.stderr)) if told else HeadlessRun(run, services)
+        )
+        with _stopped_by_signals(job.cancelled):
+            return await job.run()
     finally:
         await agent.close()
 
@@ -275,4 +180,15 @@ def run_command_line(options: argparse.Namespace) -> int:
         ),
         dry_run=options.dry_run or options.show_prompt,
     )
-    return run_job(RunCommandOptions(run, options.json, options.show_prompt, options.env_file))
+    told = not options.json and not options.show_prompt
+    result = asyncio.run(_run(run, options.env_file, told=told))
+    if options.show_prompt and result.status == "pending":
+        prompt = Path(result.sandbox_root, "effective-prompt.md")
+        sys.stdout.write(prompt.read_text(encoding="utf-8"))
+        return 0
+    if options.json:
+        data: dict[str, Any] = {**msgspec.to_builtins(result), "exit_code": result.exit_code}
+        sys.stdout.write(f"{msgspec.json.encode(data).decode()}\n")
+    else:
+        sys.stdout.write(_summary(result))
+    return result.exit_code

@@ -1,6 +1,6 @@
 """A job without an editor: described in a file, run in a sandbox, judged by what it delivers."""
 
-from kode_sidecar.headless_run.contracts import RunIds, RunOptions, RunServers, RunServices
+from kode_sidecar.headless_run.contracts import RunIds, RunOptions, RunServices
 from kode_sidecar.headless_run.run_config import (
     Overrides,
     RunConfig,
@@ -17,7 +17,6 @@ __all__ = [
     "RunConfig",
     "RunIds",
     "RunOptions",
-    "RunServers",
     "RunServices",
     "WireRuns",
     "config_fingerprint",

@@ -82,12 +82,8 @@ def is_plain_id(text: str) -> bool:
         return False
 
 
-@dataclass(frozen=True)
-class RunServers:
-    """The MCP servers of one run: the tool that finds and calls what they offer, and their end."""
-
-    tool: Tool
-    close: Callable[[], Awaitable[None]]
+RunServers = tuple[Tool, Callable[[], Awaitable[None]]]
+"""The MCP servers of one run: the tool that finds and calls what they offer, and their end."""
 
 
 def _no_servers(_names: Sequence[str]) -> RunServers:

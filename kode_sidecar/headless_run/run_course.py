@@ -81,8 +81,7 @@ class RunCourse:
     @property
     def result(self) -> RunResult:
         """Return what the run has come to so far."""
-        names = RunResult.__struct_fields__
-        return RunResult(**{name: getattr(self.record, name) for name in names})
+        return msgspec.convert(self.record, RunResult, from_attributes=True)
 
     @asynccontextmanager
     async def step(self, name: StepName) -> AsyncGenerator[None, None]:

@@ -1,7 +1,7 @@
 """Takes a run through its eleven steps to its verdict, which `run.json` always tells (B13)."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from kode_sidecar.context.skills import SkillCatalog, skill_index
 from kode_sidecar.domain.agent_event import BlockDelta
@@ -21,7 +21,6 @@ from kode_sidecar.headless_run.contracts import (
     EngineRequest,
     RunOptions,
     RunScope,
-    RunServers,
     RunServices,
     Watch,
 )
@@ -81,7 +80,7 @@ class HeadlessRun:
         self._records = self._course.records
         self._transcript = self._course.transcript
         self.cancelled = self._course.cancelled
-        self._servers: RunServers | None = None
+        self._close_servers: Callable[[], Awaitable[None]] | None = None
 
     @property
     def record(self) -> RunRecord:
@@ -104,8 +103,8 @@ class HeadlessRun:
                 raise
             return await self._course.end(verdict)
         finally:
-            if self._servers is not None:
-                await self._servers.close()
+            if self._close_servers is not None:
+                await self._close_servers()
             self._records.close()
 
     async def _do_steps(self) -> Verdict:
@@ -217,8 +216,8 @@ class HeadlessRun:
         if memory is not None:
             more.append(memory.tool())
         if names := scope.config.tools.servers:
-            self._servers = self._services.open_servers(names)
-            more.append(self._servers.tool)
+            tool, self._close_servers = self._services.open_servers(names)
+            more.append(tool)
         return run_toolset(scope, self._services, project, more)
 
     def _recorded(self, tools: Sequence[Tool]) -> RecordedTools:

@@ -2,13 +2,10 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
-from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec import convert
 
-from kode_sidecar.domain.error_info import ErrorInfo
-from kode_sidecar.domain.run import RunEvent, RunRecord
+from kode_sidecar.domain.run import RunEvent
 from kode_sidecar.errors import KodeError, invalid_at
 from kode_sidecar.headless_run.contracts import RunIds, RunOptions, RunServices, is_plain_id
 from kode_sidecar.headless_run.run_config import Overrides
@@ -60,13 +57,7 @@ class WireRuns:
         task = asyncio.create_task(self._to_end(run))
         self._running[task] = run
         task.add_done_callback(lambda done: self._running.pop(done, None))
-        record = run.record
-        return RunStartResult(
-            run_id=record.run_id,
-            session_id=record.session_id,
-            task_id=record.task_id,
-            sandbox_root=record.sandbox_root,
-        )
+        return convert(run.record, RunStartResult, from_attributes=True)
 
     async def get(self, params: RunGetParams) -> RunGetResult:
         """Return what has become of a run, also of an earlier process.
@@ -119,18 +110,7 @@ def _read(folder: Path, params: RunGetParams) -> RunGetResult:
         after = params.after_sequence
         later = [event for event in read_events(folder) if event.sequence > after]
         events = later[: max(1, min(params.limit, MAX_EVENTS))]
-    return RunGetResult(run=_view(record), events=tuple(map(_event_view, events)))
-
-
-def _view(record: RunRecord) -> RunView:
-    error = None if record.error is None else ErrorInfo(**asdict(record.error))
-    return RunView(**_fields(record, RunView, "error"), error=error)
-
-
-def _event_view(event: RunEvent) -> RunEventView:
-    return RunEventView(**_fields(event, RunEventView))
-
-
-def _fields(record: Struct, view: type[Struct], *but: str) -> dict[str, Any]:
-    """Return what a view shows of a record, by the names that both give it."""
-    return {name: getattr(record, name) for name in view.__struct_fields__ if name not in but}
+    return RunGetResult(
+        run=convert(record, RunView, from_attributes=True),
+        events=convert(events, tuple[RunEventView, ...], from_attributes=True),
+    )

@@ -3,13 +3,14 @@
 import asyncio
 from collections.abc import Sequence
 
+import msgspec
+
 from kode_sidecar.domain.error_info import error_info
 from kode_sidecar.domain.event_parts import EFFORTS
 from kode_sidecar.domain.host_facts import OfferedModel
 from kode_sidecar.errors import KodeError
 from kode_sidecar.protocol import process as wire
 from kode_sidecar.providers.chat_client import ChatClient
-from kode_sidecar.providers.profiles import ModelProfile
 from kode_sidecar.providers.provider_config import ProviderConfig
 from kode_sidecar.providers.registry import RetiredModels
 
@@ -95,14 +96,5 @@ def _model(
         images=model.images if known or offered else None,
         reasoning=model.thinking != "never" if known or offered else None,
         efforts=tuple(effort for effort in EFFORTS if effort in model.efforts),
-        price=_price(model),
-    )
-
-
-def _price(model: ModelProfile) -> wire.Price | None:
-    price = model.price
-    if price is None:
-        return None
-    return wire.Price(
-        input=price.input, cached=price.cached, output=price.output, currency=price.currency
+        price=model.price and msgspec.convert(model.price, wire.Price, from_attributes=True),
     )

@@ -7,7 +7,6 @@ from typing import Annotated, Literal, Protocol
 from msgspec import Meta, Struct
 
 from kode_sidecar.context.builder import Traits
-from kode_sidecar.domain.agent_event import ScoutState
 from kode_sidecar.domain.message import Blob, Message
 from kode_sidecar.kernel.contracts import (
     Clock,
@@ -17,7 +16,7 @@ from kode_sidecar.kernel.contracts import (
     Tool,
     ToolCall,
 )
-from kode_sidecar.scouts.scout_rules import MAX_TASKS, ScoutLimits
+from kode_sidecar.scouts.scout_rules import ScoutLimits
 
 
 class ExploreTask(Struct, frozen=True, forbid_unknown_fields=True):
@@ -126,20 +125,3 @@ class ExploreRequest:
     spend: Callable[[Message], None]
     open_log: Callable[[str], ScoutLog]
     save_artifact: Callable[[str], Blob]
-
-
-__all__ = [
-    "MAX_TASKS",
-    "CheckedFinding",
-    "Evidence",
-    "ExploreReport",
-    "ExploreRequest",
-    "ExploreTask",
-    "Finding",
-    "Outcome",
-    "ReportState",
-    "ScoutLimits",
-    "ScoutLog",
-    "ScoutServices",
-    "ScoutState",
-]

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import msgspec
 from msgspec import Meta, Struct, field
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import Tool, ToolCall, ToolOutcome
@@ -49,14 +49,7 @@ def checked(finding: Finding, text_of: Callable[[str], str]) -> CheckedFinding:
     except KodeError:
         text = ""
     evidence: Evidence = "verified" if is_quoted(finding, text) else "unverified"
-    return CheckedFinding(
-        claim=finding.claim,
-        path=finding.path,
-        start_line=finding.start_line,
-        end_line=finding.end_line,
-        quote=finding.quote,
-        evidence=evidence,
-    )
+    return CheckedFinding(**asdict(finding), evidence=evidence)
 
 
 def is_quoted(finding: Finding, text: str) -> bool:

@@ -14,7 +14,7 @@ import msgspec
 from kode_sidecar.context.agents import SCOUT
 from kode_sidecar.context.builder import PromptContext
 from kode_sidecar.context.task_history import TaskHistory
-from kode_sidecar.domain.agent_event import BlockDelta, Event, ScoutUpdated
+from kode_sidecar.domain.agent_event import BlockDelta, Event, ScoutState, ScoutUpdated
 from kode_sidecar.domain.error_info import failure
 from kode_sidecar.domain.message import Message, TextBlock
 from kode_sidecar.errors import KodeError
@@ -37,7 +37,6 @@ from kode_sidecar.scouts.contracts import (
     Outcome,
     ScoutLimits,
     ScoutServices,
-    ScoutState,
 )
 from kode_sidecar.scouts.report import ReportFindingsParams, checked, fitted, report_findings_tool
 from kode_sidecar.scouts.scout_rules import (

@@ -17,9 +17,8 @@ from kode_sidecar.kernel import tool_specs
 from kode_sidecar.kernel.contracts import CallCard, Tool, ToolCall, ToolOutcome, tool_failure
 from kode_sidecar.permissions import EDIT_TOOLS, CommandPermission, Questions, ask_user_tool
 from kode_sidecar.protocol.session import Mode
-from kode_sidecar.scouts import Dispatch, as_json
+from kode_sidecar.scouts import MAX_TASKS, Dispatch, as_json
 from kode_sidecar.scouts.contracts import (
-    MAX_TASKS,
     ExploreReport,
     ExploreRequest,
     ExploreTask,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kode_sidecar.batch import Dispatcher, make_report, read_budget, try_again
-from kode_sidecar.batch.contracts import Job
+from kode_sidecar.batch.engine import Job
 from kode_sidecar.batch.task_log import Claimed
 from kode_sidecar.errors import KodeError
 from kode_sidecar.records.run_records import RunRecords

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from kode_sidecar.batch import make_report, report_text, try_again, write_report
-from kode_sidecar.batch.contracts import Job
+from kode_sidecar.batch.engine import Job
 from kode_sidecar.batch.progress import Progress
 from kode_sidecar.batch.report_page import amount
 from kode_sidecar.batch.task_log import Again, Claimed

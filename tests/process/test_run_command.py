@@ -190,8 +190,9 @@ async def test_init_writes_a_configuration_that_holds(tmp_path: Path) -> None:
 
 def test_the_configuration_to_begin_with_shows_every_default() -> None:
     """What is commented out says what holds without it, and every field is there."""
-    spelt = re.sub(r"(?m)^# ( *(?:- )?\w+:)", r"\1", TEMPLATE)
-    config, bare = parse_run_config(spelt, "all"), parse_run_config(TEMPLATE, "bare")
+    template = TEMPLATE.read_text(encoding="utf-8")
+    spelt = re.sub(r"(?m)^# ( *(?:- )?\w+:)", r"\1", template)
+    config, bare = parse_run_config(spelt, "all"), parse_run_config(template, "bare")
     examples = {"workspace": replace(config.workspace, source=None)}
     examples["memory"] = replace(config.memory, external=None)
     examples["deliverables"] = bare.deliverables

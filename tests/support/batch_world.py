@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from kode_sidecar.batch import BatchFolder, BatchOptions, Dispatcher, open_batch, reopen_batch
-from kode_sidecar.batch.contracts import Job, Worked
+from kode_sidecar.batch.engine import Job, Worked
 from kode_sidecar.boot.system import SystemClock
 from kode_sidecar.domain.error_info import failure
 from kode_sidecar.domain.message import Cost, Usage
