@@ -17,7 +17,7 @@ from kode_sidecar.acp.dialect import chunk_head
 from kode_sidecar.boot.system import RandomIds
 from kode_sidecar.domain.agent_event import BlockDelta
 from kode_sidecar.protocol.base_protocol import encode_frame, encode_line
-from kode_sidecar.server.dialect import LSP, Dialect
+from kode_sidecar.server.codec import LSP, Dialect
 
 _ROUNDS = 20_000
 _IMPORT = """import time, kode_sidecar.boot.app

@@ -1,7 +1,8 @@
 """What the client announced in `initialize`, as far as it matters here."""
 
 from collections.abc import Mapping
-from typing import Any, cast
+
+from kode_sidecar.protocol.handshake import as_object
 
 # Those whose `fs/*` is known to read and write the text that the user sees, saved or not.
 _SERVES_BUFFERS = frozenset({"zed"})
@@ -14,10 +15,10 @@ class ClientAbilities:
     """
 
     def __init__(self, params: Mapping[str, object]) -> None:
-        abilities = _mapping(params.get("clientCapabilities"))
-        files, session = _mapping(abilities.get("fs")), _mapping(abilities.get("session"))
-        info = _mapping(params.get("clientInfo"))
-        kode = _mapping(_mapping(params.get("_meta")).get("kode"))
+        abilities = as_object(params.get("clientCapabilities"))
+        files, session = as_object(abilities.get("fs")), as_object(abilities.get("session"))
+        info = as_object(params.get("clientInfo"))
+        kode = as_object(as_object(params.get("_meta")).get("kode"))
         self.name = str(info.get("title") or info.get("name") or "")
         self.reads_files = files.get("readTextFile") is True
         self.writes_files = files.get("writeTextFile") is True
@@ -25,11 +26,7 @@ class ClientAbilities:
         self.serves_buffers = str(info.get("name")) in _SERVES_BUFFERS
         self.shows_notices = isinstance(session.get("notices"), dict)
         self.shows_compaction = isinstance(session.get("compaction"), dict)
-        elicitation = _mapping(abilities.get("elicitation"))
+        elicitation = as_object(abilities.get("elicitation"))
         self.shows_forms = isinstance(elicitation.get("form"), dict)
         self.opens_addresses = isinstance(elicitation.get("url"), dict)
         self.trusted = kode.get("trusted") is True
-
-
-def _mapping(value: object) -> dict[str, Any]:
-    return cast(dict[str, Any], value) if isinstance(value, dict) else {}

@@ -1,9 +1,8 @@
 """The only code that knows LSP. `run` serves one editor; the app brings the handlers."""
 
 from kode_sidecar.server.client_profile import ClientProfile
-from kode_sidecar.server.codec import encode
+from kode_sidecar.server.codec import Dialect, encode
 from kode_sidecar.server.connection import Connection
-from kode_sidecar.server.dialect import Dialect
 from kode_sidecar.server.editor import Editor
 from kode_sidecar.server.frame_listener import FrameListener, Pop
 from kode_sidecar.server.handlers import Handler, SessionHandlers, ping, serve, serve_documents

@@ -7,21 +7,22 @@ empty line behind in some.
 """
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 from kode_sidecar.event_log.editor_port import DocumentEdit, FileEdit
 from kode_sidecar.protocol.events import MAX_INLINE_BYTES, MIN_INLINE_BYTES
+from kode_sidecar.protocol.handshake import Object, as_list, as_object
 
 
 class ClientProfile:
     """What the client announced in `initialize`, as far as the sidecar cares."""
 
     def __init__(self, params: dict[str, Any]) -> None:
-        self._capabilities = _mapping(params.get("capabilities"))
-        kode = _mapping(_mapping(params.get("initializationOptions")).get("kode"))
-        self._kode = _mapping(kode.get("capabilities"))
-        self._delivery = _mapping(kode.get("delivery"))
-        self.name = str(_mapping(params.get("clientInfo")).get("name", ""))
+        self._capabilities = as_object(params.get("capabilities"))
+        kode = as_object(as_object(params.get("initializationOptions")).get("kode"))
+        self._kode = as_object(kode.get("capabilities"))
+        self._delivery = as_object(kode.get("delivery"))
+        self.name = str(as_object(params.get("clientInfo")).get("name", ""))
 
     @property
     def permission_requests(self) -> bool:
@@ -36,12 +37,12 @@ class ClientProfile:
     @property
     def work_done_progress(self) -> bool:
         """Does it show progress that the server begins?"""
-        return _mapping(self._capabilities.get("window")).get("workDoneProgress") is True
+        return as_object(self._capabilities.get("window")).get("workDoneProgress") is True
 
     @property
     def max_inline_bytes(self) -> int:
         """What a text may measure before only its head is sent."""
-        wanted: object = self._delivery.get("maxInlineBytes")
+        wanted = self._delivery.get("maxInlineBytes")
         if not isinstance(wanted, int) or isinstance(wanted, bool):
             return MAX_INLINE_BYTES
         return max(wanted, MIN_INLINE_BYTES)
@@ -54,10 +55,8 @@ class ClientProfile:
     @property
     def file_operations(self) -> frozenset[str]:
         """Which of `create`, `rename` and `delete` it announced; they need `documentChanges`."""
-        announced: object = self._workspace_edit.get("resourceOperations")
-        if not self.document_changes or not isinstance(announced, list):
-            return frozenset()
-        return frozenset(one for one in cast(list[Any], announced) if isinstance(one, str))
+        announced = as_list(self._workspace_edit.get("resourceOperations"))
+        return frozenset(map(str, announced)) if self.document_changes else frozenset()
 
     @property
     def change_annotations(self) -> bool:
@@ -72,12 +71,12 @@ class ClientProfile:
     @property
     def editor_queries(self) -> frozenset[str]:
         """Which of the requests `kode/editor/*` does it answer?"""
-        announced = _mapping(self._kode.get("editor"))
+        announced = as_object(self._kode.get("editor"))
         return frozenset(name for name, value in announced.items() if isinstance(value, dict))
 
     @property
-    def _workspace_edit(self) -> dict[str, Any]:
-        return _mapping(_mapping(self._capabilities.get("workspace")).get("workspaceEdit"))
+    def _workspace_edit(self) -> Object:
+        return as_object(as_object(self._capabilities.get("workspace")).get("workspaceEdit"))
 
 
 _ANNOTATION = "kode"
@@ -126,7 +125,3 @@ def _file_edit(edit: FileEdit, client: ClientProfile) -> dict[str, Any]:
 
 def _text_change(uri: str, version: int | None, edits: Sequence[object]) -> dict[str, Any]:
     return {"textDocument": {"uri": uri, "version": version}, "edits": edits}
-
-
-def _mapping(value: object) -> dict[str, Any]:
-    return cast(dict[str, Any], value) if isinstance(value, dict) else {}

@@ -1,23 +1,28 @@
-"""JSON-RPC 2.0 envelopes, from bytes to typed messages and back.
+"""JSON-RPC 2.0 envelopes, from bytes to typed messages and back; how LSP puts them on the wire.
 
 msgspec first, the standard `json` for what it refuses.
 """
 
 import json
 import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from kode_sidecar.domain.agent_event import BlockDelta
 from kode_sidecar.domain.error_info import error_info
 from kode_sidecar.errors import KodeError
 from kode_sidecar.protocol.base_protocol import (
     JSONRPC,
     BadMessage,
+    encode_frame,
     read_json,
     read_message,
 )
+from kode_sidecar.protocol.events import DeltaParams
 from kode_sidecar.text.shown_text import mend_surrogates
 
 MessageId = int | str
@@ -133,11 +138,6 @@ def invalid_params(reason: str) -> KodeError:
     return KodeError("InvalidParams", f"{reason} at `{path}`", details={"path": path})
 
 
-def decode_result(raw: Raw, result_type: type[T]) -> T:
-    """The result of one of our requests. Raises msgspec's errors."""
-    return msgspec.json.decode(raw, type=result_type)
-
-
 def encode(message: Any) -> bytes:
     """JSON in UTF-8 of structs and builtins; a lone surrogate becomes U+FFFD."""
     try:
@@ -180,3 +180,27 @@ def cancelled_id(params: Raw | UnsetType, member: str) -> MessageId | None:
     except KodeError:
         return None
     return value if isinstance(value, int | str) and not isinstance(value, bool) else None
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What LSP and ACP say differently; everything else of a connection is one.
+
+    `frame` puts a body on the wire, `deltas` growth of blocks. `cancel` is the notification that
+    takes a request back, `cancelled` its member with the id. `has_shutdown`: the client says
+    `shutdown` and `exit`, and speaks the standard lane of LSP; else the end of the input is a good
+    end.
+    """
+
+    frame: Callable[[bytes], bytes]
+    deltas: Callable[[Sequence[BlockDelta]], bytes]
+    cancel: str
+    cancelled: str
+    has_shutdown: bool
+
+
+def _kode_delta(deltas: Sequence[BlockDelta]) -> bytes:
+    return encode_frame(encode(Notification("kode/delta", DeltaParams(tuple(deltas)))))
+
+
+LSP = Dialect(encode_frame, _kode_delta, "$/cancelRequest", "id", has_shutdown=True)

@@ -10,12 +10,15 @@ from msgspec import Raw, UnsetType
 from kode_sidecar.errors import KodeError
 from kode_sidecar.protocol.base_protocol import LOST_FRAMING, BadMessage, lost_framing
 from kode_sidecar.server import codec
-from kode_sidecar.server.codec import Incoming, MessageId, Notification
-from kode_sidecar.server.dialect import LSP, Dialect
+from kode_sidecar.server.codec import LSP, Dialect, Incoming, MessageId, Notification
 from kode_sidecar.server.outbox import Outbox
 from kode_sidecar.server.reader import EndOfInput
 from kode_sidecar.server.requests import IncomingRequests, Log, OutgoingRequests
-from kode_sidecar.server.standard_lane import StandardLane
+from kode_sidecar.server.standard_lane import (
+    STANDARD_NOTIFICATIONS,
+    STANDARD_REQUESTS,
+    StandardLane,
+)
 
 T = TypeVar("T")
 P = TypeVar("P")
@@ -171,7 +174,7 @@ class Connection:
     def _handle_request(self, request_id: MessageId, method: str, incoming: Incoming) -> bool:
         route = self._requests.get(method)
         has_shutdown = self._dialect.has_shutdown
-        by_lane = has_shutdown and route is None and self._lane.serves_request(method)
+        by_lane = has_shutdown and route is None and method in STANDARD_REQUESTS
         ends = has_shutdown and method == "shutdown"
         try:
             self._check_lifecycle(method)
@@ -219,7 +222,7 @@ class Connection:
         route = self._notifications.get(method)
         if route is not None:
             return self._run_notification(route, method, incoming.params)
-        if self._dialect.has_shutdown and self._lane.serves_notification(method):
+        if self._dialect.has_shutdown and method in STANDARD_NOTIFICATIONS:
             self._lane.submit(incoming)
         return False
 

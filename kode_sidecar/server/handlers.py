@@ -4,54 +4,21 @@ A method of the wire is declared in `protocol.methods` (name, params, result, er
 that answers it in one line here, or in `boot.app`.
 """
 
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
-from kode_sidecar.protocol.change_set import (
-    ChangeSetListParams,
-    ChangeSetListResult,
-    ChangeSetRef,
-    ChangeSetView,
-    DecideParams,
-    DecideResult,
-    UndoParams,
-    UndoResult,
-    undo_scope,
-)
+from kode_sidecar.protocol.change_set import UndoParams, undo_scope
 from kode_sidecar.protocol.documents import (
     DidChangeParams,
     DidCloseParams,
     DidOpenParams,
     DidSaveParams,
-    FreshnessGetParams,
-    FreshnessGetResult,
 )
 from kode_sidecar.protocol.methods import METHODS
 from kode_sidecar.protocol.process import Empty, PingParams, PingResult
-from kode_sidecar.protocol.questions import (
-    PermissionListParams,
-    PermissionListResult,
-    PermissionSetParams,
-)
-from kode_sidecar.protocol.session import (
-    SessionAttachParams,
-    SessionGetResult,
-    SessionRef,
-    SessionUpdateParams,
-    TreeSetHeadParams,
-)
-from kode_sidecar.protocol.turn import (
-    ContextEditParams,
-    ContextInspectParams,
-    ContextInspectResult,
-    ContextUndoCompactionParams,
-    ToolsListParams,
-    ToolsListResult,
-    TurnCancelParams,
-    TurnCancelResult,
-    TurnStartParams,
-    TurnSteerParams,
-)
+from kode_sidecar.protocol.questions import PermissionListResult, PermissionSetParams
+from kode_sidecar.protocol.turn import TurnCancelParams, TurnCancelResult
 from kode_sidecar.server.connection import Connection
 from kode_sidecar.server.requests import Reply
 from kode_sidecar.sessions import (
@@ -63,6 +30,9 @@ from kode_sidecar.sessions import (
     UsageReport,
 )
 from kode_sidecar.workspace.documents import Documents
+
+if TYPE_CHECKING:  # loaded with the agent
+    from kode_sidecar.sessions.session import Session
 
 Handler = Callable[[Any], Any]
 """Gets the decoded params; returns the result, a `Reply`, or a coroutine of one of them."""
@@ -106,7 +76,7 @@ def ping(params: PingParams) -> PingResult:
 
 
 class SessionHandlers:
-    """What is asked about sessions. Handlers that only pass their params on are not written out."""
+    """What is asked about sessions: `by_method` is the table. Params are those of `METHODS`."""
 
     def __init__(
         self,
@@ -119,128 +89,86 @@ class SessionHandlers:
         usage: UsageReport,
     ) -> None:
         self._sessions = sessions
-        self._catalog = catalog
-        self._attachments = attachments
+        of_session, change_sets_of = self._of_session, sessions.change_sets_of
+        edit_context = of_session(lambda session, params: _told(session.edit_context(params)))
         self.by_method: Mapping[str, Handler] = {
             "kode/session/new": sessions.create,
             "kode/session/list": catalog.list,
-            "kode/session/get": self._session_get,
-            "kode/session/update": self._session_update,
-            "kode/session/delete": self._session_delete,
-            "kode/session/attach": self._session_attach,
-            "kode/session/detach": self._session_detach,
+            "kode/session/get": lambda params: catalog.get(params.session_id),
+            "kode/session/update": lambda params: _done(catalog.update(params)),
+            "kode/session/delete": lambda params: _done(catalog.delete(params.session_id)),
+            "kode/session/attach": lambda params: _told(attachments.attach(params)),
+            "kode/session/detach": lambda params: _done(attachments.detach(params.session_id)),
             "kode/session/fork": copies.fork,
             "kode/session/export": copies.export,
-            "kode/turn/start": self._turn_start,
+            "kode/turn/start": of_session(
+                lambda session, params: _told(session.start_turn(params))
+            ),
             "kode/turn/cancel": self._turn_cancel,
-            "kode/turn/steer": self._turn_steer,
+            "kode/turn/steer": of_session(lambda session, params: _done(session.steer(params))),
             "kode/message/list": messages.list,
             "kode/blob/read": messages.read_blob,
             "kode/tree/get": messages.tree,
-            "kode/tree/setHead": self._tree_set_head,
-            "kode/tools/list": self._tools_list,
-            "kode/context/inspect": self._context_inspect,
-            "kode/context/compact": self._context_compact,
-            "kode/context/edit": self._context_edit,
-            "kode/context/undoCompaction": self._context_edit,
+            "kode/tree/setHead": lambda params: _done(catalog.set_head(params)),
+            "kode/tools/list": of_session(lambda session, params: session.tools(params.mode)),
+            "kode/context/inspect": of_session(lambda session, params: session.inspect(params)),
+            "kode/context/compact": of_session(lambda session, _: _told(session.compact())),
+            "kode/context/edit": edit_context,
+            "kode/context/undoCompaction": edit_context,
             "kode/usage/get": usage.get,
-            "kode/changeSet/list": self._change_set_list,
-            "kode/changeSet/get": self._change_set_get,
-            "kode/changeSet/decide": self._change_set_decide,
-            "kode/changeSet/undo": self._change_set_undo,
-            "kode/freshness/get": self._freshness_get,
-            "kode/permission/list": self._permission_list,
-            "kode/permission/set": self._permission_set,
+            "kode/changeSet/list": of_session(lambda session, _: session.change_sets.list()),
+            "kode/changeSet/get": lambda params: change_sets_of(params.change_set_id).get(
+                params.change_set_id
+            ),
+            "kode/changeSet/decide": lambda params: change_sets_of(params.change_set_id).decide(
+                params
+            ),
+            "kode/changeSet/undo": self._undo,
+            "kode/freshness/get": of_session(
+                lambda session, params: session.change_sets.files.report(params.limit)
+            ),
+            "kode/permission/list": of_session(
+                lambda session, _: PermissionListResult(
+                    rules=session.change_sets.permissions.rules()
+                )
+            ),
+            "kode/permission/set": of_session(_set_rule),
         }
 
-    async def _session_get(self, params: SessionRef) -> SessionGetResult:
-        return await self._catalog.get(params.session_id)
+    def _of_session(self, call: Callable[["Session", Any], Any]) -> Handler:
+        """Have the session of the params first, which may have to wait for the agent."""
 
-    async def _session_update(self, params: SessionUpdateParams) -> Reply:
-        release = await self._catalog.update(params)
-        return Reply(Empty(), after=release)
+        async def handle(params: Any) -> Any:
+            result = call(await self._sessions.get(params.session_id), params)
+            return await result if inspect.isawaitable(result) else result
 
-    async def _session_delete(self, params: SessionRef) -> Empty:
-        await self._catalog.delete(params.session_id)
-        return Empty()
+        return handle
 
-    async def _session_attach(self, params: SessionAttachParams) -> Reply:
-        result, release = await self._attachments.attach(params)
-        return Reply(result, after=release)
-
-    async def _session_detach(self, params: SessionRef) -> Empty:
-        await self._attachments.detach(params.session_id)
-        return Empty()
-
-    async def _turn_start(self, params: TurnStartParams) -> Reply:
-        session = await self._sessions.get(params.session_id)
-        result, release = await session.start_turn(params)
-        return Reply(result, after=release)
-
-    def _turn_cancel(
-        self, params: TurnCancelParams
-    ) -> TurnCancelResult | Coroutine[Any, Any, TurnCancelResult]:
+    def _turn_cancel(self, params: TurnCancelParams) -> Any:
         """Cancel before the next message is handled, if the session is open."""
         session = self._sessions.get_now(params.session_id)
-        if session is None:
-            return self._turn_cancel_later(params)
-        return TurnCancelResult(cancelled=session.cancel(params.turn_id))
+        return _cancel(session, params) if session else self._of_session(_cancel)(params)
 
-    async def _turn_cancel_later(self, params: TurnCancelParams) -> TurnCancelResult:
-        session = await self._sessions.get(params.session_id)
-        return TurnCancelResult(cancelled=session.cancel(params.turn_id))
-
-    async def _turn_steer(self, params: TurnSteerParams) -> Reply:
-        session = await self._sessions.get(params.session_id)
-        release = await session.steer(params)
-        return Reply(Empty(), after=release)
-
-    async def _tree_set_head(self, params: TreeSetHeadParams) -> Reply:
-        release = await self._catalog.set_head(params)
-        return Reply(Empty(), after=release)
-
-    async def _tools_list(self, params: ToolsListParams) -> ToolsListResult:
-        session = await self._sessions.get(params.session_id)
-        return session.tools(params.mode)
-
-    async def _context_inspect(self, params: ContextInspectParams) -> ContextInspectResult:
-        session = await self._sessions.get(params.session_id)
-        return await session.inspect(params)
-
-    async def _context_compact(self, params: SessionRef) -> Reply:
-        session = await self._sessions.get(params.session_id)
-        result, release = await session.compact()
-        return Reply(result, after=release)
-
-    async def _context_edit(self, params: ContextEditParams | ContextUndoCompactionParams) -> Reply:
-        session = await self._sessions.get(params.session_id)
-        result, release = await session.edit_context(params)
-        return Reply(result, after=release)
-
-    async def _change_set_list(self, params: ChangeSetListParams) -> ChangeSetListResult:
-        session = await self._sessions.get(params.session_id)
-        return session.change_sets.list()
-
-    def _change_set_get(self, params: ChangeSetRef) -> ChangeSetView:
-        return self._sessions.change_sets_of(params.change_set_id).get(params.change_set_id)
-
-    async def _change_set_decide(self, params: DecideParams) -> DecideResult:
-        return await self._sessions.change_sets_of(params.change_set_id).decide(params)
-
-    async def _change_set_undo(self, params: UndoParams) -> UndoResult:
+    async def _undo(self, params: UndoParams) -> Any:
         named = undo_scope(params)
         return await self._sessions.change_sets_of(named).undo(named, params)
 
-    async def _freshness_get(self, params: FreshnessGetParams) -> FreshnessGetResult:
-        session = await self._sessions.get(params.session_id)
-        return session.change_sets.files.report(params.limit)
 
-    async def _permission_list(self, params: PermissionListParams) -> PermissionListResult:
-        session = await self._sessions.get(params.session_id)
-        return PermissionListResult(rules=session.change_sets.permissions.rules())
+def _cancel(session: "Session", params: TurnCancelParams) -> TurnCancelResult:
+    return TurnCancelResult(cancelled=session.cancel(params.turn_id))
 
-    async def _permission_set(self, params: PermissionSetParams) -> Empty:
-        session = await self._sessions.get(params.session_id)
-        permissions = session.change_sets.permissions
-        permissions.set_rule(params.tool, params.pattern, params.effect)
-        return Empty()
+
+def _set_rule(session: "Session", params: PermissionSetParams) -> Empty:
+    session.change_sets.permissions.set_rule(params.tool, params.pattern, params.effect)
+    return Empty()
+
+
+async def _told(asked: Awaitable[tuple[Any, Callable[[], None]]]) -> Reply:
+    """An answer, and events that may go out after it."""
+    result, release = await asked
+    return Reply(result, after=release)
+
+
+async def _done(asked: Awaitable[Callable[[], None] | None]) -> Reply:
+    """An answer without a result; there may be events that go out after it."""
+    return Reply(Empty(), after=await asked)

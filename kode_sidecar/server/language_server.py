@@ -8,7 +8,6 @@ import json
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import Any, cast
 
 from lsprotocol import types
@@ -31,22 +30,16 @@ _KODE_CODES = {
 }
 
 
-@dataclass(frozen=True)
-class Exits:
-    """Where what pygls says goes."""
+class KodeProtocol(LanguageServerProtocol):
+    """pygls' protocol without its reader, its writer, its error texts and its leaks.
+
+    Built on the loader's thread, used on the loop. What pygls says goes to `requests`, `put` and
+    `log`, which are set before anything is handled.
+    """
 
     requests: IncomingRequests
     put: Callable[[bytes], None]
     log: Log
-
-
-class KodeProtocol(LanguageServerProtocol):
-    """pygls' protocol without its reader, its writer, its error texts and its leaks.
-
-    Built on the loader's thread, used on the loop; `exits` is set before anything is handled.
-    """
-
-    exits: Exits
 
     def initialize(self, params: dict[str, Any]) -> None:
         """Take the `initialize` the front door has answered already."""
@@ -55,7 +48,7 @@ class KodeProtocol(LanguageServerProtocol):
             try:
                 message = self._structure("initialize", attempt, _INITIALIZE_ID)
             except KodeError as error:
-                self.exits.log(f"unusual `initialize`: {error.message}", None)
+                self.log(f"unusual `initialize`: {error.message}", None)
                 continue
             self.handle_message(message)
             return
@@ -69,9 +62,9 @@ class KodeProtocol(LanguageServerProtocol):
             message = self._structure(method, read_json(raw), request_id)
         except KodeError as error:
             if request_id is None:
-                self.exits.log(f"{method} was dropped: {error.message}", None)
+                self.log(f"{method} was dropped: {error.message}", None)
             else:
-                self.exits.requests.refuse(request_id, error)
+                self.requests.refuse(request_id, error)
             return
         self.handle_message(message)
         self.forget_finished()
@@ -93,7 +86,7 @@ class KodeProtocol(LanguageServerProtocol):
     def _send_handler_result(self, future: "Future[Any]", *, msg_id: MessageId) -> None:
         """Answer a request with what its handler made of it."""
         self._request_futures.pop(msg_id, None)
-        requests = self.exits.requests
+        requests = self.requests
         if future.cancelled():
             requests.refuse(msg_id, KodeError("RequestCancelled", "the request was cancelled"))
             return
@@ -107,7 +100,7 @@ class KodeProtocol(LanguageServerProtocol):
         self, msg_id: MessageId, result: Any = None, error: types.ResponseError | None = None
     ) -> None:
         """Answer a request that never reached a handler."""
-        requests = self.exits.requests
+        requests = self.requests
         if error is None:
             requests.answer(msg_id, "the request", result)
         else:
@@ -117,7 +110,7 @@ class KodeProtocol(LanguageServerProtocol):
     def _send_data(self, data: Any) -> None:
         """A notification of pygls' own."""
         body = json.dumps(data, default=self._serialize_message, separators=(",", ":"))
-        self.exits.put(body.encode("ascii"))
+        self.put(body.encode("ascii"))
 
     def _structure(self, method: str, params: object, request_id: MessageId | None) -> Any:
         """The typed message. Only its top level is looked at: nested objects are just data."""
@@ -135,7 +128,7 @@ class KodeProtocol(LanguageServerProtocol):
         if isinstance(error, JsonRpcInvalidParams):
             return KodeError("InvalidParams", error.message, details={"path": "$"})
         bug = error if isinstance(error, Exception) else RuntimeError(repr(error))
-        return self.exits.requests.incident("the request", bug)
+        return self.requests.incident("the request", bug)
 
 
 class KodeLanguageServer(LanguageServer):
@@ -159,11 +152,10 @@ def build_language_server(
     """A server that has seen the client's `initialize`. Takes tens of milliseconds."""
     # pygls logs whole bodies and tracebacks; what matters goes to `log`.
     logging.getLogger("pygls").setLevel(logging.CRITICAL + 1)
-    exits = Exits(requests, put, log)
     server = KodeLanguageServer(SERVER_NAME, __version__, protocol_cls=KodeProtocol)
     server.log = log
     protocol = cast(KodeProtocol, server.protocol)
-    protocol.exits = exits
+    protocol.requests, protocol.put, protocol.log = requests, put, log
     _register(server, features)
     protocol.initialize(params)
     return protocol

@@ -26,44 +26,34 @@ class Step:
     ready: Callable[[Any], None]
 
 
-class Loader:
-    """Loads the steps in order: two threads at once would slow down the first.
+async def load(steps: Sequence[Step], on_failure: Callable[[str, Exception], None]) -> None:
+    """Load the steps in order: two threads at once would slow down the first.
 
-    While it works, threads are switched often so that requests wait little, and only young garbage
+    Meanwhile threads are switched often so that requests wait little, and only young garbage
     is collected; what was loaded is then kept out of later collections. `on_failure(name, error)`
     is called on the loop; nothing more is loaded after it.
     """
-
-    def __init__(self, steps: Sequence[Step], on_failure: Callable[[str, Exception], None]) -> None:
-        self._steps = steps
-        self._on_failure = on_failure
-
-    def start(self) -> None:
-        """Begin. On the loop."""
-        self._loading = asyncio.create_task(self._load())
-
-    async def _load(self) -> None:
-        loop = asyncio.get_running_loop()
-        thread = ThreadPoolExecutor(1, "kode-loader")
-        interval = sys.getswitchinterval()
-        sys.setswitchinterval(_SWITCH_SECONDS)
-        thresholds = gc.get_threshold()
+    loop = asyncio.get_running_loop()
+    thread = ThreadPoolExecutor(1, "kode-loader")
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    thresholds = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(*_COLLECT_YOUNG)
+    gc.enable()
+    try:
+        for step in steps:
+            try:
+                loaded = await loop.run_in_executor(thread, step.load)
+            except Exception as error:
+                on_failure(step.name, error)
+                return
+            loop.call_soon(step.ready, loaded)
+    finally:
+        thread.shutdown(wait=False)
         gc.freeze()
-        gc.set_threshold(*_COLLECT_YOUNG)
-        gc.enable()
-        try:
-            for step in self._steps:
-                try:
-                    loaded = await loop.run_in_executor(thread, step.load)
-                except Exception as error:
-                    self._on_failure(step.name, error)
-                    return
-                loop.call_soon(step.ready, loaded)
-        finally:
-            thread.shutdown(wait=False)
-            gc.freeze()
-            gc.set_threshold(*thresholds)
-            sys.setswitchinterval(interval)
+        gc.set_threshold(*thresholds)
+        sys.setswitchinterval(interval)
 
 
 def import_language_server() -> Any:

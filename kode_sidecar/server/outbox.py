@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from kode_sidecar.domain.agent_event import BlockDelta
 from kode_sidecar.protocol.handshake import LIMITS
-from kode_sidecar.server.dialect import LSP, Dialect
+from kode_sidecar.server.codec import LSP, Dialect
 
 _PIECES_PER_CHUNK = 64
 _CHUNK_CHARS = 8 * 1024

@@ -14,10 +14,10 @@ from kode_sidecar.commands.windows_job import tie_children
 from kode_sidecar.errors import KodeError
 from kode_sidecar.protocol.handshake import Handover
 from kode_sidecar.server import stderr_sink
+from kode_sidecar.server.codec import LSP, Dialect
 from kode_sidecar.server.connection import Connection
-from kode_sidecar.server.dialect import LSP, Dialect
 from kode_sidecar.server.frame_listener import FrameListener, HeardOutbox
-from kode_sidecar.server.loader import Loader, Step, import_language_server
+from kode_sidecar.server.loader import Step, import_language_server, load
 from kode_sidecar.server.outbox import Outbox
 from kode_sidecar.server.reader import Reader
 from kode_sidecar.server.requests import IncomingRequests, Log
@@ -165,7 +165,7 @@ class _Process:
         reader.start()
 
     def _start_loader(self) -> None:
-        def load() -> object:
+        def load_pygls() -> object:
             build_server = import_language_server()
             return build_server(
                 self._handover.params,
@@ -182,9 +182,9 @@ class _Process:
             self._log(f"{name} could not be loaded; is the installation complete?", error)
             self._fail(f"{name} could not be loaded")
 
-        lane = (Step("pygls", load, attach),) if self._dialect.has_shutdown else ()
+        lane = (Step("pygls", load_pygls, attach),) if self._dialect.has_shutdown else ()
         steps = (*self._app.load_first, *lane, *self._app.load_last)
-        Loader(steps, failed).start()
+        self._loading = self._loop.create_task(load(steps, failed))
 
     def _fail(self, reason: str) -> None:
         """End with code 1. From any thread."""

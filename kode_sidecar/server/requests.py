@@ -12,16 +12,16 @@ from msgspec import Raw, Struct
 from kode_sidecar.errors import METHOD_NOT_FOUND, KodeError
 from kode_sidecar.protocol.handshake import LIMITS
 from kode_sidecar.server.codec import (
+    LSP,
+    Dialect,
     Incoming,
     MessageId,
     Notification,
     Request,
-    decode_result,
     encode,
     encode_error,
     encode_result,
 )
-from kode_sidecar.server.dialect import LSP, Dialect
 
 Log = Callable[[str, BaseException | None], None]
 """Where trouble is told to the developer: a line, and the exception behind it."""
@@ -34,7 +34,7 @@ class Reply:
     """A result, and what to do right after the response was queued (O1)."""
 
     result: Any
-    after: Callable[[], None] = lambda: None
+    after: Callable[[], None] | None = None
 
 
 class IncomingRequests:
@@ -232,7 +232,7 @@ def _result(method: str, answer: Incoming, result_type: Any) -> Any:
         raise _client_error(method, answer.error)
     raw = answer.result if isinstance(answer.result, Raw) else Raw(b"null")
     try:
-        return decode_result(raw, result_type)
+        return msgspec.json.decode(raw, type=result_type)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise KodeError("InternalError", f"the editor answered {method} with {error}") from None
 

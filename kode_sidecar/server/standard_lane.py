@@ -52,12 +52,6 @@ class StandardLane:
         self._handle: Callable[[Incoming], None] | None = None
         self._cancel: Callable[[MessageId], None] = _ignore
 
-    def serves_request(self, method: str) -> bool:
-        return method in STANDARD_REQUESTS
-
-    def serves_notification(self, method: str) -> bool:
-        return method in STANDARD_NOTIFICATIONS
-
     def submit(self, incoming: Incoming) -> None:
         """Take a request that was admitted, or a notification."""
         if self._handle is None:

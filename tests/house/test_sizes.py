@@ -12,7 +12,6 @@ FEWEST_FILE_LINES = 50
 SMALL = {
     "acp.client": "what a client announced, apart from what is made of it",
     "acp.dialect": "bytes of the wire, which the outbox writes on its own thread",
-    "server.dialect": "what both porches are made with: neither may import the other's",
     "boot.state_folder": "the same behind each of the three porches",
     "boot.wire_files": "asked by the wire and by the command line",
     "domain.context_edits": "kept by records, told on the wire, and applied by context",

@@ -20,7 +20,7 @@ from kode_sidecar.demo.model_server import ModelServer, RecordedResponse, Record
 from kode_sidecar.protocol.acp_handshake import initialize_result
 from kode_sidecar.protocol.base_protocol import LineDecoder, result_body
 from kode_sidecar.server.connection import Connection
-from kode_sidecar.server.loader import Loader
+from kode_sidecar.server.loader import load
 from kode_sidecar.server.outbox import Outbox
 from kode_sidecar.server.requests import IncomingRequests
 from kode_sidecar.server.standard_lane import StandardLane
@@ -81,7 +81,7 @@ class _Porch:
         )
         self._app = app.start()
         self._connection.read_from(lambda: self._bodies.popleft() if self._bodies else None)
-        Loader(self._app.load_first, self._failed).start()
+        self._loading = asyncio.create_task(load(self._app.load_first, self._failed))
         self._outbox.put(result_body(message["id"], result))
 
     def _failed(self, name: str, error: Exception) -> None:
