@@ -45,10 +45,14 @@ class NoEditor:
         self._ended: dict[str, asyncio.Future[TurnCompleted]] = {}
         self._on_text = on_text
         self._texts: set[str] = set()
+        self._raised: Exception | None = None  # by `on_text`
 
     def turn_end(self, turn_id: str) -> "asyncio.Future[TurnCompleted]":
-        """Done when the turn is over, and saved."""
-        return self._ended.setdefault(turn_id, asyncio.get_running_loop().create_future())
+        """Done when the turn is over, and saved; failed with what `on_text` raised."""
+        end = self._ended.setdefault(turn_id, asyncio.get_running_loop().create_future())
+        if self._raised is not None and not end.done():
+            end.set_exception(self._raised)
+        return end
 
     def publish(self, session_id: str, events: Sequence[Event]) -> None:
         """As `EditorPort.publish` says."""
@@ -61,8 +65,15 @@ class NoEditor:
 
     def publish_delta(self, delta: BlockDelta) -> None:
         """As `EditorPort.publish_delta` says."""
-        if self._on_text is not None and delta.block_id in self._texts:
+        if self._on_text is None or delta.block_id not in self._texts:
+            return
+        try:
             self._on_text(delta.add)
+        except Exception as error:
+            # The caller's own fault goes to the caller; the turn, which tells us, must not meet it.
+            self._on_text, self._raised = None, error
+            for turn_id in tuple(self._ended):
+                self.turn_end(turn_id)
 
     async def flow(self) -> None:
         """There is always room."""

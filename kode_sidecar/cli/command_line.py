@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import errno
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +27,9 @@ from kode_sidecar.protocol.process import Check, DoctorResult
 from kode_sidecar.settings import client_agent, load_settings
 
 Serve = Callable[..., int]
+# Of writing to stdout: its reader has gone (Windows says so in a way of its own), its disk is full.
+_READER_GONE = (errno.EPIPE, errno.EINVAL) if sys.platform == "win32" else (errno.EPIPE,)
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 
 def run_command(arguments: Sequence[str], serve: Serve, acp: Serve) -> int:
@@ -46,10 +50,24 @@ def run_command(arguments: Sequence[str], serve: Serve, acp: Serve) -> int:
     else:
         run = COMMANDS[options.command]
     try:
-        return run(options)
+        code = run(options)
+        sys.stdout.flush()  # here, not at the interpreter's end, where nobody catches what it raises
+        return code
     except KodeError as error:
         print(f"kode-sidecar: {error.message}", file=sys.stderr)
-        return 1
+    except OSError as error:
+        if error.errno in _DISK_FULL and error.filename is None:
+            print(f"kode-sidecar: cannot write: {error.strerror}", file=sys.stderr)
+        elif error.errno not in _READER_GONE:  # such as `head`, which has read enough
+            raise
+        _drop_output()
+    return 1
+
+
+def _drop_output() -> None:
+    """What is still held for a stdout that fails goes nowhere, or the interpreter tries again."""
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def _serve(options: argparse.Namespace, serve: Serve) -> int:

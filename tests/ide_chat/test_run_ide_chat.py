@@ -12,7 +12,7 @@ import pytest
 
 import kode_sidecar
 from kode_sidecar.demo.model_server import ModelServer, RecordedResponse, Recording
-from tests.support.model_script import answer, text, tool_call
+from tests.support.model_script import answer, hold, text, tool_call
 from tests.support.program import ROOT
 from tests.support.sidecar import HANG_SECONDS, read_jsonl, sidecar
 
@@ -181,3 +181,22 @@ async def test_the_examples_of_the_documentation_run(page: str, tmp_path: Path) 
         assert child.returncode == 0
         for shown in expected:
             assert shown in out.decode(), out.decode()
+
+
+@pytest.mark.parametrize("rest", [(), (hold("ever"),)], ids=["all told", "more to come"])
+async def test_what_on_text_raises_reaches_the_caller(
+    monkeypatch: pytest.MonkeyPatch, rest: tuple[Any, ...]
+) -> None:
+    heard: list[str] = []
+
+    def on_text(grown: str) -> None:
+        heard.append(grown)
+        raise ValueError("mine")
+
+    async with ModelServer(Recording((answer(text("Hi."), *rest),)), paced=False) as model:
+        monkeypatch.setenv("KIMI_BASE_URL", model.base_url)
+        monkeypatch.setenv("KIMI_API_KEY", "sk-test")
+        async with asyncio.timeout(HANG_SECONDS):
+            with pytest.raises(ValueError, match="mine"):
+                await kode_sidecar.run_ide_chat_async("go", on_text=on_text)
+    assert heard == ["Hi."]
