@@ -51,7 +51,7 @@ def run_command(arguments: Sequence[str], serve: Serve, acp: Serve) -> int:
         run = COMMANDS[options.command]
     try:
         code = run(options)
-        sys.stdout.flush()  # here, not at the interpreter's end, where nobody catches what it raises
+        sys.stdout.flush()  # at the end of the interpreter nobody catches what this raises
         return code
     except KodeError as error:
         print(f"kode-sidecar: {error.message}", file=sys.stderr)
