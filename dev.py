@@ -171,7 +171,8 @@ def run_stages(stages: Sequence[Stage]) -> list[Outcome]:
 def run_and_listen(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str]:
     """Exit code and last line of a module's output, which is shown as it comes."""
     # UTF-8 for this process only: an inherited PYTHONUTF8 would hide mistakes from the tests.
-    command = [str(PYTHON), "-X", "utf8", "-m", *arguments]
+    # Unbuffered: what is shown, and its last line, stand in the order in which they were said.
+    command = [str(PYTHON), "-u", "-X", "utf8", "-m", *arguments]
     last_line = ""
     with subprocess.Popen(
         command,

@@ -60,14 +60,9 @@ def run_command(arguments: Sequence[str], serve: Serve, acp: Serve) -> int:
             print(f"kode-sidecar: cannot write: {error.strerror}", file=sys.stderr)
         elif error.errno not in _READER_GONE:  # such as `head`, which has read enough
             raise
-        _drop_output()
+        # What is still held goes nowhere: the interpreter would try, and complain, once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 1
-
-
-def _drop_output() -> None:
-    """What is still held for a stdout that fails goes nowhere, or the interpreter tries again."""
-    with open(os.devnull, "wb") as nowhere:
-        os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def _serve(options: argparse.Namespace, serve: Serve) -> int:

@@ -72,7 +72,13 @@ class Progress:
         self._in_text = False
 
     def __call__(self, event: RunEvent | BlockDelta) -> None:
-        """Show an event, or text that grows."""
+        """Show an event, or text that grows. Where nobody can read it any more the job goes on."""
+        try:
+            self._show(event)
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._screen.fileno())
+
+    def _show(self, event: RunEvent | BlockDelta) -> None:
         if isinstance(event, BlockDelta):
             if not self._text:
                 return
@@ -164,7 +170,7 @@ def run_command_line(options: argparse.Namespace) -> int:
             "writes a configuration to begin with\n"
         )
         return 2
-    workspace = None if options.workspace is None else str(options.workspace.absolute())
+    workspace = None if options.workspace is None else os.path.abspath(options.workspace)
     run = RunOptions(
         config=options.config.absolute(),
         prompt=options.prompt_file.absolute() if options.prompt is None else options.prompt,

@@ -205,20 +205,21 @@ def parse_run_config(text: str, name: str, overrides: Overrides | None = None) -
     Raises KodeError `ConfigInvalid` naming file, line and field, and `PathOutsideRoots`, with the
     same, for a path that is not safe.
     """
+    overrides = overrides or Overrides()
     try:
         document = read_yaml(text)
         value: Any = document.value
         if isinstance(value, dict):
             fields = cast(dict[str, Any], value)
             _expand_model(fields)
-            for path, new in (overrides.fields if overrides else {}).items():
+            for path, new in overrides.fields.items():
                 _set_field(fields, path, new)
             _expand_model(fields)
         config = _sorted(document.convert(RunConfig))
     except YamlProblem as error:
-        raise _located(name, error) from None
-    _check(config, document, name)
-    return _override(config, overrides or Overrides())
+        raise _located(name, error, overrides) from None
+    _check(config, document, name, overrides)
+    return _override(config, overrides)
 
 
 def _expand_model(fields: dict[str, Any]) -> None:
@@ -285,12 +286,13 @@ def _set(items: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(sorted(set(items)))
 
 
-def _check(config: RunConfig, document: YamlDocument, name: str) -> None:
+def _check(config: RunConfig, document: YamlDocument, name: str, overrides: Overrides) -> None:
     """Check what no type can say."""
 
     def refuse(path: str, problem: str, code: str = "ConfigInvalid") -> NoReturn:
         line = document.line_of(f"$.{path}")
-        raise _located(name, YamlProblem(problem, line=line, path=path), code) from None
+        located = YamlProblem(problem, line=line, path=path)
+        raise _located(name, located, overrides, code) from None
 
     value: Any = document.value
     seen: set[str] = set()
@@ -315,8 +317,13 @@ def _check(config: RunConfig, document: YamlDocument, name: str) -> None:
         refuse("runtime", "the engine `scripted`, and only that, needs `script`")
 
 
-def _located(name: str, problem: YamlProblem, code: str = "ConfigInvalid") -> KodeError:
-    """Return the problem with file, line and field."""
+def _located(
+    name: str, problem: YamlProblem, overrides: Overrides, code: str = "ConfigInvalid"
+) -> KodeError:
+    """Return the problem with file, line and field, or with the override that it stands in."""
+    for path in overrides.fields:
+        if problem.path and _within(problem.path, path):
+            name, problem.line, problem.column = f"set {path}", 0, 0
     where = f", line {problem.line}" if problem.line else ""
     where += f", column {problem.column}" if problem.column else ""
     field_path = f"`{problem.path}`: " if problem.path else ""
@@ -326,6 +333,12 @@ def _located(name: str, problem: YamlProblem, code: str = "ConfigInvalid") -> Ko
         f"{name}{where}: {field_path}{broken}{problem.problem}",
         details={"file": name, "line": problem.line, "field": problem.path},
     )
+
+
+def _within(one: str, other: str) -> bool:
+    """Does one field hold the other, or are they the same?"""
+    short, long = sorted((one, other), key=len)
+    return long == short or long.startswith((f"{short}.", f"{short}["))
 
 
 def _override(config: RunConfig, overrides: Overrides) -> RunConfig:

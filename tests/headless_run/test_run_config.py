@@ -101,6 +101,21 @@ def test_an_unsafe_deliverable_is_refused_with_its_place(path: str) -> None:
 
 
 # B1
+@pytest.mark.parametrize(
+    ("path", "value", "told"),
+    [
+        ("model.temperature", "hot", "set model.temperature: `model.temperature`: expected"),
+        ("nonsense.deep", 1, "set nonsense.deep: `nonsense`: object contains unknown field"),
+        ("deliverables", [{"path": "x.md"}], "set deliverables: `deliverables[0].path`: The path"),
+    ],
+)
+def test_what_is_set_wrongly_is_not_blamed_on_a_line(path: str, value: object, told: str) -> None:
+    with pytest.raises(KodeError) as refused:
+        parse_run_config(SMALLEST, "job.yaml", Overrides(fields={path: value}))
+    assert refused.value.message.startswith(told)
+    assert refused.value.details["line"] == 0
+
+
 def test_the_command_line_is_laid_over_the_file() -> None:
     overrides = Overrides(stream=False, max_steps=3, timeout_seconds=5, model="other")
     config = parse_run_config(SMALLEST, "job.yaml", overrides)

@@ -73,6 +73,33 @@ def model(*answers: RecordedResponse) -> ModelServer:
     return ModelServer(Recording(answers), paced=False)
 
 
+async def test_a_workspace_beside_the_folder_one_stands_in(tmp_path: Path) -> None:
+    """As a shell completes it: `--workspace ../project`."""
+    for name in ("project", "jobs"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "project" / "app.py").write_text("print(1)\n")
+    write_job(tmp_path / "jobs", SCRIPTED, {"say": "Seen."})
+    words = ("run", "--config", "job.yaml", "--prompt", "look", "--workspace", "../project")
+    done = await kode(*words, cwd=tmp_path / "jobs")
+    assert done.code == 0, done.out
+
+
+async def test_a_job_goes_on_where_nobody_reads_its_progress(tmp_path: Path) -> None:
+    write_job(tmp_path, SCRIPTED, {"say": "Seen."})
+    reader, writer = os.pipe()
+    os.close(reader)
+    child = await asyncio.create_subprocess_exec(
+        *(*PROGRAM, "run", "--config", "job.yaml", "--prompt", "look"),
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=writer,
+    )
+    os.close(writer)
+    done = await finish(child)
+    assert (done.code, "completed" in done.out) == (0, True)
+
+
 async def test_a_run_against_a_host(tmp_path: Path) -> None:
     """B1 B12: the native engine over HTTP, all options given."""
     (tmp_path / "project").mkdir()
