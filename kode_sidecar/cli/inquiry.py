@@ -70,14 +70,19 @@ async def all_sessions(ask: Ask, options: argparse.Namespace) -> Json:
     params: Json = {"all": options.all, "limit": min(options.limit, _PAGE)}
     if getattr(options, "query", None):
         params["query"] = options.query
+    return {"sessions": await _listed(ask, params, options.limit)}
+
+
+async def _listed(ask: Ask, params: Json, limit: int = sys.maxsize) -> list[Json]:
+    """The sessions that are listed for these parameters, page by page."""
     found: list[Json] = []
-    while len(found) < options.limit:
+    while len(found) < limit:
         page = await ask("kode/session/list", params)
         found += page["sessions"]
         if "nextCursor" not in page:
             break
-        params["cursor"] = page["nextCursor"]
-    return {"sessions": found[: options.limit]}
+        params = {**params, "cursor": page["nextCursor"]}
+    return found[:limit]
 
 
 def session_lines(found: Json) -> Iterator[str]:
@@ -91,15 +96,9 @@ def session_lines(found: Json) -> Iterator[str]:
 
 async def _whole_id(ask: Ask, beginning: str) -> str:
     """The session whose id begins so. Raises KodeError."""
-    params: Json = {"all": True, "limit": _PAGE}
-    found: list[str] = []
-    while True:
-        page = await ask("kode/session/list", params)
-        found += [one["sessionId"] for one in page["sessions"]]
-        if "nextCursor" not in page:
-            break
-        params["cursor"] = page["nextCursor"]
-    fitting = [name for name in found if name.startswith(beginning)]
+    found = await _listed(ask, {"all": True, "limit": _PAGE})
+    names = (one["sessionId"] for one in found)
+    fitting = [name for name in names if name.startswith(beginning)]
     if len(fitting) != 1:
         what = "several sessions" if fitting else "no session"
         text = f"There is {what} with an id that begins with {beginning}: see sessions list --all."

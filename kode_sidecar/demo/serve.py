@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TextIO
 
@@ -35,9 +36,7 @@ async def serve_model(options: DemoOptions, out: TextIO | None = None) -> int:
             "KIMI_API_KEY=recorded",
             f"KODE_HOME={stage.home}",
         )
-        screen.write("\n".join(lines) + "\n")
-        screen.flush()
-        await asyncio.get_running_loop().create_future()
+        await _told_for_ever(screen, lines)
     return 0
 
 
@@ -64,7 +63,11 @@ async def serve_script(name: str, folder: Path) -> int:
             f"KIMI_BASE_URL={model.base_url}",
             "KIMI_API_KEY=scripted",
         )
-        screen.write("\n".join(lines) + "\n")
-        screen.flush()
-        await asyncio.get_running_loop().create_future()
+        await _told_for_ever(screen, lines)
     return 0
+
+
+async def _told_for_ever(screen: TextIO, lines: Iterable[str]) -> None:
+    screen.write("\n".join(lines) + "\n")
+    screen.flush()
+    await asyncio.get_running_loop().create_future()

@@ -7,6 +7,7 @@ yes stands elsewhere.
 import os
 import stat
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from kode_sidecar.domain.hunk import compose
@@ -29,6 +30,7 @@ PlaceCheck = Callable[[Location], None]
 """Raises KodeError where a place must not be written to."""
 
 
+@dataclass
 class AppliedEdits:
     """`Proposals` for the files of `workspace`, whose folders nobody else writes to.
 
@@ -39,36 +41,27 @@ class AppliedEdits:
     of all files that were written.
     """
 
-    def __init__(
-        self,
-        workspace: Workspace,
-        freshness: Freshness,
-        permit: Permit,
-        check_place: PlaceCheck,
-        check_free: PlaceCheck,
-        done: Callable[[Location, ToolCall], None] = lambda _place, _call: None,
-    ) -> None:
-        self._workspace = workspace
-        self._freshness = freshness
-        self._permit = permit
-        self._check_place = check_place
-        self._check_free = check_free
-        self._done = done
-        self.origins: dict[Path, Path] = {}
-        self.touched: set[Path] = set()
+    workspace: Workspace
+    freshness: Freshness
+    permit: Permit
+    check_place: PlaceCheck
+    check_free: PlaceCheck
+    done: Callable[[Location, ToolCall], None] = lambda _place, _call: None
+    origins: dict[Path, Path] = field(default_factory=dict[Path, Path], init=False)
+    touched: set[Path] = field(default_factory=set[Path], init=False)
 
     async def propose(self, path: str, rewrite: Rewrite, call: ToolCall) -> Proposed:
         """Write what `rewrite` makes of the file."""
-        document = self._workspace.document(path, purpose="edit")
-        place = self._workspace.locate(path)
+        document = self.workspace.document(path, purpose="edit")
+        place = self.workspace.locate(path)
         before = document.lf_text
         after = to_lf(rewrite(document, before))
         self._allow(call, "", path)
         _check_faithful(place, document)
         self._write(place, document, with_line_ends(document, after))
-        self._freshness.note_edit(document, before, after)
-        self._freshness.applied(document.key, before, after)
-        self._done(place, call)
+        self.freshness.note_edit(document, before, after)
+        self.freshness.applied(document.key, before, after)
+        self.done(place, call)
         return _proposed(place, before, after, "Changed", "Your edit was applied to")
 
     async def propose_create(self, path: str, text: str, call: ToolCall) -> Proposed:
@@ -78,14 +71,14 @@ class AppliedEdits:
         self._allow(call, "create", path)
         document = Document(place.uri, "", path=place.path)
         self._write(place, document, with_one_eol(text, text))
-        self._freshness.created(document.uri, place.path, after)
-        self._done(place, call)
+        self.freshness.created(document.uri, place.path, after)
+        self.done(place, call)
         return _proposed(place, "", after, "Created", "Your file was created:")
 
     async def propose_move(self, source: str, target: str, call: ToolCall) -> Proposed:
         """Rename a file; `origins` tells where it was at first."""
-        document = self._workspace.document(source, purpose="edit")
-        leaving = self._workspace.locate(source)
+        document = self.workspace.document(source, purpose="edit")
+        leaving = self.workspace.locate(source)
         place = self._new_place(target)
         self._allow(call, "move", source)
         self._allow(call, "move", target)
@@ -96,35 +89,35 @@ class AppliedEdits:
             raise not_saved(place.display, error) from None
         self.origins[place.real] = self.origins.pop(leaving.real, leaving.real)
         self.touched.add(place.real)
-        self._freshness.moved(document.key, place.uri, place.path)
-        self._done(place, call)
+        self.freshness.moved(document.key, place.uri, place.path)
+        self.done(place, call)
         text = document.lf_text
         summary = f"Moved {leaving.display} to"
         return _proposed(place, text, text, summary, f"{leaving.display} was moved to")
 
     async def propose_delete(self, path: str, call: ToolCall) -> Proposed:
         """Delete a file."""
-        document = self._workspace.document(path, purpose="edit")
-        place = self._workspace.locate(path)
+        document = self.workspace.document(path, purpose="edit")
+        place = self.workspace.locate(path)
         self._allow(call, "delete", path)
         try:
             os.unlink(place.real)
         except OSError as error:
             raise not_saved(place.display, error) from None
         self.origins.pop(place.real, None)
-        self._freshness.removed(document.key)
+        self.freshness.removed(document.key)
         return _proposed(place, document.lf_text, "", "Deleted", "The file was deleted:")
 
     def _allow(self, call: ToolCall, operation: str, path: str) -> None:
         """Raises KodeError `Denied`, and what `check_place` raises."""
-        place = self._workspace.locate(path)
-        self._check_place(place)
+        place = self.workspace.locate(path)
+        self.check_place(place)
         tool = f"{call.name}:{operation}" if operation else call.name
-        self._permit(tool, Subject(place.display, self._workspace.is_sensitive(path)))
+        self.permit(tool, Subject(place.display, self.workspace.is_sensitive(path)))
 
     def _new_place(self, path: str) -> Location:
         """Raises KodeError `PathOutsideRoots`, `Denied`, `ToolFailed` where there is something."""
-        place = self._workspace.locate(path)
+        place = self.workspace.locate(path)
         if place.is_secret:
             raise KodeError("Denied", f"{place.display} holds credentials by its name.")
         if place.is_refused:
@@ -133,7 +126,7 @@ class AppliedEdits:
             raise KodeError(
                 "ToolFailed", f"{place.display} exists already. Edit it, or choose another path."
             )
-        self._check_free(place)
+        self.check_free(place)
         return place
 
     def _write(self, place: Location, document: Document, text: str) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, NamedTuple
 
 from msgspec import Meta, Struct
@@ -104,25 +105,19 @@ class _Seen:
     map: LineMap
 
 
+@dataclass
 class EditorLookup:
     """The lookups of one session. `on_shown` gets the lines that were shown."""
 
-    def __init__(
-        self,
-        workspace: Workspace,
-        servers: LanguageServers,
-        files: SessionFiles,
-        on_shown: OnShown,
-    ) -> None:
-        self._workspace = workspace
-        self._servers = servers
-        self._files = files
-        self._on_shown = on_shown
+    workspace: Workspace
+    servers: LanguageServers
+    files: SessionFiles
+    on_shown: OnShown
 
     async def diagnostics(self, params: DiagnosticsParams, _call: ToolCall) -> ToolOutcome:
         """The tool of that name. Raises KodeError, as all here."""
         seen = None if params.path is None else await self.see(params.path)
-        found = await self._servers.diagnostics(seen and seen.document.uri)
+        found = await self.servers.diagnostics(seen and seen.document.uri)
         told: list[tuple[int, _Line]] = []
         count = 0
         for file in found.files[:MAX_FILES]:
@@ -132,7 +127,7 @@ class EditorLookup:
             if shown is None:
                 continue
             count += 1
-            name = self._workspace.display_path(shown.document.key)
+            name = self.workspace.display_path(shown.document.key)
             told += [(one.severity, _diagnostic(name, one, shown.map)) for one in file.diagnostics]
         told.sort(key=lambda item: item[0])  # stable: files and places stay in the editor's order
         where = params.path or f"{count} file{'' if count == 1 else 's'}"
@@ -144,11 +139,11 @@ class EditorLookup:
     async def definition(self, params: DefinitionParams, _call: ToolCall) -> ToolOutcome:
         """The tool of that name."""
         uri, position = await self.place(params.path, params.line, params.symbol)
-        found = await self._servers.definition(uri, position)
+        found = await self.servers.definition(uri, position)
         places = [(one.uri, one.range) for one in found.locations]
         lines = [line.shown() for line in await self._lines_at(places)]
-        if self._servers.serves("hover"):
-            text = (await self._servers.hover(uri, position)).text.strip()
+        if self.servers.serves("hover"):
+            text = (await self.servers.hover(uri, position)).text.strip()
             lines += ["", text[:MAX_HOVER_CHARS]] if text else []
         head = f"`{params.symbol}` is defined in {_number(len(places), 'place')}"
         return _outcome(head, lines, len(places))
@@ -156,7 +151,7 @@ class EditorLookup:
     async def references(self, params: ReferencesParams, _call: ToolCall) -> ToolOutcome:
         """The tool of that name."""
         uri, position = await self.place(params.path, params.line, params.symbol)
-        found = await self._servers.references(uri, position)
+        found = await self.servers.references(uri, position)
         places = [(one.uri, one.range) for one in found.locations]
         files = len({canonical_key(uri) for uri, _ in places})
         head = f"{_number(len(places), 'reference')} in {_number(files, 'file')}"
@@ -168,7 +163,7 @@ class EditorLookup:
         if (params.path is None) == (not params.query):
             raise KodeError("InvalidArguments", "Give `path` or `query`, one of the two.")
         seen = None if params.path is None else await self.see(params.path)
-        found = await self._servers.symbols(seen and seen.document.uri, params.query)
+        found = await self.servers.symbols(seen and seen.document.uri, params.query)
         lines = [await self._symbol(one) for one in found.symbols[:MAX_LINES]]
         where = f"in {params.path}" if params.path else f"for {params.query!r}"
         head = f"{_number(len(found.symbols), 'symbol')} {where}"
@@ -176,18 +171,18 @@ class EditorLookup:
 
     async def see(self, path: str) -> _Seen:
         """A file by its path, as the model sees it; what is only proposed has no place here."""
-        document = await self._files.load(path, "read")
-        added = any(document.path == place.path for place in self._files.added())
+        document = await self.files.load(path, "read")
+        added = any(document.path == place.path for place in self.files.added())
         if added and not document.is_open:
             text = "This file is only proposed by you; the editor's servers do not know it yet."
             raise KodeError("NotFound", text)
-        text = self._files.view(document).text_lf
+        text = self.files.view(document).text_lf
         return _Seen(document, text, split_lines(text), LineMap(text, document.lf_text))
 
     async def place(self, path: str, line: int, symbol: str) -> tuple[str, Position]:
         """Where the editor has a symbol that the model sees."""
         seen = await self.see(path)
-        encoding = self._workspace.position_encoding
+        encoding = self.workspace.position_encoding
         return seen.document.uri, place_of_symbol(seen.document, seen.text, line, symbol, encoding)
 
     async def _see_uri(self, uri: str) -> _Seen | None:
@@ -210,15 +205,15 @@ class EditorLookup:
 
     def _line_at(self, uri: str, span: Range, file: _Seen | None) -> _Line:
         if file is None:
-            name = self._workspace.display_path(uri)
+            name = self.workspace.display_path(uri)
             return _Line(name, span.start.line + 1, "(not shown: outside, or closed to you)")
-        name = self._workspace.display_path(file.document.key)
+        name = self.workspace.display_path(file.document.key)
         number = file.map.seen(span.start.line)
         if number is None or number >= len(file.lines):
             return _Line(name, 0, "(in text that your pending edit replaces)")
         line = file.lines[number].removesuffix("\n")
         if len(line) <= MAX_LINE_CHARS:
-            self._on_shown(file.document, file.text, number + 1, number + 1)
+            self.on_shown(file.document, file.text, number + 1, number + 1)
         return _Line(name, number + 1, cut_line(line, MAX_LINE_CHARS, span.start.character))
 
     async def _symbol(self, symbol: EditorSymbol) -> _Line:
@@ -232,40 +227,16 @@ class EditorLookup:
 
 def editor_lookup_tools(lookup: EditorLookup) -> Mapping[str, Callable[[], Tool]]:
     """What makes each of the tools, by its name."""
-    return {
-        "diagnostics": lambda: Tool(
-            "diagnostics",
-            DiagnosticsParams,
-            lookup.diagnostics,
-            read_only=True,
-            kind="read",
-            card=_diagnostics_card,
-        ),
-        "definition": lambda: Tool(
-            "definition",
-            DefinitionParams,
-            lookup.definition,
-            read_only=True,
-            kind="search",
-            card=lambda given: _place_card("Definition", given),
-        ),
-        "references": lambda: Tool(
-            "references",
-            ReferencesParams,
-            lookup.references,
-            read_only=True,
-            kind="search",
-            card=lambda given: _place_card("References", given),
-        ),
-        "symbols": lambda: Tool(
-            "symbols",
-            SymbolsParams,
-            lookup.symbols,
-            read_only=True,
-            kind="search",
-            card=_symbols_card,
-        ),
-    }
+    definition, references = partial(_place_card, "Definition"), partial(_place_card, "References")
+    read = partial(Tool, read_only=True, kind="read")
+    search = partial(Tool, read_only=True, kind="search")
+    makers = (
+        partial(read, "diagnostics", DiagnosticsParams, lookup.diagnostics, card=_diagnostics_card),
+        partial(search, "definition", DefinitionParams, lookup.definition, card=definition),
+        partial(search, "references", ReferencesParams, lookup.references, card=references),
+        partial(search, "symbols", SymbolsParams, lookup.symbols, card=_symbols_card),
+    )
+    return {maker.args[0]: maker for maker in makers}
 
 
 def _diagnostics_card(params: DiagnosticsParams) -> CallCard:

@@ -83,68 +83,52 @@ class _Renaming:
         return index.offset(line, position.character)
 
 
-class SymbolRenamer:
-    """The renames of one session."""
+def rename_symbol_tool(
+    workspace: Workspace,
+    servers: LanguageServers,
+    lookup: EditorLookup,
+    files: SessionFiles,
+    proposals: Proposals,
+) -> Tool:
+    """Make the tool of one session. All files fit, or nothing is proposed."""
 
-    def __init__(
-        self,
-        workspace: Workspace,
-        servers: LanguageServers,
-        lookup: EditorLookup,
-        files: SessionFiles,
-        proposals: Proposals,
-    ) -> None:
-        self._workspace = workspace
-        self._servers = servers
-        self._lookup = lookup
-        self._files = files
-        self._proposals = proposals
-
-    async def run(self, params: RenameSymbolParams, call: ToolCall) -> ToolOutcome:
-        """The tool. All files fit, or nothing is proposed. Raises KodeError."""
-        uri, position = await self._lookup.place(params.path, params.line, params.symbol)
-        found = await self._servers.rename(uri, position, params.new_name)
-        files = [file for file in found.files if file.edits]
-        if not files:
+    async def run(params: RenameSymbolParams, call: ToolCall) -> ToolOutcome:
+        uri, position = await lookup.place(params.path, params.line, params.symbol)
+        found = await servers.rename(uri, position, params.new_name)
+        changed = [file for file in found.files if file.edits]
+        if not changed:
             why = found.refused or "the language server knows of nothing to change"
             raise KodeError("ToolFailed", f"Nothing is renamed: {why}.")
-        if len(files) > MAX_FILES:
-            text = f"The rename would change {len(files)} files; at most {MAX_FILES} are proposed."
+        if (count := len(changed)) > MAX_FILES:
+            text = f"The rename would change {count} files; at most {MAX_FILES} are proposed."
             raise KodeError("TooLarge", text)
-        renamings = [await self._renaming(file) for file in files]
+        renamings = [await _renaming(file, workspace, files) for file in changed]
         done = [
-            await self._proposals.propose(file.uri, renaming, call)
-            for file, renaming in zip(files, renamings, strict=True)
+            await proposals.propose(file.uri, renaming, call)
+            for file, renaming in zip(changed, renamings, strict=True)
         ]
         return outcome(done, "\n\n".join(text_report(one) for one in done), ())
 
-    async def _renaming(self, file: RenamedFile) -> _Renaming:
-        """Try it on the text of now. Raises KodeError where it must not, or does not, fit."""
-        name = self._workspace.display_path(file.uri)
-        document = await self._files.load(file.uri, "edit")
-        encoding = self._workspace.position_encoding
-        held, index = document.lf_text, LineIndex(document.lf_text, encoding)
-        count = max(len(split_lines(held)), 1)
-        olds: list[str] = []
-        for edit in file.edits:
-            start, end = edit.range.start, edit.range.end
-            if not 0 <= start.line <= end.line <= count or min(start.character, end.character) < 0:
-                raise KodeError("ToolFailed", f"The editor named a place that {name} has not.")
-            olds.append(
-                held[
-                    index.offset(start.line, start.character) : index.offset(
-                        end.line, end.character
-                    )
-                ]
-            )
-        renaming = _Renaming(name, file.edits, olds, encoding)
-        renaming(document, self._files.view(document).text_lf)
-        return renaming
+    return Tool("rename_symbol", RenameSymbolParams, run, kind="edit", card=_card)
 
 
-def rename_symbol_tool(renamer: SymbolRenamer) -> Tool:
-    """Make the tool of one session."""
-    return Tool("rename_symbol", RenameSymbolParams, renamer.run, kind="edit", card=_card)
+async def _renaming(file: RenamedFile, workspace: Workspace, files: SessionFiles) -> _Renaming:
+    """Try it on the text of now. Raises KodeError where it must not, or does not, fit."""
+    name = workspace.display_path(file.uri)
+    document = await files.load(file.uri, "edit")
+    encoding = workspace.position_encoding
+    held, index = document.lf_text, LineIndex(document.lf_text, encoding)
+    count = max(len(split_lines(held)), 1)
+    olds: list[str] = []
+    for edit in file.edits:
+        start, end = edit.range.start, edit.range.end
+        if not 0 <= start.line <= end.line <= count or min(start.character, end.character) < 0:
+            raise KodeError("ToolFailed", f"The editor named a place that {name} has not.")
+        first = index.offset(start.line, start.character)
+        olds.append(held[first : index.offset(end.line, end.character)])
+    renaming = _Renaming(name, file.edits, olds, encoding)
+    renaming(document, files.view(document).text_lf)
+    return renaming
 
 
 def _card(params: RenameSymbolParams) -> CallCard:

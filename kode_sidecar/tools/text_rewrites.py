@@ -4,6 +4,7 @@ Each class is a `Rewrite`. Every refusal says what to do next.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -119,31 +120,29 @@ class Replacement(Struct, forbid_unknown_fields=True):
     ) = None
 
 
+@dataclass
 class QuotedEdits:
     """Replacements of quoted text, each done on the result of the one before.
 
     After a call, `tiers` say how exactly each text was found and `notes` what the model must know.
     """
 
-    def __init__(
-        self, path: str, edits: Sequence[Replacement], base_rev: str, shown: Freshness
-    ) -> None:
-        self._path = path
-        self._edits = edits
-        self._base_rev = base_rev
-        self._shown = shown
-        self.tiers: list[Tier] = []
-        self.notes: list[str] = []
+    path: str
+    edits: Sequence[Replacement]
+    base_rev: str
+    shown: Freshness
+    tiers: list[Tier] = field(default_factory=list[Tier], init=False)
+    notes: list[str] = field(default_factory=list[str], init=False)
 
     def __call__(self, document: Document, text: str) -> str:
         """Return the new text. `near_line` counts lines of `text`."""
         self.tiers, self.notes = [], []
         edited = EditedText(text)
         done: list[tuple[int, int]] = []
-        several = len(self._edits) > 1
-        in_order = any(edit.near_line is not None for edit in self._edits)
-        for number, edit in enumerate(self._edits, 1):
-            which = f"Edit {number} of {len(self._edits)}: " if several else ""
+        several = len(self.edits) > 1
+        in_order = any(edit.near_line is not None for edit in self.edits)
+        for number, edit in enumerate(self.edits, 1):
+            which = f"Edit {number} of {len(self.edits)}: " if several else ""
             old, new = to_lf(edit.old), to_lf(edit.new)
             if not in_order and _is_plain(old, new, document) and edited.replace_only(old, new):
                 self.tiers.append("exact")
@@ -155,68 +154,67 @@ class QuotedEdits:
                 self._check_stale(document, text, old, new, which)
                 raise _no_match(found, which, several)
             check_omission(new, result, which)
-            check_encodable(new, document, self._path, result, found.edits[0].start)
+            check_encodable(new, document, self.path, result, found.edits[0].start)
             self.tiers.append(found.tier)
             self.notes += _notes(found, f"Edit {number}" if several else "It")
-            if any(later.near_line is not None for later in self._edits[number:]):
+            if any(later.near_line is not None for later in self.edits[number:]):
                 done += (_growth(result, one) for one in reversed(found.edits))
             edited.do(found.edits)
-        if self._base_rev and not text_rev(text).startswith(self._base_rev):
+        if self.base_rev and not text_rev(text).startswith(self.base_rev):
             self.notes.append(
                 "The file had changed since the base_rev you gave; every `old` still fitted. "
                 "Read it again before you rely on other parts of it."
             )
-        return check_finished(text, edited.text, self._path)
+        return check_finished(text, edited.text, self.path)
 
     def _check_stale(self, document: Document, text: str, old: str, new: str, which: str) -> None:
         """Raise the error `stale` where `old` is gone since the model read the file."""
-        read = self._shown.text_of(document.key, self._base_rev) if self._base_rev else None
+        read = self.shown.text_of(document.key, self.base_rev) if self.base_rev else None
         if read is None or read == text or isinstance(locate(text, old, new), Match):
             return
         if isinstance(locate(read, old, new), Match):
-            raise stale(self._path, read, text, f"{which}`old` is not in the file any more.")
+            raise stale(self.path, read, text, f"{which}`old` is not in the file any more.")
 
 
+@dataclass
 class LineEdit:
     """Lines replaced by their numbers in a revision of which the model was shown them."""
 
-    def __init__(
-        self, path: str, lines: tuple[int, int], new: str | None, base_rev: str, shown: Freshness
-    ) -> None:
-        self._path = path
-        self._lines = lines
-        self._new = None if new is None else to_lf(new)
-        self._base_rev = base_rev
-        self._shown = shown
-        self.notes: list[str] = []
+    path: str
+    lines: tuple[int, int]
+    new: str | None
+    base_rev: str
+    shown: Freshness
+    notes: list[str] = field(default_factory=list[str], init=False)
 
     def __call__(self, document: Document, text: str) -> str:
         """Return the new text."""
         self.notes = []
         first, last = self._find(document, text)
-        if (first, last) != self._lines:
+        if (first, last) != self.lines:
             self.notes.append(
-                f"Lines {self._lines[0]}-{self._lines[1]} of that base_rev are "
+                f"Lines {self.lines[0]}-{self.lines[1]} of that base_rev are "
                 f"{first}-{last} in the text of now."
             )
-        if self._new is not None:
+        new = None if self.new is None else to_lf(self.new)
+        if new is not None:
             lines = split_lines(text)
             old = "".join(lines[first - 1 : last])
             at = sum(map(len, lines[: first - 1]))
-            check_omission(self._new, text, "")
-            check_encodable(self._new, document, self._path, text, at)
-            if self._new.removesuffix("\n") == old.removesuffix("\n") and self._new:
+            check_omission(new, text, "")
+            check_encodable(new, document, self.path, text, at)
+            if new.removesuffix("\n") == old.removesuffix("\n") and new:
                 raise refusal("identical", "The lines already read like that.")
-        return check_finished(text, replace_lines(text, (first, last), self._new), self._path)
+        return check_finished(text, replace_lines(text, (first, last), new), self.path)
 
     def _find(self, document: Document, text: str) -> tuple[int, int]:
         """Return the lines in `text`. Raises KodeError `StaleBase`, `ToolFailed`."""
-        first, last = self._lines
-        read = self._shown.text_of(document.key, self._base_rev)
+        first, last = self.lines
+        read = self.shown.text_of(document.key, self.base_rev)
         if read is None:
             raise KodeError(
                 "StaleBase",
-                f"{self._base_rev} is no base_rev of {self._path} that you were shown, or it is "
+                f"{self.base_rev} is no base_rev of {self.path} that you were shown, or it is "
                 "too old. Read the lines again and give the base_rev of that.",
                 details={"reason": "stale"},
             )
@@ -224,80 +222,80 @@ class LineEdit:
         if not 1 <= first <= last <= count:
             raise refusal(
                 "not_found",
-                f"There are no lines {first}-{last} in {self._path}: that revision has {count}.",
+                f"There are no lines {first}-{last} in {self.path}: that revision has {count}.",
             )
-        if not self._shown.was_shown(document.key, self._base_rev, first, last):
+        if not self.shown.was_shown(document.key, self.base_rev, first, last):
             raise refusal(
                 "unread",
                 f"You were not shown all of the lines {first}-{last} in that revision of "
-                f"{self._path}. Read them first.",
+                f"{self.path}. Read them first.",
             )
         found = (first, last) if read == text else follow_lines(read, text, (first, last))
         if found is None:
-            raise stale(self._path, read, text, f"The lines {first}-{last} were changed.")
+            raise stale(self.path, read, text, f"The lines {first}-{last} were changed.")
         return found
 
 
+@dataclass
 class Overwrite:
     """A whole new text. The model must have been shown all of the old one.
 
     Unless `confirmed`, a text that leaves something out, or less than half as long, is refused.
     """
 
-    def __init__(self, path: str, content: str, shown: Freshness, *, confirmed: bool) -> None:
-        self._path = path
-        self._content = to_lf(content)
-        self._shown = shown
-        self._confirmed = confirmed
-        self.notes: list[str] = []
+    path: str
+    content: str
+    shown: Freshness
+    confirmed: bool
+    notes: list[str] = field(default_factory=list[str], init=False)
 
     def __call__(self, document: Document, text: str) -> str:
         """Return the new text."""
-        count = len(split_lines(text))
-        if not self._shown.was_shown(document.key, text_rev(text), 1, count):
+        content, count = to_lf(self.content), len(split_lines(text))
+        if not self.shown.was_shown(document.key, text_rev(text), 1, count):
             raise refusal(
                 "unread",
-                f"To overwrite {self._path} you must have read all of it as it is now: {count} "
+                f"To overwrite {self.path} you must have read all of it as it is now: {count} "
                 "lines. Read the rest first, or change only what you know with propose_edit.",
             )
-        if not self._confirmed:
-            check_omission(self._content, text, "", confirm=True)
-            if 2 * len(self._content) < len(text):
+        if not self.confirmed:
+            check_omission(content, text, "", confirm=True)
+            if 2 * len(content) < len(text):
                 raise refusal(
                     "placeholder",
-                    f"{self._path} would shrink from {len(text):,} to {len(self._content):,} "
+                    f"{self.path} would shrink from {len(text):,} to {len(content):,} "
                     "characters. If something was left out, write it out. If all of it shall go, "
                     "send the call again with confirm=true.",
                 )
-        check_encodable(self._content, document, self._path)
-        return check_finished(text, self._content, self._path)
+        check_encodable(content, document, self.path)
+        return check_finished(text, content, self.path)
 
 
+@dataclass
 class PatchChunks:
     """The chunks of a patch for one file, each done on the result of the one before."""
 
-    def __init__(self, path: str, chunks: Sequence[Chunk]) -> None:
-        self._path = path
-        self._chunks = chunks
-        self.tiers: list[Tier] = []
-        self.notes: list[str] = []
+    path: str
+    chunks: Sequence[Chunk]
+    tiers: list[Tier] = field(default_factory=list[Tier], init=False)
+    notes: list[str] = field(default_factory=list[str], init=False)
 
     def __call__(self, document: Document, text: str) -> str:
         """Return the new text."""
         self.tiers, self.notes = [], []
         result = text
-        for number, chunk in enumerate(self._chunks, 1):
-            which = f"{self._path}, chunk {number} of {len(self._chunks)}: "
+        for number, chunk in enumerate(self.chunks, 1):
+            which = f"{self.path}, chunk {number} of {len(self.chunks)}: "
             found = locate_chunk(result, chunk)
             if isinstance(found, MatchError):
                 raise _no_match(found, which, several=True)
             new = "".join(f"{line}\n" for line in chunk.new)
             check_omission(new, result, which)
-            check_encodable(new, document, self._path, result, found.edits[0].start)
+            check_encodable(new, document, self.path, result, found.edits[0].start)
             self.tiers.append(found.tier)
-            self.notes += _notes(found, f"{self._path}, chunk {number}")
+            self.notes += _notes(found, f"{self.path}, chunk {number}")
             result = apply_edits(result, found.edits)
-        return check_finished(text, result, self._path)
+        return check_finished(text, result, self.path)
 
 
 def _is_plain(old: str, new: str, document: Document) -> bool:

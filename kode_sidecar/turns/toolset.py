@@ -31,7 +31,7 @@ from kode_sidecar.tools.list_files import list_files_tool
 from kode_sidecar.tools.propose_edit import propose_edit_tool
 from kode_sidecar.tools.propose_file import propose_file_tool
 from kode_sidecar.tools.read_file import read_file_tool
-from kode_sidecar.tools.rename_symbol import SymbolRenamer, rename_symbol_tool
+from kode_sidecar.tools.rename_symbol import rename_symbol_tool
 from kode_sidecar.tools.run_command import CommandPlace, run_command_tool
 from kode_sidecar.tools.search_code import search_code_tool
 from kode_sidecar.tools.update_plan import update_plan_tool
@@ -205,10 +205,11 @@ class Toolbox:
         files, shown = change_sets.session_files, change_sets.freshness
         proposals = change_sets.proposals
         lookup = EditorLookup(self.workspace, self.language, files, shown.note)
-        renamer = SymbolRenamer(self.workspace, self.language, lookup, files, proposals)
         return {
             **editor_lookup_tools(lookup),
-            "rename_symbol": lambda: rename_symbol_tool(renamer),
+            "rename_symbol": lambda: rename_symbol_tool(
+                self.workspace, self.language, lookup, files, proposals
+            ),
             "read_file": lambda: read_file_tool(self.workspace, files, shown.note),
             "list_files": lambda: list_files_tool(self.workspace, files),
             "search_code": lambda: search_code_tool(

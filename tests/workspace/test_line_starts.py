@@ -5,8 +5,8 @@ from itertools import accumulate
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kode_sidecar.workspace import line_starts
-from kode_sidecar.workspace.line_starts import LineStarts
+from kode_sidecar.workspace import document
+from kode_sidecar.workspace.document import LineStarts
 
 lines = st.lists(st.text("ab\n", min_size=1, max_size=3), min_size=1, max_size=12)
 steps = st.lists(st.tuples(st.sampled_from("tfaq"), st.integers(0, 11), st.integers(-3, 5)))
@@ -32,7 +32,7 @@ def test_they_are_those_of_the_text(text: list[str], deeds: list[tuple[str, int,
 
 
 def test_many_shifts_are_worked_in() -> None:
-    text = ["one line\n"] * (line_starts.MAX_SHIFTS + 50)
+    text = ["one line\n"] * (document.MAX_SHIFTS + 50)
     known = LineStarts(text)
     assert len(known.all()) == len(text)
     for at in reversed(range(len(text))):
