@@ -1,6 +1,5 @@
 """MCP: the user's own tool servers, asked by an own light client. See README.md; enter here."""
 
-from kode_sidecar.mcp.approvals import Approvals
 from kode_sidecar.mcp.attachments import (
     check_arguments,
     prompt_arguments,
@@ -9,9 +8,9 @@ from kode_sidecar.mcp.attachments import (
 )
 from kode_sidecar.mcp.config import user_servers
 from kode_sidecar.mcp.contracts import Host, ServerConfig
+from kode_sidecar.mcp.kept import Approvals, RememberedLists
 from kode_sidecar.mcp.login import kept_login, log_in
 from kode_sidecar.mcp.project import ProjectServers
-from kode_sidecar.mcp.remembered import RememberedLists
 from kode_sidecar.mcp.server import Server, ServerReport
 from kode_sidecar.mcp.servers import Servers
 from kode_sidecar.mcp.tools import User, mcp_tools

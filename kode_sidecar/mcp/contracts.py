@@ -117,8 +117,12 @@ class CallResult(Struct, frozen=True, kw_only=True, rename="camel", omit_default
 
 
 class Listing(Struct, frozen=True):
-    """What a server offers, as far as it announced that it has such things."""
+    """What a server offers, as far as it announced that it has such things; kept as it is here.
 
+    `version` is that of the protocol it spoke.
+    """
+
+    version: str
     tools: tuple[McpTool, ...] = ()
     resources: tuple[McpResource, ...] = ()
     prompts: tuple[McpPrompt, ...] = ()
@@ -130,6 +134,10 @@ Progress = Callable[[str, float | None, float | None], None]
 
 Elicit = Callable[[str, Json], Awaitable[Json | None]]
 """`(message, schema)`: put a question of a server to the user; None when it was not answered."""
+
+
+Authorize = Callable[[Mapping[str, str]], Awaitable[Mapping[str, str] | None]]
+"""Given the headers of a 401 or 403, return headers to try again with, or None."""
 
 
 class Host(Struct, frozen=True):

@@ -5,8 +5,8 @@ stateful generation that breaks is taken up again by `Last-Event-ID`.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager, suppress
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -15,7 +15,7 @@ import msgspec
 
 from kode_sidecar import __version__
 from kode_sidecar.errors import KodeError
-from kode_sidecar.mcp.contracts import Json, ServerConfig, server_error
+from kode_sidecar.mcp.contracts import Authorize, Json, ServerConfig, server_error
 from kode_sidecar.mcp.event_stream import Event, EventDecoder
 from kode_sidecar.mcp.header_params import header_value
 from kode_sidecar.mcp.peer import MODERN, Peer
@@ -27,9 +27,6 @@ _SESSION = "mcp-session-id"
 _NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 _RETRIES = 5
 _WAIT_SECONDS, _MOST_WAIT_SECONDS = 1.0, 30.0
-
-Authorize = Callable[[Mapping[str, str]], Awaitable[Mapping[str, str] | None]]
-"""Given the headers of a 401 or 403, return headers to try again with, or None."""
 
 
 class HttpChannel:
@@ -111,7 +108,12 @@ class HttpChannel:
             # Whoever has an answer by now is not touched by this.
             self._peer.fail(number, self._without_answer())
 
-    def _post(self, message: Json, version: str, more: Mapping[str, str]) -> "_Exchange":
+    @asynccontextmanager
+    async def _post(
+        self, message: Json, version: str, more: Mapping[str, str]
+    ) -> AsyncGenerator[httpx.Response, None]:
+        """The answer to one POST, sent again with what `authorize` brings: a kept token, then a new
+        one. Raises httpx.HTTPError."""
         headers = {
             **self._fixed(version),
             "content-type": "application/json",
@@ -119,7 +121,17 @@ class HttpChannel:
         }
         if version == MODERN:
             headers.update({**_routing(message), **more})
-        return _Exchange(self, headers, msgspec.json.encode(message))
+        body = msgspec.json.encode(message)
+        response = await self._sent(headers, body)
+        try:
+            for _ in range(_LOGINS):
+                if not await self._authorized(response):
+                    break
+                await response.aclose()
+                response = await self._sent(headers, body)
+            yield response
+        finally:
+            await response.aclose()
 
     def _fixed(self, version: str) -> dict[str, str]:
         headers = dict(self._headers)
@@ -181,44 +193,46 @@ class HttpChannel:
             if not last_id or not self._peer.waits_for(number):
                 return
             await asyncio.sleep(min(wait, _MOST_WAIT_SECONDS))
-            headers = {**self._fixed(version), "last-event-id": last_id}
-            headers["accept"] = "text/event-stream"
-            try:
-                async with self._client.stream("GET", self._config.url, headers=headers) as found:
-                    if found.status_code != 200 or not _is_stream(found):
-                        return
-                    newer, wait = await self._events(found)
-            except httpx.HTTPError:
-                continue
-            last_id = newer or last_id
+            with suppress(httpx.HTTPError):
+                found = await self._heard(last_id, version)
+                if found is None:
+                    return
+                last_id, wait = found
 
     async def _listen(self, version: str) -> None:
         """Hear what a stateful server says unasked, where it offers such a stream."""
         last_id, wait = "", _WAIT_SECONDS
         for _ in range(_RETRIES):
-            headers = {**self._fixed(version), "accept": "text/event-stream"}
-            if last_id:
-                headers["last-event-id"] = last_id
             with suppress(httpx.HTTPError, KodeError):
-                async with self._client.stream("GET", self._config.url, headers=headers) as found:
-                    if found.status_code != 200 or not _is_stream(found):
-                        return
-                    newer, wait = await self._events(found)
-                    last_id = newer or last_id
+                found = await self._heard(last_id, version)
+                if found is None:
+                    return
+                last_id, wait = found
             await asyncio.sleep(min(wait, _MOST_WAIT_SECONDS))
+
+    async def _heard(self, last_id: str, version: str) -> tuple[str, float] | None:
+        """Hear a stream from `last_id` on to its end, as `_events`; None where there is none."""
+        headers = {**self._fixed(version), "accept": "text/event-stream"}
+        if last_id:
+            headers["last-event-id"] = last_id
+        async with self._client.stream("GET", self._config.url, headers=headers) as found:
+            if found.status_code != 200 or not _is_stream(found):
+                return None
+            newer, wait = await self._events(found)
+        return newer or last_id, wait
 
     def _take(self, data: bytes) -> None:
         with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             self._peer.receive(msgspec.json.decode(data, type=dict[str, Any]))
 
-    async def post(self, headers: Mapping[str, str], body: bytes) -> httpx.Response:
-        """Send bytes, with what was learned for this server since. Raises httpx.HTTPError."""
+    async def _sent(self, headers: Mapping[str, str], body: bytes) -> httpx.Response:
+        """Send bytes, with what was learned for this server since."""
         request = self._client.build_request(
             "POST", self._config.url, content=body, headers={**headers, **self._headers}
         )
         return await self._client.send(request, stream=True)
 
-    async def authorized(self, response: httpx.Response) -> bool:
+    async def _authorized(self, response: httpx.Response) -> bool:
         """Whether there are new headers to try a refused message with."""
         if response.status_code not in (401, 403) or self._authorize is None:
             return False
@@ -250,35 +264,16 @@ class HttpChannel:
         return server_error(self._config.name, text, "incomplete", retryable=True)
 
 
-class _Exchange:
-    """One POST, sent again with what `authorize` brought: a kept token, then a fresh one."""
-
-    def __init__(self, channel: HttpChannel, headers: Mapping[str, str], body: bytes) -> None:
-        self._channel = channel
-        self._headers = dict(headers)
-        self._body = body
-
-    async def __aenter__(self) -> httpx.Response:
-        self._response = await self._send()
-        for _ in range(_LOGINS):
-            if not await self._channel.authorized(self._response):
-                break
-            await self._response.aclose()
-            self._response = await self._send()
-        return self._response
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._response.aclose()
-
-    async def _send(self) -> httpx.Response:
-        return await self._channel.post(self._headers, self._body)
+def is_safe(url: str) -> bool:
+    """Whether nobody on the way can read what is sent there: https, or http to this machine."""
+    parts = urlsplit(url)
+    local = parts.hostname in ("127.0.0.1", "localhost", "::1")
+    return bool(parts.hostname) and (parts.scheme == "https" or (local and parts.scheme == "http"))
 
 
 def check_address(config: ServerConfig) -> None:
     """Raise KodeError `ConfigInvalid` for anything but https, or http to this machine (W9)."""
-    parts = urlsplit(config.url)
-    local = parts.hostname in ("127.0.0.1", "localhost", "::1")
-    if not parts.hostname or (parts.scheme != "https" and not (local and parts.scheme == "http")):
+    if not is_safe(config.url):
         text = f"The address of the MCP server {config.name} must begin with https://."
         raise KodeError("ConfigInvalid", text)
 

@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from kode_sidecar.mcp.contracts import Host, ServerConfig, server_error
-from kode_sidecar.mcp.remembered import RememberedLists
-from kode_sidecar.mcp.server import Authorize, Server
+from kode_sidecar.mcp.contracts import Authorize, Host, ServerConfig, server_error
+from kode_sidecar.mcp.kept import RememberedLists
+from kode_sidecar.mcp.server import Server
 
 Show = Callable[[str], Awaitable[None]]
 """Have the user open an address in a browser."""
@@ -42,7 +42,7 @@ async def log_in(
 
     async with _Callback() as callback:
 
-        async def visit(address: str, _redirect_uri: str) -> str:
+        async def visit(address: str) -> str:
             await show(address)
             try:
                 async with asyncio.timeout(seconds):

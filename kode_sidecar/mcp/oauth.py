@@ -21,11 +21,11 @@ from msgspec import Struct
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.mcp.contracts import Json, ServerConfig, server_error
-from kode_sidecar.records.disk import replace_file
-from kode_sidecar.whole_files import make_private
+from kode_sidecar.mcp.http import is_safe
+from kode_sidecar.mcp.kept import Kept
 
-Visit = Callable[[str, str], Awaitable[str]]
-"""`(address, redirect_uri)`: let the user agree there; the address the browser was sent back to."""
+Visit = Callable[[str], Awaitable[str]]
+"""Let the user agree at an address; returns the one that the browser was sent back to."""
 
 _CHALLENGE = re.compile(r'(\w+)\s*=\s*(?:"([^"]*)"|([^\s,]+))')
 _MOST_BYTES = 1_000_000
@@ -42,29 +42,11 @@ class Token(Struct, frozen=True, kw_only=True):
     client: Json = {}
 
 
-class TokenFile:
-    """The tokens of all servers, by the fingerprint of their configuration. None keeps no file."""
+class TokenFile(Kept[Token]):
+    """The tokens of all servers. Other processes log in and refresh, too."""
 
     def __init__(self, path: Path | None) -> None:
-        self._path = path
-        self._tokens: dict[str, Token] = {}
-
-    def get(self, fingerprint: str) -> Token | None:
-        """The token of a server. Other processes log in and refresh, too."""
-        if self._path is not None:
-            with suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError):
-                self._tokens = msgspec.json.decode(self._path.read_bytes(), type=dict[str, Token])
-        return self._tokens.get(fingerprint)
-
-    def put(self, fingerprint: str, token: Token | None) -> None:
-        """Keep a token, or forget one. Raises KodeError `Storage`."""
-        self.get(fingerprint)
-        self._tokens.pop(fingerprint, None)
-        if token is not None:
-            self._tokens[fingerprint] = token
-        if self._path is not None:
-            make_private(self._path.parent)
-            replace_file(self._path, msgspec.json.encode(self._tokens), durable=True)
+        super().__init__(path, Token, durable=True)
 
 
 class OAuth:
@@ -157,7 +139,7 @@ class OAuth:
         }
         address = server["authorization_endpoint"]
         address += ("&" if "?" in address else "?") + urlencode(asked)
-        back = await self._visit(address, self._redirect_uri)
+        back = await self._visit(address)
         code = self._code(back, state, server)
         body = {
             "grant_type": "authorization_code",
@@ -338,9 +320,7 @@ def _covers(resource: str, url: str) -> bool:
 
 
 async def _document(http: httpx.AsyncClient, place: str) -> Json | None:
-    parts = urlsplit(place)
-    local = parts.hostname in ("127.0.0.1", "localhost", "::1")
-    if parts.scheme != "https" and not (local and parts.scheme == "http"):
+    if not is_safe(place):
         return None
     response = await http.get(place, headers={"accept": "application/json"})
     return _json(response) if response.status_code == 200 else None

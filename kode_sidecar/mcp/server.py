@@ -5,7 +5,7 @@ is started again at the next call, later each time it dies at once.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.mcp.contracts import (
+    Authorize,
     CallResult,
     Elicit,
     Host,
@@ -28,12 +29,9 @@ from kode_sidecar.mcp.contracts import (
     server_error,
 )
 from kode_sidecar.mcp.header_params import are_sound, param_headers
+from kode_sidecar.mcp.kept import RememberedLists
 from kode_sidecar.mcp.peer import Channel, Peer
-from kode_sidecar.mcp.remembered import RememberedLists
 from kode_sidecar.mcp.stdio import StdioChannel
-
-Authorize = Callable[[Mapping[str, str]], Awaitable[Mapping[str, str] | None]]
-"""Given the headers of a 401 or 403, return headers to try again with, or None."""
 
 State = Literal["idle", "starting", "ready", "failed"]
 T = TypeVar("T", bound=Struct)
@@ -103,12 +101,13 @@ class Server:
         if self._listing is None or again:
             peer = await self._ready()
             self._listing = Listing(
+                version=peer.version,
                 tools=self._offered(await _listed(peer, "tools", McpTool)),
                 resources=await _listed(peer, "resources", McpResource),
                 prompts=await _listed(peer, "prompts", McpPrompt),
                 templates=await _templates(peer),
             )
-            self._remembered.put(self.config.fingerprint, peer.version, self._listing)
+            self._remembered.put(self.config.fingerprint, self._listing)
             self._changed()
         return self._listing
 
@@ -239,8 +238,8 @@ class Server:
             async with asyncio.timeout(self.config.start_seconds):
                 if isinstance(channel, StdioChannel):
                     await channel.start(self._environment, self._find)
-                version = self._remembered.version(self.config.fingerprint)
-                await peer.open(channel, version)
+                known = self._remembered.get(self.config.fingerprint)
+                await peer.open(channel, known.version if known else "")
         except BaseException:
             await channel.close()
             raise

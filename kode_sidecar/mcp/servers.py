@@ -1,6 +1,7 @@
 """All servers of this process: found by name, searched, agreed to, ended together."""
 
 import asyncio
+import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -8,13 +9,15 @@ from functools import partial
 from msgspec import Struct
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.mcp.approvals import Approvals
-from kode_sidecar.mcp.contracts import Host, McpTool, ServerConfig
-from kode_sidecar.mcp.names import tool_name
-from kode_sidecar.mcp.remembered import RememberedLists
-from kode_sidecar.mcp.server import Authorize, Server
+from kode_sidecar.mcp.contracts import Authorize, Host, McpTool, ServerConfig
+from kode_sidecar.mcp.kept import Approvals, RememberedLists
+from kode_sidecar.mcp.server import Server
 
 _WORD = re.compile(r"\w+")
+MOST_CHARS = 64
+"""What models take of a tool's name."""
+_REFUSED = re.compile(r"[^A-Za-z0-9_-]+")
+_TAIL_CHARS = 8
 
 
 class Found(Struct, frozen=True):
@@ -95,7 +98,7 @@ class Servers:
         if server.config.fingerprint != fingerprint:
             text = f"The entry of the MCP server {name} has changed: look at it again."
             raise KodeError("StaleBase", text)
-        self._approvals.put(fingerprint, allowed=allowed)
+        self._approvals.put(fingerprint, allowed)
         if not allowed:
             server.kill()
 
@@ -175,3 +178,15 @@ def _score(found: Found, words: set[str]) -> int:
     name = f"{found.server.config.name} {found.tool.name} {found.tool.title}".casefold()
     about = found.tool.description.casefold()
     return sum(3 * (word in name) + (word in about) for word in words)
+
+
+def tool_name(server: str, tool: str) -> str:
+    """Return `mcp__SERVER__TOOL`, or a shorter one with a tail that tells it from its likes.
+
+    A name hangs on server and tool alone, so it is the same in every session.
+    """
+    plain = f"mcp__{server}__{_REFUSED.sub('_', tool)}"
+    if len(plain) <= MOST_CHARS and plain.endswith(f"__{tool}"):
+        return plain
+    tail = hashlib.sha256(f"{server}\0{tool}".encode()).hexdigest()[:_TAIL_CHARS]
+    return f"{plain[: MOST_CHARS - 1 - _TAIL_CHARS]}_{tail}"

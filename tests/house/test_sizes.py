@@ -17,8 +17,6 @@ SMALL = {
     "domain.context_edits": "kept by records, told on the wire, and applied by context",
     "domain.host_facts": "kept by records, learned and asked by providers",
     "domain.error_info": "the wire form of every error",
-    "mcp.approvals": "a file on disk of its own",
-    "mcp.names": "pure, and the same in every session",
     "protocol.method": "below both tables of methods",
     "providers.lenient_json": "for every dialect, and for answers that are of none",
 }

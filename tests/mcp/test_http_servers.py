@@ -10,7 +10,7 @@ import pytest
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.mcp.contracts import Host, ServerConfig
-from kode_sidecar.mcp.remembered import RememberedLists
+from kode_sidecar.mcp.kept import RememberedLists
 from kode_sidecar.mcp.server import Server
 from tests.process.test_mcp import configure, results
 from tests.support.mcp_http_server import BadServer, bad_server

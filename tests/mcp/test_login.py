@@ -18,8 +18,8 @@ import pytest
 from kode_sidecar.errors import KodeError
 from kode_sidecar.mcp.config import user_servers
 from kode_sidecar.mcp.contracts import TOKENS, Host
+from kode_sidecar.mcp.kept import RememberedLists
 from kode_sidecar.mcp.oauth import OAuth, TokenFile
-from kode_sidecar.mcp.remembered import RememberedLists
 from kode_sidecar.mcp.server import Server
 from tests.support.program import ROOT
 from tests.support.sidecar import HANG_SECONDS

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.mcp.approvals import Approvals
 from kode_sidecar.mcp.config import user_servers
 from kode_sidecar.mcp.event_stream import Event, EventDecoder
-from kode_sidecar.mcp.names import MOST_CHARS, tool_name
+from kode_sidecar.mcp.kept import Approvals
 from kode_sidecar.mcp.project import read_servers
+from kode_sidecar.mcp.servers import MOST_CHARS, tool_name
 
 NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=200)
 
@@ -126,5 +126,5 @@ def test_a_changed_word_of_an_entry_waits_for_another_yes(other: str) -> None:
     (changed,), _ = read(ENTRY.replace(was, other), HOME="/home/me", KEY="k")
     assert server.fingerprint != changed.fingerprint
     approvals = Approvals(None)
-    approvals.put(server.fingerprint, allowed=True)
+    approvals.put(server.fingerprint, True)
     assert (approvals.get(server.fingerprint), approvals.get(changed.fingerprint)) == (True, None)

@@ -15,7 +15,7 @@ import pytest
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.mcp.contracts import Host, ServerConfig
-from kode_sidecar.mcp.remembered import RememberedLists
+from kode_sidecar.mcp.kept import RememberedLists
 from kode_sidecar.mcp.server import Server
 from kode_sidecar.mcp.servers import Servers
 from tests.conftest import FULL, SEED_VARIABLE
@@ -200,7 +200,7 @@ async def test_no_server_outlives_a_killed_process(tmp_path: Path, signal_number
     code = (
         "import asyncio, sys, time\n"
         "from kode_sidecar.mcp.contracts import Host, ServerConfig\n"
-        "from kode_sidecar.mcp.remembered import RememberedLists\n"
+        "from kode_sidecar.mcp.kept import RememberedLists\n"
         "from kode_sidecar.mcp.server import Server\n"
         "async def main():\n"
         "    config = ServerConfig('raw', tuple(sys.argv[1:]))\n"
@@ -235,7 +235,7 @@ async def test_no_server_outlives_a_kill_at_any_moment(batch: int, tmp_path: Pat
     code = (
         "import asyncio, sys, time\n"
         "from kode_sidecar.mcp.contracts import Host, ServerConfig\n"
-        "from kode_sidecar.mcp.remembered import RememberedLists\n"
+        "from kode_sidecar.mcp.kept import RememberedLists\n"
         "from kode_sidecar.mcp.server import Server\n"
         "async def again():\n"
         "    while True:\n"

@@ -14,15 +14,15 @@ from typing import Any
 import httpx
 
 from kode_sidecar.mcp.contracts import Host, McpTool, ServerConfig
+from kode_sidecar.mcp.kept import RememberedLists
 from kode_sidecar.mcp.oauth import OAuth, TokenFile
-from kode_sidecar.mcp.remembered import RememberedLists
 from kode_sidecar.mcp.server import Server
 
 Json = dict[str, Any]
 SAMPLES = {"number": 5, "integer": 5, "string": "x", "boolean": True, "array": [], "object": {}}
 
 
-async def visit(address: str, _redirect_uri: str) -> str:
+async def visit(address: str) -> str:
     """A user who agrees to everything, without a browser."""
     async with httpx.AsyncClient(trust_env=False) as http:
         response = await http.get(address)
