@@ -24,8 +24,6 @@ from kode_sidecar.client.terminal import Terminal
 from kode_sidecar.client.watch import Watch
 from kode_sidecar.text.shown_text import one_line
 
-_QUESTIONS = ("/model", "/session", "/fork", "/usage", "/skills", "/mcp", "/memory", "/context")
-
 
 def _nothing(*_: object) -> None:
     """Do nothing."""
@@ -122,7 +120,7 @@ class Conversation:
 
     async def begin(self, handshake: Handshake) -> bool:
         """Shake hands, look whether a turn can be made at all, make the session."""
-        await self._editor.initialize(handshake)
+        await self._editor.client.initialize(handshake)
         doctor = await self._client.request("kode/doctor", {})
         wrong = [check for check in doctor["checks"] if not check["ok"]]
         told = [check for check in doctor["checks"] if check["name"] == "plain_http"]
@@ -160,8 +158,8 @@ class Conversation:
                 self._commands.mode(argument)
             case "/effort":
                 self._commands.effort(argument)
-            case _ if name in _QUESTIONS:
-                await self._asking(self._question(name, argument))
+            case _ if (question := self._question(name, argument)) is not None:
+                await self._asking(question)
             case "/undo":
                 await self._stepping(self._undo.undo(self._session, skip=argument == "skip"))
             case "/redo":
@@ -178,8 +176,8 @@ class Conversation:
                 return await self._turn(self._content(prompt))
         return True
 
-    def _question(self, name: str, argument: str) -> Awaitable[None]:
-        """Return the command of that name that asks the sidecar."""
+    def _question(self, name: str, argument: str) -> Awaitable[None] | None:
+        """Return the command of that name that asks the sidecar; None where it is none."""
         match name:
             case "/model":
                 return self._commands.model(argument)
@@ -195,8 +193,10 @@ class Conversation:
                 return self._commands.skills()
             case "/mcp":
                 return self._servers.obey(argument)
-            case _:
+            case "/memory":
                 return self._commands.memory(argument)
+            case _:
+                return None
 
     async def _asking(self, command: Awaitable[None]) -> None:
         """Run a command that asks the sidecar; what it refuses is told. Raises Interrupted."""

@@ -3,7 +3,6 @@
 A file is saved as an editor does it: the whole of it or nothing, and the same file.
 """
 
-import codecs
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,15 +13,8 @@ from kode_sidecar.client.session_view import Json
 from kode_sidecar.client.terminal import Terminal
 from kode_sidecar.client.workspace_edit import EditPlan
 from kode_sidecar.text.uris import canonical_key, file_path, path_to_uri
+from kode_sidecar.workspace.decoding import encode
 from kode_sidecar.workspace.saving import save_file
-
-_BOMS = {
-    "utf-8": codecs.BOM_UTF8,
-    "utf-16-le": codecs.BOM_UTF16_LE,
-    "utf-16-be": codecs.BOM_UTF16_BE,
-    "utf-32-le": codecs.BOM_UTF32_LE,
-    "utf-32-be": codecs.BOM_UTF32_BE,
-}
 
 
 @dataclass(frozen=True)
@@ -34,7 +26,7 @@ class FileFormat:
 
     def decode(self, data: bytes) -> str:
         """Return the text. Raises ValueError when it could not be written back as it was."""
-        mark = self._mark()
+        mark = self.encode("")
         if not data.startswith(mark):
             raise ValueError(f"it no longer begins with the mark of {self.encoding}")
         text = data[len(mark) :].decode(self.encoding)
@@ -44,10 +36,7 @@ class FileFormat:
 
     def encode(self, text: str) -> bytes:
         """Return the bytes. Raises UnicodeEncodeError."""
-        return self._mark() + text.encode(self.encoding)
-
-    def _mark(self) -> bytes:
-        return _BOMS.get(self.encoding, b"") if self.bom else b""
+        return encode(text, self.encoding, bom=self.bom)
 
 
 @dataclass

@@ -7,7 +7,6 @@ from typing import Any
 
 from kode_sidecar.client.buffer import Buffer
 from kode_sidecar.client.connection import Client
-from kode_sidecar.client.handshake import Handshake
 from kode_sidecar.client.workspace_edit import EditPlan, plan_edit
 from kode_sidecar.text.text_edit import apply_edits
 from kode_sidecar.text.uris import canonical_key, file_path, path_to_uri
@@ -85,10 +84,6 @@ class Editor:
             ("kode/ask", self._ask),
         ):
             self.client.handle(method, handler)
-
-    async def initialize(self, handshake: Handshake) -> dict[str, Any]:
-        """Shake hands. Buffers opened from now on count positions as agreed."""
-        return await self.client.initialize(handshake)
 
     @property
     def encoding(self) -> Any:

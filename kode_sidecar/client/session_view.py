@@ -5,9 +5,6 @@ from typing import Any, Literal
 
 Json = dict[str, Any]
 
-# Which field of a completed block holds what its deltas grew.
-_GROWN = {"text": "text", "thinking": "text"}
-
 
 @dataclass
 class BlockView:
@@ -43,9 +40,8 @@ class BlockView:
         self.block = block
         self.state = "completed"
         self.lost = False
-        grown = _GROWN.get(self.type)
-        if grown is not None:
-            self.text = block.get(grown, "")
+        if self.type in ("text", "thinking"):  # what their deltas grew
+            self.text = block.get("text", "")
 
 
 @dataclass

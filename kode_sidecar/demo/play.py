@@ -78,7 +78,7 @@ class _Play:
             locale="zh-CN" if self._say.language == "zh" else "en",
             client_name="kode-sidecar demo",
         )
-        await editor.initialize(handshake)
+        await editor.client.initialize(handshake)
         server = client.kode["server"]
         self._terminal.line(
             self._say(

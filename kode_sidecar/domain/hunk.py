@@ -61,11 +61,6 @@ def overlay_text(text: str, hunks: Sequence[Hunk]) -> str:
     return apply_edits(text, [hunk.edit for hunk in hunks])
 
 
-def follow(hunk: Hunk, change: Change, text: str) -> Hunk:
-    """Return `hunk` after `change`, which led to `text`."""
-    return Shifts([change]).follow(hunk, text)
-
-
 def follow_all(
     hunks: Sequence[Hunk], changes: Sequence[Change], before: str, after: str
 ) -> list[Hunk]:

@@ -51,7 +51,7 @@ async def run_turn(
     rounds = 0
     try:
         while True:
-            summing_up = _must_sum_up(rounds, limits.max_tool_rounds)
+            summing_up = rounds >= limits.max_tool_rounds
             turn.add_incoming(limits.limit_instruction if summing_up else None)
             await emit.flow()
             request = await context.request(specs, "none" if summing_up else "auto")
@@ -135,11 +135,6 @@ class _Turn:
             for event in block_events(block, self._scope.turn_id, message.id):
                 self._emit(event)
         self._emit(message_completed(message, self._scope.turn_id))
-
-
-def _must_sum_up(rounds: int, max_tool_rounds: int) -> bool:
-    """Has the agent used up its tool rounds? Then the next answer is a summary without tools."""
-    return rounds >= max_tool_rounds
 
 
 def _calls_may_run(finish: FinishReason | None, *, summing_up: bool) -> bool:

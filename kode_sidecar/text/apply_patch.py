@@ -90,18 +90,23 @@ def parse_patch(patch: str) -> tuple[FilePatch, ...]:
             body.pop()
         if body and lines[at].startswith(" ") and _MOVE.fullmatch(body[0].strip()):
             body[0] = body[0].strip()
-        file = _file(header[1], header[2].strip(), body)
-        if isinstance(file, FileAdd):
-            file = replace(file, text=with_one_eol(file.text, patch))
-        files.append(file)
+        files.append(_file(header[1], header[2].strip(), body))
         at = end
+    if not files:
+        raise PatchError("It names no file.")
+    return each_once(files, patch)
+
+
+def each_once(files: Sequence[FilePatch], patch: str) -> tuple[FilePatch, ...]:
+    """Return the files of a patch, new ones with its line ends. Raises PatchError for one twice."""
     paths = [file.path for file in files]
     twice = next((path for path in paths if paths.count(path) > 1), None)
     if twice is not None:
         raise PatchError(f"It names {twice} twice. Put all changes of a file under one header.")
-    if not files:
-        raise PatchError("It names no file.")
-    return tuple(files)
+    return tuple(
+        replace(file, text=with_one_eol(file.text, patch)) if isinstance(file, FileAdd) else file
+        for file in files
+    )
 
 
 def _header(lines: Sequence[str], at: int) -> re.Match[str] | None:

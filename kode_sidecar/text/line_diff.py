@@ -193,7 +193,7 @@ def _gaps(blocks: Sequence[Block], a_len: int, b_len: int) -> list[Run]:
 
 def _common_prefix(a: Lines, i: int, a_end: int, b: Lines, j: int, b_end: int) -> int:
     """Return how many lines from `i` and `j` on are equal."""
-    return _longest(
+    return longest(
         lambda low, high: a[i + low : i + high] == b[j + low : j + high], min(a_end - i, b_end - j)
     )
 
@@ -201,13 +201,13 @@ def _common_prefix(a: Lines, i: int, a_end: int, b: Lines, j: int, b_end: int) -
 def _common_suffix(a: Lines, b: Lines, head: int) -> int:
     """Return how many lines at the end are equal, the first `head` left out."""
     a_len, b_len = len(a), len(b)
-    return _longest(
+    return longest(
         lambda low, high: a[a_len - high : a_len - low] == b[b_len - high : b_len - low],
         min(a_len, b_len) - head,
     )
 
 
-def _longest(equal: Callable[[int, int], bool], room: int) -> int:
+def longest(equal: Callable[[int, int], bool], room: int) -> int:
     """The largest `n` up to `room` with `equal(0, n)`: ever longer slices, then bisection."""
     low, step = 0, 8
     high = min(step, room)

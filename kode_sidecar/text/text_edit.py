@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Protocol
 
-from kode_sidecar.text.line_diff import Run, diff_lines, split_lines
+from kode_sidecar.text.line_diff import Run, diff_lines, longest, split_lines
 
 LineRange = tuple[int, int]
 """First and last line, from 1."""
@@ -126,15 +126,9 @@ def between_lines(text: str, at: int) -> bool:
 
 
 def common_prefix(one: str, other: str) -> int:
-    """Return how many characters at the beginning are equal, by bisection over fast comparisons."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    """Return how many characters at the beginning are equal."""
+    room = min(len(one), len(other))
+    return longest(lambda low, high: one[low:high] == other[low:high], room)
 
 
 def common_suffix(one: str, other: str, head: int = 0) -> int:

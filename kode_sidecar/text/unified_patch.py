@@ -13,8 +13,8 @@ from kode_sidecar.text.apply_patch import (
     FilePatch,
     FileUpdate,
     PatchError,
+    each_once,
 )
-from kode_sidecar.text.text_edit import with_one_eol
 
 _OLD, _NEW = re.compile(r"--- (.+)"), re.compile(r"\+\+\+ (.+)")
 _RANGE = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@.*|@@(?: .*)?")
@@ -41,10 +41,7 @@ def parse_unified(patch: str) -> tuple[FilePatch, ...]:
         old, new = _OLD.fullmatch(lines[at]), _NEW.fullmatch(following)
         if old and new:
             end = _end_of_file(lines, at + 2)
-            file = _file(_path(old[1]), _path(new[1]), lines[at + 2 : end])
-            if isinstance(file, FileAdd):
-                file = FileAdd(file.path, with_one_eol(file.text, patch))
-            files.append(file)
+            files.append(_file(_path(old[1]), _path(new[1]), lines[at + 2 : end]))
             at = end
         elif _GIT.fullmatch(lines[at]):
             end = _end_of_header(lines, at + 1)
@@ -55,11 +52,7 @@ def parse_unified(patch: str) -> tuple[FilePatch, ...]:
             at += 1
         else:
             raise PatchError(f"{lines[at]!r} is part of no file of the diff.")
-    paths = [file.path for file in files]
-    twice = next((path for path in paths if paths.count(path) > 1), None)
-    if twice is not None:
-        raise PatchError(f"It names {twice} twice. Put all changes of a file under one header.")
-    return tuple(files)
+    return each_once(files, patch)
 
 
 def _end_of_header(lines: Sequence[str], at: int) -> int:

@@ -6,6 +6,7 @@ No key twice, no text that aliases blow up, nothing but plain values: PyYAML's s
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -94,7 +95,7 @@ def read_yaml(text: str, *, only_text: bool = False, max_nodes: int = MAX_NODES)
         reader = _TextLoader(text) if only_text else _ValueLoader(text)
         reader.limit = max_nodes
         node = reader.get_single_node()
-        lines = dict(_lines(node, "$", _Count(max_nodes))) if node is not None else {}
+        lines = dict(_lines(node, "$", count(1), max_nodes)) if node is not None else {}
         value = None if node is None else cast(Any, reader).construct_document(node)
     except yaml.MarkedYAMLError as error:
         mark, problem = error.problem_mark, error.problem or "broken"
@@ -122,27 +123,20 @@ def _most_open(text: str) -> int:
     return most
 
 
-class _Count:
-    """How many values were seen, those behind an alias each time."""
+def _lines(
+    node: yaml.Node, path: str, numbers: Iterator[int], most: int
+) -> Iterator[tuple[str, int]]:
+    """Yield every path below a node with its line; a key that is there twice is a problem.
 
-    def __init__(self, limit: int) -> None:
-        self.seen = 0
-        self._limit = limit
-
-    def add(self, node: yaml.Node) -> None:
-        self.seen += 1
-        if self.seen > self._limit:
-            text = f"more than {self._limit:,} values, aliases counted"
-            raise YamlProblem(text, line=node.start_mark.line + 1)
-
-
-def _lines(node: yaml.Node, path: str, count: _Count) -> Iterator[tuple[str, int]]:
-    """Yield every path below a node with its line; a key that is there twice is a problem."""
-    count.add(node)
-    yield path, node.start_mark.line + 1
+    `numbers` counts the values, those behind an alias each time.
+    """
+    line = node.start_mark.line + 1
+    if next(numbers) > most:
+        raise YamlProblem(f"more than {most:,} values, aliases counted", line=line)
+    yield path, line
     if isinstance(node, yaml.SequenceNode):
         for number, item in enumerate(cast("list[yaml.Node]", node.value)):
-            yield from _lines(item, f"{path}[{number}]", count)
+            yield from _lines(item, f"{path}[{number}]", numbers, most)
     elif isinstance(node, yaml.MappingNode):
         known: set[str] = set()
         for key, value in cast("list[tuple[yaml.Node, yaml.Node]]", node.value):
@@ -152,7 +146,7 @@ def _lines(node: yaml.Node, path: str, count: _Count) -> Iterator[tuple[str, int
                 text = f"the key `{name}` is there twice"
                 raise YamlProblem(text, line=mark.line + 1, column=mark.column + 1)
             known.add(name)
-            yield from _lines(value, f"{path}.{name}", count)
+            yield from _lines(value, f"{path}.{name}", numbers, most)
             yield f"{path}.{name}", key.start_mark.line + 1
 
 

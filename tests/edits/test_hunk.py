@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kode_sidecar.domain.hunk import Composition, Hunk, compose, follow, follow_all, overlay_text
+from kode_sidecar.domain.hunk import Composition, Hunk, Shifts, compose, follow_all, overlay_text
 from kode_sidecar.text.line_diff import split_lines
 from kode_sidecar.text.text_edit import Edit, apply_edits, to_lf
 from tests.support.edit_texts import lf_edit, texts, typing
@@ -117,16 +117,16 @@ def test_new_lines_take_the_dominant_end_and_the_file_keeps_its_last() -> None:
 
 def test_typing_that_is_taken_back_leaves_no_mark() -> None:
     hunk = Hunk("h", 2, 4, "b\n", "B\n")
-    typed = follow(hunk, Edit(2, 2, "x"), "a\nxb\nc\n")
+    typed = Shifts([Edit(2, 2, "x")]).follow(hunk, "a\nxb\nc\n")
     assert typed.touched
-    assert follow(typed, Edit(2, 3, ""), "a\nb\nc\n") == hunk
+    assert Shifts([Edit(2, 3, "")]).follow(typed, "a\nb\nc\n") == hunk
     inserted = Hunk("h", 2, 2, "", "new\n")
-    assert follow(inserted, Edit(0, 4, ""), "c\n").touched
+    assert Shifts([Edit(0, 4, "")]).follow(inserted, "c\n").touched
 
 
 def test_a_hunk_that_loses_its_line_start_is_touched() -> None:
     hunk = Hunk("h", 2, 4, "b\n", "B\n")
-    assert follow(hunk, Edit(1, 2, ""), "ab\nc\n").touched
+    assert Shifts([Edit(1, 2, "")]).follow(hunk, "ab\nc\n").touched
 
 
 def test_a_whole_text_moves_hunks_by_lines() -> None:
@@ -158,7 +158,7 @@ def test_a_last_line_has_one_end_in_a_file_of_both() -> None:
 
 def test_a_deletion_waits_on_when_its_lines_go_and_come_back() -> None:
     hunk = Hunk("h", 2, 4, "b\n", "")
-    gone = follow(hunk, Edit(2, 4, ""), "a\nc\n")
+    gone = Shifts([Edit(2, 4, "")]).follow(hunk, "a\nc\n")
     assert (gone.start, gone.end, gone.touched) == (2, 2, True)
-    assert follow(gone, Edit(2, 2, "b\n"), "a\nb\nc\n") == hunk
-    assert follow(gone, Edit(2, 2, "x\n"), "a\nx\nc\n").touched
+    assert Shifts([Edit(2, 2, "b\n")]).follow(gone, "a\nb\nc\n") == hunk
+    assert Shifts([Edit(2, 2, "x\n")]).follow(gone, "a\nx\nc\n").touched

@@ -57,7 +57,7 @@ async def test_retired_models_are_known_again(project: Path, tmp_path: Path) -> 
         retired = ["kimi-k2.7-code", "kimi-k3", "kimi-k3.1-pro"]  # what a host says at first
         world.home.mkdir(parents=True, exist_ok=True)
         (world.home / "models.json").write_text(json.dumps({host: retired}))
-        await world.editor.initialize(Handshake(roots=[project]))
+        await world.editor.client.initialize(Handshake(roots=[project]))
         await world.turn(await world.session(), "go")
         assert [chat.status for chat in world.model.chats] == [200]
     assert kept(tape) == ["models.json"]

@@ -117,7 +117,7 @@ async def test_the_handshake_refuses_every_wrong_option_and_goes_on_waiting() ->
             if not right(error, case.path):
                 missed.append(f"{spelled(case.value)}: expected {case.path}, got {error}")
         assert missed == []
-        await world.editor.initialize(Handshake())
+        await world.editor.client.initialize(Handshake())
         await world.client.request("kode/ping", {}, HANG_SECONDS)
 
 

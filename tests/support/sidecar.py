@@ -141,5 +141,5 @@ async def sidecar(
             if initialize:
                 options = {"roots": roots, **(handshake or {})}
                 async with asyncio.timeout(HANG_SECONDS):
-                    await editor.initialize(Handshake(**options))
+                    await editor.client.initialize(Handshake(**options))
             yield World(client, editor, watch, model, Path(env["KODE_HOME"]))

@@ -29,7 +29,7 @@ class Offline:
         client = await Client.spawn(command)
         model = ModelServer(Recording(()))  # nobody asks it
         world = World(client, ManneredEditor(client), Watch(client), model, self._project)
-        await world.editor.initialize(Handshake(roots=[self._project]))
+        await world.editor.client.initialize(Handshake(roots=[self._project]))
         return world
 
     async def __aexit__(self, *_: object) -> None:
