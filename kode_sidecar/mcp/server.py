@@ -248,7 +248,7 @@ class Server:
     def _slow(self) -> KodeError:
         text = (
             f"did not start within {self.config.start_seconds:g} seconds. Try its command in a "
-            "terminal, or give it more time with `startSeconds`."
+            "terminal, or give it more time with `start_seconds`."
         )
         return server_error(self.config.name, text, "slow_start", retryable=True)
 

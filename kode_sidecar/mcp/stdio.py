@@ -154,7 +154,8 @@ class StdioChannel:
         try:
             message: object = msgspec.json.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return  # many programs print to stdout what belongs to stderr
+            self._note(line)  # many programs print to stdout what belongs to stderr
+            return
         if isinstance(message, dict):
             self._peer.receive(cast(Json, message))
 
@@ -165,9 +166,14 @@ class StdioChannel:
         while chunk := await stderr.read(_CHUNK):
             *lines, rest = (rest[-_TAIL_LINE_CHARS * 4 :] + chunk).split(b"\n")
             for line in lines[-_TAIL_LINES:]:
-                self.stderr_tail.append(line.decode("utf-8", "replace")[:_TAIL_LINE_CHARS])
+                self._note(line)
         if rest:
-            self.stderr_tail.append(rest.decode("utf-8", "replace")[:_TAIL_LINE_CHARS])
+            self._note(rest)
+
+    def _note(self, line: bytes) -> None:
+        self.stderr_tail.append(
+            line[: _TAIL_LINE_CHARS * 4].decode("utf-8", "replace")[:_TAIL_LINE_CHARS]
+        )
 
     def _ended(self) -> KodeError:
         said = " | ".join(list(self.stderr_tail)[-3:])

@@ -15,6 +15,7 @@ import pytest
 
 from kode_sidecar.cli.parser import EXIT_CODES
 from kode_sidecar.demo.model_server import ModelServer, Recording
+from tests.support.headless_world import HEAD
 from tests.support.model_script import answer, failure, hold, text, tool_call
 from tests.support.program import PROGRAM, ROOT
 from tests.support.sidecar import HANG_SECONDS
@@ -203,3 +204,34 @@ async def test_skills_memory_and_models_for_programs(tmp_path: Path) -> None:
         found = (await run(model, tmp_path, "models", "--json")).data
         assert found["default"] == "ide-chat"
         assert "kimi-k2.6" in (await run(model, tmp_path, "models")).out
+
+
+@pytest.mark.parametrize("name", ["中文", "two words"])
+async def test_a_server_whose_name_would_refuse_all_servers_is_not_added(
+    tmp_path: Path, name: str
+) -> None:
+    done = await run(None, tmp_path, "mcp", "add", "--env", "SOME_TOKEN", name, "--", "uvx", "x")
+    assert (done.code, "up to 32 letters, digits" in done.err) == (1, True)
+    assert not Path(os.environ["KODE_HOME"], "config.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "--config", "job.yaml", "--prompt", "x", "--sandbox", "taken/box"),
+        ("batch", "--config", "job.yaml", "--prompt", "x", "--tasks", ".", "--out", "taken/out"),
+    ],
+    ids=["run", "batch"],
+)
+async def test_a_folder_that_cannot_be_made_is_told_by_its_own_name(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """And not as the state folder, which is well."""
+    (tmp_path / "job.yaml").write_text(HEAD, encoding="utf-8")
+    (tmp_path / "project").mkdir()
+    (tmp_path / "taken").write_bytes(b"")
+    async with ModelServer(Recording(()), paced=False) as model:
+        done = await run(model, tmp_path, *words)
+    assert done.code == 1
+    folder = str(tmp_path / words[-1])
+    assert done.err.startswith(f"kode-sidecar: {folder} cannot be made or written: Not a dir")

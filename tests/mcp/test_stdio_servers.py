@@ -126,7 +126,7 @@ async def test_a_slow_start_is_given_up() -> None:
     async with running("no_start", start_seconds=0.3) as server:
         error = await failing(server.call("add", {}))
         assert (error.details or {})["reason"] == "slow_start"
-        assert "startSeconds" in error.message
+        assert "`start_seconds`" in error.message
 
 
 async def test_an_unknown_version_and_an_unknown_program_are_told() -> None:
@@ -135,6 +135,16 @@ async def test_an_unknown_version_and_an_unknown_program_are_told() -> None:
     missing = ServerConfig("raw", ("/nowhere/to/be/found",))
     server = Server(missing, Host(), RememberedLists(None), environment={}, now=time.monotonic)
     assert "cannot be started" in (await failing(server.listing())).message
+
+
+async def test_what_a_server_says_on_stdout_before_it_ends_is_told() -> None:
+    """Many a program explains its usage there."""
+    words = ServerConfig("raw", (sys.executable, "-c", "print('usage: server FOLDER')"))
+    server = Server(
+        words, Host(), RememberedLists(None), environment=dict(os.environ), now=time.monotonic
+    )
+    assert '"usage: server FOLDER"' in (await failing(server.listing())).message
+    await server.close()
 
 
 async def test_five_hundred_tools_come_in_pages() -> None:
