@@ -87,7 +87,7 @@ def add_command(options: argparse.Namespace) -> int:
     entry: Json = {"command": words} if words else {"url": options.url}
     if options.env:
         entry["env"] = options.env
-    # One wrong entry refuses all servers of a `config.yaml`: it is looked at before it stands there.
+    # One wrong entry refuses all servers of a `config.yaml`: it is looked at before it is written.
     user_servers({options.name: entry}, dict.fromkeys(options.env or (), ""))
     home = load_settings(os.environ).settings.storage_root
     path = Path(os.environ.get("KODE_CONFIG", "").strip() or home / "config.yaml")
