@@ -7,6 +7,7 @@ when the project has changed meanwhile.
 import asyncio
 import hashlib
 import os
+import shutil
 import stat
 import sys
 import threading
@@ -17,7 +18,6 @@ from pathlib import Path
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.headless_run.contracts import RunScope
-from kode_sidecar.headless_run.project_history import copy_history
 from kode_sidecar.headless_run.sandbox import ARCHIVE, WORKSPACE, source_path
 from kode_sidecar.text.git_patch import FileState, quoted
 from kode_sidecar.workspace.credentials import is_secret_path
@@ -31,6 +31,10 @@ from kode_sidecar.workspace.sensitive import is_refused
 IMPORT_ARCHIVE = f"{ARCHIVE}/workspace-import.zip"
 PLAIN, EXECUTABLE = "100644", "100755"
 _MAX_TOLD = 50
+_GIT_FILES = ("HEAD", "index", "packed-refs", "shallow")
+_GIT_FOLDERS = ("refs", "objects")
+_GIT_CONFIG = "[core]\n\trepositoryformatversion = {version}\n\tbare = false\n"
+_SHA256 = "[extensions]\n\tobjectformat = sha256\n"
 
 
 @dataclass(frozen=True)
@@ -270,3 +274,66 @@ def _too_large(what: str) -> KodeError:
         f"The project has {what}, too much to copy. Import a folder of it, or exclude what the job "
         "does not need.",
     )
+
+
+def copy_history(
+    project: Path, copy: Path, max_bytes: int, stopped: Callable[[], bool] = lambda: False
+) -> None:
+    """Copy the history of `project` into `copy`. Blocking; it ends early when `stopped()`.
+
+    Branches, tags, objects and the index are copied. Hooks, the configuration, the reflogs and the
+    addresses of remotes are not: `git diff` and `git log` work, and nothing in the copy can reach
+    out or name a program.
+
+    Raises KodeError `ConfigInvalid` for a project that has none of its own, `TooLarge`, `Storage`,
+    `Cancelled`.
+    """
+    source, target = project / ".git", copy / ".git"
+    if not _has_whole_history(source):
+        raise KodeError(
+            "ConfigInvalid",
+            "`workspace.git`: the project has no whole .git folder of its own (a work tree, a "
+            "submodule and a clone that borrows objects have none). Clone it, or set it to false.",
+            details={"field": "workspace.git"},
+        )
+    total = 0
+    try:
+        for path in _history(source):
+            _check_stopped(stopped)
+            total += path.stat().st_size
+            if total > max_bytes:
+                raise KodeError(
+                    "TooLarge", f"The history of the project has more than {max_bytes:,} bytes."
+                )
+            place = target / path.relative_to(source)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, place)
+        for name in _GIT_FOLDERS:
+            (target / name).mkdir(exist_ok=True)
+        (target / "config").write_text(_git_config(source), encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise KodeError("Storage", f"The history cannot be copied: {error.strerror}.") from None
+
+
+def _has_whole_history(folder: Path) -> bool:
+    borrows = (folder / "objects" / "info" / "alternates").exists()
+    return folder.is_dir() and not folder.is_symlink() and not borrows
+
+
+def _history(folder: Path) -> Iterator[Path]:
+    """Yield the plain files of the history; links are left alone."""
+    candidates = [folder / name for name in _GIT_FILES]
+    for name in _GIT_FOLDERS:
+        for parent, folders, names in os.walk(folder / name):
+            folders.sort()
+            candidates += [Path(parent, one) for one in sorted(names)]
+    for path in candidates:
+        if os.path.lexists(path) and stat.S_ISREG(os.lstat(path).st_mode):
+            yield path
+
+
+def _git_config(folder: Path) -> str:
+    """Return a configuration that says how the objects are kept, and nothing else."""
+    theirs = (folder / "config").read_text("utf-8", "replace").lower().replace(" ", "")
+    long = "objectformat=sha256" in theirs
+    return _GIT_CONFIG.format(version=1 if long else 0) + (_SHA256 if long else "")

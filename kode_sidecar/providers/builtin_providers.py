@@ -17,8 +17,8 @@ from kode_sidecar.providers.profiles import (
     WireNames,
 )
 
-_QUARTER_MILLION = 262_144
-_MILLION_AND_MORE = 1_048_576
+QUARTER_MILLION = 262_144
+MILLION_AND_MORE = 1_048_576
 
 # Of today's models these take an effort, as a word of its own, and never together with `thinking`.
 K3_EFFORTS: Efforts = {
@@ -26,7 +26,7 @@ K3_EFFORTS: Efforts = {
     "high": {"reasoning_effort": "high"},
     "max": {"reasoning_effort": "max"},
 }
-_SWITCHED: Efforts = {
+SWITCHED: Efforts = {
     "off": {"thinking": {"type": "disabled"}},
     "high": {"thinking": {"type": "enabled"}},
 }
@@ -35,66 +35,45 @@ _CLAUDE_EFFORTS: Efforts = {
     for effort in ("low", "medium", "high", "max")
 }
 
-_KIMI_MODELS = (
-    ModelProfile(
-        "kimi-k2.7-code",
-        thinking="always",
-        context_window=_QUARTER_MILLION,
-        price=Price(0.95, 0.19, 4.00),
+# In US dollars, and what the Chinese host takes.
+_KIMI_PRICES: Mapping[str, tuple[Price, Price]] = {
+    "kimi-k2.7-code": (Price(0.95, 0.19, 4.00), Price(6.5, 1.3, 27.0, "CNY")),
+    "kimi-k2.7-code-highspeed": (Price(1.90, 0.38, 8.00), Price(13.0, 2.6, 54.0, "CNY")),
+    "kimi-k3.1-pro": (
+        Price(2.00, 0.20, 10.00, cache_write=2.00, cache_write_hour=4.00),
+        Price(13.0, 1.3, 68.0, "CNY", cache_write=13.0, cache_write_hour=26.0),
     ),
-    ModelProfile(
-        "kimi-k2.7-code-highspeed",
-        thinking="always",
-        context_window=_QUARTER_MILLION,
-        price=Price(1.90, 0.38, 8.00),
+    "kimi-k3.1-pro-highspeed": (
+        Price(4.00, 0.20, 20.00, cache_write=4.00, cache_write_hour=8.00),
+        Price(26.0, 1.3, 136.0, "CNY", cache_write=26.0, cache_write_hour=52.0),
     ),
-    ModelProfile(
-        "kimi-k3.1-pro",
-        thinking="always",
-        forced_tools=True,
-        images=True,
-        context_window=_MILLION_AND_MORE,
-        price=Price(2.00, 0.20, 10.00, cache_write=2.00, cache_write_hour=4.00),
-        efforts=K3_EFFORTS,
+    "kimi-k3": (
+        Price(3.00, 0.30, 15.00, cache_write=3.00, cache_write_hour=6.00),
+        Price(20.0, 2.0, 100.0, "CNY", cache_write=20.0, cache_write_hour=40.0),
     ),
-    ModelProfile(
-        "kimi-k3.1-pro-highspeed",
-        thinking="always",
-        forced_tools=True,
-        images=True,
-        context_window=_MILLION_AND_MORE,
-        price=Price(4.00, 0.20, 20.00, cache_write=4.00, cache_write_hour=8.00),
-        efforts=K3_EFFORTS,
-    ),
-    ModelProfile(
-        "kimi-k3",
-        thinking="always",
-        forced_tools=True,
-        images=True,
-        context_window=_MILLION_AND_MORE,
-        price=Price(3.00, 0.30, 15.00, cache_write=3.00, cache_write_hour=6.00),
-        efforts=K3_EFFORTS,
-    ),
-    ModelProfile(
-        "kimi-k2.6",
-        thinking="optional",
-        images=True,
-        context_window=_QUARTER_MILLION,
-        price=Price(0.95, 0.16, 4.00),
-        efforts=_SWITCHED,
-    ),
-)
-
-_IN_CNY: Mapping[str, Price] = {
-    "kimi-k2.7-code": Price(6.5, 1.3, 27.0, "CNY"),
-    "kimi-k2.7-code-highspeed": Price(13.0, 2.6, 54.0, "CNY"),
-    "kimi-k3.1-pro": Price(13.0, 1.3, 68.0, "CNY", cache_write=13.0, cache_write_hour=26.0),
-    "kimi-k3.1-pro-highspeed": Price(
-        26.0, 1.3, 136.0, "CNY", cache_write=26.0, cache_write_hour=52.0
-    ),
-    "kimi-k3": Price(20.0, 2.0, 100.0, "CNY", cache_write=20.0, cache_write_hour=40.0),
-    "kimi-k2.6": Price(6.5, 1.1, 27.0, "CNY"),
+    "kimi-k2.6": (Price(0.95, 0.16, 4.00), Price(6.5, 1.1, 27.0, "CNY")),
 }
+_K3 = ModelProfile(
+    "kimi-k3",
+    thinking="always",
+    forced_tools=True,
+    images=True,
+    context_window=MILLION_AND_MORE,
+    efforts=K3_EFFORTS,
+)
+_K2_CODE = ModelProfile("kimi-k2.7-code", thinking="always", context_window=QUARTER_MILLION)
+_K2 = ModelProfile(
+    "kimi-k2.6",
+    thinking="optional",
+    images=True,
+    context_window=QUARTER_MILLION,
+    efforts=SWITCHED,
+)
+_KIND_OF = {"kimi-k2.6": _K2, "kimi-k2.7-code": _K2_CODE, "kimi-k2.7-code-highspeed": _K2_CODE}
+_KIMI_MODELS = tuple(
+    replace(_KIND_OF.get(name, _K3), id=name, price=dollars)
+    for name, (dollars, _) in _KIMI_PRICES.items()
+)
 _CHINESE_HOST = "api.moonshot.cn"
 
 
@@ -105,10 +84,9 @@ def billed_by(host: str, profile: ProviderProfile) -> ProviderProfile:
     """
     if host != _CHINESE_HOST:
         return profile
-    usual = {model.id: model.price for model in _KIMI_MODELS}
     models = tuple(
-        replace(model, price=_IN_CNY[model.id])
-        if model.id in usual and model.price == usual[model.id]
+        replace(model, price=_KIMI_PRICES[model.id][1])
+        if model.id in _KIMI_PRICES and model.price == _KIMI_PRICES[model.id][0]
         else model
         for model in profile.models
     )
@@ -125,8 +103,7 @@ def as_at_host(host: str, profile: ProviderProfile) -> ProviderProfile:
     """
     if host not in KNOWN_HOSTS:
         return profile
-    ids = {model.id for model in _KIMI_MODELS}
-    models = tuple(_as_at_vendor(one) if one.id in ids else one for one in profile.models)
+    models = tuple(_as_at_vendor(one) if one.id in _KIMI_PRICES else one for one in profile.models)
     return replace(profile, models=models)
 
 
@@ -173,9 +150,15 @@ OPENAI = ProviderProfile(
 )
 """Its models are what it lists; a price is the user's to add."""
 
-_MILLION = 1_000_000
-_CLAUDE_OUTPUT = 128_000
-
+_CLAUDE = ModelProfile(
+    "claude-opus-5",
+    dialect="anthropic_messages",
+    images=True,
+    context_window=1_000_000,
+    max_output=128_000,
+    price=Price(5.00, 0.50, 25.00, cache_write=6.25, cache_write_hour=10.00),
+    efforts=_CLAUDE_EFFORTS,
+)
 ANTHROPIC = ProviderProfile(
     name="anthropic",
     base_url="https://api.anthropic.com/v1",
@@ -183,24 +166,12 @@ ANTHROPIC = ProviderProfile(
     api_key_env=("ANTHROPIC_API_KEY",),
     console="platform.claude.com",
     models=(
-        ModelProfile(
-            "claude-sonnet-5-5",
-            dialect="anthropic_messages",
-            images=True,
-            context_window=_MILLION,
-            max_output=_CLAUDE_OUTPUT,
+        replace(
+            _CLAUDE,
+            id="claude-sonnet-5-5",
             price=Price(2.00, 0.10, 10.00, cache_write=2.50, cache_write_hour=4.00),
-            efforts=_CLAUDE_EFFORTS,
         ),
-        ModelProfile(
-            "claude-opus-5",
-            dialect="anthropic_messages",
-            images=True,
-            context_window=_MILLION,
-            max_output=_CLAUDE_OUTPUT,
-            price=Price(5.00, 0.50, 25.00, cache_write=6.25, cache_write_hour=10.00),
-            efforts=_CLAUDE_EFFORTS,
-        ),
+        _CLAUDE,
         ModelProfile(
             "claude-haiku-4-5",
             dialect="anthropic_messages",

@@ -41,7 +41,7 @@ _FINISH_REASONS: dict[str, FinishReason] = {
 
 class ChatDecoder(EventDecoder):
     """With `needs_done` an answer ends with `[DONE]` and nothing else; otherwise its finish reason
-    is enough. `reader` reads one event.
+    is enough.
     """
 
     _think_tags = True
@@ -54,10 +54,9 @@ class ChatDecoder(EventDecoder):
         errors: ProviderErrors | None = None,
         provider: str = "",
         needs_done: bool = False,
-        reader: ChunkReader | None = None,
     ) -> None:
         super().__init__(price=price, tool_names=tool_names, errors=errors, provider=provider)
-        self._reader = reader or ChunkReader()
+        self._reader = ChunkReader()
         self._needs_done = needs_done
         self._identity = AnswerIdentity()
         self._is_over = False

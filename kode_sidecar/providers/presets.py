@@ -9,11 +9,13 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from kode_sidecar.providers.builtin_providers import K3_EFFORTS
+from kode_sidecar.providers.builtin_providers import (
+    K3_EFFORTS,
+    MILLION_AND_MORE,
+    QUARTER_MILLION,
+    SWITCHED,
+)
 from kode_sidecar.providers.profiles import Efforts, ModelProfile, ProviderProfile, TimeLimits
-
-_QUARTER_MILLION = 262_144
-_MILLION_AND_MORE = 1_048_576
 
 
 def _models(*ids: str, window: int, images: bool = False) -> tuple[ModelProfile, ...]:
@@ -38,10 +40,6 @@ def _thinking(
     )
 
 
-_SWITCHED: Efforts = {
-    "off": {"thinking": {"type": "disabled"}},
-    "high": {"thinking": {"type": "enabled"}},
-}
 # As OpenAI has it; the strongest word differs, so it is not asked for.
 _BY_WORD: Efforts = {
     "off": {"reasoning_effort": "none"},
@@ -62,15 +60,15 @@ _CODING = ProviderProfile(
     console="kimi.com/code",
     sibling="https://api.kimi.ai/coding/v1",
     models=(
-        _thinking("kimi-for-coding", _MILLION_AND_MORE, 32_768),
-        _thinking("kimi-for-coding-highspeed", _QUARTER_MILLION, 32_768),
+        _thinking("kimi-for-coding", MILLION_AND_MORE, 32_768),
+        _thinking("kimi-for-coding-highspeed", QUARTER_MILLION, 32_768),
         *(
             _thinking(one, window, 131_072, efforts=K3_EFFORTS)
             for one, window in (
-                ("k3.1-pro", _MILLION_AND_MORE),
-                ("k3.1-pro-highspeed", _MILLION_AND_MORE),
-                ("k3", _MILLION_AND_MORE),
-                ("k3-256k", _QUARTER_MILLION),
+                ("k3.1-pro", MILLION_AND_MORE),
+                ("k3.1-pro-highspeed", MILLION_AND_MORE),
+                ("k3", MILLION_AND_MORE),
+                ("k3-256k", QUARTER_MILLION),
             )
         ),
     ),
@@ -115,7 +113,7 @@ _ALL = (
         base_url="https://open.bigmodel.cn/api/paas/v4",
         api_key_env=("ZHIPUAI_API_KEY", "GLM_API_KEY", "ZAI_API_KEY"),
         console="open.bigmodel.cn",
-        efforts=_SWITCHED,
+        efforts=SWITCHED,
         models=_models("glm-4.6", "glm-4.5-air", window=131_072),
     ),
     ProviderProfile(
@@ -141,7 +139,7 @@ _ALL = (
         api_key_env=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
         console="aistudio.google.com",
         efforts=_BY_WORD,
-        models=_models("gemini-2.5-pro", "gemini-2.5-flash", window=1_048_576, images=True),
+        models=_models("gemini-2.5-pro", "gemini-2.5-flash", window=MILLION_AND_MORE, images=True),
     ),
     ProviderProfile(
         name="ollama",

@@ -10,7 +10,7 @@ import pytest
 
 from kode_sidecar.demo.model_server import ModelServer, Recording
 from kode_sidecar.errors import KodeError
-from kode_sidecar.headless_run.project_history import copy_history
+from kode_sidecar.headless_run.project_copy import copy_history
 from kode_sidecar.providers.chat_client import ChatClient
 from kode_sidecar.providers.http_client import HttpClient
 from tests.support.files import write
