@@ -19,11 +19,10 @@ from kode_sidecar.acp.types import (
     WaitForTerminalExitResponse,
 )
 from kode_sidecar.acp.updates import SessionUpdates
-from kode_sidecar.commands.command import CommandEnd
+from kode_sidecar.commands.command import CommandEnd, ProgramRun
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import ToolCall
 from kode_sidecar.server import Connection
-from kode_sidecar.tools.run_command import ProgramRun
 
 ANSWER_SECONDS = 10.0
 # No blank, quote, wildcard, variable or tilde of any shell; zsh reads a leading `=`.

@@ -9,7 +9,7 @@ from typing import Protocol
 import msgspec
 
 from kode_sidecar.batch.tasks import PlannedTask
-from kode_sidecar.commands.command import CommandLimits, run_program
+from kode_sidecar.commands.command import CommandLimits, ProgramRun, run_program
 
 _GRACE_SECONDS = 300.0
 """A run keeps its own time limit; one that does not is ended after so much more."""
@@ -77,12 +77,9 @@ async def run_process(program: Sequence[str], job: Job) -> str:
     All that it started ends with it, and it ends with this process, also after `kill -9`. Raises
     KodeError `ToolFailed` where it cannot be started.
     """
+    words, limits = job.command(), CommandLimits(job.task.timeout + _GRACE_SECONDS)
     end = await run_program(
-        Path(program[0]),
-        [*program[1:], *job.command()],
-        folder=Path.cwd(),
-        environment=os.environ,
-        limits=CommandLimits(job.task.timeout + _GRACE_SECONDS),
+        ProgramRun(Path(program[0]), [*program[1:], *words], Path.cwd(), os.environ, limits)
     )
     return end.output.decode("utf-8", "replace")[-_SAID_CHARS:]
 

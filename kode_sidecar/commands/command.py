@@ -33,6 +33,17 @@ class CommandLimits:
 
 
 @dataclass(frozen=True)
+class ProgramRun:
+    """What is to run, where, and how long."""
+
+    program: Path
+    arguments: Sequence[str]
+    folder: Path
+    environment: Mapping[str, str]
+    limits: CommandLimits
+
+
+@dataclass(frozen=True)
 class CommandEnd:
     """How a command ended. `exit_code` is negative for a signal, None where it was killed by us.
 
@@ -49,13 +60,7 @@ def _unwatched(_output: bytes) -> None:
 
 
 async def run_program(
-    program: Path,
-    arguments: Sequence[str],
-    *,
-    folder: Path,
-    environment: Mapping[str, str],
-    limits: CommandLimits,
-    on_output: Callable[[bytes], None] = _unwatched,
+    wanted: ProgramRun, on_output: Callable[[bytes], None] = _unwatched
 ) -> CommandEnd:
     """Run it without a shell and without input. All that it started ends with it, at the latest.
 
@@ -64,13 +69,13 @@ async def run_program(
     """
     loop = asyncio.get_running_loop()
     tree = _ProcessTree()
-    argv, options = tree.start_options([str(program), *arguments])
+    argv, options = tree.start_options([str(wanted.program), *wanted.arguments])
     try:
         transport, watched = await loop.subprocess_exec(
-            lambda: _Watched(limits.output_bytes, on_output),
+            lambda: _Watched(wanted.limits.output_bytes, on_output),
             *argv,
-            cwd=folder,
-            env=environment,
+            cwd=wanted.folder,
+            env=wanted.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -79,12 +84,12 @@ async def run_program(
     except (OSError, ValueError) as error:
         tree.end()
         why = error.strerror if isinstance(error, OSError) else str(error)
-        raise KodeError("ToolFailed", f"{program.name} cannot be started: {why}.") from None
+        raise KodeError("ToolFailed", f"{wanted.program.name} cannot be started: {why}.") from None
     finally:
         tree.started()
     try:
         tree.adopt(transport.get_pid())
-        return await _to_the_end(transport, watched, tree, limits)
+        return await _to_the_end(transport, watched, tree, wanted.limits)
     finally:
         tree.end()
         transport.close()

@@ -15,7 +15,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from kode_sidecar.commands.command import CommandEnd, CommandLimits, run_program
+from kode_sidecar.commands.command import CommandEnd, CommandLimits, ProgramRun, run_program
 from kode_sidecar.commands.jail import Jail, jailed
 from kode_sidecar.commands.programs import (
     command_environment,
@@ -125,17 +125,6 @@ async def _decided_before(_wanted: WantedCommand, _call: ToolCall) -> None:
     """A job's policy has answered already."""
 
 
-@dataclass(frozen=True)
-class ProgramRun:
-    """What is to run, as `run_program` takes it."""
-
-    program: Path
-    arguments: Sequence[str]
-    folder: Path
-    environment: Mapping[str, str]
-    limits: CommandLimits
-
-
 Elsewhere = Callable[[ProgramRun, ToolCall], Awaitable[CommandEnd | None]]
 """Run it where the user can watch, such as in a terminal of the editor; None: it runs here."""
 
@@ -220,14 +209,7 @@ async def _ran(wanted: ProgramRun, place: CommandPlace, call: ToolCall) -> Comma
     if end is not None:
         return end
     with LiveOutput(call.progress) as live:
-        return await run_program(
-            wanted.program,
-            wanted.arguments,
-            folder=wanted.folder,
-            environment=wanted.environment,
-            limits=wanted.limits,
-            on_output=live,
-        )
+        return await run_program(wanted, live)
 
 
 def _program(place: CommandPlace, name: str, found: Sequence[Path]) -> Path:

@@ -78,23 +78,17 @@ class _Buffer:
     view: TextView
 
 
+@dataclass
 class Search:
     """Searches one workspace as one session sees it.
 
     `files` has the session's proposals in it; `on_shown` is told which lines the model gets to see.
     """
 
-    def __init__(
-        self,
-        workspace: Workspace,
-        ripgrep: Ripgrep,
-        files: SessionFiles,
-        on_shown: OnShown | None = None,
-    ) -> None:
-        self._workspace = workspace
-        self._ripgrep = ripgrep
-        self._files = files
-        self._on_shown = on_shown
+    workspace: Workspace
+    ripgrep: Ripgrep
+    files: SessionFiles
+    on_shown: OnShown | None = None
 
     async def run(self, query: SearchQuery) -> SearchResult:
         """Return at most `max_results` matches, the first in the order of paths.
@@ -102,17 +96,17 @@ class Search:
         Raises KodeError `PathOutsideRoots`, `NotFound`, `InvalidArguments`, `ToolFailed`.
         """
         result = SearchResult()
-        targets = targets_seen(self._workspace, self._files, query.path)
+        targets = targets_seen(self.workspace, self.files, query.path)
         buffers = self._buffers(query, targets, result)
         shown = await asyncio.to_thread(_without_secrets, buffers)
         await self._search_buffers(query, shown, result)
         replaced = {buffer.real for buffer in buffers}
-        replaced |= {location.real for location in self._files.removed()}
+        replaced |= {location.real for location in self.files.removed()}
         files: list[_File] = []
         for target in targets:
             files += await self._search_disk(query, target, replaced, None, result)
             if not query.text.isascii():
-                encoding = self._workspace.file_encoding or _FALLBACK_ENCODING
+                encoding = self.workspace.file_encoding or _FALLBACK_ENCODING
                 files += await self._search_disk(query, target, replaced, encoding, result)
         unique = {(match.order, match.line): match for match in reversed(result.matches)}
         found = sorted(unique.values())
@@ -125,7 +119,7 @@ class Search:
         self, matches: Sequence[Match], buffers: Iterable[_Buffer], files: Iterable["_File"]
     ) -> None:
         """Report the lines that are shown whole, and stand in the text that we have read."""
-        if self._on_shown is None:
+        if self.on_shown is None:
             return
         buffer_of = {buffer.name: buffer for buffer in buffers}
         file_of = {file.name: file for file in files if file.document}
@@ -133,11 +127,11 @@ class Search:
             buffer = buffer_of.get(name)
             document = buffer.document if buffer else file_of[name].document
             assert document is not None, "a file without text has no matches"
-            text = buffer.view.text_lf if buffer else self._files.view(document).text_lf
+            text = buffer.view.text_lf if buffer else self.files.view(document).text_lf
             lines = split_lines(text)
             for match in group:
                 if match.text == _plain(lines[match.line - 1 : match.line]):
-                    self._on_shown(document, text, match.line, match.line)
+                    self.on_shown(document, text, match.line, match.line)
 
     def _buffers(
         self, query: SearchQuery, targets: tuple[Location, ...], result: SearchResult
@@ -157,27 +151,27 @@ class Search:
         if not query.glob and query.path in ("", ".", "./"):
             buffers += [
                 self._buffer(document, document.key, None)
-                for document in self._workspace.documents.all_open()
+                for document in self.workspace.documents.all_open()
                 if document.synced and document.key.startswith("untitled:")
             ]
         return sorted(buffers, key=lambda buffer: buffer.name.split("/"))
 
     def _overlaid(self) -> list[tuple[Document, Location]]:
         """Open documents, and closed ones with pending edits; none that would be gone."""
-        removed = {location.real for location in self._files.removed()}
-        found = [file for file in self._workspace.open_files() if file[1].real not in removed]
+        removed = {location.real for location in self.files.removed()}
+        found = [file for file in self.workspace.open_files() if file[1].real not in removed]
         known = {location.real for _, location in found}
-        for path in self._files.pending_paths():
+        for path in self.files.pending_paths():
             with suppress(KodeError):
-                location = self._workspace.locate(path)
+                location = self.workspace.locate(path)
                 if location.real not in known:
-                    document = self._files.document(path, purpose="read")
+                    document = self.files.document(path, purpose="read")
                     found.append((document, location))
                     known.add(location.real)
         return found
 
     def _buffer(self, document: Document, name: str, real: Path | None) -> _Buffer:
-        return _Buffer(name, real, document, self._files.view(document))
+        return _Buffer(name, real, document, self.files.view(document))
 
     async def _search_buffers(
         self, query: SearchQuery, buffers: list[_Buffer], result: SearchResult
@@ -198,7 +192,7 @@ class Search:
         if buffers:
             arguments = ["--text", "--encoding=none", *pattern_arguments(query), "-"]
             text = "".join(texts).encode("utf-8", "surrogatepass")
-            cut = await self._ripgrep.run(arguments, accept, text=text)
+            cut = await self.ripgrep.run(arguments, accept, text=text)
             result.cut = result.cut or cut
 
     async def _search_disk(
@@ -214,7 +208,7 @@ class Search:
         Returns the files that had hits.
         """
         files: dict[str, _File] = {}
-        opened = self._workspace.files_open_now()
+        opened = self.workspace.files_open_now()
         seen = 0
 
         async def accept(hit: RipgrepHit) -> bool:
@@ -231,7 +225,7 @@ class Search:
         if not target.root.real.is_dir():
             result.cut = result.cut or f"the folder {target.root.name} does not exist"
             return ()
-        cut = await self._ripgrep.run(
+        cut = await self.ripgrep.run(
             disk_arguments(query, target, encoding), accept, folder=target.root.real
         )
         result.cut = result.cut or cut
@@ -242,8 +236,8 @@ class Search:
     ) -> "_File":
         """Pass a file that ripgrep found through the guard; nameless if it must not be shown."""
         try:
-            location = self._workspace.locate(str(target.root.path / path))
-            if location.real in replaced or self._workspace.open_document(location, opened):
+            location = self.workspace.locate(str(target.root.path / path))
+            if location.real in replaced or self.workspace.open_document(location, opened):
                 return _File()
         except KodeError:
             return _File()
@@ -262,7 +256,7 @@ class Search:
         return _File() if is_binary(data) else self._describe(location, data, status)
 
     def _describe(self, location: Location, data: bytes, status: FileStatus) -> "_File":
-        fallback = self._workspace.file_encoding or _FALLBACK_ENCODING
+        fallback = self.workspace.file_encoding or _FALLBACK_ENCODING
         try:
             decoded = decode(data, location.display, fallback)
             text, encoding = decoded.text, decoded.encoding

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kode_sidecar.commands.command import CommandEnd, CommandLimits, run_program
+from kode_sidecar.commands.command import CommandEnd, CommandLimits, ProgramRun, run_program
 from tests.support.calling_home import calling_home
 from tests.support.processes import gone
 
@@ -96,9 +96,9 @@ def _landlock_scopes_signals() -> bool:
 RUNS_IT = """
 import asyncio, os, sys
 from pathlib import Path
-from kode_sidecar.commands.command import CommandLimits, run_program
-asyncio.run(run_program(Path(sys.executable), ["-c", *sys.argv[1:]], folder=Path.cwd(),
-    environment=os.environ, limits=CommandLimits()))
+from kode_sidecar.commands.command import CommandLimits, ProgramRun, run_program
+asyncio.run(run_program(ProgramRun(Path(sys.executable), ["-c", *sys.argv[1:]], Path.cwd(),
+    os.environ, CommandLimits())))
 asyncio.run(asyncio.Event().wait())
 """
 
@@ -132,14 +132,9 @@ async def test_a_program_cannot_get_rid_of_its_guard(code: str) -> None:
 async def _run(
     code: str, *arguments: str, on_output: Callable[[bytes], None] = lambda _: None
 ) -> CommandEnd:
-    return await run_program(
-        Path(sys.executable),
-        ["-c", code, *arguments],
-        folder=Path.cwd(),
-        environment=os.environ,
-        limits=CommandLimits(),
-        on_output=on_output,
-    )
+    words = ["-c", code, *arguments]
+    wanted = ProgramRun(Path(sys.executable), words, Path.cwd(), os.environ, CommandLimits())
+    return await run_program(wanted, on_output)
 
 
 @pytest.mark.parametrize("code", ATTEMPTS.values(), ids=ATTEMPTS.keys())

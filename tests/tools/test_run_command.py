@@ -168,9 +168,9 @@ async def test_what_a_program_leaves_behind_does_not_outlive_it(
 RUNS_IT = """
 import asyncio, os, sys
 from pathlib import Path
-from kode_sidecar.commands.command import CommandLimits, run_program
-asyncio.run(run_program(Path(sys.executable), ["-c", *sys.argv[1:]], folder=Path.cwd(),
-    environment=os.environ, limits=CommandLimits()))
+from kode_sidecar.commands.command import CommandLimits, ProgramRun, run_program
+asyncio.run(run_program(ProgramRun(Path(sys.executable), ["-c", *sys.argv[1:]], Path.cwd(),
+    os.environ, CommandLimits())))
 """
 
 
