@@ -56,35 +56,23 @@ local function make(session)
   local chat = require('kode.chat_buffer').new(session)
   buffers[session.id] = chat
   local group = vim.api.nvim_create_augroup('kode_chat_' .. chat.buffer, {})
-  vim.api.nvim_create_autocmd({ 'CursorMoved', 'CursorMovedI', 'InsertEnter', 'BufEnter' }, {
-    group = group,
-    buffer = chat.buffer,
-    callback = function()
-      chat:guard()
-    end,
-  })
-  vim.api.nvim_create_autocmd({ 'TextChanged', 'TextChangedI' }, {
-    group = group,
-    buffer = chat.buffer,
-    callback = function()
-      chat:draw_rule()
-    end,
-  })
-  vim.api.nvim_create_autocmd({ 'InsertLeave', 'BufLeave' }, {
-    group = group,
-    buffer = chat.buffer,
-    callback = function()
-      M.keep_draft(session)
-    end,
-  })
-  vim.api.nvim_create_autocmd('BufWipeout', {
-    group = group,
-    buffer = chat.buffer,
-    callback = function()
-      session.draft = chat:input()
-      buffers[session.id] = nil
-    end,
-  })
+  local function on(events, callback)
+    local options = { group = group, buffer = chat.buffer, callback = callback }
+    vim.api.nvim_create_autocmd(events, options)
+  end
+  on({ 'CursorMoved', 'CursorMovedI', 'InsertEnter', 'BufEnter' }, function()
+    chat:guard()
+  end)
+  on({ 'TextChanged', 'TextChangedI' }, function()
+    chat:draw_rule()
+  end)
+  on({ 'InsertLeave', 'BufLeave' }, function()
+    M.keep_draft(session)
+  end)
+  on('BufWipeout', function()
+    session.draft = chat:input()
+    buffers[session.id] = nil
+  end)
   if config.get().chat.keys then
     require('kode.chat_keys').set(chat.buffer)
   end

@@ -7,12 +7,21 @@ local task = require('kode.task')
 -- Neovim forgets the requests of a process that ends; these are told.
 local open = {} ---@type table<fun(...), true>
 
--- Neovim 0.11 made functions of the client methods.
-local methods = vim.fn.has('nvim-0.11') == 1
+local modern = vim.fn.has('nvim-0.11') == 1
 
 ---@class kode.Failure
 ---@field name string as in `ErrorInfo.code`
 ---@field message string for the user
+
+--- Call a method of a client of Neovim's, which 0.10 has as functions of the client alone.
+---@param client vim.lsp.Client
+---@param name 'request'|'request_sync'|'notify'|'stop'
+function M.call(client, name, ...)
+  if modern then
+    return client[name](client, ...)
+  end
+  return client[name](...)
+end
 
 local function failure(error)
   local info = type(error.data) == 'table' and error.data or {}
@@ -47,13 +56,7 @@ function M.request(method, params)
         resume(result)
       end
     end
-    local sent
-    if methods then
-      sent = client:request(method, params, answered)
-    else
-      sent = client.request(method, params, answered)
-    end
-    if not sent then
+    if not M.call(client, 'request', method, params, answered) then
       open[resume] = nil
       resume(nil, { name = 'NotRunning', message = 'the sidecar has just ended' })
     end
@@ -69,17 +72,28 @@ function M.ask(method, params)
   return result, failed
 end
 
+--- All items of a list that comes in pages, or those of the first ones where one fails; the last page.
+---@param method string
+---@param params table
+---@param member string where a page has its items
+---@param most? integer with so many it is enough
+function M.pages(method, params, member, most)
+  local found, page = {}, nil
+  repeat
+    page = M.ask(method, params)
+    vim.list_extend(found, page and page[member] or {})
+    params.cursor = page and page.nextCursor
+  until not params.cursor or #found >= (most or math.huge)
+  return found, page
+end
+
 --- Tell the sidecar something, if it runs and Neovim stays.
 function M.notify(method, params)
   local client = process.client()
   if not client or not process.state.ready or vim.v.exiting ~= vim.NIL then
     return
   end
-  if methods then
-    client:notify(method, params)
-  else
-    client.notify(method, params)
-  end
+  M.call(client, 'notify', method, params)
 end
 
 --- The process has ended: whoever waits for it waits no longer.
@@ -88,14 +102,6 @@ function M.abandon()
   open = {}
   for resume in pairs(abandoned) do
     resume(nil, { name = 'ProcessEnded', message = 'the sidecar ended before it answered' })
-  end
-end
-
-function M.stop(client)
-  if methods then
-    client:stop()
-  else
-    client.stop()
   end
 end
 

@@ -38,6 +38,17 @@ local function tell(text)
   vim.notify('kode: ' .. text)
 end
 
+-- What was typed behind the verb as one text, nil for nothing.
+local function said(words)
+  return #words > 0 and table.concat(words, ' ') or nil
+end
+
+local function pick(name)
+  return with_session(function(current, words)
+    picker(name)(current, said(words))
+  end)
+end
+
 local function attach(current, block, problem)
   if block then
     table.insert(current.attachments, block)
@@ -122,7 +133,7 @@ local function ask(current, words, call)
   if call.range > 0 then
     add(current, {}, call)
   end
-  local text = #words > 0 and table.concat(words, ' ') or task.input({ prompt = 'Ask: ' })
+  local text = said(words) or task.input({ prompt = 'Ask: ' })
   if text and text ~= '' then
     chat('open')(current)
     chat('say')(current, text, 'next')
@@ -147,8 +158,7 @@ local function decision(action)
     elseif words[1] == 'file' then
       decide('all')(action, vim.uri_from_bufnr(0))
     else
-      local comment = #words > 0 and table.concat(words, ' ') or nil
-      decide('one')({ action = action, comment = comment })
+      decide('one')({ action = action, comment = said(words) })
     end
   end)
 end
@@ -244,19 +254,15 @@ local verbs = {
       current.editing = nil
     end
   end),
-  queue = with_session(function(current)
-    picker('queue')(current)
-  end),
+  queue = pick('queue'),
   edit = with_session(edit),
   fork = with_session(fork),
-  tree = with_session(function(current)
-    picker('tree')(current)
-  end),
+  tree = pick('tree'),
   sessions = function(words)
-    picker('sessions')(#words > 0 and table.concat(words, ' ') or nil)
+    picker('sessions')(said(words))
   end,
   title = with_session(function(current, words)
-    local title = #words > 0 and table.concat(words, ' ') or task.input({ prompt = 'Title: ' })
+    local title = said(words) or task.input({ prompt = 'Title: ' })
     if title then
       require('kode.client').ask('kode/session/update', { sessionId = current.id, title = title })
     end
@@ -275,15 +281,9 @@ local verbs = {
   compact = with_session(function(current)
     require('kode.client').ask('kode/context/compact', { sessionId = current.id })
   end),
-  model = with_session(function(current)
-    picker('model')(current)
-  end),
-  mode = with_session(function(current)
-    picker('mode')(current)
-  end),
-  budget = with_session(function(current, words)
-    picker('budget')(current, #words > 0 and table.concat(words, ' ') or nil)
-  end),
+  model = pick('model'),
+  mode = pick('mode'),
+  budget = pick('budget'),
   mcp = function()
     picker('servers')()
   end,
@@ -293,7 +293,7 @@ local verbs = {
   accept = decision('accept'),
   reject = decision('reject'),
   comment = ordered(function(words)
-    local comment = #words > 0 and table.concat(words, ' ') or task.input({ prompt = 'Why not: ' })
+    local comment = said(words) or task.input({ prompt = 'Why not: ' })
     if comment then
       decide('one')({ action = 'reject', comment = comment })
     end

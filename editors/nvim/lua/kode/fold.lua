@@ -142,4 +142,11 @@ function Fold:select(wanted)
   return found
 end
 
+--- Its hunks that wait for a decision.
+function Fold:proposed()
+  return self:select(function(hunk)
+    return hunk.state == 'proposed'
+  end)
+end
+
 return Fold

@@ -66,13 +66,8 @@ local function check_running()
       client.config.root_dir
     )
   )
-  local request = client.request_sync
-  local answer
-  if vim.fn.has('nvim-0.11') == 1 then
-    answer = client:request_sync('kode/doctor', vim.empty_dict(), 20000)
-  else
-    answer = request('kode/doctor', vim.empty_dict(), 20000)
-  end
+  local call = require('kode.client').call
+  local answer = call(client, 'request_sync', 'kode/doctor', vim.empty_dict(), 20000)
   for _, check in ipairs(answer and answer.result and answer.result.checks or {}) do
     if check.ok then
       health.ok(check.name .. ': ' .. check.message)

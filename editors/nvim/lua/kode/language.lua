@@ -1,6 +1,7 @@
 --- What the language servers of this Neovim know, for the model: the answers to `kode/editor/*`.
 local M = {}
 
+local call = require('kode.client').call
 local documents = require('kode.documents')
 local process = require('kode.process')
 local task = require('kode.task')
@@ -88,13 +89,7 @@ local function ask(method, buffer, params_for, take)
       local function handler(_, result)
         answered(client, result)
       end
-      local sent
-      if modern then
-        sent = client:request(method, params_for(client), handler, buffer)
-      else
-        sent = client.request(method, params_for(client), handler, buffer)
-      end
-      if not sent then
+      if not call(client, 'request', method, params_for(client), handler, buffer) then
         answered(client, nil)
       end
     end

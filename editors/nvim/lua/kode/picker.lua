@@ -5,8 +5,15 @@ local client = require('kode.client')
 local sessions = require('kode.sessions')
 local task = require('kode.task')
 
-local function labelled(item)
-  return item.label
+-- The user's choice of things with a `label`.
+local function choose(items, prompt, kind)
+  return task.select(items, {
+    prompt = prompt,
+    kind = kind,
+    format_item = function(item)
+      return item.label
+    end,
+  })
 end
 
 local function clip(text, width)
@@ -41,12 +48,8 @@ end
 --- A kept session, chosen by the user and opened; `query` is looked for in all that was said.
 ---@param query? string
 function M.sessions(query)
-  local found, cursor = {}, nil
-  repeat
-    local page = client.ask('kode/session/list', { query = query, cursor = cursor, limit = 200 })
-    vim.list_extend(found, page and page.sessions or {})
-    cursor = page and page.nextCursor
-  until not cursor or #found >= 1000
+  local asked = { query = query, limit = 200 }
+  local found = client.pages('kode/session/list', asked, 'sessions', 1000)
   if #found == 0 then
     return vim.notify('kode: there is no session' .. (query and ' with ' .. query or ''))
   end
@@ -61,25 +64,12 @@ function M.sessions(query)
     )
     return { id = session.sessionId, label = told }
   end, found)
-  local choice = task.select(items, {
-    prompt = query and ('Sessions with "%s"'):format(query) or 'Sessions',
-    kind = 'kode_session',
-    format_item = labelled,
-  })
+  local prompt = query and ('Sessions with "%s"'):format(query) or 'Sessions'
+  local choice = choose(items, prompt, 'kode_session')
   local session = choice and sessions.open(choice.id)
   if session then
     require('kode.chat').open(session)
   end
-end
-
-local function all_nodes(session)
-  local nodes, cursor, head = {}, nil, nil
-  repeat
-    local page = client.ask('kode/tree/get', { sessionId = session.id, cursor = cursor })
-    vim.list_extend(nodes, page and page.nodes or {})
-    cursor, head = page and page.nextCursor, page and page.headId
-  until not cursor
-  return nodes, head
 end
 
 -- Prompts, indented by how many branchings lie above them; the end of each branch.
@@ -120,8 +110,8 @@ end
 --- The tree of the conversation: go on elsewhere, edit a prompt, or fork.
 ---@param session kode.Session
 function M.tree(session)
-  local items = tree_items(all_nodes(session))
-  local choice = task.select(items, { prompt = 'Tree', kind = 'kode_tree', format_item = labelled })
+  local nodes, page = client.pages('kode/tree/get', { sessionId = session.id }, 'nodes')
+  local choice = choose(tree_items(nodes, page and page.headId), 'Tree', 'kode_tree')
   if not choice then
     return
   end
@@ -187,8 +177,7 @@ function M.model(session)
       end
     end
   end
-  local choice =
-    task.select(items, { prompt = 'Model', kind = 'kode_model', format_item = labelled })
+  local choice = choose(items, 'Model', 'kode_model')
   if choice then
     client.ask('kode/session/update', { sessionId = session.id, model = choice.name })
   end
@@ -212,11 +201,6 @@ function M.budget(session, said)
     return vim.notify('kode: say an amount and a currency, such as 5 CNY', vim.log.levels.WARN)
   end
   require('kode.chat').paint_soon(session)
-end
-
-local function context_label(part)
-  local sign = part.leftOut and '−' or part.pinned and '★' or '·'
-  return ('%s %6d  %-9s %s'):format(sign, part.tokens, part.origin, clip(part.head, 60))
 end
 
 local function edit_context(session, method, params)
@@ -243,8 +227,12 @@ function M.context(session, undo)
     part.leftOut = true
     table.insert(parts, part)
   end
-  local prompt = { prompt = 'Context', kind = 'kode_context', format_item = context_label }
-  local part = task.select(parts, prompt)
+  for _, part in ipairs(parts) do
+    local sign = part.leftOut and '−' or part.pinned and '★' or '·'
+    local head = clip(part.head, 60)
+    part.label = ('%s %6d  %-9s %s'):format(sign, part.tokens, part.origin, head)
+  end
+  local part = choose(parts, 'Context', 'kode_context')
   if not part then
     return
   end
@@ -254,9 +242,7 @@ function M.context(session, undo)
     local pin = { name = 'pin', label = 'Pin it: nothing takes its place' }
     table.insert(verbs, part.pinned and { name = 'restore', label = 'Unpin it' } or pin)
   end
-  local asked = { prompt = clip(part.head, 60), kind = 'kode_context_verb' }
-  asked.format_item = labelled
-  local verb = task.select(verbs, asked)
+  local verb = choose(verbs, clip(part.head, 60), 'kode_context_verb')
   if verb then
     edit_context(session, 'kode/context/edit', { [verb.name] = { part.messageId } })
   end
@@ -272,7 +258,7 @@ local modes = {
 --- Choose what becomes of proposed edits.
 ---@param session kode.Session
 function M.mode(session)
-  local choice = task.select(modes, { prompt = 'Mode', kind = 'kode_mode', format_item = labelled })
+  local choice = choose(modes, 'Mode', 'kode_mode')
   if choice then
     client.ask('kode/session/update', { sessionId = session.id, mode = choice.name })
   end
@@ -304,10 +290,7 @@ function M.servers()
     local label = ('%s  · %s  · %s%s'):format(server.name, state, server.where, failure)
     server.label = clip(label, 200)
   end
-  local choice = task.select(
-    answer.servers,
-    { prompt = 'MCP servers', kind = 'kode_mcp', format_item = labelled }
-  )
+  local choice = choose(answer.servers, 'MCP servers', 'kode_mcp')
   local undecided = choice and (choice.state == 'unapproved' or choice.state == 'refused')
   local actions = { undecided and 'Allow it' or 'Start it' }
   if choice and choice.source == 'project' then

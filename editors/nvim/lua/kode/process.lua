@@ -250,7 +250,7 @@ function M.stop(again)
   state.stopping, state.deaths = true, {}
   if client then
     require('kode.sessions').lost()
-    require('kode.client').stop(client)
+    require('kode.client').call(client, 'stop')
   end
   state.client_id, state.ready = nil, false
   if again then

@@ -41,11 +41,7 @@ local flags = {
 function M.waiting()
   local found, rank = {}, {}
   for _, session in pairs(sessions.all) do
-    for index, hunk in
-      ipairs(session.fold:select(function(hunk)
-        return hunk.state == 'proposed'
-      end))
-    do
+    for index, hunk in ipairs(session.fold:proposed()) do
       hunk.session = session
       rank[hunk.path] = math.min(rank[hunk.path] or index, index)
       table.insert(found, hunk)

@@ -60,14 +60,10 @@ end
 
 -- Everything said, however many pages it has.
 local function all_messages(id, answer)
-  local messages, cursor = answer.messages or {}, answer.cursor
-  while cursor do
-    local page = client.ask('kode/message/list', { sessionId = id, all = true, cursor = cursor })
-    if not page then
-      break
-    end
-    vim.list_extend(messages, page.messages)
-    cursor = page.nextCursor
+  local messages = answer.messages or {}
+  if answer.cursor then
+    local params = { sessionId = id, all = true, cursor = answer.cursor }
+    vim.list_extend(messages, (client.pages('kode/message/list', params, 'messages')))
   end
   return messages
 end

@@ -25,12 +25,6 @@ local function facts(session)
   return table.concat(told, ' · ')
 end
 
-local function waiting(session)
-  return #session.fold:select(function(hunk)
-    return hunk.state == 'proposed'
-  end)
-end
-
 --- "running", "2 hunks wait", "ready"
 function M.state(session)
   if session.lost then
@@ -40,7 +34,7 @@ function M.state(session)
   elseif session.fold.turnId then
     return session.fold.waiting and 'waiting' or 'running'
   end
-  local count = waiting(session)
+  local count = #session.fold:proposed()
   return count > 0 and ('%d %s'):format(count, count == 1 and 'hunk waits' or 'hunks wait')
     or 'ready'
 end
