@@ -6,7 +6,7 @@ from typing import Protocol
 
 from kode_sidecar.domain.agent_event import BlockDelta
 from kode_sidecar.protocol.events import DeltaParams
-from kode_sidecar.server.codec import Notification, encode
+from kode_sidecar.server.codec import Dialect, Notification, encode
 from kode_sidecar.server.outbox import Outbox
 from kode_sidecar.server.reader import EndOfInput
 
@@ -42,8 +42,9 @@ class HeardOutbox(Outbox):
         *,
         on_fatal: Callable[[str], None],
         wait_first: Callable[[], None],
+        dialect: Dialect,
     ) -> None:
-        super().__init__(fd, on_fatal=on_fatal, wait_first=wait_first)
+        super().__init__(fd, on_fatal=on_fatal, wait_first=wait_first, dialect=dialect)
         self._listener = listener
 
     def put(self, body: bytes) -> None:

@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NoReturn
 
 from kode_sidecar.commands.windows_job import tie_children
@@ -115,7 +116,13 @@ class _Process:
             orphaned=orphaned,
         )
         self._listener = listener
-        self._outbox = _outbox(handover, self._fail, listener, dialect)
+        outbox = Outbox if listener is None else partial(HeardOutbox, listener)
+        self._outbox = outbox(
+            handover.fd_out,
+            on_fatal=self._fail,
+            wait_first=handover.wait_drained,
+            dialect=dialect,
+        )
         self._incoming = IncomingRequests(self._outbox.put, log)
         self._lane = StandardLane(self._incoming.refuse)
         self._connection = Connection(
@@ -221,18 +228,6 @@ class _Process:
     def _on_loop_error(self, _loop: object, context: dict[str, object]) -> None:
         error = context.get("exception")
         self._log(str(context.get("message")), error if isinstance(error, Exception) else None)
-
-
-def _outbox(
-    handover: Handover,
-    on_fatal: Callable[[str], None],
-    listener: FrameListener | None,
-    dialect: Dialect,
-) -> Outbox:
-    wait_first = handover.wait_drained
-    if listener is None:
-        return Outbox(handover.fd_out, on_fatal=on_fatal, wait_first=wait_first, dialect=dialect)
-    return HeardOutbox(listener, handover.fd_out, on_fatal=on_fatal, wait_first=wait_first)
 
 
 def _process_id(params: dict[str, object]) -> int | None:
