@@ -160,6 +160,11 @@ function reviewCommands({ review, texts, ownText }: Rooms): Commands {
     const thread = argument && "thread" in argument ? argument.thread : argument;
     return thread ? review.find(thread.contextValue ?? "") : review.atCursor();
   };
+  /** The same for the hunk that a command is called with, if there is one. */
+  const onHunk = (run: (hunk: FoldedHunk) => unknown) => (argument: HunkArgument): unknown => {
+    const hunk = hunkOf(argument);
+    return hunk && run(hunk);
+  };
   const rejectHunkWithComment = async (argument: HunkArgument): Promise<void> => {
     const hunk = hunkOf(argument);
     if (!hunk) return;
@@ -175,19 +180,10 @@ function reviewCommands({ review, texts, ownText }: Rooms): Commands {
       const hunk = review.find(hunkId);
       return hunk && review.reveal(hunk);
     },
-    acceptHunk: (argument: HunkArgument) => {
-      const hunk = hunkOf(argument);
-      return hunk && review.decide(hunk, { action: "accept" });
-    },
-    rejectHunk: (argument: HunkArgument) => {
-      const hunk = hunkOf(argument);
-      return hunk && review.decide(hunk, { action: "reject" });
-    },
+    acceptHunk: onHunk((hunk) => review.decide(hunk, { action: "accept" })),
+    rejectHunk: onHunk((hunk) => review.decide(hunk, { action: "reject" })),
     rejectHunkWithComment,
-    editHunk: (argument: HunkArgument) => {
-      const hunk = hunkOf(argument);
-      return hunk && isPending(hunk) && ownText.edit(hunk);
-    },
+    editHunk: onHunk((hunk) => isPending(hunk) && ownText.edit(hunk)),
     takeOwnText: () => ownText.take(),
     dropOwnText: () => ownText.drop(),
     acceptAll: () => review.decideAll("accept"),
@@ -199,10 +195,7 @@ function reviewCommands({ review, texts, ownText }: Rooms): Commands {
       const uri = vscode.window.activeTextEditor?.document.uri;
       return uri && texts.compare(uri);
     },
-    undoHunk: (argument: HunkArgument) => {
-      const hunk = hunkOf(argument);
-      return hunk && review.undo({ hunkId: hunk.hunkId });
-    },
+    undoHunk: onHunk(({ hunkId }) => review.undo({ hunkId })),
     undoTurn: () => {
       const turnId = review.lastTurn();
       if (turnId) return review.undo({ turnId });

@@ -1,6 +1,7 @@
 // Tells the sidecar what the user looks at, for the next prompt.
 import * as vscode from "vscode";
 import type { Sidecar } from "./client/sidecar";
+import { plain } from "./language";
 
 const SETTLE_MS = 200;
 
@@ -35,8 +36,4 @@ export function tellEncodings(sidecar: Sidecar): vscode.Disposable {
     vscode.workspace.onDidSaveTextDocument(tell),
     sidecar.onDidChangeStatus((status) => status === "ready" && vscode.workspace.textDocuments.forEach(tell)),
   );
-}
-
-function plain({ start, end }: vscode.Range) {
-  return { start: { line: start.line, character: start.character }, end: { line: end.line, character: end.character } };
 }

@@ -104,6 +104,7 @@ function place({ line, character }: { line: number; character: number }): vscode
   return new vscode.Position(line, character);
 }
 
-function plain({ start, end }: vscode.Range): Range {
+/** As it travels. */
+export function plain({ start, end }: vscode.Range): Range {
   return { start: { line: start.line, character: start.character }, end: { line: end.line, character: end.character } };
 }

@@ -95,7 +95,7 @@ class ToolView implements BlockView {
   private readonly scouts = h("ul", { class: "scouts", label: t("Scouts") });
   readonly element = h("div", {}, this.card, this.scouts);
   private use: ToolUseBlock | undefined;
-  private messageId = "";
+  private id = "";
   private built = "";
 
   constructor(
@@ -105,10 +105,10 @@ class ToolView implements BlockView {
     this.card.addEventListener("toggle", () => this.fill());
   }
 
-  update({ block, messageId, open }: FoldedBlock): void {
+  update({ block, id, open }: FoldedBlock): void {
     if (block.type !== "tool_use") return;
     this.use = block;
-    this.messageId = messageId;
+    this.id = id;
     const result = this.result();
     const status = result ? (result.status ?? (result.isError ? "error" : "ok")) : "running";
     this.card.dataset.status = status;
@@ -122,25 +122,8 @@ class ToolView implements BlockView {
   }
 
   private result(): ToolResultBlock | undefined {
-    for (const message of this.fold.messages.values()) {
-      if (message.role !== "tool" || message.parentId === undefined) continue;
-      for (const id of message.blocks) {
-        const found = this.fold.blocks.get(id);
-        if (found?.block.type === "tool_result" && !found.open && found.block.toolUseId === this.use?.toolUseId && this.below(message.parentId)) return found.block;
-      }
-    }
-    return undefined;
-  }
-
-  /** The results of a message's calls stand below it, one below the other. */
-  private below(parentId: string): boolean {
-    for (let id: string | undefined = parentId; id; ) {
-      if (id === this.messageId) return true;
-      const message = this.fold.messages.get(id);
-      if (message?.role !== "tool") return false;
-      id = message.parentId ?? undefined;
-    }
-    return false;
+    const found = this.fold.blocks.get(this.fold.results.get(this.id) ?? "");
+    return found?.block.type === "tool_result" && !found.open ? found.block : undefined;
   }
 
   private showScouts(): void {
