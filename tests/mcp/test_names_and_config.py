@@ -12,6 +12,7 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.mcp.config import user_servers
 from kode_sidecar.mcp.event_stream import Event, EventDecoder
 from kode_sidecar.mcp.kept import Approvals
+from kode_sidecar.mcp.oauth import Token, TokenFile
 from kode_sidecar.mcp.project import read_servers
 from kode_sidecar.mcp.servers import MOST_CHARS, tool_name
 
@@ -128,3 +129,14 @@ def test_a_changed_word_of_an_entry_waits_for_another_yes(other: str) -> None:
     approvals = Approvals(None)
     approvals.put(server.fingerprint, True)
     assert (approvals.get(server.fingerprint), approvals.get(changed.fingerprint)) == (True, None)
+
+
+def test_what_cannot_be_kept_is_told_and_not_thrown(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for kept, value in (
+        (Approvals(tmp_path / "file" / "approved.json"), True),
+        (TokenFile(tmp_path / "file" / "tokens.json"), Token(access_token="t")),
+    ):
+        with pytest.raises(KodeError) as raised:
+            kept.put("0" * 32, value)  # type: ignore[arg-type]
+        assert raised.value.code == "Storage"
