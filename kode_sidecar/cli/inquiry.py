@@ -20,13 +20,14 @@ from kode_sidecar.text.shown_text import clipped, one_line, visible
 
 Json = dict[str, Any]
 Ask = Callable[[str, Json], Awaitable[Any]]
+Work = Callable[[Ask, argparse.Namespace], Awaitable[Json]]
 _PAGE = 500
 _TITLE_COLUMNS = 60
 
 
 def inquire(
     options: argparse.Namespace,
-    work: Callable[[Ask, argparse.Namespace], Awaitable[Json]],
+    work: Work,
     lines: Callable[[Json], Iterator[str]],
 ) -> int:
     """Have `work` ask, and print what it found. Raises KodeError."""
@@ -39,7 +40,7 @@ def inquire(
 
 
 async def _asked(
-    work: Callable[[Ask, argparse.Namespace], Awaitable[Json]],
+    work: Work,
     options: argparse.Namespace,
     environment: Mapping[str, str] | None = None,
 ) -> Json:
@@ -63,6 +64,15 @@ async def _asked(
         raise KodeError(code if code in ERRORS else "InternalError", error.message) from None
     except (ConnectionLost, OSError) as error:
         raise KodeError("InternalError", f"The sidecar cannot be asked: {error}") from None
+
+
+def asking(method: str) -> Work:
+    """Return what asks one question that needs no words."""
+
+    async def work(ask: Ask, _options: argparse.Namespace) -> Json:
+        return cast(Json, await ask(method, {}))
+
+    return work
 
 
 async def all_sessions(ask: Ask, options: argparse.Namespace) -> Json:
@@ -192,10 +202,8 @@ def usage_lines(found: Json) -> Iterator[str]:
         yield "  ".join([*keys, f"{row['answers']} answers", tokens, cached, *costs])
 
 
-async def skills(ask: Ask, options: argparse.Namespace) -> Json:
-    """What the model can load."""
-    del options
-    return cast(Json, await ask("kode/skills/list", {}))
+skills = asking("kode/skills/list")
+"""What the model can load."""
 
 
 def skill_lines(found: Json) -> Iterator[str]:
@@ -224,10 +232,8 @@ def memory_lines(found: Json) -> Iterator[str]:
         yield "Nothing is remembered, and nothing waits to be."
 
 
-async def models(ask: Ask, options: argparse.Namespace) -> Json:
-    """What may be said as model; the hosts are asked."""
-    del options
-    return cast(Json, await ask("kode/models/list", {}))
+models = asking("kode/models/list")
+"""What may be said as model; the hosts are asked."""
 
 
 def model_lines(found: Json) -> Iterator[str]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
-from kode_sidecar.cli.inquiry import Ask
+from kode_sidecar.cli.inquiry import Ask, asking
 from kode_sidecar.errors import KodeError
 from kode_sidecar.mcp import log_in, user_servers
 from kode_sidecar.mcp.contracts import TOKENS
@@ -30,10 +30,8 @@ _STATES = {
 }
 
 
-async def servers(ask: Ask, options: argparse.Namespace) -> Json:
-    """All servers that are configured."""
-    del options
-    return cast(Json, await ask("kode/mcp/list", {}))
+servers = asking("kode/mcp/list")
+"""All servers that are configured."""
 
 
 async def tried(ask: Ask, options: argparse.Namespace) -> Json:

@@ -10,7 +10,8 @@ from kode_sidecar.context.prompt_files import PromptFiles
 from kode_sidecar.context.skills import Skill, skill_index
 from kode_sidecar.errors import KodeError
 from kode_sidecar.text.shown_text import without_controls, without_hidden
-from kode_sidecar.workspace.workspace import Root, Workspace
+from kode_sidecar.workspace.paths import Root
+from kode_sidecar.workspace.workspace import Workspace
 
 FILE = "AGENTS.md"
 MAX_CHARS = 32_000

@@ -16,7 +16,7 @@ from kode_sidecar.kernel.contracts import ToolCall
 from kode_sidecar.text.line_merge import merge_lines
 from kode_sidecar.text.shown_text import invisible_characters
 from kode_sidecar.text.text_lines import PositionEncoding
-from kode_sidecar.workspace.documents import Document
+from kode_sidecar.workspace.document import Document
 from kode_sidecar.workspace.file_changes import FileChange
 from kode_sidecar.workspace.paths import Location
 

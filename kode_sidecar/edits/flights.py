@@ -12,7 +12,7 @@ from kode_sidecar.event_log.editor_port import ApplyAnswer
 from kode_sidecar.text.change_log import ChangeLog
 from kode_sidecar.text.line_diff import split_lines
 from kode_sidecar.text.text_edit import Edit, with_ends_of
-from kode_sidecar.workspace.documents import Document
+from kode_sidecar.workspace.document import Document
 
 Landed = Callable[[Collection[str]], None]
 """Hears of hunks whose edit was given up and shows in the text after all."""

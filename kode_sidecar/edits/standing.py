@@ -15,7 +15,8 @@ from kode_sidecar.edits.flights import whole
 from kode_sidecar.edits.restoring import Restoring
 from kode_sidecar.edits.services import EditServices
 from kode_sidecar.text.text_edit import to_lf
-from kode_sidecar.workspace.documents import Document, DocumentChange
+from kode_sidecar.workspace.document import Document
+from kode_sidecar.workspace.documents import DocumentChange
 
 QUIET_SECONDS = 0.25
 """A document is looked at when nobody has changed it for so long: a key costs next to nothing."""

@@ -18,7 +18,8 @@ from kode_sidecar.event_log.editor_port import DocumentEdit
 from kode_sidecar.protocol.language import EditorTextEdit
 from kode_sidecar.text.change_log import ChangeLog
 from kode_sidecar.text.text_edit import Change, Edit, apply_edits, minimal_edits, to_lf
-from kode_sidecar.workspace.documents import Document, DocumentChange
+from kode_sidecar.workspace.document import Document
+from kode_sidecar.workspace.documents import DocumentChange
 
 ATTEMPTS = 2
 """An edit that left no trace is rebased and sent once more."""

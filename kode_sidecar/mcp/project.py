@@ -14,7 +14,8 @@ from msgspec import Struct
 from kode_sidecar.errors import KodeError
 from kode_sidecar.mcp.config import MOST_SERVERS, VARIABLE, check, filled
 from kode_sidecar.mcp.contracts import ServerConfig
-from kode_sidecar.workspace.workspace import Root, Workspace
+from kode_sidecar.workspace.paths import Root
+from kode_sidecar.workspace.workspace import Workspace
 
 _MOST_BYTES = 1_000_000
 

@@ -17,9 +17,7 @@ from kode_sidecar.text.text_edit import to_lf
 from kode_sidecar.text.text_lines import PositionEncoding
 from kode_sidecar.text.uris import canonical_key
 from kode_sidecar.workspace.decoding import editor_charset
-from kode_sidecar.workspace.document import Document, TextChange, text_rev
-
-__all__ = ["Document", "DocumentChange", "Documents", "TextChange", "text_rev"]
+from kode_sidecar.workspace.document import Document, TextChange
 
 ChangeKind = Literal["opened", "changed", "saved", "closed", "unsynced"]
 _log = logging.getLogger(__name__)

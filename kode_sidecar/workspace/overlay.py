@@ -14,7 +14,7 @@ from kode_sidecar.text.text_edit import (
     common_suffix,
     to_lf,
 )
-from kode_sidecar.workspace.documents import Document
+from kode_sidecar.workspace.document import Document
 from kode_sidecar.workspace.workspace import TextView, default_view
 
 MAX_LOGGED = 256

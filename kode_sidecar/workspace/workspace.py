@@ -16,13 +16,11 @@ from kode_sidecar.text.text_lines import PositionEncoding
 from kode_sidecar.text.uris import path_to_uri, uri_to_path
 from kode_sidecar.workspace.decoding import character_set, decode, python_codec
 from kode_sidecar.workspace.disk import MAX_FILE_BYTES, read_with_status
-from kode_sidecar.workspace.document import LARGE_CHARS
-from kode_sidecar.workspace.documents import Document, Documents
+from kode_sidecar.workspace.document import LARGE_CHARS, Document
+from kode_sidecar.workspace.documents import Documents
 from kode_sidecar.workspace.paths import Location, Root, display_name, locate, make_roots
 from kode_sidecar.workspace.secret_text import find_secret
 from kode_sidecar.workspace.sensitive import runs_in_build, why_sensitive
-
-__all__ = ["OnShown", "Root", "TextView", "Workspace", "default_view"]
 
 Purpose = Literal["read", "edit"]
 OpenFiles = Mapping[tuple[int, int], Sequence[Document]]

@@ -10,7 +10,8 @@ from lsprotocol import types as lsp
 
 from kode_sidecar.domain.change_set import Position, Range
 from kode_sidecar.text.text_lines import PositionEncoding
-from kode_sidecar.workspace.documents import Document, DocumentChange, Documents, TextChange
+from kode_sidecar.workspace.document import Document, TextChange
+from kode_sidecar.workspace.documents import DocumentChange, Documents
 from tests.support import text_model
 
 URI = "file:///work/a.py"
