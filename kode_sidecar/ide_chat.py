@@ -18,7 +18,7 @@ from kode_sidecar.boot.state_folder import session_folders
 from kode_sidecar.boot.system import System
 from kode_sidecar.domain.agent_event import BlockDelta, BlockStarted, Event, TurnCompleted
 from kode_sidecar.domain.change_set import FileChangeKind
-from kode_sidecar.domain.message import Message, TextBlock
+from kode_sidecar.domain.message import TextBlock, texts_of
 from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log.editor_port import ApplyAnswer, DocumentEdit, FileEdit
 from kode_sidecar.protocol.change_set import ChangeSetView
@@ -197,7 +197,7 @@ async def converse(prompt: Prompt) -> dict[str, Any]:
         "user_message": {"id": started.message_id, "content": prompt.user_input},
         "assistant_message": {
             "id": answer.id if answer else "",
-            "content": _text(answer) if answer else "",
+            "content": "".join(texts_of(answer.content)) if answer else "",
         },
         "stop_reason": end.stop_reason,
         "usage": msgspec.to_builtins(end.usage),
@@ -238,7 +238,3 @@ def _edits(change_set: ChangeSetView) -> list[dict[str, Any]]:
         }
         for file in change_set.files
     ]
-
-
-def _text(message: Message) -> str:
-    return "".join(block.text for block in message.content if isinstance(block, TextBlock))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kode_sidecar.acp.tool_cards import Json
-from kode_sidecar.domain.message import Message, TextBlock
+from kode_sidecar.domain.message import Message, texts_of
 from kode_sidecar.errors import KodeError
 from kode_sidecar.protocol.change_set import UndoParams
 from kode_sidecar.protocol.session import SessionForkParams
@@ -216,5 +216,5 @@ def _part(parts: Sequence[Segment], told: str) -> str:
 
 
 def _head(message: Message) -> str:
-    text = next((block.text for block in message.content if isinstance(block, TextBlock)), "")
+    text = next(iter(texts_of(message.content)), "")
     return cut_line(one_line(text), _TITLE_CHARS)

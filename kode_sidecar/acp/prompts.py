@@ -63,7 +63,7 @@ def replayed(
     diffs = _Diffs(change_sets)
     names: dict[str, tuple[str, str, list[Json]]] = {}
     for message in messages:
-        if message.meta.get("origin") in _OURS or message.role == "system":
+        if message.origin in _OURS or message.role == "system":
             continue
         for block in message.content:
             match block:
@@ -110,7 +110,7 @@ class _Diffs:
     def take(self, message: Message, block: ToolUseBlock) -> list[Json]:
         if block.name not in EDIT_TOOLS:
             return []
-        files = self._left.get(str(message.meta.get("turnId", "")), [])
+        files = self._left.get(message.turn_id, [])
         path = block.input.get("path")
         mine = [file for file in files if path is None or file.path.endswith(str(path))]
         for file in mine:

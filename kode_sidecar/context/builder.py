@@ -26,6 +26,7 @@ from kode_sidecar.domain.message import (
     ThinkingBlock,
     ToolResultBlock,
     ToolUseBlock,
+    unanswered,
 )
 from kode_sidecar.kernel.contracts import ModelRequest, ToolChoice, ToolSpec
 
@@ -76,7 +77,7 @@ def _with_calls(path: Sequence[Message], start: int) -> int:
         if message.role == "assistant":
             return start
         # By its role, too: of a path that is not read yet no more is known.
-        if message.role == "tool" or any(isinstance(b, ToolResultBlock) for b in message.content):
+        if message.role == "tool" or message.results:
             break
     else:
         return start
@@ -121,15 +122,14 @@ def _with_results(messages: Iterable[Message]) -> list[tuple[Message, _Calls | N
             continue
         kept = _fit(message)
         if message.role == "assistant":
-            uses = [block for block in message.content if isinstance(block, ToolUseBlock)]
-            calls = _Calls(uses) if uses else None
+            calls = _Calls(message.calls) if message.calls else None
             if kept is not None:
                 found.append((kept, calls))
             continue
         if kept is not None:
             found.append((kept, None))
         if calls is not None:
-            calls.results += [one for one in message.content if isinstance(one, ToolResultBlock)]
+            calls.results += message.results
             if message.role == "tool":
                 calls.carrier = calls.carrier or message
     return found
@@ -158,20 +158,13 @@ def _answers(message: Message, calls: _Calls) -> Message:
     for result in calls.results:
         by_id[result.tool_use_id].append(result)
     content = tuple(
-        by_id[call.tool_use_id].popleft() if by_id[call.tool_use_id] else _made_up(call)
+        by_id[call.tool_use_id].popleft()
+        if by_id[call.tool_use_id]
+        else unanswered(call, _NO_RESULT)
         for call in calls.uses
     )
     carrier = calls.carrier or Message(id="", session_id=message.session_id, role="tool")
     return msgspec.structs.replace(carrier, content=content)
-
-
-def _made_up(call: ToolUseBlock) -> ToolResultBlock:
-    return ToolResultBlock(
-        tool_use_id=call.tool_use_id,
-        content=(TextBlock(text=_NO_RESULT),),
-        is_error=True,
-        status="cancelled",
-    )
 
 
 def _has_dialogue(out: Sequence[Message]) -> bool:

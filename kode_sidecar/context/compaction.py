@@ -6,7 +6,7 @@ does leaving it out, and on disk no message ever changes. `meta.keeps` names the
 before it that is kept as it is.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from kode_sidecar.context.prompt_files import PromptFiles
 from kode_sidecar.context.token_count import message_weight
 from kode_sidecar.context.user_edits import in_force, only_pinned
 from kode_sidecar.domain.context_edits import ContextEdits
-from kode_sidecar.domain.message import KEEPS, Message, TextBlock
+from kode_sidecar.domain.message import KEEPS, Message, TextBlock, texts_of
 
 _KEPT_SHARE = 0.15
 _KEPT_WEIGHT = 20_000.0
@@ -128,7 +128,7 @@ def summary_content(
     blocks = [TextBlock(text=texts.summary(summary))]
     if dropped and dropped[-1].role != "assistant":
         prompt = next((one for one in reversed(dropped) if one.is_prompt), None)
-        said = "\n\n".join(_texts(prompt)) if prompt is not None else ""
+        said = "\n\n".join(texts_of(prompt.content)) if prompt is not None else ""
         if said:
             blocks.append(TextBlock(text=texts.request(said[:_QUOTED_CHARS])))
     return tuple(blocks)
@@ -138,7 +138,3 @@ def summary_meta(kept: Sequence[Message]) -> Mapping[str, Any]:
     """Return what marks a summary and names the messages it keeps."""
     meta = {"origin": "compaction"}
     return meta | {KEEPS: kept[0].id} if kept else meta
-
-
-def _texts(message: Message) -> Iterable[str]:
-    return (block.text for block in message.content if isinstance(block, TextBlock))

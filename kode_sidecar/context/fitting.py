@@ -11,7 +11,7 @@ from math import ceil
 import msgspec
 
 from kode_sidecar.context.token_count import Estimate, message_weight
-from kode_sidecar.domain.message import Message, TextBlock, ToolResultBlock
+from kode_sidecar.domain.message import Message, TextBlock, ToolResultBlock, texts_of
 from kode_sidecar.kernel.contracts import ModelRequest
 
 COMPACT_AT = 0.92
@@ -132,7 +132,7 @@ class _Cut:
         for position in range(start, end):
             message = self._messages[position]
             if message is not None and message.role == "tool" and self._may_go(message):
-                self._replace(position, _without_output(message))
+                self._replace(position, message.with_results(_stub))
 
     def drop_answers(self, start: int, end: int) -> None:
         """Leave out answers, and the results of the calls in them."""
@@ -173,15 +173,8 @@ def _last_prompt(messages: Sequence[Message]) -> int:
     return next(found, 0)
 
 
-def _without_output(message: Message) -> Message:
-    content = tuple(
-        _stub(block) if isinstance(block, ToolResultBlock) else block for block in message.content
-    )
-    return msgspec.structs.replace(message, content=content)
-
-
 def _stub(block: ToolResultBlock) -> ToolResultBlock:
-    size = sum(len(part.text) for part in block.content if isinstance(part, TextBlock))
+    size = sum(map(len, texts_of(block.content)))
     summary = f" It was: {block.summary}." if block.summary else ""
     text = (
         f"[Left out to make room: {size} characters.{summary} "

@@ -7,7 +7,7 @@ from kode_sidecar.context.builder import PromptContext
 from kode_sidecar.context.fitting import fit
 from kode_sidecar.context.token_count import Estimate, Rates, estimate
 from kode_sidecar.domain.error_info import ErrorInfo
-from kode_sidecar.domain.message import Message, Role, TextBlock
+from kode_sidecar.domain.message import Message, Role, TextBlock, texts_of
 from kode_sidecar.kernel.contracts import (
     Clock,
     Incoming,
@@ -54,10 +54,9 @@ class TaskHistory:
     def last_words(self) -> str:
         """Return the text of the newest answer that has some."""
         for message in reversed(self._messages):
-            if message.role == "assistant" and not message.is_api_error_message:
-                blocks = (block for block in message.content if isinstance(block, TextBlock))
-                if text := "\n".join(block.text for block in blocks).strip():
-                    return text
+            text = "\n".join(texts_of(message.content)).strip()
+            if text and message.role == "assistant" and not message.is_api_error_message:
+                return text
         return ""
 
     def open(self, role: Role, meta: Mapping[str, Any]) -> Message:

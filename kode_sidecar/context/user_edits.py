@@ -42,7 +42,8 @@ def without_results(messages: Iterable[Message], edits: ContextEdits) -> list[Me
     """Return the messages with a sentence in place of each result that is left out."""
     gone = frozenset(edits.left_out)
     return [
-        _without_result(one) if one.role == "tool" and one.id in gone else one for one in messages
+        one.with_results(_left_out) if one.role == "tool" and one.id in gone else one
+        for one in messages
     ]
 
 
@@ -68,11 +69,5 @@ def only_pinned(messages: Iterable[Message], pinned: Collection[str]) -> list[Me
     return [one for one in messages if one.id in pinned and not one.is_summary]
 
 
-def _without_result(message: Message) -> Message:
-    content = tuple(
-        msgspec.structs.replace(block, content=(TextBlock(text=_LEFT_OUT),))
-        if isinstance(block, ToolResultBlock)
-        else block
-        for block in message.content
-    )
-    return msgspec.structs.replace(message, content=content)
+def _left_out(block: ToolResultBlock) -> ToolResultBlock:
+    return msgspec.structs.replace(block, content=(TextBlock(text=_LEFT_OUT),))

@@ -1,8 +1,10 @@
 """Messages and content blocks: the one shape shared by model, disk and wire."""
 
+from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kode_sidecar.domain.change_set import Range
 
@@ -148,6 +150,24 @@ class ToolResultBlock(BlockBase, frozen=True, kw_only=True, tag="tool_result"):
 Block = TextBlock | ThinkingBlock | ImageBlock | ResourceBlock | ToolUseBlock | ToolResultBlock
 
 
+def unanswered(call: ToolUseBlock, why: str, *, block_id: str = "") -> ToolResultBlock:
+    """Return what stands for the result of a call that never came to one."""
+    return ToolResultBlock(
+        id=block_id,
+        tool_use_id=call.tool_use_id,
+        call_block_id=call.id,
+        content=(TextBlock(text=why),),
+        is_error=True,
+        status="cancelled",
+        summary=why,
+    )
+
+
+def texts_of(blocks: Iterable[Block]) -> list[str]:
+    """Return the texts among blocks."""
+    return [block.text for block in blocks if isinstance(block, TextBlock)]
+
+
 class Usage(Struct, frozen=True, kw_only=True, rename="camel"):
     """Token counts; all are always there.
 
@@ -253,6 +273,33 @@ class Message(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
     provider: str | None = None
     model: str | None = None
     is_api_error_message: bool = False
+
+    @property
+    def turn_id(self) -> str:
+        """The turn that it was said in; empty for what was said in none."""
+        return str(self.meta.get("turnId", ""))
+
+    @property
+    def origin(self) -> str:
+        """Where it came from, empty for what the user, the model or a tool just said."""
+        return str(self.meta.get("origin", ""))
+
+    @property
+    def calls(self) -> list[ToolUseBlock]:
+        """Its tool calls."""
+        return [block for block in self.content if isinstance(block, ToolUseBlock)]
+
+    @property
+    def results(self) -> list[ToolResultBlock]:
+        """Its results of tool calls."""
+        return [block for block in self.content if isinstance(block, ToolResultBlock)]
+
+    def with_results(self, change: Callable[[ToolResultBlock], ToolResultBlock]) -> "Message":
+        """Return the same with other results; its other blocks stay."""
+        content = (
+            change(block) if isinstance(block, ToolResultBlock) else block for block in self.content
+        )
+        return replace(self, content=tuple(content))
 
     @property
     def is_summary(self) -> bool:

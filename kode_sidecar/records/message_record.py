@@ -20,6 +20,7 @@ from kode_sidecar.domain.message import (
     ToolResultBlock,
     ToolUseBlock,
     Usage,
+    texts_of,
 )
 from kode_sidecar.records.json_record import DECODE_ERRORS, check, encode_json, seal
 
@@ -166,10 +167,6 @@ def _message_says(line: bytes, wanted: str) -> bool:
         message = decode_message(line)
     except DECODE_ERRORS:
         return False
-    return any(wanted in text.casefold() for text in _texts(message))
-
-
-def _texts(message: Message) -> list[str]:
-    if message.role not in _SPEAKERS or message.meta.get("origin") == "reminder":
-        return []
-    return [block.text for block in message.content if isinstance(block, TextBlock)]
+    if message.role not in _SPEAKERS or message.origin == "reminder":
+        return False
+    return any(wanted in text.casefold() for text in texts_of(message.content))

@@ -160,13 +160,13 @@ class SessionCopies:
 
     def _with_artifacts(self, message: Message, folder: Path) -> Message:
         """The same, the whole outputs of its tools kept in the new session, too."""
-        blocks = [
-            msgspec.structs.replace(block, artifact=self._copied(block.artifact, folder))
-            if isinstance(block, ToolResultBlock) and block.artifact is not None
-            else block
-            for block in message.content
-        ]
-        return msgspec.structs.replace(message, content=tuple(blocks))
+
+        def kept(block: ToolResultBlock) -> ToolResultBlock:
+            if block.artifact is None:
+                return block
+            return msgspec.structs.replace(block, artifact=self._copied(block.artifact, folder))
+
+        return message.with_results(kept)
 
     def _copied(self, artifact: Blob, folder: Path) -> Blob:
         """One that is gone keeps its name: asking for it is told so."""
@@ -217,7 +217,7 @@ def _markdown(stored: StoredConversation) -> str:
     conversation: Conversation = stored.tree()
     parts = [f"# {stored.meta.title or stored.meta.id}\n"]
     for message in conversation.path(conversation.head):
-        if message.meta.get("origin") == "reminder":
+        if message.origin == "reminder":
             continue
         said = [text for block in message.content if (text := _block(block))]
         if said:

@@ -210,7 +210,7 @@ class SessionFolders:
             raise
         conversation = opened.stored.tree()
         gone = history.completed_messages.difference(conversation.ids)
-        stand_ins = [one for one in conversation.messages if one.meta.get("origin") == LOST]
+        stand_ins = [one for one in conversation.messages if one.origin == LOST]
         history.lost = len(gone) + len(stand_ins)
         return OpenedSession(self._records(writer), conversation, history, spent)
 

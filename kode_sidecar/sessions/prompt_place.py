@@ -55,11 +55,10 @@ def prompt_place(
 
 def _above(conversation: Conversation, prompt: Message) -> str | None:
     """Return what its turn started below: what we told the model before it belongs to that turn."""
-    turn_id = prompt.meta.get("turnId")
     parent = conversation.parent_of(prompt.id)
     while parent is not None:
         message = conversation.outline(parent)[-1]
-        if message.meta.get("origin") != "reminder" or message.meta.get("turnId") != turn_id:
+        if message.origin != "reminder" or message.turn_id != prompt.turn_id:
             break
         parent = conversation.parent_of(parent)
     return parent

@@ -2,13 +2,12 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from kode_sidecar.domain.agent_event import BlockCompleted
 from kode_sidecar.domain.conversation import Conversation
-from kode_sidecar.domain.message import Message, TextBlock, ToolUseBlock
+from kode_sidecar.domain.message import Message, texts_of
 from kode_sidecar.errors import KodeError
 from kode_sidecar.protocol.events import (
     ArtifactPlace,
@@ -30,9 +29,6 @@ from kode_sidecar.protocol.session import (
     page_limit,
 )
 from kode_sidecar.records.conversation_store import ConversationStore
-
-if TYPE_CHECKING:
-    pass
 
 MAX_LISTED = 1_000
 MAX_NODES = 5_000
@@ -158,8 +154,7 @@ def message_page(
 
 def _tree_node(message: Message, conversation: Conversation) -> TreeNode:
     """One node. A message whose parent was lost is a root."""
-    texts = (block.text for block in message.content if isinstance(block, TextBlock))
-    lines = (line.strip() for text in texts for line in text.splitlines())
+    lines = (line.strip() for text in texts_of(message.content) for line in text.splitlines())
     return TreeNode(
         message_id=message.id,
         role=message.role,
@@ -167,10 +162,10 @@ def _tree_node(message: Message, conversation: Conversation) -> TreeNode:
         depth=message.depth,
         version=message.version,
         created_at=message.created_at,
-        turn_id=str(message.meta.get("turnId", "")),
-        origin=str(message.meta.get("origin", "")),
+        turn_id=message.turn_id,
+        origin=message.origin,
         text=next((line for line in lines if line), "")[:_TEXT_CHARS],
-        tools=tuple(block.name for block in message.content if isinstance(block, ToolUseBlock)),
+        tools=tuple(call.name for call in message.calls),
         is_api_error_message=message.is_api_error_message,
     )
 

@@ -28,9 +28,9 @@ from kode_sidecar.domain.message import (
     Block,
     Message,
     Role,
-    TextBlock,
     ToolResultBlock,
     ToolUseBlock,
+    unanswered,
 )
 from kode_sidecar.event_log import OpenedSession, OpenMessage, SessionRecords, SessionStream
 from kode_sidecar.kernel import message_added, message_completed
@@ -82,7 +82,7 @@ class _Repair:
             if message.parent_id is not None and message.parent_id not in self._conversation:
                 message = msgspec.structs.replace(message, parent_id=None, depth=0)
             kept = tuple(block for block in message.content if block.id not in self._history.blocks)
-            if message.meta.get("origin") == "steer" and self._history.steered:
+            if message.origin == "steer" and self._history.steered:
                 kept = self._history.steered[0].input  # the user's word is known whole
             results = self._missing_results(message, kept, opened)
             self._write(msgspec.structs.replace(message, content=(*kept, *results)))
@@ -90,11 +90,11 @@ class _Repair:
     def tell_messages(self) -> None:
         """Emit the events of messages that are kept and were never told."""
         messages = self._conversation.messages
-        last_turn = _turn_of(messages[-1]) if messages else ""
+        last_turn = messages[-1].turn_id if messages else ""
         for message in messages:
             if message.id in self._history.completed_messages:
                 continue
-            turn_id = _turn_of(message)
+            turn_id = message.turn_id
             if turn_id and turn_id == last_turn and turn_id not in self._history.known_turns:
                 self._emit(TurnStarted(turn_id=turn_id, message_id=message.id))
             self._tell(self._conversation.get(message.id))
@@ -102,15 +102,14 @@ class _Repair:
     def answer_calls(self) -> None:
         """Add cancelled results to tool calls at the end of a branch: nothing will answer them."""
         for leaf in self._conversation.whole(self._conversation.leaves()):
-            calls = [block for block in leaf.content if isinstance(block, ToolUseBlock)]
-            if leaf.role == "assistant" and calls:
-                results = tuple(map(self._unfinished, calls))
-                self._say("tool", leaf, results, {"turnId": _turn_of(leaf)})
+            if leaf.role == "assistant" and leaf.calls:
+                results = tuple(map(self._unfinished, leaf.calls))
+                self._say("tool", leaf, results, {"turnId": leaf.turn_id})
 
     def keep_steering(self) -> None:
         """Keep steering that no step of its turn took, so that the next turn has it."""
         for steered in tuple(self._history.steered):
-            mine = [one for one in self._conversation.messages if _turn_of(one) == steered.turn_id]
+            mine = [one for one in self._conversation.messages if one.turn_id == steered.turn_id]
             if mine:
                 meta = {"origin": "steer", "turnId": steered.turn_id}
                 self._say("user", mine[-1], steered.input, meta)
@@ -129,7 +128,7 @@ class _Repair:
             session, turn = Totals(spent=self._scouts_spent), Totals()
             for message in self._conversation.messages:
                 session.add_message(message)
-                if _turn_of(message) == turn_id:
+                if message.turn_id == turn_id:
                     turn.add_message(message)
             self._emit(
                 UsageUpdated(usage=session.usage, cost=session.cost, cost_usd=session.cost_usd)
@@ -156,23 +155,14 @@ class _Repair:
             for block in opened.blocks.values()
             if isinstance(block, ToolResultBlock)
         }
-        above = self._conversation.get(message.parent_id).content
-        calls = [block for block in above if isinstance(block, ToolUseBlock)]
         return tuple(
             self._unfinished(call, begun.get(call.tool_use_id))
-            for call in calls
+            for call in self._conversation.get(message.parent_id).calls
             if call.tool_use_id not in answered
         )
 
     def _unfinished(self, call: ToolUseBlock, block_id: str | None = None) -> ToolResultBlock:
-        return ToolResultBlock(
-            id=block_id or self._new_id("block"),
-            tool_use_id=call.tool_use_id,
-            content=(TextBlock(text=_UNFINISHED),),
-            is_error=True,
-            status="cancelled",
-            summary=_UNFINISHED,
-        )
+        return unanswered(call, _UNFINISHED, block_id=block_id or self._new_id("block"))
 
     def _say(
         self, role: Role, parent: Message, content: tuple[Block, ...], meta: dict[str, Any]
@@ -197,7 +187,7 @@ class _Repair:
 
     def _tell(self, message: Message) -> None:
         """Everything of a message that was not told before."""
-        turn_id = _turn_of(message)
+        turn_id = message.turn_id
         if turn_id in self._history.known_turns and turn_id not in self._history.turns:
             turn_id = ""  # that turn is over (O2)
         opened = self._history.messages.get(message.id)
@@ -234,10 +224,6 @@ class _Repair:
 
 def _completed(block: Block, turn_id: str, message_id: str) -> BlockCompleted:
     return BlockCompleted(turn_id=turn_id, message_id=message_id, block_id=block.id, block=block)
-
-
-def _turn_of(message: Message) -> str:
-    return str(message.meta.get("turnId", ""))
 
 
 def write_left_over(

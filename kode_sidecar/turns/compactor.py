@@ -19,7 +19,7 @@ from kode_sidecar.domain.agent_event import (
     PlanItem,
 )
 from kode_sidecar.domain.error_info import ErrorInfo, failure
-from kode_sidecar.domain.message import Message, TextBlock
+from kode_sidecar.domain.message import Message, TextBlock, texts_of
 from kode_sidecar.domain.notice_codes import NoticeCode
 from kode_sidecar.errors import ERRORS, INTERNAL_ERROR, KodeError
 from kode_sidecar.kernel import MessageAssembler
@@ -100,7 +100,7 @@ class Compactor:
             answer = await self._answer(context, question.request)
         if answer.error is not None:
             return answer.error
-        text = "\n\n".join(block.text for block in answer.blocks if isinstance(block, TextBlock))
+        text = "\n\n".join(texts_of(answer.blocks))
         if not text.strip():
             return failure("EmptyAnswer", "the model wrote no summary.")
         known = {

@@ -225,7 +225,7 @@ class TurnContext:
         self._log.append(message)
         self._refused = None
         self._conversation.add(message)
-        if self._reminding and message.meta.get("origin") == "reminder":
+        if self._reminding and message.origin == "reminder":
             self._reminding = False
             self._change_sets.reminders_told()
         self._leaf = message.id

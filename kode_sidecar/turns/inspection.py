@@ -137,7 +137,7 @@ def _origin(message: Message) -> SegmentOrigin:
         return "answer"
     if message.role == "tool":
         return "result"
-    named = _ORIGINS.get(str(message.meta.get("origin", "")))
+    named = _ORIGINS.get(message.origin)
     if named is not None:
         return named
     return "prompt" if message.id or message.meta.get("unwritten") else "note"

@@ -17,6 +17,7 @@ from kode_sidecar.domain.message import (
     Message,
     ResourceBlock,
     TextBlock,
+    texts_of,
 )
 from kode_sidecar.errors import invalid_at
 from kode_sidecar.kernel.contracts import Incoming, NewId
@@ -53,7 +54,7 @@ def _is_base64(data: str) -> bool:
 
 def title_of(blocks: Sequence[Block]) -> str:
     """The first line with words in it, cut to a title's length."""
-    text = next((block.text for block in blocks if isinstance(block, TextBlock)), "")
+    text = next(iter(texts_of(blocks)), "")
     line = next((line.strip() for line in text.split("\n") if line.strip()), "")
     return line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1] + "…"
 

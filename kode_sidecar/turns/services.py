@@ -12,7 +12,7 @@ from kode_sidecar.context.memory import MemoryNote
 from kode_sidecar.context.reminders import EditorNote
 from kode_sidecar.domain.agent_event import Notice
 from kode_sidecar.domain.budget import Budget
-from kode_sidecar.domain.message import Block, Message, TextBlock
+from kode_sidecar.domain.message import Block, Message, TextBlock, texts_of
 from kode_sidecar.edits import ChangeSets, EditLocks
 from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log import SessionRecords, SessionStream
@@ -79,7 +79,7 @@ async def remembered_for(
 
     Raises KodeError as `Recall` does.
     """
-    text = "\n".join(block.text for block in blocks if isinstance(block, TextBlock))
+    text = "\n".join(texts_of(blocks))
     if not text:
         return None
     reminders = [one for one in shown if _IDS in one.meta and not one.is_prompt]

@@ -143,7 +143,7 @@ class TurnSetup:
     def turn_ids(self, parent_id: str | None) -> Collection[str]:
         """The turns that made the path to a message."""
         path = self._conversation.outline(parent_id)
-        return {message.meta.get("turnId", "") for message in path}
+        return {message.turn_id for message in path}
 
     @property
     def edits(self) -> ContextEdits:

@@ -9,13 +9,7 @@ from typing import Any
 from kode_sidecar.context.agents import AgentProfile
 from kode_sidecar.domain.agent_event import ContextUse, TurnCompleted, TurnStarted, UsageUpdated
 from kode_sidecar.domain.error_info import failure
-from kode_sidecar.domain.message import (
-    OUR_ORIGINS,
-    Message,
-    TextBlock,
-    ToolResultBlock,
-    ToolUseBlock,
-)
+from kode_sidecar.domain.message import OUR_ORIGINS, Message, texts_of, unanswered
 from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log import SessionStream
 from kode_sidecar.kernel import message_completed, run_turn
@@ -91,9 +85,10 @@ class TurnKeys:
         self._results: dict[str, TurnStartResult] = {}
         self._starting: dict[str, asyncio.Event] = {}
         for message in messages:
-            key, turn_id = message.meta.get(_TURN_KEY), str(message.meta.get("turnId", ""))
+            key = message.meta.get(_TURN_KEY)
             if isinstance(key, str):
-                self.remember(key, TurnStartResult(turn_id=turn_id, message_id=message.id))
+                result = TurnStartResult(turn_id=message.turn_id, message_id=message.id)
+                self.remember(key, result)
 
     @asynccontextmanager
     async def starting(self, key: str | None) -> AsyncGenerator[TurnStartResult | None]:
@@ -135,21 +130,19 @@ def _log_messages(log: JsonLog, turn_id: str, provider: str, messages: Sequence[
     for message in messages:
         answered = message.provider or provider
         scope = LogScope(turn_id, message.session_id, message.id, answered)
-        text = "".join(block.text for block in message.content if isinstance(block, TextBlock))
+        text = "".join(texts_of(message.content))
         if message.role == "tool":
-            for block in message.content:
-                if isinstance(block, ToolResultBlock):
-                    log.write(
-                        "info",
-                        _MODULE,
-                        "tool_result",
-                        scope,
-                        tool_use_id=block.tool_use_id,
-                        status=block.status,
-                        summary=block.summary,
-                    )
+            for block in message.results:
+                log.write(
+                    "info",
+                    _MODULE,
+                    "tool_result",
+                    scope,
+                    tool_use_id=block.tool_use_id,
+                    status=block.status,
+                    summary=block.summary,
+                )
         elif message.role == "assistant":
-            tools = [block.name for block in message.content if isinstance(block, ToolUseBlock)]
             log.write(
                 "error" if message.is_api_error_message else "info",
                 _MODULE,
@@ -159,7 +152,7 @@ def _log_messages(log: JsonLog, turn_id: str, provider: str, messages: Sequence[
                 tokens=message.usage,
                 content={"reply": text},
                 model=message.model,
-                tools=tools,
+                tools=[call.name for call in message.calls],
             )
         else:
             log.write("info", _MODULE, "prompt", scope, content={"prompt": text})
@@ -302,18 +295,7 @@ def _refused(context: TurnContext, emit: Emit, steering: Sequence[Incoming]) -> 
     if message is None:
         return ()
     emit(message_completed(message, context.turn_id))
-    results = tuple(
-        ToolResultBlock(
-            tool_use_id=block.tool_use_id,
-            call_block_id=block.id,
-            content=(TextBlock(text=_NEVER_RAN),),
-            is_error=True,
-            status="cancelled",
-            summary=_NEVER_RAN,
-        )
-        for block in message.content
-        if isinstance(block, ToolUseBlock)
-    )
+    results = tuple(unanswered(call, _NEVER_RAN) for call in message.calls)
     return (Incoming("tool", results, {}),) if results else ()
 
 
