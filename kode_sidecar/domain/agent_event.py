@@ -5,6 +5,7 @@ They are journal records and wire events at once. `seq` (1, 2, 3 … per session
 not stored has neither. `BlockDelta` is no event: it is never stored and has no number.
 """
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from msgspec import Struct, field
@@ -13,7 +14,7 @@ from kode_sidecar.domain.change_set import ChangeSetState, FileView, Range
 from kode_sidecar.domain.context_edits import ContextEdits
 from kode_sidecar.domain.error_info import ErrorInfo
 from kode_sidecar.domain.event_parts import BudgetUse, ChangedFile, ContextUse, EventBase
-from kode_sidecar.domain.message import Block, Cost, LostUsage, Role, Usage
+from kode_sidecar.domain.message import Block, Cost, LostUsage, Message, Role, Usage
 from kode_sidecar.domain.question_event import (
     AskRequested,
     AskResolved,
@@ -92,6 +93,21 @@ class MessageAdded(EventBase, frozen=True, kw_only=True, tag="message.added"):
     replaces: str | None = None
     created_at: str = field(default_factory=str)
     meta: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def message(self, session_id: str, content: Iterable[Block]) -> Message:
+        """Return the message with the blocks that followed."""
+        return Message(
+            id=self.message_id,
+            session_id=session_id,
+            role=self.role,
+            content=tuple(content),
+            parent_id=self.parent_id,
+            depth=self.depth,
+            version=self.version,
+            replaces=self.replaces,
+            created_at=self.created_at,
+            meta=self.meta,
+        )
 
 
 class MessageCompleted(EventBase, frozen=True, kw_only=True, tag="message.completed"):

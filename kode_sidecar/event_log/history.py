@@ -63,19 +63,7 @@ class OpenMessage:
 
     def message(self, session_id: str) -> Message:
         """Return the message with the blocks known so far."""
-        added = self.added
-        return Message(
-            id=added.message_id,
-            session_id=session_id,
-            role=added.role,
-            content=tuple(self.blocks.values()),
-            parent_id=added.parent_id,
-            depth=added.depth,
-            version=added.version,
-            replaces=added.replaces,
-            created_at=added.created_at,
-            meta=added.meta,
-        )
+        return self.added.message(session_id, self.blocks.values())
 
 
 class EventHistory:

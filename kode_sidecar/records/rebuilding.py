@@ -6,6 +6,8 @@ it, a stand-in takes its place: the tree keeps its shape, and says what is missi
 
 from collections.abc import Collection, Iterable, Sequence
 
+import msgspec
+
 from kode_sidecar.domain.agent_event import (
     BlockCompleted,
     BlockStarted,
@@ -122,26 +124,16 @@ def told_messages(events: Iterable[StoredEvent], session_id: str) -> list[Messag
                 whole = blocks.pop(event.message_id, {}).values()
                 opened = added.pop(event.message_id, None)
                 if opened is not None and opened.seq > gap:
-                    content = tuple(block for block in whole if block is not None)
-                    found.append(_message(session_id, opened, content, event))
+                    content = [block for block in whole if block is not None]
+                    found.append(_whole(opened.message(session_id, content), event))
             case _:
                 pass
     return found
 
 
-def _message(
-    session_id: str, added: MessageAdded, content: tuple[Block, ...], completed: MessageCompleted
-) -> Message:
-    return Message(
-        id=added.message_id,
-        session_id=session_id,
-        role=added.role,
-        content=content,
-        parent_id=added.parent_id,
-        depth=added.depth,
-        version=added.version,
-        created_at=added.created_at,
-        meta=added.meta,
+def _whole(message: Message, completed: MessageCompleted) -> Message:
+    return msgspec.structs.replace(
+        message,
         usage=completed.usage,
         cost=completed.cost,
         cost_usd=completed.cost_usd,
