@@ -183,7 +183,7 @@ def learned(rates: Rates, asked: Estimate, usage: Usage) -> Rates:
 
 
 def with_answer(
-    asked: Estimate, answer: Message, usage: Usage, *, returns_thinking: bool = True
+    asked: Estimate, answer: Message, usage: Usage, *, returns_thinking: bool
 ) -> Measured:
     """Return the measurement that an answer brings.
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from kode_sidecar.domain.change_set import UNSETTLED, ChangeSet, HunkState, ProposedHunk
-from kode_sidecar.errors import KodeError
+from kode_sidecar.errors import KodeError, invalid_at
 from kode_sidecar.protocol.change_set import DecideParams, DecideResult, HunkDecision
 
 # The states of hunks that were decided so; `keep` decides nothing.
@@ -37,7 +37,7 @@ def choose(change_set: ChangeSet, params: DecideParams) -> dict[str, HunkDecisio
         _check_decided_so(change_set, named, params)
     if params.rest != "keep":
         if params.seen_seq < 1:
-            raise invalid(
+            raise invalid_at(
                 "$.seenSeq",
                 f"`rest: {params.rest}` needs the last `seq` that you have seen; "
                 "hunks announced after it are left alone.",
@@ -88,24 +88,21 @@ def _is_so(hunk: ProposedHunk, decision: HunkDecision) -> bool:
     return hunk.state in _DONE[decision.action] and decision.put in (None, hunk.replaced_by)
 
 
-def invalid(path: str, text: str) -> KodeError:
-    """Return an `InvalidParams` that names its place."""
-    return KodeError("InvalidParams", f"{path}: {text}", details={"path": path})
-
-
 def _named(change_set: ChangeSet, params: DecideParams) -> dict[str, HunkDecision]:
     named: dict[str, HunkDecision] = {}
     for at, decision in enumerate(params.decisions):
         where = f"$.decisions[{at}]"
         if decision.hunk_id not in change_set.hunks:
-            raise invalid(f"{where}.hunkId", f"{decision.hunk_id!r} is no hunk of {change_set.id}.")
+            raise invalid_at(
+                f"{where}.hunkId", f"{decision.hunk_id!r} is no hunk of {change_set.id}."
+            )
         if decision.hunk_id in named:
-            raise invalid(f"{where}.hunkId", f"{decision.hunk_id!r} is decided twice.")
+            raise invalid_at(f"{where}.hunkId", f"{decision.hunk_id!r} is decided twice.")
         if decision.action == "replace" and decision.new_text is None:
-            raise invalid(f"{where}.newText", "`replace` needs the text to put.")
+            raise invalid_at(f"{where}.newText", "`replace` needs the text to put.")
         kind = change_set.hunks[decision.hunk_id].kind
         if decision.action == "replace" and kind in ("rename", "delete"):
-            raise invalid(f"{where}.action", f"a {kind} has no text that could be replaced.")
+            raise invalid_at(f"{where}.action", f"a {kind} has no text that could be replaced.")
         named[decision.hunk_id] = decision
     return named
 

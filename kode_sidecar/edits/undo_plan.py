@@ -126,7 +126,7 @@ class UndoPlanner:
 
 
 def chosen_of(
-    scope: Iterable[ProposedHunk], direction: Literal["undo", "redo"] | None = None
+    scope: Iterable[ProposedHunk], direction: Literal["undo", "redo"] | None
 ) -> tuple[list[ProposedHunk], bool]:
     """Return the hunks that are meant, and whether they are to be taken back."""
     hunks = list(scope)

@@ -1,7 +1,7 @@
 """Number the events of a session, write them to the journal, then publish them, in one order."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from itertools import groupby
 from typing import TYPE_CHECKING, cast
@@ -12,7 +12,7 @@ from kode_sidecar.domain.agent_event import BlockDelta, Event, Notice, is_stored
 from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log.editor_port import EditorPort
 from kode_sidecar.event_log.history import EventHistory
-from kode_sidecar.records.journal import Journal
+from kode_sidecar.event_log.records import SessionRecords
 
 if TYPE_CHECKING:  # the kernel is loaded after the process answers
     from kode_sidecar.kernel.contracts import Clock
@@ -33,15 +33,14 @@ class SessionStream:
 
     def __init__(
         self,
-        session_id: str,
-        journal: Journal,
+        records: SessionRecords,
         editor: EditorPort,
         clock: "Clock",
-        seq: int,
         history: EventHistory | None = None,
     ) -> None:
-        self._session_id = session_id
-        self._journal = journal
+        self._session_id = records.messages.meta.id
+        self._journal = records.journal
+        self._save = records.save
         self._editor = editor
         self._clock = clock
         self._holds = 0
@@ -50,7 +49,7 @@ class SessionStream:
         self._released.set()
         self._failure: KodeError | None = None
         self._unstored: list[Event] = []
-        self.seq = seq
+        self.seq = records.journal.last_seq
         self.history = history or EventHistory()
         self._cancelling = False
 
@@ -120,7 +119,7 @@ class SessionStream:
         self._released.set()
 
     @asynccontextmanager
-    async def saving(self, save: Callable[[], Awaitable[None]]) -> AsyncGenerator[None]:
+    async def saving(self) -> AsyncGenerator[None]:
         """Hold; what is done inside is saved before this ends. The caller releases, after replying.
 
         When it fails there is nothing to wait for: everything is released at once.
@@ -128,24 +127,24 @@ class SessionStream:
         self.hold()
         try:
             yield
-            await self.save(save)
+            await self.save()
         except BaseException:
             self.release()
             raise
 
-    async def save(self, save: Callable[[], Awaitable[None]]) -> None:
+    async def save(self) -> None:
         """Save all that was emitted, what the journal refused before, too: for acknowledgements.
 
         Raises KodeError `Storage`.
         """
         if self._unstored:
             self._write_unstored()
-        await save()
+        await self._save()
 
-    async def save_told(self, save: Callable[[], Awaitable[None]]) -> None:
+    async def save_told(self) -> None:
         """Save what was published already; publish a failure, too, and let `flow` raise it."""
         try:
-            await save()
+            await self._save()
         except KodeError as error:
             self.not_saved(error)
 

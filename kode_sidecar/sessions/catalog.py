@@ -138,19 +138,13 @@ class SessionCatalog:
             self.sessions.check_may_write(session_id)
             records = (await asyncio.to_thread(self.folders.open, session_id)).records
             try:
-                stream = SessionStream(
-                    session_id,
-                    records.journal,
-                    self.editor,
-                    self.folders.clock,
-                    records.journal.last_seq,
-                )
+                stream = SessionStream(records, self.editor, self.folders.clock)
                 changed = change(records.messages.meta)
                 if changed is None:
                     return stream.recover
                 before = records.messages.meta
                 try:
-                    async with stream.saving(records.save):
+                    async with stream.saving():
                         meta, event = changed
                         records.messages.write_meta(meta)
                         stream(event)
@@ -191,11 +185,8 @@ class SessionCatalog:
     def _examine(self, session_id: str) -> tuple[ConversationMeta, Conversation, Totals]:
         """On a thread."""
         stored = self.folders.store.load(session_id)
-        conversation = stored.tree()
-        totals = Totals()
-        for spent in self.folders.store.spending(session_id):
-            totals.add_answer(spent.usage, spent.cost, spent.cost_usd)
-        return stored.meta, conversation, totals
+        totals = Totals(spent=self.folders.store.spending(session_id))
+        return stored.meta, stored.tree(), totals
 
     def view(self, meta: ConversationMeta) -> SessionView:
         """A head as an editor is shown it."""

@@ -56,14 +56,9 @@ def updated(meta: ConversationMeta, params: SessionUpdateParams) -> Conversation
     changes: dict[str, Any] = {}
     if params.title is not UNSET:
         changes["title"] = params.title or ""
-    if params.mode is not UNSET:
-        changes["mode"] = params.mode or UNSET
-    if params.model is not UNSET:
-        changes["model"] = params.model or UNSET
-    if params.effort is not UNSET:
-        changes["effort"] = params.effort or UNSET
-    if params.draft is not UNSET:
-        changes["draft"] = params.draft or UNSET
+    for name in ("mode", "model", "effort", "draft"):
+        if (value := getattr(params, name)) is not UNSET:
+            changes[name] = value or UNSET
     if not isinstance(params.meta, UnsetType):
         places = {name: meta.meta[name] for name in _PLACES if name in meta.meta}
         changes["meta"] = {**places, **(params.meta or {})}
@@ -135,7 +130,7 @@ async def save_head(
     """
     before = records.messages.meta
     try:
-        async with stream.saving(records.save):
+        async with stream.saving():
             records.messages.write_meta(meta)
             stream(event)
     except BaseException:

@@ -9,7 +9,7 @@ from msgspec import UnsetType
 from kode_sidecar.domain.agent_event import TurnCompleted
 from kode_sidecar.domain.conversation import Conversation
 from kode_sidecar.domain.message import Message
-from kode_sidecar.errors import KodeError
+from kode_sidecar.errors import invalid_at
 
 _NOT_DONE = frozenset(
     {"max_tool_rounds", "max_tokens", "budget", "cancelled", "interrupted", "error"}
@@ -46,10 +46,14 @@ def prompt_place(
         return PromptPlace(parent_id)
     edited = conversation.outline(replaces)[-1]
     if not edited.is_prompt:
-        raise _invalid("$.replaces", "that message is no prompt of the user, which alone is edited")
+        raise invalid_at(
+            "$.replaces", "that message is no prompt of the user, which alone is edited."
+        )
     above = _above(conversation, edited)
     if not isinstance(parent_id, UnsetType) and parent_id not in (above, edited.parent_id):
-        raise _invalid("$.parentId", "the prompt that is replaced has another parent: leave it out")
+        raise invalid_at(
+            "$.parentId", "the prompt that is replaced has another parent: leave it out."
+        )
     return PromptPlace(above, replaces, _next_version(conversation, edited))
 
 
@@ -93,12 +97,9 @@ def check_may_go_on(conversation: Conversation, parent_id: str | None, *, stoppe
         return
     if stopped and parent_id is not None and parent_id == conversation.head:
         return
-    raise _invalid(
+    raise invalid_at(
         "$.input",
-        "the prompt is empty. Send text; an empty prompt only goes on after a turn that stopped"
-        " with max_tool_rounds, was cancelled or interrupted, or below a message without an answer",
+        "the prompt is empty. Send text; an empty prompt only goes on after a turn that"
+        " stopped with max_tool_rounds, was cancelled or interrupted, or below a message without an"
+        " answer.",
     )
-
-
-def _invalid(path: str, text: str) -> KodeError:
-    return KodeError("InvalidParams", f"{path}: {text}.", details={"path": path})

@@ -84,14 +84,7 @@ class Session:
         self._task: asyncio.Task[None] | None = None
         self._stopped = may_go_on(new.history.last_turn)
         self.totals = Totals(new.conversation.messages, new.scouts_spent)
-        self.stream = SessionStream(
-            self.id,
-            records.journal,
-            services.editor,
-            services.clock,
-            records.journal.last_seq,
-            new.history,
-        )
+        self.stream = SessionStream(records, services.editor, services.clock, new.history)
         self.change_sets = ChangeSets(
             session_id=self.id,
             workspace=services.workspace,
@@ -100,7 +93,7 @@ class Session:
             new_id=services.new_id,
             questions=services.questions,
             now=services.clock.timestamp,
-            save=lambda: self.stream.save(records.save),
+            save=self.stream.save,
             published=self.stream.published,
             locks=services.edit_locks,
             title=lambda: self.meta.title,
@@ -136,7 +129,7 @@ class Session:
         blocks = prompt_blocks(params.input, self._services.new_id)
         if not blocks:
             raise invalid_at("$.input", "there is nothing to say. Send text.")
-        async with self.stream.saving(self._records.save):
+        async with self.stream.saving():
             turn.context.steer(blocks)
             self.stream(TurnSteered(turn_id=turn.id, input=blocks))
         return self.stream.release
@@ -283,7 +276,7 @@ class Session:
         turn = self._new_turn(params, place.parent_id)
         self._purses.open(self.id, turn.id, budget, self.totals.costs, self.stream)
         try:
-            async with self.stream.saving(self._records.save):
+            async with self.stream.saving():
                 prompt_id = self._open_turn(turn, blocks, params, place)
                 self._turn = turn
                 self._task = asyncio.create_task(self._run(turn), name=f"turn {turn.id}")
@@ -346,7 +339,7 @@ class Session:
         summary = await self._setup.compactor.ask(context, tools)
         if isinstance(summary, ErrorInfo):
             raise answer_of(summary)
-        async with self.stream.saving(self._records.save):
+        async with self.stream.saving():
             event = self._setup.compactor.place(context, summary, tools)
             self.totals.add(context.totals)
             report_usage(self.totals, self.stream, context.use)
@@ -369,11 +362,11 @@ class Session:
             completed = report_end(turn, end, services, self.totals, self.stream)
             try:
                 if not cancelled:
-                    await self.stream.save_told(self._records.save)
+                    await self.stream.save_told()
             finally:  # a session must never stay occupied
                 self._release(turn, completed)
         if cancelled:
-            await self.stream.save_told(self._records.save)
+            await self.stream.save_told()
 
     def _cut(self, turn: RunningTurn) -> None:
         """End a turn whose answer is still coming, for its task has nothing more to say."""

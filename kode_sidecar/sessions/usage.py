@@ -6,8 +6,9 @@ passed over.
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
@@ -28,18 +29,13 @@ Row = tuple[str, ...]
 _MOST_OFFSET = 840
 
 
-@dataclass
-class _Counted:
-    answers: int = 0
-    totals: Totals = field(default_factory=Totals)
-
-    def add(self, spent: Spent) -> None:
-        self.answers += 1
-        self.totals.add_answer(spent.usage, spent.cost, spent.cost_usd)
-
-    def add_all(self, other: "_Counted") -> None:
-        self.answers += other.answers
-        self.totals.add(other.totals)
+_FIELDS: Mapping[UsageKey, str] = {
+    "day": "day",
+    "model": "model",
+    "session": "session_id",
+    "turn": "turn_id",
+    "message": "message_id",
+}
 
 
 @dataclass(frozen=True)
@@ -55,27 +51,34 @@ class UsageReport:
 
     def _sum_up(self, params: UsageGetParams) -> UsageGetResult:
         zone = timezone(timedelta(minutes=params.utc_offset_minutes))
-        rows: dict[Row, _Counted] = {}
+        answers: Counter[Row] = Counter()
+        sums: defaultdict[Row, Totals] = defaultdict(Totals)
         unreadable = 0
         for session_id in self._sessions(params, zone):
             try:
-                answers = self.store.spending(session_id)
+                found = self.store.spending(session_id)
             except KodeError:
                 if params.session_id is not None:
                     raise
                 unreadable += 1
                 continue
-            for spent in answers:
+            for spent in found:
                 day = _day_of(spent.created_at, zone)
                 if (params.since or "") <= day <= (params.until or "9999-12-31"):
                     names = _names(spent, session_id, day)
-                    rows.setdefault(tuple(names[key] for key in params.by), _Counted()).add(spent)
-        total = _Counted()
-        for counted in rows.values():
-            total.add_all(counted)
+                    row = tuple(names[key] for key in params.by)
+                    answers[row] += 1
+                    sums[row].add_answer(spent.usage, spent.cost, spent.cost_usd)
+        total = Totals()
+        for totals in sums.values():
+            total.add(totals)
+        fields = [_FIELDS[key] for key in params.by]
         return UsageGetResult(
-            rows=tuple(_row(params.by, key, rows[key]) for key in sorted(rows)),
-            total=UsageSum(**_sums(total)),
+            rows=tuple(
+                UsageRow(**dict(zip(fields, row, strict=True)), **_sums(answers[row], sums[row]))
+                for row in sorted(sums)
+            ),
+            total=UsageSum(**_sums(answers.total(), total)),
             unreadable_sessions=unreadable,
         )
 
@@ -130,23 +133,10 @@ def _names(spent: Spent, session_id: str, day: str) -> dict[UsageKey, str]:
     }
 
 
-def _sums(counted: _Counted) -> dict[str, Any]:
-    totals = counted.totals
+def _sums(answers: int, totals: Totals) -> dict[str, Any]:
     return {
-        "answers": counted.answers,
+        "answers": answers,
         "usage": totals.usage,
         "costs": totals.costs,
         "cost_usd": totals.cost_usd,
     }
-
-
-def _row(by: Sequence[UsageKey], values: Row, counted: _Counted) -> UsageRow:
-    named = dict(zip(by, values, strict=True))
-    return UsageRow(
-        **_sums(counted),
-        day=named.get("day"),
-        model=named.get("model"),
-        session_id=named.get("session"),
-        turn_id=named.get("turn"),
-        message_id=named.get("message"),
-    )

@@ -28,7 +28,7 @@ from kode_sidecar.domain.model_event import (
     ToolUseDelta,
     UsageReported,
 )
-from kode_sidecar.errors import KodeError
+from kode_sidecar.errors import invalid_at
 from kode_sidecar.kernel.contracts import ModelClient, ModelRequest
 
 SMALLEST_ANSWER = 256
@@ -287,13 +287,12 @@ def stricter(own: Budget | None, asked: Budget | None) -> Budget | None:
     """Return both budgets as one. Raises KodeError `InvalidParams` for one that makes no sense."""
     for scope, limit in asked.limits().items() if asked is not None else ():
         if not 0 < limit < inf:
-            path = f"$.budget.{scope}"
-            raise KodeError("InvalidParams", f"{path}: not above 0.", details={"path": path})
+            raise invalid_at(f"$.budget.{scope}", "not above 0.")
     if own is None or asked is None:
         return own or asked
     if own.currency != asked.currency:
-        text = f"$.budget.currency: the budget of the user's settings is in {own.currency}."
-        raise KodeError("InvalidParams", text, details={"path": "$.budget.currency"})
+        text = f"the budget of the user's settings is in {own.currency}."
+        raise invalid_at("$.budget.currency", text)
     limits = dict(own.limits())
     for scope, limit in asked.limits().items():
         limits[scope] = min(limit, limits.get(scope, limit))

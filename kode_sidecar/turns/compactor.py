@@ -55,7 +55,7 @@ class Compactor:
     """Sums up what a `TurnContext` shows, and tells of it with `emit`; `plan` outlives it."""
 
     def __init__(
-        self, services: SessionServices, emit: Emit, plan: Callable[[], Sequence[PlanItem]] = tuple
+        self, services: SessionServices, emit: Emit, plan: Callable[[], Sequence[PlanItem]]
     ) -> None:
         self._services = services
         self._emit = emit

@@ -2,7 +2,7 @@
 
 import operator
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -120,22 +120,14 @@ Compact = Callable[["TurnContext", Sequence[ToolSpec]], Awaitable[bool]]
 """Puts a summary in the place of history; whether it did. Raises KodeError `Storage`."""
 
 
-class MessageLog(Protocol):
-    """Where finished messages are kept, `records.conversation_store`."""
-
-    def append(self, message: Message) -> None:
-        """Write one message. Raises KodeError `Storage`."""
-        ...
-
-
 class TurnContext:
     """`kernel.contracts.Context` over the session's tree, from one leaf on.
 
     `shown` are the stored messages that the model gets, `pinned` those of them that the user wants
-    to stay, `window` is how many tokens it reads at most. Without `compact` history is never summed
-    up, and it is not summed up unasked where the user took a summary back (`undone`). `left_out`
-    hears, once, that a request holds less than all. `use` is how full the window is, by the host's
-    own count where it tells, None before any step.
+    to stay, `window` is how many tokens it reads at most. History is not summed up (`compact`)
+    unasked where the user took a summary back (`undone`). `left_out` hears, once, that a request
+    holds less than all. `use` is how full the window is, by the host's own count where it tells,
+    None before any step. `keep` writes a message, or raises KodeError `Storage`.
     Every message carries `meta.turnId`, so that a branch knows which turns made it.
     """
 
@@ -145,7 +137,7 @@ class TurnContext:
         session_id: str,
         turn_id: str,
         conversation: Conversation,
-        log: MessageLog,
+        keep: Callable[[Message], None],
         clock: Clock,
         new_id: NewId,
         parent_id: str | None,
@@ -154,15 +146,15 @@ class TurnContext:
         window: int | None,
         meter: TokenMeter,
         change_sets: ChangeSets,
-        pinned: Collection[str] = (),
-        compact: Compact | None = None,
-        undone: Callable[[], bool] = bool,
-        left_out: Callable[[Fitted], None] = lambda _: None,
+        pinned: Collection[str],
+        compact: Compact,
+        undone: Callable[[], bool],
+        left_out: Callable[[Fitted], None],
     ) -> None:
         self.session_id = session_id
         self.turn_id = turn_id
         self._conversation = conversation
-        self._log = log
+        self._keep = keep
         self._clock = clock
         self._new_id = new_id
         self._leaf = parent_id
@@ -222,7 +214,7 @@ class TurnContext:
     def commit(self, message: Message) -> None:
         """Write the finished message and make it the newest. Raises KodeError `Storage`."""
         self._refused = message
-        self._log.append(message)
+        self._keep(message)
         self._refused = None
         self._conversation.add(message)
         if self._reminding and message.origin == "reminder":
@@ -236,12 +228,8 @@ class TurnContext:
             used, size = message.usage, self._asked.size.tokens
             tokens = used.input_tokens + used.output_tokens if used else size
             self.use = ContextUse(tokens=tokens, window=self.window)
-            self._meter.answered(
-                self._asked.request,
-                self._asked.size,
-                message,
-                returns_thinking=self._prompt.returns_thinking,
-            )
+            asked, returned = self._asked, self._prompt.returns_thinking
+            self._meter.answered(asked.request, asked.size, message, returns_thinking=returned)
 
     def commit_refused(self) -> Message | None:
         """Write what the disk refused, so that what comes next stands below it.
@@ -275,7 +263,7 @@ class TurnContext:
     async def request(self, tools: Sequence[ToolSpec], tool_choice: ToolChoice) -> ModelRequest:
         """The exact next request; history is summed up before when the window is nearly full."""
         fitted = self.fitted(tools, tool_choice)
-        if self._compact is not None and self.will_sum_up(fitted):
+        if self.will_sum_up(fitted):
             done = await self._compact(self, tools)
             fitted = self.fitted(tools, tool_choice)
             # What failed, or did not help, is not tried again in this turn.
@@ -293,8 +281,7 @@ class TurnContext:
             return False
         self._recovered = True
         self.was_too_long(asked)
-        if self._compact is not None:
-            self._may_compact = await self._compact(self, asked.request.tools)
+        self._may_compact = await self._compact(self, asked.request.tools)
         again = self.fitted(asked.request.tools, asked.request.tool_choice)
         return again.size.weight < asked.size.weight
 

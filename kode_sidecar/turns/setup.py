@@ -103,7 +103,7 @@ class TurnSetup:
             session_id=self._session_id,
             turn_id=turn_id,
             conversation=self._conversation,
-            log=self._records.messages,
+            keep=self._records.messages.append,
             clock=services.clock,
             new_id=services.new_id,
             parent_id=parent_id,
