@@ -9,8 +9,9 @@ from kode_sidecar.domain.conversation import Conversation
 from kode_sidecar.domain.message import Blob
 from kode_sidecar.event_log.history import EventHistory
 from kode_sidecar.protocol.session import Mode
-from kode_sidecar.records.conversation_files import ConversationFiles, ScoutLog
+from kode_sidecar.records.conversation_files import ConversationFiles
 from kode_sidecar.records.journal import Journal
+from kode_sidecar.records.messages import MessageFile
 from kode_sidecar.records.spending import Spent
 
 
@@ -26,7 +27,7 @@ class SessionRecords:
     journal: Journal
     save: Callable[[], Awaitable[None]]
     save_artifact: Callable[[str], Blob]
-    open_scout_log: Callable[[str], ScoutLog]
+    open_scout_log: Callable[[str], MessageFile]
     close: Callable[[], None]
 
 

@@ -18,10 +18,9 @@ from kode_sidecar.recording.transcript import KeptFile, KeptLock
 from kode_sidecar.records.conversation_files import (
     CONVERSATIONS_FOLDER,
     META_FILE,
-    FileState,
-    file_state,
     is_session_id,
 )
+from kode_sidecar.records.disk import FileState, file_state
 from kode_sidecar.records.host_models import MODELS_FILE
 from kode_sidecar.records.json_record import DECODE_ERRORS, unsealed
 from kode_sidecar.records.messages import MESSAGE_FILES, MESSAGES_FILE, messages_in

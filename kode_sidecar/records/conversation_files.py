@@ -18,8 +18,6 @@ from kode_sidecar.protocol.events import artifact_ref
 from kode_sidecar.records.disk import not_read, not_saved, replace_file
 from kode_sidecar.records.journal import Journal
 from kode_sidecar.records.json_record import DECODE_ERRORS, encode_json
-from kode_sidecar.records.jsonl import JsonlFile
-from kode_sidecar.records.message_record import encode_message
 from kode_sidecar.records.messages import MessageFile
 from kode_sidecar.records.saver import Saver
 from kode_sidecar.records.session_lock import SessionLock
@@ -94,18 +92,6 @@ class ConversationMeta(Struct, frozen=True, kw_only=True):
 
 _decode = msgspec.json.Decoder(ConversationMeta).decode
 
-FileState = tuple[int, int, int]
-"""What tells that a file was written or replaced: its number, time of change and size."""
-
-
-def file_state(path: str | os.PathLike[str]) -> FileState | None:
-    """Return the state of a file now; None where there is none."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_ino, status.st_mtime_ns, status.st_size
-
 
 def read_meta(folder: str | os.PathLike[str]) -> ConversationMeta | None:
     """Return the meta of a conversation; None when it is missing or damaged.
@@ -133,30 +119,26 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _ARTIFACT_ID = re.compile(r"[a-z0-9]{6,64}")
 
 
-class Artifacts:
-    """The artifacts of one conversation; its folder appears with the first of them."""
+def save_artifact(conversation_folder: Path, new_id: Callable[[], str], text: str) -> Blob:
+    """Write a text and return what reads it again; the folder appears with the first.
 
-    def __init__(self, conversation_folder: Path, new_id: Callable[[], str]) -> None:
-        self._conversation = conversation_folder
-        self._new_id = new_id
-
-    def save(self, text: str) -> Blob:
-        """Write a text; what reads it again. Raises KodeError `Storage`."""
-        artifact_id = self._new_id()
-        path = _artifact_path(self._conversation, artifact_id)
-        data = mend_surrogates(text).encode()
-        try:
-            path.parent.mkdir(mode=0o700, exist_ok=True)
-            fd = os.open(path, _NEW_FILE, 0o600)
-            with os.fdopen(fd, "wb") as file:
-                file.write(data)
-        except OSError as error:
-            raise not_saved(f"artifacts/{path.name}", error) from None
-        return Blob(
-            ref=artifact_ref(self._conversation.name, artifact_id),
-            bytes=len(data),
-            sha256=hashlib.sha256(data).hexdigest(),
-        )
+    Raises KodeError `Storage`.
+    """
+    artifact_id = new_id()
+    path = _artifact_path(conversation_folder, artifact_id)
+    data = mend_surrogates(text).encode()
+    try:
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        fd = os.open(path, _NEW_FILE, 0o600)
+        with os.fdopen(fd, "wb") as file:
+            file.write(data)
+    except OSError as error:
+        raise not_saved(f"artifacts/{path.name}", error) from None
+    return Blob(
+        ref=artifact_ref(conversation_folder.name, artifact_id),
+        bytes=len(data),
+        sha256=hashlib.sha256(data).hexdigest(),
+    )
 
 
 def copy_artifact(conversation_folder: Path, artifact_id: str, other_folder: Path) -> bool:
@@ -212,22 +194,7 @@ def _artifact_path(conversation_folder: Path, artifact_id: str) -> Path:
 SCOUTS_FOLDER = "scouts"
 
 
-class ScoutLog:
-    """The messages of one scout, a file in the format of `messages.jsonl`."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = JsonlFile(path)
-
-    def append(self, message: Message) -> None:
-        """Write one finished message; on disk when this returns. Raises KodeError `Storage`."""
-        self._file.append(encode_message(message))
-
-    def close(self) -> None:
-        """Release the file."""
-        self._file.close()
-
-
-def open_scout_log(conversation_folder: Path, scout_id: str) -> ScoutLog:
+def open_scout_log(conversation_folder: Path, scout_id: str) -> MessageFile:
     """Return the record of a scout, whose id is one of ours; the folder appears with the first.
 
     Raises KodeError `Storage`.
@@ -237,7 +204,7 @@ def open_scout_log(conversation_folder: Path, scout_id: str) -> ScoutLog:
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise not_saved(SCOUTS_FOLDER, error) from None
-    return ScoutLog(folder / f"{scout_id}.jsonl")
+    return MessageFile(folder / f"{scout_id}.jsonl")
 
 
 def scout_logs(conversation_folder: Path) -> list[Path]:

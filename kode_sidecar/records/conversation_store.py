@@ -18,16 +18,14 @@ from kode_sidecar.records.conversation_files import (
     META_FILE,
     ConversationFiles,
     ConversationMeta,
-    FileState,
     HeadMark,
     copy_artifact,
-    file_state,
     is_session_id,
     read_artifact,
     read_meta,
     scout_logs,
 )
-from kode_sidecar.records.disk import not_read, not_saved
+from kode_sidecar.records.disk import FileState, file_state, not_read, not_saved
 from kode_sidecar.records.journal import (
     JOURNAL_FILE,
     Journal,
@@ -155,7 +153,9 @@ class ConversationStore:
             undo.callback(journal.close)
             lost = journal.completed - {one.id for one in kept.messages}
             if lost or missing_parents(kept.messages):
-                rebuilt = _rebuilt(kept.messages, journal.read()[0], conversation_id)
+                rebuilt = _rebuilt(
+                    kept.messages, read_events(folder / JOURNAL_FILE)[0], conversation_id
+                )
                 if len(rebuilt) > len(kept.messages):
                     messages.close()
                     put_back = _put_back(storage, folder, rebuilt)

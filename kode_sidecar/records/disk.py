@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.whole_files import move_over, sync_folder, write_beside
+from kode_sidecar.whole_files import make_private, move_over, sync_folder, write_beside
 
 _WRITABLE = "make the state folder writable, or set KODE_HOME to a folder that is"
 _FULL = "free some space on the disk of the state folder and try again"
@@ -46,6 +46,30 @@ def _reason(error: OSError) -> str:
     what = error.strerror or type(error).__name__
     advice = _ADVICE.get(error.errno or 0, "check the disk of the state folder and try again")
     return f"{what}; {advice}"
+
+
+FileState = tuple[int, int, int]
+"""What tells that a file was written or replaced: its number, time of change and size."""
+
+
+def file_state(path: str | os.PathLike[str]) -> FileState | None:
+    """Return the state of a file now; None where there is none."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size
+
+
+def make_folder(folder: Path, needed_by: str = "") -> None:
+    """Make a folder for its owner alone, with those above it.
+
+    Raises KodeError `Storage`, which names the folder, or the file that needs it.
+    """
+    try:
+        make_private(folder)
+    except OSError as error:
+        raise not_saved(needed_by or folder.name, error) from None
 
 
 def replace_file(path: Path, data: bytes, *, durable: bool) -> None:

@@ -3,19 +3,19 @@
 `models.json`: which model ids a host no longer serves. `hosts.json`: what it said of its models.
 """
 
-import os
 import re
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
 from kode_sidecar.domain.host_facts import HostFacts
-from kode_sidecar.records.disk import not_saved, replace_file
+from kode_sidecar.records.disk import FileState, file_state, make_folder, replace_file
 from kode_sidecar.records.json_record import DECODE_ERRORS, encode_json
-from kode_sidecar.whole_files import make_private
 
+T = TypeVar("T")
 MODELS_FILE = "models.json"
 _LIST_LASTS = 24 * 3600.0
 # What a program on this machine serves its user changes at any time, and costs nothing to ask.
@@ -31,7 +31,7 @@ class RetiredModels:
     def __init__(self, storage_root: Path) -> None:
         self._path = storage_root / MODELS_FILE
         self._name = str(self._path)
-        self._read_state: tuple[int, int, int] | None = None
+        self._read_state: FileState | None = None
         self._known: dict[str, list[str]] = {}
 
     def ids(self, host: str) -> frozenset[str]:
@@ -42,22 +42,13 @@ class RetiredModels:
         """Remember one id. Raises KodeError `Storage`."""
         known = self._read()
         ids = sorted({*known.get(host, ()), model_id})
-        try:
-            make_private(self._path.parent)
-        except OSError as error:
-            raise not_saved(self._path.name, error) from None
-        replace_file(self._path, encode_json({**known, host: ids}), durable=False)
+        _write(self._path, {**known, host: ids})
 
     def _read(self) -> dict[str, list[str]]:
-        try:
-            status = os.stat(self._name)
-            state = (status.st_ino, status.st_mtime_ns, status.st_size)
-            if state != self._read_state:
-                data = self._path.read_bytes()
-                self._known = msgspec.json.decode(data, type=dict[str, list[str]])
-                self._read_state = state
-        except (OSError, *DECODE_ERRORS):
-            self._known, self._read_state = {}, None
+        state = file_state(self._name)
+        if state is None or state != self._read_state:
+            self._known = _decoded(self._path, dict[str, list[str]])
+            self._read_state = state if self._known else None  # else it may be read next time
         return self._known
 
 
@@ -78,11 +69,7 @@ class KnownHosts:
     def keep(self, host: str, facts: HostFacts) -> None:
         """Remember it, beside what others learned of others. Raises KodeError `Storage`."""
         self._known = {**self._read(), **(self._known or {}), host: facts}
-        try:
-            make_private(self._path.parent)
-        except OSError as error:
-            raise not_saved(self._path.name, error) from None
-        replace_file(self._path, encode_json(self._known), durable=False)
+        _write(self._path, self._known)
 
     def wants_list(self, host: str) -> bool:
         """Return whether to ask a host for its list: those on this machine never."""
@@ -91,7 +78,17 @@ class KnownHosts:
         return not 0 <= self._now() - self.facts(host).listed_at < _LIST_LASTS
 
     def _read(self) -> dict[str, HostFacts]:
-        try:
-            return msgspec.json.decode(self._path.read_bytes(), type=dict[str, HostFacts])
-        except (OSError, *DECODE_ERRORS):
-            return {}
+        return _decoded(self._path, dict[str, HostFacts])
+
+
+def _decoded(path: Path, kind: type[dict[str, T]]) -> dict[str, T]:
+    """Return what a file holds; nothing when it is missing or damaged."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except (OSError, *DECODE_ERRORS):
+        return {}
+
+
+def _write(path: Path, value: object) -> None:
+    make_folder(path.parent, path.name)
+    replace_file(path, encode_json(value), durable=False)

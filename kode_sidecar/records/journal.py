@@ -58,7 +58,6 @@ class Journal:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
         # Most journals are in order, and too large to be held whole for those that are not.
         self.completed: set[str] = set()
         numbers, problems = read_records(path, self._number_of)
@@ -98,10 +97,6 @@ class Journal:
             raise ValueError(f"event {event.seq} does not follow {self._last_seq}")
         self._file.append(seal(encode_json(event)))
         self._last_seq = event.seq
-
-    def read(self) -> tuple[Sequence[StoredEvent], Sequence[LineProblem]]:
-        """Return all events in order, and the lines that hold none."""
-        return read_events(self._path)
 
     def sync(self) -> None:
         """fsync; for `Saver.save`, after the messages the events tell of."""

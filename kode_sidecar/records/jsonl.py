@@ -3,8 +3,8 @@
 import errno
 import os
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -217,17 +217,15 @@ def open_lines(path: Path, decode: Callable[[bytes], T]) -> Lines[T]:
         lines = read_lines(path, decode)
         with suppress(KodeError):
             if lines.damaged:
-                _keep(path.with_name(f"{path.name}.bad"), lines.damaged)
+                append_lines(path.with_name(f"{path.name}.bad"), lines.damaged)
             whole = b"".join(line + b"\n" for line in lines.whole)
             replace_file(path, whole, durable=True)
     return lines
 
 
-def _keep(path: Path, damaged: list[bytes]) -> None:
-    file = JsonlFile(path)
-    try:
-        for line in damaged:
-            file.append(line)
+def append_lines(path: Path, records: Iterable[bytes]) -> None:
+    """Append records to a file that nobody has open here; saved. Raises KodeError `Storage`."""
+    with closing(JsonlFile(path)) as file:
+        for record in records:
+            file.append(record)
         file.sync()
-    finally:
-        file.close()

@@ -9,11 +9,11 @@ import msgspec
 
 from kode_sidecar.domain.memory import MemoryItem, MemoryState, best_matches, check_memory
 from kode_sidecar.errors import KodeError
-from kode_sidecar.records.disk import not_read, not_saved, replace_file
+from kode_sidecar.records.disk import make_folder, not_read, not_saved, replace_file
 from kode_sidecar.records.json_record import DECODE_ERRORS, encode_json
-from kode_sidecar.records.jsonl import JsonlFile, read_records
+from kode_sidecar.records.jsonl import append_lines, read_records
 from kode_sidecar.text.shown_text import mend_surrogates
-from kode_sidecar.whole_files import make_private, sync_folder
+from kode_sidecar.whole_files import sync_folder
 
 MAX_CANDIDATES = 200
 """How many may wait for a decision."""
@@ -113,10 +113,7 @@ class MemoryStore:
 
     def _save(self, item: MemoryItem) -> None:
         path = self._folder / f"{item.id}.json"
-        try:
-            make_private(self._folder)
-        except OSError as error:
-            raise not_saved(self._folder.name, error) from None
+        make_folder(self._folder)
         replace_file(path, encode_json(item), durable=True)
 
     def _remove(self, ids: Sequence[str]) -> None:
@@ -160,16 +157,8 @@ class CandidateMemory:
             created_at=self._now(),
             state="candidate",
         )
-        try:
-            make_private(self._path.parent)
-        except OSError as error:
-            raise not_saved(self._path.name, error) from None
-        file = JsonlFile(self._path)
-        try:
-            file.append(encode_json(item))
-            file.sync()
-        finally:
-            file.close()
+        make_folder(self._path.parent, self._path.name)
+        append_lines(self._path, [encode_json(item)])
         return item
 
     def items(self) -> Sequence[MemoryItem]:

@@ -21,23 +21,29 @@ from kode_sidecar.records.jsonl import (
     stream_lines,
 )
 from kode_sidecar.records.message_record import decode_message, encode_message
-from kode_sidecar.records.saver import Syncable
 
 DATABASE_FILE = "messages.sqlite"
 
 StorageName = Literal["jsonl", "sqlite"]
 
 
-class MessageFile(Syncable, Protocol):
-    """The messages of one conversation, open for writing by its only writer."""
+class MessageFile:
+    """Messages that are appended to a file, a line each, by its only writer."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = JsonlFile(path)
 
     def append(self, message: Message) -> None:
         """Write a message; on disk when this returns. Raises KodeError `Storage`."""
-        ...
+        self._file.append(encode_message(message))
+
+    def sync(self) -> None:
+        """fsync. Raises KodeError `Storage`."""
+        self._file.sync()
 
     def close(self) -> None:
-        """Release what is open; harmless when repeated."""
-        ...
+        """Release the file; harmless when repeated."""
+        self._file.close()
 
 
 @dataclass(frozen=True)
@@ -92,33 +98,14 @@ MESSAGE_FILES = (MESSAGES_FILE, DATABASE_FILE, NEW_FILE)
 """Those of them that are there change with every message."""
 
 
-class JsonlMessageFile:
-    """`MessageFile` over lines."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = JsonlFile(path)
-
-    def append(self, message: Message) -> None:
-        """With one write. Raises KodeError `Storage`."""
-        self._file.append(encode_message(message))
-
-    def sync(self) -> None:
-        """fsync. Raises KodeError `Storage`."""
-        self._file.sync()
-
-    def close(self) -> None:
-        """Release the file."""
-        self._file.close()
-
-
 class JsonlMessages:
     """`MessageStorage` as lines."""
 
-    def create(self, folder: Path) -> JsonlMessageFile:
+    def create(self, folder: Path) -> MessageFile:
         """Return an empty file."""
-        return JsonlMessageFile(folder / MESSAGES_FILE)
+        return MessageFile(folder / MESSAGES_FILE)
 
-    def open(self, folder: Path) -> tuple[JsonlMessageFile, KeptMessages]:
+    def open(self, folder: Path) -> tuple[MessageFile, KeptMessages]:
         """Damaged lines go to `messages.jsonl.bad`."""
         lines = open_lines(folder / MESSAGES_FILE, decode_message)
         return self.create(folder), KeptMessages(lines.records, lines.problems)

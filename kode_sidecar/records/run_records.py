@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from kode_sidecar.domain.error_info import failure
 from kode_sidecar.domain.run import FINAL_STATES, RunEvent, RunRecord, run_error
 from kode_sidecar.errors import KodeError
-from kode_sidecar.records.disk import no_folder, not_read, not_saved, replace_file
+from kode_sidecar.records.disk import make_folder, no_folder, not_read, not_saved, replace_file
 from kode_sidecar.records.json_record import DECODE_ERRORS, encode_json
 from kode_sidecar.records.jsonl import JsonlFile, read_records
 from kode_sidecar.records.session_lock import SessionLock, is_held
@@ -87,10 +87,7 @@ class RunRecords:
         """
         folder = self.folder / "archive" / "artifacts"
         data = mend_surrogates(text).encode()
-        try:
-            make_private(folder)
-        except OSError as error:
-            raise not_saved("archive/artifacts", error) from None
+        make_folder(folder, "archive/artifacts")
         replace_file(folder / name, data, durable=False)
         return len(data)
 

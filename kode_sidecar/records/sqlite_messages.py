@@ -21,8 +21,8 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.records.disk import not_read, not_saved, replace_file
 from kode_sidecar.records.json_record import DECODE_ERRORS, is_sealed
 from kode_sidecar.records.jsonl import (
-    JsonlFile,
     LineProblem,
+    append_lines,
     open_lines,
     read_lines,
     stream_lines,
@@ -32,8 +32,8 @@ from kode_sidecar.records.messages import (
     DATABASE_FILE,
     MESSAGES_FILE,
     NEW_FILE,
-    JsonlMessageFile,
     KeptMessages,
+    MessageFile,
     StorageName,
     messages_in,
 )
@@ -56,11 +56,11 @@ _NEW_FILE = ".messages.sqlite.new"
 class SqliteMessages:
     """`MessageStorage` as rows."""
 
-    def create(self, folder: Path) -> JsonlMessageFile:
+    def create(self, folder: Path) -> MessageFile:
         """Return an empty file of what is new; the database is made when it is opened again."""
-        return JsonlMessageFile(folder / NEW_FILE)
+        return MessageFile(folder / NEW_FILE)
 
-    def open(self, folder: Path) -> tuple[JsonlMessageFile, KeptMessages]:
+    def open(self, folder: Path) -> tuple[MessageFile, KeptMessages]:
         """Damaged rows go to `messages.sqlite.bad`, damaged lines to `messages.new.jsonl.bad`.
 
         A database whose structure is damaged is kept beside as a whole, and one with what can be
@@ -124,7 +124,8 @@ def _opened(folder: Path) -> KeptMessages:
         if decoded.damaged or new.records:
             with suppress(KodeError):  # as above
                 if decoded.damaged:
-                    _quarantine(path, decoded.damaged.values())
+                    bad = (record.replace(b"\n", b" ") for record in decoded.damaged.values())
+                    append_lines(path.with_name(f"{path.name}.bad"), bad)
                 ids = {one.id for one in missing}
                 lines = zip(new.records, new.whole, strict=True)
                 file.change([line for one, line in lines if one.id in ids], decoded.damaged)
@@ -222,9 +223,9 @@ def _empty(path: Path) -> None:
         os.truncate(path, 0)
 
 
-def _lines(folder: Path) -> JsonlMessageFile:
+def _lines(folder: Path) -> MessageFile:
     there = (folder / NEW_FILE).exists()
-    file = JsonlMessageFile(folder / NEW_FILE)
+    file = MessageFile(folder / NEW_FILE)
     if not there:  # of a database that was made before there were lines beside it
         try:
             sync_folder(folder)
@@ -244,16 +245,6 @@ def _set_aside(path: Path) -> None:
     put_database(folder, records)
     with suppress(OSError):
         (folder / MESSAGES_FILE).unlink()
-
-
-def _quarantine(path: Path, damaged: Iterable[bytes]) -> None:
-    file = JsonlFile(path.with_name(f"{path.name}.bad"))
-    try:
-        for record in damaged:
-            file.append(record.replace(b"\n", b" "))
-        file.sync()
-    finally:
-        file.close()
 
 
 def move_messages(folder: Path, to: StorageName) -> None:

@@ -23,11 +23,11 @@ from kode_sidecar.event_log import (
 )
 from kode_sidecar.protocol.session import Mode, SessionNewParams, SessionUpdateParams, SessionView
 from kode_sidecar.records.conversation_files import (
-    Artifacts,
     ConversationFiles,
     ConversationMeta,
     HeadMark,
     open_scout_log,
+    save_artifact,
 )
 from kode_sidecar.records.conversation_store import ConversationStore
 from kode_sidecar.records.rebuilding import LOST
@@ -210,8 +210,6 @@ class SessionFolders:
         return OpenedSession(self._records(writer), conversation, history, spent)
 
     def _records(self, writer: ConversationFiles) -> SessionRecords:
-        artifacts = Artifacts(writer.folder, partial(self.new_id, "artifact"))
-
         async def save() -> None:
             if head := writer.head_due:  # last, for it is what a later process goes by
                 await self.saver.save(writer.journal)
@@ -220,5 +218,11 @@ class SessionFolders:
             else:
                 await self.saver.save(writer, writer.journal)
 
-        scout_log = partial(open_scout_log, writer.folder)
-        return SessionRecords(writer, writer.journal, save, artifacts.save, scout_log, writer.close)
+        return SessionRecords(
+            messages=writer,
+            journal=writer.journal,
+            save=save,
+            save_artifact=partial(save_artifact, writer.folder, partial(self.new_id, "artifact")),
+            open_scout_log=partial(open_scout_log, writer.folder),
+            close=writer.close,
+        )

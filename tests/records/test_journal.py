@@ -7,7 +7,7 @@ import pytest
 
 from kode_sidecar.domain.agent_event import BlockCompleted, Notice, TurnCompleted, TurnStarted
 from kode_sidecar.domain.message import TextBlock
-from kode_sidecar.records.journal import Journal
+from kode_sidecar.records.journal import Journal, read_events
 
 
 def test_events_come_back_and_numbers_go_on_over_processes(tmp_path: Path) -> None:
@@ -29,7 +29,7 @@ def test_events_come_back_and_numbers_go_on_over_processes(tmp_path: Path) -> No
     again.append(Notice(seq=4, code="x", message="y"))
     assert list(again.take_events()) == events
     assert list(again.take_events()) == []
-    assert again.read() == ([*events, Notice(seq=4, code="x", message="y")], [])
+    assert read_events(path) == ([*events, Notice(seq=4, code="x", message="y")], [])
     again.close()
     first = json.loads(path.read_bytes().split(b"\n")[0])
     assert len(first.pop("crc")) == 8
@@ -64,7 +64,7 @@ def test_damage_and_unknown_events_are_passed_over_but_numbers_never_repeat(
     journal = Journal(path)
     assert journal.last_seq == 2
     journal.append(Notice(seq=3, code="c", message="\ud800"))
-    events, problems = journal.read()
+    events, problems = read_events(path)
     assert [event.seq for event in events] == [1, 2, 3]
     assert problems == []
     assert path.with_name("journal.jsonl.bad").read_bytes() == lines[2] + b"\n"
@@ -80,7 +80,7 @@ def test_of_two_events_with_one_number_the_later_was_acknowledged(tmp_path: Path
     ]
     path.write_bytes(b"\n".join(lines) + b"\n")
     journal = Journal(path)
-    told = [event.message for event in journal.read()[0] if isinstance(event, Notice)]
+    told = [event.message for event in read_events(path)[0] if isinstance(event, Notice)]
     assert (told, journal.last_seq) == (["first", "acknowledged"], 2)
     opened = [event.message for event in journal.take_events() if isinstance(event, Notice)]
     assert opened == told

@@ -1,6 +1,7 @@
 """Artifacts and the list of retired models."""
 
 import hashlib
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -8,27 +9,27 @@ import pytest
 from kode_sidecar.domain.host_facts import HostFacts, OfferedModel
 from kode_sidecar.domain.message import Blob
 from kode_sidecar.errors import KodeError
-from kode_sidecar.records.conversation_files import Artifacts
+from kode_sidecar.records.conversation_files import save_artifact
 from kode_sidecar.records.host_models import KnownHosts, RetiredModels
 
 
 def test_an_artifact_is_kept_whole(tmp_path: Path) -> None:  # A14
     names = iter(["a1", "a2"])
-    artifacts = Artifacts(tmp_path, lambda: next(names))
-    blob = artifacts.save("x\r\n中\ud800")
+    save = partial(save_artifact, tmp_path, lambda: next(names))
+    blob = save("x\r\n中\ud800")
     data = "x\r\n中\ufffd".encode()
     assert blob == Blob(
         ref=f"{tmp_path.name}.a1", bytes=len(data), sha256=hashlib.sha256(data).hexdigest()
     )
-    assert artifacts.save("").bytes == 0
+    assert save("").bytes == 0
     assert (tmp_path / "artifacts" / "a1.txt").read_bytes() == "x\r\n中\ufffd".encode()
 
 
 def test_an_artifact_never_replaces_another(tmp_path: Path) -> None:
-    artifacts = Artifacts(tmp_path, lambda: "same")
-    artifacts.save("one")
+    save = partial(save_artifact, tmp_path, lambda: "same")
+    save("one")
     with pytest.raises(KodeError, match="not saved"):
-        artifacts.save("two")
+        save("two")
     assert (tmp_path / "artifacts" / "same.txt").read_text() == "one"
 
 
