@@ -15,6 +15,7 @@ from kode_sidecar.edits.services import EditServices
 from kode_sidecar.kernel.contracts import ToolCall
 from kode_sidecar.text.line_merge import merge_lines
 from kode_sidecar.text.shown_text import invisible_characters
+from kode_sidecar.text.text_edit import Edit
 from kode_sidecar.text.text_lines import PositionEncoding
 from kode_sidecar.workspace.document import Document
 from kode_sidecar.workspace.file_changes import FileChange
@@ -132,7 +133,7 @@ class Announcer:
         A new name may hide something as well as a new text.
         """
         created = change.kind == "create"
-        new_file = self._name_at(change.target) if change.target else None
+        new_file = _name_at(change.target) if change.target else None
         file = FileName(change.uri, change.place.display)
         name = (new_file or file).path if change.adds is not None else ""
         shown = name + (change.text if created else "")
@@ -171,7 +172,7 @@ class Announcer:
     def renamed(self, change: FileChange) -> None:
         """Take what is known of a file to its new name, once the editor has moved it."""
         if change.target is not None:
-            new = self._name_at(change.target)
+            new = _name_at(change.target)
             self._overlay.move(change.key, new.key)
             self._ledger.rename(FileName(change.uri, change.place.display), new)
 
@@ -207,8 +208,9 @@ class Announcer:
         offered.reason = f"{what}the rest is merged with the text there."
         return offered
 
-    def _name_at(self, place: Location) -> FileName:
-        return FileName(place.uri, place.display)
+
+def _name_at(place: Location) -> FileName:
+    return FileName(place.uri, place.display)
 
 
 def _with_hidden(
@@ -219,8 +221,8 @@ def _with_hidden(
     return ((*flags, "invisibleCharacters") if hidden else flags), hidden
 
 
-def range_of(document: Document, hunk: Hunk, encoding: PositionEncoding) -> Range:
-    """Return a hunk's place as the editor counts."""
+def range_of(document: Document, hunk: Hunk | Edit, encoding: PositionEncoding) -> Range:
+    """Return the place of a hunk, or of an edit, as the editor counts."""
     return Range(
         document.position_at(hunk.start, encoding), document.position_at(hunk.end, encoding)
     )

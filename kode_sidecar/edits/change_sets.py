@@ -188,10 +188,6 @@ class ChangeSets:
         """Return an `Emit` that also shows edits of a turn while the model writes them."""
         return FormingEdits(self._services, self._announcer, emit, turn_id)
 
-    def pending_paths(self) -> Sequence[str]:
-        """URIs of the files that the model sees otherwise than the editor has saved them."""
-        return self.session_files.pending_paths()
-
     def has(self, some_id: str) -> bool:
         """Whether a change set, a turn that has one, or a hunk of that id belongs here."""
         return self._ledger.holding(some_id) is not None
@@ -232,7 +228,7 @@ class ChangeSets:
 
     def reminders_told(self) -> None:
         """The model was told all that `untold` said last on the branch of the turn that runs."""
-        self._ledger.take_reminders(self._branch)
+        self._ledger.told(self._branch)
         self.files.reminder_told()
         self._news.told()
 

@@ -6,6 +6,7 @@ call that does not fit shows nothing; it is refused later, with the reason.
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -85,9 +86,8 @@ class FormingEdits:
     async def _show(self, block_id: str) -> None:
         """Show what there is; what does not fit is refused later, with the reason."""
         try:
-            await self._show_all(block_id)
-        except KodeError:
-            pass
+            with suppress(KodeError):
+                await self._show_all(block_id)
         finally:
             del self._at_work[block_id]
 

@@ -267,16 +267,14 @@ class HunkLedger:
         for hunk in hunks:
             del self._waiters[hunk.id]
 
-    def take_reminders(self, turn_ids: Collection[str]) -> str | None:
-        """What the model was not told yet about hunks of these turns; each one once."""
-        text = self.untold(turn_ids)
+    def told(self, turn_ids: Collection[str]) -> None:
+        """The model was told what `untold` says of these turns."""
         told = [key for key, hunk in self._untold.items() if hunk.turn_id in turn_ids]
         for key in told:
             del self._untold[key]
-        return text
 
     def untold(self, turn_ids: Collection[str]) -> str | None:
-        """The same, and they stay untold."""
+        """What the model was not told yet about hunks of these turns; they stay untold."""
         told = [hunk for hunk in self._untold.values() if hunk.turn_id in turn_ids]
         if not told:
             return None

@@ -9,7 +9,7 @@ from kode_sidecar.edits.services import EditServices
 from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log import EventHistory
 from kode_sidecar.text.line_diff import split_lines
-from kode_sidecar.text.text_edit import between_lines, to_lf
+from kode_sidecar.text.text_edit import between_lines, to_lf, with_eol
 from kode_sidecar.workspace.document import Document, text_rev
 from kode_sidecar.workspace.file_changes import FileChange
 
@@ -55,9 +55,8 @@ class Restoring:
         for hunk in hunks:
             place = _place_of_new(hunk, document, everything)
             if place is not None:
-                size = place[1] - place[0]
-                text = document.text[place[0] : place[0] + size]
-                found.append(Hunk(hunk.id, *place, text, _with_eol_of(hunk.old_text, document)))
+                text, old = document.text[slice(*place)], with_eol(hunk.old_text, document.eol)
+                found.append(Hunk(hunk.id, *place, text, old))
         self._overlay.track(document, found)
         return [hunk.id for hunk in found]
 
@@ -199,8 +198,8 @@ def _place_of_new(
         if lines is not None:
             starts = [*document.line_starts, len(document.text)]
             return (starts[lines[0]], starts[lines[1]]) if hunk.id in lines[2] else None
-    new = _with_eol_of(hunk.new_text, document)
-    old = _with_eol_of(hunk.old_text, document)
+    new = with_eol(hunk.new_text, document.eol)
+    old = with_eol(hunk.old_text, document.eol)
     places = _lines_at(document.text, new) if len(new.strip()) >= _TELLING else []
     places = [at for at in places if between_lines(document.text, at + len(new))]
     if len(places) != 1 or (old and _lines_at(document.text, old)):
@@ -254,12 +253,6 @@ def _lines_of_new(
 
 def _begins(lines: Sequence[str], at: int, part: Sequence[str]) -> bool:
     return list(lines[at : at + len(part)]) == list(part)
-
-
-def _with_eol_of(text: str, document: Document) -> str:
-    """Return a text of the journal with the line ends of today's document."""
-    lf = to_lf(text)
-    return lf if document.eol == "\n" else lf.replace("\n", document.eol)
 
 
 def _lines_at(text: str, old: str) -> list[int]:

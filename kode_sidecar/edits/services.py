@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from kode_sidecar.edits.diagnostic_news import DiagnosticNews
 from kode_sidecar.edits.file_watch import FileWatch
@@ -96,5 +96,5 @@ class EditServices:
     ledger: HunkLedger
     new_id: NewId
     settle_seconds: float
-    locks: EditLocks = field(default_factory=EditLocks)
-    in_flight: set[str] = field(default_factory=set[str])
+    locks: EditLocks
+    in_flight: set[str]

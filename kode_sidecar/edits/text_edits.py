@@ -7,8 +7,9 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from kode_sidecar.domain.change_set import HunkState, Range
+from kode_sidecar.domain.change_set import HunkState
 from kode_sidecar.domain.hunk import Hunk, follow_all
+from kode_sidecar.edits.announcing import range_of
 from kode_sidecar.edits.flights import Flight, Followed, Landed, Order, whole
 from kode_sidecar.edits.hunks import EditResult
 from kode_sidecar.edits.services import EditServices
@@ -164,11 +165,7 @@ class TextEdits:
         """Return how many seconds the text may take to show; nobody reports much after a no."""
         if flight.answer is None:
             return 0.0
-        return (
-            self._services.settle_seconds
-            if flight.answer.applied
-            else self._services.settle_seconds / 8
-        )
+        return self._services.settle_seconds / (1 if flight.answer.applied else 8)
 
     async def _transmit(self, flight: Flight) -> None:
         """Build the edit on the text of this moment and send it, with no await in between (O7)."""
@@ -261,13 +258,7 @@ class TextEdits:
             uri=current.uri,
             version=current.version if current.is_open else None,
             edits=[
-                EditorTextEdit(
-                    range=Range(
-                        current.position_at(edit.start, encoding),
-                        current.position_at(edit.end, encoding),
-                    ),
-                    new_text=edit.text,
-                )
+                EditorTextEdit(range=range_of(current, edit, encoding), new_text=edit.text)
                 for edit in minimal_edits(current.text, list(edits.values()))
             ],
         )

@@ -120,9 +120,15 @@ def shown(value: Any) -> str:
     """Return a value of a difference, short enough to be read."""
     if value is _NOTHING:
         return "nothing"
-    text = value if isinstance(value, str) else repr(value)
-    quoted = repr(text) if isinstance(value, str) else text
+    quoted = repr(value)
     return quoted if len(quoted) <= 400 else f"{quoted[:400]}… ({len(quoted)} characters)"
+
+
+def shown_both(was: Any, now: Any) -> tuple[str, str]:
+    """Return both values of a difference, texts from shortly before it."""
+    if isinstance(was, str) and isinstance(now, str):
+        return shown_texts(was, now)
+    return shown(was), shown(now)
 
 
 def shown_texts(was: str, now: str) -> tuple[str, str]:
@@ -221,7 +227,5 @@ def different_requests(was: ModelRequests, now: ModelRequests) -> Difference | N
         found = first_difference(list(was.get(agent, ())), list(now.get(agent, ())), ids)
         if found is not None:
             at, one, other = found
-            texts = isinstance(one, str) and isinstance(other, str)
-            told = shown_texts(one, other) if texts else (shown(one), shown(other))
-            return Difference(lane, 0, at, *told)
+            return Difference(lane, 0, at, *shown_both(one, other))
     return None

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from kode_sidecar.errors import KodeError
 from kode_sidecar.recording.lanes import as_object
 from kode_sidecar.recording.redaction import masked_bytes
-from kode_sidecar.recording.transcript import FilesLeftOut, FileState, Head
+from kode_sidecar.recording.transcript import FilesLeftOut, FileState, Head, data_of, with_data
 from kode_sidecar.workspace.credentials import is_secret_path
 from kode_sidecar.workspace.listing import list_tree
 from kode_sidecar.workspace.paths import Location, make_roots
@@ -73,11 +73,8 @@ class FolderReader:
             return False
         self._read[key] = now
         self._bytes += len(data)
-        data = masked_bytes(data, self._secrets)
-        try:
-            return FileState(root=key[0], path=key[1], text=data.decode())
-        except UnicodeDecodeError:
-            return FileState(root=key[0], path=key[1], base64=data)
+        root, name = key
+        return FileState(root=root, path=name, **with_data(masked_bytes(data, self._secrets)))
 
 
 class FolderCopies:
@@ -104,8 +101,7 @@ class FolderCopies:
             path.unlink(missing_ok=True)
             return
         path.parent.mkdir(parents=True, exist_ok=True)
-        data = state.base64 if state.base64 is not None else (state.text or "").encode()
-        path.write_bytes(data)
+        path.write_bytes(data_of(state))
 
 
 class FolderNames:

@@ -19,13 +19,14 @@ from kode_sidecar.records.conversation_files import (
     CONVERSATIONS_FOLDER,
     META_FILE,
     is_session_id,
+    read_meta,
 )
 from kode_sidecar.records.disk import FileState, file_state
 from kode_sidecar.records.host_models import MODELS_FILE
 from kode_sidecar.records.json_record import DECODE_ERRORS, unsealed
 from kode_sidecar.records.messages import MESSAGE_FILES, MESSAGES_FILE, messages_in
 from kode_sidecar.records.session_lock import LOCK_FILE, SessionLock, is_held
-from kode_sidecar.text.uris import canonical_key
+from kode_sidecar.text.uris import folder_key
 
 MAX_BYTES = 20_000_000
 
@@ -46,7 +47,7 @@ class KeptReader:
 
     def __init__(self, storage_root: Path, roots: Sequence[Path]) -> None:
         self._home = storage_root
-        self._roots = {_folder(root.as_uri()) for root in roots}
+        self._roots = {folder_key(root.as_uri()) for root in roots}
         self._own: set[str] = set()
         self._states: dict[str, Sequence[FileState | None]] = {}
         self._held: set[str] = set()
@@ -90,14 +91,11 @@ class KeptReader:
         return (Path(path).parts[1] for path in self._states if path != MODELS_FILE)
 
     def _is_listed(self, session_id: str) -> bool:
-        text = _text_of(self._home / CONVERSATIONS_FOLDER / session_id / META_FILE)()
         try:
-            meta = as_object(msgspec.json.decode(text or "{}").get("meta"))
-        except (AttributeError, *DECODE_ERRORS):
+            meta = read_meta(self._home / CONVERSATIONS_FOLDER / session_id)
+        except KodeError:
             return True
-        listed = meta.get("roots") or [meta.get("projectRoot")]
-        roots = {_folder(uri) for uri in listed if isinstance(uri, str)}
-        return not roots.isdisjoint(self._roots) if roots else True
+        return meta is None or not meta.folders or not meta.folders.isdisjoint(self._roots)
 
     def _session(self, session_id: str, *, whole: bool = True) -> Iterator[KeptFile | KeptLock]:
         if session_id in self._own:
@@ -207,10 +205,6 @@ def _in_line(line: str, change: Callable[[Any], Any]) -> str:
         return line
     changed = change(value)
     return line if changed == value else msgspec.json.encode(changed).decode()
-
-
-def _folder(uri: str) -> str:
-    return canonical_key(uri).rstrip("/")
 
 
 def _text_of(path: Path) -> Callable[[], str | None]:

@@ -8,6 +8,7 @@ from kode_sidecar.recording.comparison import (
     Ids,
     first_difference,
     shown,
+    shown_both,
     shown_texts,
     without_number,
 )
@@ -115,9 +116,8 @@ class Matcher:
         method = self._was.method_of(was.get("id")) if "method" not in was else ""
         if found := first_difference(was, now, self.ids, method):
             at, one, other = found
-            was_text, now_text = _both(one, other)
-            message = shown(part.message)
-            self.difference = Difference(lane, number, at, was_text, now_text, message)
+            told = shown_both(one, other)
+            self.difference = Difference(lane, number, at, *told, shown(part.message))
 
     def _hear_text(self, part: Part) -> None:
         lane = part.lane
@@ -156,9 +156,3 @@ class Matcher:
             if seq != due and self.difference is None:
                 lane = f"session {session}"
                 self.difference = Difference(lane, 0, "$.seq", str(due), str(seq))
-
-
-def _both(was: Any, now: Any) -> tuple[str, str]:
-    if isinstance(was, str) and isinstance(now, str):
-        return shown_texts(was, now)
-    return shown(was), shown(now)

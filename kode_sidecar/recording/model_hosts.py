@@ -27,6 +27,8 @@ from kode_sidecar.recording.transcript import (
     ModelInput,
     Opened,
     Transcript,
+    data_of,
+    with_data,
 )
 
 _NO_AGENT = "models"  # asks for the list of models
@@ -89,12 +91,8 @@ class AnswerLog:
         self._write_bytes(agent, ask, self._held.pop((agent, ask), b""))
 
     def _write_bytes(self, agent: str, ask: int, data: bytes) -> None:
-        if not data:
-            return
-        try:
-            self._write(Arrived(agent=agent, ask=ask, text=data.decode()))
-        except UnicodeDecodeError:
-            self._write(Arrived(agent=agent, ask=ask, base64=data))
+        if data:
+            self._write(Arrived(agent=agent, ask=ask, **with_data(data)))
 
 
 class RecordingHost:
@@ -247,7 +245,7 @@ class _PlaybackResponse:
 
     async def read(self) -> bytes:
         line = await self._host.next_part(*self._name)
-        return line.data if isinstance(line, Arrived) else b""
+        return data_of(line) if isinstance(line, Arrived) else b""
 
     async def read_all(self, limit: int) -> bytes:
         return await _read_all(self, limit)

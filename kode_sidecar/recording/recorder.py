@@ -50,7 +50,6 @@ _FILES_MAY_DIFFER = (
     b'"result"',
 )
 _EXPORT = b'.tape.jsonl","text":"'
-_SECRET_HEADERS = ("set-cookie", "authorization")
 
 
 class Recorder(System):

@@ -9,7 +9,6 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
 
 import msgspec
 
@@ -74,9 +73,8 @@ class ReplayOptions:
     patience: float = 30.0
 
 
-def replay(options: ReplayOptions, out: TextIO | None = None) -> int:
+def replay(options: ReplayOptions) -> int:
     """Return the exit code: 0 the same, 1 a difference, 2 the recording cannot be played."""
-    screen = sys.stdout if out is None else out
     tape = options.file / TAPE_FILE if options.file.is_dir() else options.file
     try:
         transcript = read_transcript(tape)
@@ -91,7 +89,7 @@ def replay(options: ReplayOptions, out: TextIO | None = None) -> int:
         sys.stderr.write(f"kode-sidecar replay: {error.message}\n")
         return UNKNOWN
     difference = replayed.difference or _asked_differently(tape, replayed)
-    screen.write(_report(tape, transcript, difference))
+    sys.stdout.write(_report(tape, transcript, difference))
     return SAME if difference is None else DIFFERENT
 
 

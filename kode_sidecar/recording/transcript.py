@@ -118,10 +118,6 @@ class Arrived(ModelInput, frozen=True, kw_only=True, tag="model.bytes"):
     text: str | None = None
     base64: bytes | None = None
 
-    @property
-    def data(self) -> bytes:
-        return self.base64 if self.base64 is not None else (self.text or "").encode()
-
 
 class Ended(ModelInput, frozen=True, kw_only=True, tag="model.ended"):
     """The answer's last byte was read."""
@@ -307,6 +303,19 @@ def _decoded(path: Path, number: int, raw: bytes) -> AnyLine:
 def _foreign(path: Path, why: str) -> KodeError:
     text = f"{path} is no recording of `kode-sidecar serve --record`, or of a newer one: {why}"
     return KodeError("Storage", text)
+
+
+def with_data(data: bytes) -> dict[str, Any]:
+    """Return the members of a line that hold these bytes: `text` where they are UTF-8."""
+    try:
+        return {"text": data.decode()}
+    except UnicodeDecodeError:
+        return {"base64": data}
+
+
+def data_of(line: Arrived | FileState) -> bytes:
+    """Return the bytes that a line holds."""
+    return line.base64 if line.base64 is not None else (line.text or "").encode()
 
 
 def encode_line(line: AnyLine) -> bytes:

@@ -6,7 +6,7 @@ import re
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType, field
@@ -22,6 +22,7 @@ from kode_sidecar.records.messages import MessageFile
 from kode_sidecar.records.saver import Saver
 from kode_sidecar.records.session_lock import SessionLock
 from kode_sidecar.text.shown_text import mend_surrogates
+from kode_sidecar.text.uris import folder_key
 from kode_sidecar.whole_files import sync_folder
 
 CONVERSATIONS_FOLDER = "conversations"
@@ -77,6 +78,14 @@ class ConversationMeta(Struct, frozen=True, kw_only=True):
     def known_effort(self) -> Effort | None:
         """How hard the model thinks; None: as it does by itself."""
         return next((effort for effort in EFFORTS if effort == self.effort), None)
+
+    @property
+    def folders(self) -> frozenset[str]:
+        """The folders that it is held in, by their keys."""
+        listed: object = self.meta.get("roots")
+        roots = cast(list[Any], listed) if isinstance(listed, list) else None
+        names = [self.meta.get("projectRoot")] if roots is None else roots
+        return frozenset(folder_key(name) for name in names if isinstance(name, str))
 
     @property
     def edits(self) -> ContextEdits:

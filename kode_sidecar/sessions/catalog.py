@@ -5,7 +5,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, cast
 
 from kode_sidecar.domain.agent_event import SessionUpdated
 from kode_sidecar.domain.conversation import Conversation
@@ -32,7 +31,7 @@ from kode_sidecar.sessions.files import (
     with_head,
 )
 from kode_sidecar.sessions.registry import SessionRegistry
-from kode_sidecar.text.uris import canonical_key
+from kode_sidecar.text.uris import folder_key
 
 MAX_LISTED = 500
 
@@ -58,7 +57,7 @@ class SessionCatalog:
         """A page of sessions. Raises KodeError `InvalidParams`, `Storage`."""
         limit = page_limit(params.limit, MAX_LISTED)
         after = _position(params.cursor)
-        roots = {_folder(uri) for uri in self.folders.roots()}
+        roots = {folder_key(uri) for uri in self.folders.roots()}
         here = [self.sessions.meta_of(session_id) for session_id in self.sessions.open_ids]
         opened = {meta.id: meta for meta in here if meta}
 
@@ -205,11 +204,4 @@ def _position(cursor: str | None) -> Position | None:
 
 def _belongs(meta: ConversationMeta, roots: Collection[str]) -> bool:
     """Whether a session was held in one of these folders; without any, in none."""
-    listed: object = meta.meta.get("roots")
-    names = cast(list[Any], listed) if isinstance(listed, list) else [meta.meta.get("projectRoot")]
-    own = {_folder(name) for name in names if isinstance(name, str)}
-    return not own.isdisjoint(roots) if roots else not own
-
-
-def _folder(uri: str) -> str:
-    return canonical_key(uri).rstrip("/")
+    return not meta.folders.isdisjoint(roots) if roots else not meta.folders

@@ -34,6 +34,11 @@ def canonical_key(uri: str) -> str:
     return f"file://{authority}{quote(path, _SAFE, errors='surrogateescape')}"
 
 
+def folder_key(uri: str) -> str:
+    """Return the canonical key of a folder, with or without a slash at its end."""
+    return canonical_key(uri).rstrip("/")
+
+
 def uri_to_path(uri: str) -> Path | None:
     """The path of a `file` URI; None for other schemes, and for a host where none can be named."""
     name = file_name(uri, windows=os.name == "nt")

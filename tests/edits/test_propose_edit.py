@@ -387,4 +387,6 @@ async def test_reads_say_that_pending_edits_are_in_them(desk: Desk) -> None:
     await desk.edit("a.py", ("def g", "def h"))
     view = desk.sets.session_files.view(desk.workspace.document("a.py", purpose="read"))
     assert view.note == "from the editor's open buffer, with your pending edits (1 not yet applied)"
-    assert list(desk.sets.pending_paths()) == [canonical_key(path_to_uri(desk.root / "a.py"))]
+    assert list(desk.sets.session_files.pending_paths()) == [
+        canonical_key(path_to_uri(desk.root / "a.py"))
+    ]
