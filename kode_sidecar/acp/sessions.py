@@ -141,7 +141,7 @@ class AcpSessions:
 
     def repair_session(self, opened: OpenedSession) -> None:
         """Put the files of an earlier process in order; blocks."""
-        self._open[opened.records.messages.meta.id].agent.repair(opened)
+        self._open[opened.records.meta.id].agent.repair(opened)
 
     async def new(self, params: NewSessionRequest) -> Reply:
         """`session/new`."""

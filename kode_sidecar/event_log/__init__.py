@@ -5,7 +5,6 @@ from kode_sidecar.event_log.records import (
     NewSession,
     OpenedSession,
     SessionDefaults,
-    SessionRecords,
 )
 from kode_sidecar.event_log.stream import SessionStream
 
@@ -16,6 +15,5 @@ __all__ = [
     "OpenMessage",
     "OpenedSession",
     "SessionDefaults",
-    "SessionRecords",
     "SessionStream",
 ]

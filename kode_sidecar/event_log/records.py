@@ -1,41 +1,22 @@
-"""The open files of a session, and the options it runs with."""
+"""A session as it is opened or made: its files, and the options it runs with."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from kode_sidecar.context.agents import AgentProfile, agent_profile
 from kode_sidecar.domain.conversation import Conversation
-from kode_sidecar.domain.message import Blob
 from kode_sidecar.event_log.history import EventHistory
 from kode_sidecar.protocol.session import Mode
 from kode_sidecar.records.conversation_files import ConversationFiles
-from kode_sidecar.records.journal import Journal
-from kode_sidecar.records.messages import MessageFile
 from kode_sidecar.records.spending import Spent
-
-
-@dataclass(frozen=True)
-class SessionRecords:
-    """The open files of one session.
-
-    `save` makes all that was written durable or raises KodeError `Storage`. `open_scout_log` opens
-    the log of a scout, which the scout closes; `close` releases everything else.
-    """
-
-    messages: ConversationFiles
-    journal: Journal
-    save: Callable[[], Awaitable[None]]
-    save_artifact: Callable[[str], Blob]
-    open_scout_log: Callable[[str], MessageFile]
-    close: Callable[[], None]
 
 
 @dataclass(frozen=True)
 class OpenedSession:
     """A session of an earlier process: its open files and their content."""
 
-    records: SessionRecords
+    records: ConversationFiles
     conversation: Conversation
     history: EventHistory
     scouts_spent: Sequence[Spent] = ()
@@ -72,7 +53,7 @@ class NewSession:
     agent: AgentProfile
     mode: Mode
     model: str
-    records: SessionRecords
+    records: ConversationFiles
     defaults: SessionDefaults
     conversation: Conversation = field(default_factory=Conversation)
     history: EventHistory = field(default_factory=EventHistory)

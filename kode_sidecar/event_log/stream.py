@@ -12,7 +12,7 @@ from kode_sidecar.domain.agent_event import BlockDelta, Event, Notice, is_stored
 from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log.editor_port import EditorPort
 from kode_sidecar.event_log.history import EventHistory
-from kode_sidecar.event_log.records import SessionRecords
+from kode_sidecar.records.conversation_files import ConversationFiles
 
 if TYPE_CHECKING:  # the kernel is loaded after the process answers
     from kode_sidecar.kernel.contracts import Clock
@@ -33,12 +33,12 @@ class SessionStream:
 
     def __init__(
         self,
-        records: SessionRecords,
+        records: ConversationFiles,
         editor: EditorPort,
         clock: "Clock",
         history: EventHistory | None = None,
     ) -> None:
-        self._session_id = records.messages.meta.id
+        self._session_id = records.meta.id
         self._journal = records.journal
         self._save = records.save
         self._editor = editor

@@ -203,26 +203,13 @@ def _artifact_path(conversation_folder: Path, artifact_id: str) -> Path:
 SCOUTS_FOLDER = "scouts"
 
 
-def open_scout_log(conversation_folder: Path, scout_id: str) -> MessageFile:
-    """Return the record of a scout, whose id is one of ours; the folder appears with the first.
-
-    Raises KodeError `Storage`.
-    """
-    folder = conversation_folder / SCOUTS_FOLDER
-    try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-    except OSError as error:
-        raise not_saved(SCOUTS_FOLDER, error) from None
-    return MessageFile(folder / f"{scout_id}.jsonl")
-
-
 def scout_logs(conversation_folder: Path) -> list[Path]:
     """Return the records of all scouts of a conversation, in the order of their names."""
     return sorted((conversation_folder / SCOUTS_FOLDER).glob("*.jsonl"))
 
 
 class ConversationFiles:
-    """One conversation open for writing; hand it to `Saver.save` to have its messages saved.
+    """One conversation open for writing; `save` makes durable what was written.
 
     Folders that are `unsynced` and the meta become durable with the first `sync`, as does what
     `write_meta` and `rename` wrote; otherwise `meta.json` is written some time later, for
@@ -291,6 +278,27 @@ class ConversationFiles:
         """Take another meta; it is saved with the next `sync`."""
         self._write_meta(meta)
         self._heads += 1
+
+    def open_scout_log(self, scout_id: str) -> MessageFile:
+        """Return the record of a scout, whose id is one of ours; the scout closes it.
+
+        Raises KodeError `Storage`.
+        """
+        folder = self.folder / SCOUTS_FOLDER
+        try:
+            folder.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise not_saved(SCOUTS_FOLDER, error) from None
+        return MessageFile(folder / f"{scout_id}.jsonl")
+
+    async def save(self) -> None:
+        """Make all that was written durable, the journal too. Raises KodeError `Storage`."""
+        if head := self.head_due:  # last, for it is what a later process goes by
+            await self._saver.save(self.journal)
+            await self._saver.save(self)
+            self.head_saved(head)
+        else:
+            await self._saver.save(self, self.journal)
 
     def sync(self) -> None:
         """Save what was written, for `Saver.save`. Blocks; raises KodeError `Storage`."""

@@ -138,17 +138,17 @@ class SessionCatalog:
             records = (await asyncio.to_thread(self.folders.open, session_id)).records
             try:
                 stream = SessionStream(records, self.editor, self.folders.clock)
-                changed = change(records.messages.meta)
+                changed = change(records.meta)
                 if changed is None:
                     return stream.recover
-                before = records.messages.meta
+                before = records.meta
                 try:
                     async with stream.saving():
                         meta, event = changed
-                        records.messages.write_meta(meta)
+                        records.write_meta(meta)
                         stream(event)
                 except BaseException:
-                    records.messages.write_meta(before)
+                    records.write_meta(before)
                     raise
                 return stream.release
             finally:

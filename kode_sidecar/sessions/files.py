@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 import msgspec
@@ -18,7 +17,6 @@ from kode_sidecar.event_log import (
     NewSession,
     OpenedSession,
     SessionDefaults,
-    SessionRecords,
     SessionStream,
 )
 from kode_sidecar.protocol.session import Mode, SessionNewParams, SessionUpdateParams, SessionView
@@ -26,8 +24,6 @@ from kode_sidecar.records.conversation_files import (
     ConversationFiles,
     ConversationMeta,
     HeadMark,
-    open_scout_log,
-    save_artifact,
 )
 from kode_sidecar.records.conversation_store import ConversationStore
 from kode_sidecar.records.rebuilding import LOST
@@ -118,7 +114,7 @@ def view_of(
 
 
 async def save_head(
-    records: SessionRecords,
+    records: ConversationFiles,
     stream: SessionStream,
     meta: ConversationMeta,
     event: SessionUpdated,
@@ -128,14 +124,14 @@ async def save_head(
 
     `undo` says what held before. Raises KodeError `Storage`; then that is in force again, and told.
     """
-    before = records.messages.meta
+    before = records.meta
     try:
         async with stream.saving():
-            records.messages.write_meta(meta)
+            records.write_meta(meta)
             stream(event)
     except BaseException:
-        if records.messages.meta is meta:
-            records.messages.write_meta(before)
+        if records.meta is meta:
+            records.write_meta(before)
             stream(undo())
             with suppress(KodeError):  # the file may hold the change already
                 await records.save()
@@ -158,14 +154,16 @@ class SessionFolders:
     defaults: SessionDefaults
     roots: Callable[[], Sequence[str]]
 
-    async def create(self, session_id: str, agent: str, params: SessionNewParams) -> SessionRecords:
+    async def create(
+        self, session_id: str, agent: str, params: SessionNewParams
+    ) -> ConversationFiles:
         """The files of a new session, saved. Raises KodeError `Storage`."""
         now = self.clock.timestamp()
         roots = list(self.roots())
         places: dict[str, Any] = {"roots": roots}
         if roots:
             places["projectRoot"] = roots[0]
-        writer = self.store.create(
+        records = self.store.create(
             ConversationMeta(
                 id=session_id,
                 title=params.title or "",
@@ -178,7 +176,6 @@ class SessionFolders:
                 effort=params.effort or UNSET,
             )
         )
-        records = self._records(writer)
         try:
             await records.save()
         except BaseException:
@@ -207,22 +204,4 @@ class SessionFolders:
         gone = history.completed_messages.difference(conversation.ids)
         stand_ins = [one for one in conversation.messages if one.origin == LOST]
         history.lost = len(gone) + len(stand_ins)
-        return OpenedSession(self._records(writer), conversation, history, spent)
-
-    def _records(self, writer: ConversationFiles) -> SessionRecords:
-        async def save() -> None:
-            if head := writer.head_due:  # last, for it is what a later process goes by
-                await self.saver.save(writer.journal)
-                await self.saver.save(writer)
-                writer.head_saved(head)
-            else:
-                await self.saver.save(writer, writer.journal)
-
-        return SessionRecords(
-            messages=writer,
-            journal=writer.journal,
-            save=save,
-            save_artifact=partial(save_artifact, writer.folder, partial(self.new_id, "artifact")),
-            open_scout_log=partial(open_scout_log, writer.folder),
-            close=writer.close,
-        )
+        return OpenedSession(writer, conversation, history, spent)

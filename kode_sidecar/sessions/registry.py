@@ -76,7 +76,7 @@ class SessionRegistry:
         return SessionNewResult(
             session_id=session_id,
             seq=records.journal.last_seq,
-            session=view_of(records.messages.meta, self._defaults, None),
+            session=view_of(records.meta, self._defaults, None),
         )
 
     async def open(self, session_id: str) -> "Session":
@@ -117,7 +117,7 @@ class SessionRegistry:
     def meta_of(self, session_id: str) -> ConversationMeta | None:
         """The head of a session of this process; None for any other."""
         if session_id in self._new:
-            return self._new[session_id].records.messages.meta
+            return self._new[session_id].records.meta
         session = self._sessions.get(session_id)
         return session.meta if session else None
 
@@ -195,7 +195,7 @@ class SessionRegistry:
     def follow_defaults(self) -> None:
         """The defaults have changed: sessions that name no mode or model of their own go along."""
         for session_id, new in self._new.items():
-            self._new[session_id] = with_meta(new, new.records.messages.meta)
+            self._new[session_id] = with_meta(new, new.records.meta)
         for session in self._sessions.values():
             session.follow_defaults()
 
@@ -237,7 +237,7 @@ class SessionRegistry:
         self._stop_reading(session_id)
 
     def _as_it_was(self, session_id: str, opened: OpenedSession) -> NewSession:
-        meta, defaults = opened.records.messages.meta, self._defaults
+        meta, defaults = opened.records.meta, self._defaults
         return NewSession(
             id=session_id,
             title=meta.title,

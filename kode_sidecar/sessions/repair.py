@@ -32,9 +32,10 @@ from kode_sidecar.domain.message import (
     ToolUseBlock,
     unanswered,
 )
-from kode_sidecar.event_log import OpenedSession, OpenMessage, SessionRecords, SessionStream
+from kode_sidecar.event_log import OpenedSession, OpenMessage, SessionStream
 from kode_sidecar.kernel import message_added, message_completed
 from kode_sidecar.kernel.contracts import Clock, NewId
+from kode_sidecar.records.conversation_files import ConversationFiles
 from kode_sidecar.records.spending import Totals
 from kode_sidecar.turns import SessionServices
 
@@ -65,7 +66,7 @@ class _Repair:
         self, session: OpenedSession, clock: Clock, new_id: NewId, tell: Tell | None
     ) -> None:
         self._emit: Tell = tell or self._journal
-        self._session_id = session.records.messages.meta.id
+        self._session_id = session.records.meta.id
         self._records = session.records
         self._conversation = session.conversation
         self._history = session.history
@@ -181,7 +182,7 @@ class _Repair:
         )
 
     def _write(self, message: Message) -> None:
-        self._records.messages.append(message)
+        self._records.append(message)
         self._conversation.add(message)
         self._tell(message)
 
@@ -227,7 +228,7 @@ def _completed(block: Block, turn_id: str, message_id: str) -> BlockCompleted:
 
 
 def write_left_over(
-    records: SessionRecords,
+    records: ConversationFiles,
     conversation: Conversation,
     stream: SessionStream,
     services: SessionServices,

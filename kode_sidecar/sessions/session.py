@@ -108,7 +108,7 @@ class Session:
     @property
     def meta(self) -> ConversationMeta:
         """The head of the session as last written."""
-        return self._records.messages.meta
+        return self._records.meta
 
     @property
     def active_turn_id(self) -> str | None:
@@ -328,7 +328,7 @@ class Session:
         prompt_id = write_opening(turn, agent, opening, place.known, new_id, self.stream)
         self._setup.tell_no_folder(turn.id)
         if not self.meta.title and (title := title_of(blocks)):
-            self._records.messages.rename(title)
+            self._records.rename(title)
             self.stream(SessionUpdated(title=title))
         return prompt_id
 
@@ -352,7 +352,7 @@ class Session:
             services,
             options.agent,
             lambda: self._setup.tools(options, turn.mode, turn.context),
-            self._records.save_artifact,
+            self._setup.save_artifact,
             self.change_sets.forming(self.stream, turn.id),
         )
         # A user who cancels waits for no disk: that end is told once it is written, as all before

@@ -15,9 +15,10 @@ from kode_sidecar.domain.budget import Budget
 from kode_sidecar.domain.message import Block, Message, TextBlock, texts_of
 from kode_sidecar.edits import ChangeSets, EditLocks
 from kode_sidecar.errors import KodeError
-from kode_sidecar.event_log import SessionRecords, SessionStream
+from kode_sidecar.event_log import SessionStream
 from kode_sidecar.event_log.editor_port import EditorPort
 from kode_sidecar.kernel.contracts import (
+    ArtifactSink,
     Clock,
     Emit,
     Incoming,
@@ -29,6 +30,7 @@ from kode_sidecar.kernel.contracts import (
 from kode_sidecar.permissions import UserQuestions
 from kode_sidecar.protocol.session import Mode
 from kode_sidecar.protocol.turn import TurnOptions
+from kode_sidecar.records.conversation_files import ConversationFiles
 from kode_sidecar.records.json_log import JsonLog
 from kode_sidecar.turns.budget import BudgetedModel, stricter
 from kode_sidecar.turns.context import LearnedRates, TurnContext
@@ -43,7 +45,8 @@ class ToolScope:
     turn: Callable[[], TurnContext]
     change_sets: ChangeSets
     emit: SessionStream
-    records: SessionRecords
+    records: ConversationFiles
+    save_artifact: ArtifactSink
 
 
 OfferTools = Callable[[AgentProfile, Mode], Sequence[Tool]]

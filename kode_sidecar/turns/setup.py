@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -20,9 +21,9 @@ from kode_sidecar.domain.event_parts import Effort
 from kode_sidecar.domain.message import NEW_TOOLS, Block, Message
 from kode_sidecar.edits import ChangeSets
 from kode_sidecar.errors import KodeError
-from kode_sidecar.event_log import NewSession, SessionRecords, SessionStream
+from kode_sidecar.event_log import NewSession, SessionStream
 from kode_sidecar.kernel import tool_specs
-from kode_sidecar.kernel.contracts import Incoming, Tool, ToolSpec
+from kode_sidecar.kernel.contracts import ArtifactSink, Incoming, Tool, ToolSpec
 from kode_sidecar.protocol.session import Mode
 from kode_sidecar.protocol.turn import (
     ContextEditResult,
@@ -33,6 +34,7 @@ from kode_sidecar.protocol.turn import (
     TurnOptions,
     TurnStartParams,
 )
+from kode_sidecar.records.conversation_files import ConversationFiles, save_artifact
 from kode_sidecar.turns.compactor import Compactor
 from kode_sidecar.turns.context import TokenMeter, TurnContext
 from kode_sidecar.turns.inspection import edit_result, inspection, left_out, unwritten
@@ -48,7 +50,7 @@ class TurnSetup:
         self,
         session_id: str,
         services: SessionServices,
-        records: SessionRecords,
+        records: ConversationFiles,
         conversation: Conversation,
         change_sets: ChangeSets,
         stream: SessionStream,
@@ -61,8 +63,12 @@ class TurnSetup:
         self._stream = stream
         self._meter = TokenMeter(services.rates)
         self._context: TurnContext | None = None
+        new_id = partial(services.new_id, "artifact")
+        self.save_artifact: ArtifactSink = partial(save_artifact, records.folder, new_id)
         self._offer = services.tools(
-            ToolScope(session_id, self._newest_context, change_sets, stream, records)
+            ToolScope(
+                session_id, self._newest_context, change_sets, stream, records, self.save_artifact
+            )
         )
         self._told_no_folder = False
         self._offered: set[str] = set()
@@ -96,14 +102,14 @@ class TurnSetup:
             top_p=services.top_p,
             sampling_chosen=services.sampling_chosen,
             max_tokens=services.max_tokens,
-            effort=effort or self._records.messages.meta.known_effort,
+            effort=effort or self._records.meta.known_effort,
             returns_thinking=traits.returns_thinking,
         )
         return TurnContext(
             session_id=self._session_id,
             turn_id=turn_id,
             conversation=self._conversation,
-            keep=self._records.messages.append,
+            keep=self._records.append,
             clock=services.clock,
             new_id=services.new_id,
             parent_id=parent_id,
@@ -148,7 +154,7 @@ class TurnSetup:
     @property
     def edits(self) -> ContextEdits:
         """What the user left out and pinned."""
-        return self._records.messages.meta.edits
+        return self._records.meta.edits
 
     async def read_ahead(
         self,

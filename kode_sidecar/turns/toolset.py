@@ -87,7 +87,7 @@ def explore_tool(
             emit=scope.emit,
             spend=turn.totals.add_message,
             open_log=scope.records.open_scout_log,
-            save_artifact=scope.records.save_artifact,
+            save_artifact=scope.save_artifact,
         )
         return _outcome(await dispatch.explore(params.tasks, request))
 
@@ -126,7 +126,7 @@ class SessionCommands:
         """Make the tool of a session."""
 
         def keep(_call_id: str, output: bytes) -> Blob:
-            return scope.records.save_artifact(output.decode("utf-8", "backslashreplace"))
+            return scope.save_artifact(output.decode("utf-8", "backslashreplace"))
 
         gate = scope.change_sets.permissions
         permit = CommandPermission(self.rules, gate, self.place.workspace, self.trusted)
