@@ -291,8 +291,8 @@ part.request.part_done(None)
 
 rounds are not counted
 kernel/turn_loop.py
-return rounds >= max_tool_rounds
-return rounds > max_tool_rounds
+summing_up = rounds >= limits.max_tool_rounds
+summing_up = rounds > limits.max_tool_rounds
 
 calls of a cut answer run
 kernel/turn_loop.py
