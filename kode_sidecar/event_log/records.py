@@ -14,11 +14,11 @@ from kode_sidecar.records.spending import Spent
 
 @dataclass(frozen=True)
 class OpenedSession:
-    """A session of an earlier process: its open files and their content."""
+    """The open files of a session, and what earlier processes left in them."""
 
     records: ConversationFiles
-    conversation: Conversation
-    history: EventHistory
+    conversation: Conversation = field(default_factory=Conversation)
+    history: EventHistory = field(default_factory=EventHistory)
     scouts_spent: Sequence[Spent] = ()
 
 
@@ -42,19 +42,18 @@ class SessionDefaults:
 
 @dataclass(frozen=True)
 class NewSession:
-    """A session that exists and has not run in this process yet.
+    """A session that exists and has not run in this process yet, and the options it runs with.
 
-    `defaults` are for what its head leaves open; `conversation`, `history` and what scouts spent
-    are what earlier processes left.
+    `defaults` are for what its head leaves open.
     """
 
-    id: str
-    title: str
+    opened: OpenedSession
     agent: AgentProfile
     mode: Mode
     model: str
-    records: ConversationFiles
     defaults: SessionDefaults
-    conversation: Conversation = field(default_factory=Conversation)
-    history: EventHistory = field(default_factory=EventHistory)
-    scouts_spent: Sequence[Spent] = ()
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return self.opened.records.meta.id

@@ -70,7 +70,7 @@ def with_head(meta: ConversationMeta, head_id: str | None, newest: str | None) -
 def with_meta(session: NewSession, meta: ConversationMeta) -> NewSession:
     """A session's options after its head was changed."""
     mode, model = mode_of(meta, session.defaults), model_of(meta, session.defaults)
-    return replace(session, title=meta.title, mode=mode, model=model)
+    return replace(session, mode=mode, model=model)
 
 
 def update_event(

@@ -64,15 +64,7 @@ class SessionRegistry:
             await self.check_model(params.model)
         session_id = self._folders.new_id("session")
         records = await self._folders.create(session_id, agent.name, params)
-        self._new[session_id] = NewSession(
-            id=session_id,
-            title=params.title or "",
-            agent=agent,
-            mode=params.mode or self._defaults.mode,
-            model=params.model or self._defaults.model,
-            records=records,
-            defaults=self._defaults,
-        )
+        self._new[session_id] = self._begun(OpenedSession(records), agent)
         return SessionNewResult(
             session_id=session_id,
             seq=records.journal.last_seq,
@@ -117,7 +109,7 @@ class SessionRegistry:
     def meta_of(self, session_id: str) -> ConversationMeta | None:
         """The head of a session of this process; None for any other."""
         if session_id in self._new:
-            return self._new[session_id].records.meta
+            return self._new[session_id].opened.records.meta
         session = self._sessions.get(session_id)
         return session.meta if session else None
 
@@ -182,7 +174,7 @@ class SessionRegistry:
             await asyncio.wait([self._opening[session_id]])
         new = self._new.pop(session_id, None)
         if new is not None:
-            new.records.close()
+            new.opened.records.close()
         session = self._sessions.pop(session_id, None)
         if session is not None:
             await session.discard()
@@ -195,7 +187,7 @@ class SessionRegistry:
     def follow_defaults(self) -> None:
         """The defaults have changed: sessions that name no mode or model of their own go along."""
         for session_id, new in self._new.items():
-            self._new[session_id] = with_meta(new, new.records.meta)
+            self._new[session_id] = with_meta(new, new.opened.records.meta)
         for session in self._sessions.values():
             session.follow_defaults()
 
@@ -230,26 +222,17 @@ class SessionRegistry:
             assert self._repair is not None
             await asyncio.to_thread(self._repair, opened)
             await opened.records.save()
-            self._sessions[session_id] = self._run(self._as_it_was(session_id, opened))
+            agent = self._agent(opened.records.meta.agent_type or opened.history.agent)
+            self._sessions[session_id] = self._run(self._begun(opened, agent))
         except BaseException:
             opened.records.close()
             raise
         self._stop_reading(session_id)
 
-    def _as_it_was(self, session_id: str, opened: OpenedSession) -> NewSession:
+    def _begun(self, opened: OpenedSession, agent: AgentProfile) -> NewSession:
         meta, defaults = opened.records.meta, self._defaults
-        return NewSession(
-            id=session_id,
-            title=meta.title,
-            agent=self._agent(meta.agent_type or opened.history.agent),
-            mode=mode_of(meta, defaults),
-            model=model_of(meta, defaults),
-            records=opened.records,
-            defaults=defaults,
-            conversation=opened.conversation,
-            history=opened.history,
-            scouts_spent=opened.scouts_spent,
-        )
+        mode, model = mode_of(meta, defaults), model_of(meta, defaults)
+        return NewSession(opened, agent, mode, model, defaults)
 
     def _agent(self, name: str) -> AgentProfile:
         """Return the agent it was held with, or the default where that one is gone."""

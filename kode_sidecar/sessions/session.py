@@ -76,15 +76,16 @@ class Session:
         self._options = new
         self._services = services
         self._purses = services.budgets.model
-        self._records = records = new.records
-        self.conversation = new.conversation
+        opened = new.opened
+        self._records = records = opened.records
+        self.conversation = opened.conversation
         self._turn: RunningTurn | None = None
-        self._turn_keys = TurnKeys(new.conversation.messages)
+        self._turn_keys = TurnKeys(opened.conversation.messages)
         self._compaction: asyncio.Task[ContextCompactResult] | None = None
         self._task: asyncio.Task[None] | None = None
-        self._stopped = may_go_on(new.history.last_turn)
-        self.totals = Totals(new.conversation.messages, new.scouts_spent)
-        self.stream = SessionStream(records, services.editor, services.clock, new.history)
+        self._stopped = may_go_on(opened.history.last_turn)
+        self.totals = Totals(opened.conversation.messages, opened.scouts_spent)
+        self.stream = SessionStream(records, services.editor, services.clock, opened.history)
         self.change_sets = ChangeSets(
             session_id=self.id,
             workspace=services.workspace,
@@ -102,7 +103,7 @@ class Session:
             self.id, services, records, self.conversation, self.change_sets, self.stream
         )
         self.stream.hold()
-        self.change_sets.restore(new.history)
+        self.change_sets.restore(opened.history)
         self.stream.forget_held()
 
     @property
