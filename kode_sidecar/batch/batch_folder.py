@@ -14,7 +14,7 @@ from kode_sidecar.batch.tasks import PlannedTask
 from kode_sidecar.domain.message import Cost
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import Clock
-from kode_sidecar.records.disk import no_folder, not_read, not_saved, replace_file
+from kode_sidecar.records.disk import not_made, not_read, not_saved, replace_file
 from kode_sidecar.records.json_record import DECODE_ERRORS, encode_json
 from kode_sidecar.records.session_lock import SessionLock
 from kode_sidecar.text.shown_text import mend_surrogates
@@ -60,7 +60,7 @@ class BatchFolder:
         try:
             make_private(path / RUNS_FOLDER)
         except OSError as error:
-            raise no_folder(path, error) from None
+            raise not_made(path, error) from None
         try:
             self._lock = SessionLock(path)
         except KodeError as error:

@@ -9,6 +9,14 @@ RUN_ABOUT = (
 )
 
 
+def count(text: str) -> int:
+    """Read a number of things. Raises ArgumentTypeError for none of them, ValueError."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is too few: at least 1")
+    return number
+
+
 class Commands:
     """Adds commands that show an example with their help."""
 
@@ -94,9 +102,9 @@ def add_batch(commands: Commands) -> None:
     )
     batch.add_argument("--out", metavar="DIR", type=Path, help="where all records go")
     _add_prompt(batch, "what is to be done in each task")
-    batch.add_argument("--jobs", metavar="N", type=int, default=2, help="at once (%(default)s)")
+    batch.add_argument("--jobs", metavar="N", type=count, default=2, help="at once (%(default)s)")
     batch.add_argument(
-        "--attempts", metavar="N", type=int, default=3, help="of a run that is cut (%(default)s)"
+        "--attempts", metavar="N", type=count, default=3, help="of a run that is cut (%(default)s)"
     )
     batch.add_argument("--archives", action="store_true", help="workers share no folders with us")
     add_env_file(batch)
@@ -109,7 +117,7 @@ def add_batch(commands: Commands) -> None:
     status = kinds.add("status", "how far one is", "batch status out", json=True)
     resume = kinds.add("resume", "go on with one", "batch resume out", json=True)
     resume.add_argument("--failed", action="store_true", help="also what did not complete")
-    resume.add_argument("--jobs", metavar="N", type=int, help="instead of the batch's own")
+    resume.add_argument("--jobs", metavar="N", type=count, help="instead of the batch's own")
     resume.add_argument("--scheduler", metavar="ADDRESS", help="instead of the batch's own")
     _add_limits(resume)
     report = kinds.add(
@@ -121,7 +129,7 @@ def add_batch(commands: Commands) -> None:
 
 def _add_limits(command: argparse.ArgumentParser) -> None:
     command.add_argument("--budget", metavar="AMOUNT", help="begin nothing beyond it: 20CNY")
-    command.add_argument("--max-failures", metavar="N", type=int, help="then begin nothing more")
+    command.add_argument("--max-failures", metavar="N", type=count, help="then begin nothing more")
 
 
 def add_runs(commands: Commands) -> None:

@@ -6,7 +6,14 @@ from pathlib import Path
 from typing import get_args
 
 from kode_sidecar.cli.complete import SCRIPTS
-from kode_sidecar.cli.job_options import Commands, add_batch, add_env_file, add_run, add_runs
+from kode_sidecar.cli.job_options import (
+    Commands,
+    add_batch,
+    add_env_file,
+    add_run,
+    add_runs,
+    count,
+)
 from kode_sidecar.protocol.process import UsageKey
 from kode_sidecar.protocol.session import ExportFormat, Mode
 from kode_sidecar.records.messages import StorageName
@@ -184,7 +191,7 @@ def _add_inquiries(commands: Commands) -> None:
     search.add_argument("query", metavar="WORDS", help="in titles, prompts and answers")
     for command in (listed, search):
         command.add_argument("--all", action="store_true", help="of all folders")
-        command.add_argument("--limit", metavar="N", type=int, default=50, help="%(default)s")
+        command.add_argument("--limit", metavar="N", type=count, default=50, help="%(default)s")
         _add_root(command)
     shown = actions.add("show", "what was said in one", "sessions show 019a", json=True)
     export = actions.add(

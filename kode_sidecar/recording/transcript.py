@@ -17,7 +17,7 @@ from msgspec import Raw, Struct
 from kode_sidecar.errors import KodeError
 from kode_sidecar.recording.format_1 import upgraded
 from kode_sidecar.recording.lanes import as_object, read_frame
-from kode_sidecar.records.disk import not_read, not_saved
+from kode_sidecar.records.disk import not_made
 from kode_sidecar.records.json_record import DECODE_ERRORS
 
 FORMAT = 2
@@ -269,7 +269,7 @@ def read_transcript(path: Path) -> Transcript:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise not_read(str(path), error) from None
+        raise KodeError("Storage", f"not readable: {path}: {error.strerror}") from None
     raw_lines = data.split(b"\n")[:-1]
     if not raw_lines:
         raise _foreign(path, "it has no whole line")
@@ -338,7 +338,7 @@ class TranscriptFile:
             except FileExistsError:
                 continue
             except OSError as error:
-                raise not_saved(str(path), error) from None
+                raise not_made(path, error) from None
             self.path = path
             break
         else:

@@ -29,12 +29,10 @@ def not_saved(name: str, error: OSError) -> KodeError:
     return KodeError("Storage", f"not saved: {name}: {_reason(error)}")
 
 
-def no_folder(folder: Path, error: OSError) -> KodeError:
-    """Return the error for a folder, maybe one that the user named, that cannot be made."""
+def not_made(path: Path, error: OSError) -> KodeError:
+    """Return the error for a file or folder, maybe one that the user named, that cannot be made."""
     what = error.strerror or type(error).__name__
-    return KodeError(
-        "Storage", f"{folder} cannot be made or written: {what}; name another folder for it"
-    )
+    return KodeError("Storage", f"{path} cannot be made or written: {what}; name another one")
 
 
 def not_read(name: str, error: OSError) -> KodeError:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from kode_sidecar.domain.error_info import failure
 from kode_sidecar.domain.run import FINAL_STATES, RunEvent, RunRecord, run_error
 from kode_sidecar.errors import KodeError
-from kode_sidecar.records.disk import make_folder, no_folder, not_read, not_saved, replace_file
+from kode_sidecar.records.disk import make_folder, not_made, not_read, not_saved, replace_file
 from kode_sidecar.records.json_record import DECODE_ERRORS, encode_json
 from kode_sidecar.records.jsonl import JsonlFile, read_records
 from kode_sidecar.records.session_lock import SessionLock, is_held
@@ -42,7 +42,7 @@ class RunRecords:
         try:
             make_private(folder / "logs")
         except OSError as error:
-            raise no_folder(folder, error) from None
+            raise not_made(folder, error) from None
         try:
             self._lock = SessionLock(folder)
         except KodeError as error:

@@ -49,6 +49,17 @@ def test_a_folder_of_workspaces_or_of_prompts(world: BatchWorld) -> None:
     ]
 
 
+def test_folders_are_named_as_their_users_write(world: BatchWorld) -> None:
+    write(
+        world.folder, {f"all/{name}/a.py": "1" for name in ("茶铺", "店", "shop-茶", "_", "shop")}
+    )
+    names = [one.id for one in plan_tasks(world.options(tasks=world.folder / "all"))]
+    assert len(set(names)) == 5
+    assert {name.rpartition("-")[0] for name in names} == {"task", "shop", ""}
+    again = [one.id for one in plan_tasks(world.options(tasks=world.folder / "all"))]
+    assert names == again
+
+
 @pytest.mark.parametrize(
     ("task", "problem"),
     [
@@ -59,7 +70,7 @@ def test_a_folder_of_workspaces_or_of_prompts(world: BatchWorld) -> None:
         ({"id": "a", "workspace": "gone"}, "task a: There is no folder 'gone'"),
         ({"id": "a", "prompt_file": "gone.md"}, "task a: gone.md cannot be read"),
         ({"id": "a", "prompt": "x", "prompt_file": "y"}, "task a: .* both"),
-        ({"id": "a", "set": {"model.nonsense": 1}}, "task a: job.yaml, .*model.nonsense"),
+        ({"id": "a", "set": {"model.nonsense": 1}}, "task a: set model.nonsense: .*unknown field"),
         ({"id": "a", "prompt": "{{x}}", "variables": {"y": "1"}}, "task a: .*{{x}}"),
     ],
 )

@@ -54,6 +54,23 @@ def test_every_command_shows_an_example_that_can_be_read(name: str) -> None:
     assert ("--json" in said) == (name not in PRINTS_NO_DATA)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "batch --jobs 0",
+        "batch --attempts 0",
+        "batch --max-failures 0",
+        "batch resume --jobs 0 out",
+        "sessions list --limit 0",
+    ],
+)
+def test_none_of_something_is_refused(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        make_parser().parse_args(words.split())
+    assert ended.value.code == 2
+    assert "0 is too few: at least 1" in capsys.readouterr().err
+
+
 def test_every_command_is_carried_out() -> None:
     top = {name for name in ALL if " " not in name}
     assert set(COMMANDS) == top - {"serve", "acp", "complete"}

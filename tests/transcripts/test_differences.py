@@ -163,7 +163,7 @@ def test_another_build_is_played_to(tmp_path: Path) -> None:
         (b"hello\n", "is no recording"),
         (b'{"lane":"in","frame":{}}\n', "is no recording"),
         (b'{"lane":"head","format":9,"version":"9","started":"","platform":""}\n', "newer"),
-        (None, "not readable"),
+        (None, ": No such file or directory\n"),
     ],
     ids=["empty", "text", "no head", "newer", "missing"],
 )
