@@ -58,6 +58,8 @@ def run_command(arguments: Sequence[str], serve: Serve, acp: Serve) -> int:
     except OSError as error:
         if error.errno in _DISK_FULL and error.filename is None:
             print(f"kode-sidecar: cannot write: {error.strerror}", file=sys.stderr)
+        elif error.errno == errno.ENOENT and error.filename is None:  # as `os.getcwd` says it
+            print("kode-sidecar: the folder you are in is gone; go to another one", file=sys.stderr)
         elif error.errno not in _READER_GONE:  # such as `head`, which has read enough
             raise
         # What is still held goes nowhere: the interpreter would try, and complain, once more.

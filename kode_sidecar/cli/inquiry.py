@@ -110,8 +110,8 @@ async def _whole_id(ask: Ask, beginning: str) -> str:
     names = (one["sessionId"] for one in found)
     fitting = [name for name in names if name.startswith(beginning)]
     if len(fitting) != 1:
-        what = "several sessions" if fitting else "no session"
-        text = f"There is {what} with an id that begins with {beginning}: see sessions list --all."
+        what = "are several sessions" if fitting else "is no session"
+        text = f"There {what} with an id that begins with {beginning}: see sessions list --all."
         raise KodeError("SessionNotFound", text)
     return fitting[0]
 
@@ -137,7 +137,9 @@ async def exported(ask: Ask, options: argparse.Namespace) -> Json:
         try:
             options.output.write_text(made["text"], encoding="utf-8", newline="\n")
         except OSError as error:
-            raise KodeError("Storage", f"Cannot write {options.output}: {error}.") from None
+            raise KodeError(
+                "Storage", f"Cannot write {options.output}: {error.strerror}."
+            ) from None
         return {"file": str(options.output)}
     return made
 

@@ -235,3 +235,40 @@ async def test_a_folder_that_cannot_be_made_is_told_by_its_own_name(
     assert done.code == 1
     folder = str(tmp_path / words[-1])
     assert done.err.startswith(f"kode-sidecar: {folder} cannot be made or written: Not a dir")
+
+
+async def test_what_is_named_wrongly_of_a_session_is_said_plainly(tmp_path: Path) -> None:
+    async with ModelServer(
+        Recording((answer(text("A.")), answer(text("B.")))), paced=False
+    ) as host:
+        for _ in range(2):
+            assert (await run(host, tmp_path, "ask", "hello")).code == 0
+    many = await run(None, tmp_path, "sessions", "show", "")
+    assert many.err.startswith("kode-sidecar: There are several sessions with an id")
+    listed = await run(None, tmp_path, "sessions", "list", "--json")
+    name = listed.data["sessions"][0]["sessionId"]
+    nowhere = str(tmp_path / "no" / "talk.md")
+    done = await run(None, tmp_path, "sessions", "export", name, "-o", nowhere)
+    assert done.err == f"kode-sidecar: Cannot write {nowhere}: No such file or directory.\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a folder in use cannot be removed there")
+@pytest.mark.parametrize("words", [("ask", "hello"), ("chat",)], ids=" ".join)
+def test_a_folder_that_was_removed_under_the_user_is_told(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    leave = "import os, sys; os.rmdir(os.getcwd()); os.execv(sys.argv[1], sys.argv[1:])"
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", leave, *PROGRAM, *words],
+        cwd=folder,
+        env=environment(None),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=HANG_SECONDS,
+        check=False,
+    )
+    told = "kode-sidecar: the folder you are in is gone; go to another one\n"
+    assert (done.returncode, done.stderr) == (1, told)
