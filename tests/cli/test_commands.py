@@ -252,6 +252,7 @@ async def test_what_is_named_wrongly_of_a_session_is_said_plainly(tmp_path: Path
     assert done.err == f"kode-sidecar: Cannot write {nowhere}: No such file or directory.\n"
 
 
+@pytest.mark.program
 @pytest.mark.skipif(sys.platform == "win32", reason="a folder in use cannot be removed there")
 @pytest.mark.parametrize("words", [("ask", "hello"), ("chat",)], ids=" ".join)
 def test_a_folder_that_was_removed_under_the_user_is_told(
