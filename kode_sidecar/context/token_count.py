@@ -5,10 +5,11 @@ what has come since is weighed as `text_weight` does; how far a model is from th
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import ceil
+from string import ascii_letters, ascii_lowercase, ascii_uppercase, digits
 
 import msgspec
 
@@ -215,14 +216,9 @@ def shares(estimate: Estimate, weights: Sequence[float]) -> list[int]:
 
 
 _TOKENS_PER_PIECE = 0.95
-# What is usual comes first: a history of thousands of messages is weighed before it is sent.
-_PIECE = re.compile(
-    r" ?(?:[a-z]+|[^A-Za-z0-9\s]{1,3}|[A-Z](?:[a-z]+|[A-Z]*)|[0-9]{1,3})"
-    r"|[\r\n]+[ \t]*|[ \t]+(?=[ \t])"
-)
 # A space belongs to the word after it; before a number it is a token of its own, mostly.
-_SPACE_BEFORE_NUMBER = re.compile(" (?=[0-9])")
 _TOKENS_PER_SUCH_SPACE = 0.85
+_TOKENS_PER_BYTE = 0.25  # of what is not ASCII
 # Only in a long run there can be anything without words; most texts have none.
 _RUN = re.compile(r"[A-Za-z0-9+/]{14,}={0,2}")
 # Each kind of run without words, and its tokens per character.
@@ -234,8 +230,6 @@ _DENSE = (
     ),
     (re.compile(r"[a-z]{20,}|[A-Z]{14,}"), 0.35),  # letters that are no words
 )
-_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
-_TOKENS_PER_BYTE = 0.25
 # Of a long text this many pieces of this length are looked at, evenly spread.
 _SAMPLES = 6
 _SAMPLE = 256
@@ -257,18 +251,72 @@ def text_weight(text: str) -> float:
     return seen * size / (_SAMPLES * _SAMPLE)
 
 
+def _kinds(chars_of: Mapping[str, Iterable[str]], other: str) -> bytes:
+    """Return the table for `bytes.translate` that puts the kind of each character in its place."""
+    table = bytearray(other.encode() * 256)
+    for kind, chars in chars_of.items():
+        for char in chars:
+            table[ord(char)] = ord(kind)
+    return bytes(table)
+
+
+# A history of thousands of messages is weighed before it is sent. So no expression goes through
+# the text: each byte becomes its kind, and what is asked of kinds are counts of fixed bytes.
+_KINDS = _kinds(
+    {
+        "a": ascii_lowercase,
+        "A": ascii_uppercase,
+        "0": digits,
+        "n": "\r\n",
+        " ": " ",
+        "t": "\t",
+        "v": "\v\f\x1c\x1d\x1e\x1f",
+        "u": map(chr, range(0x80, 0x100)),
+    },
+    other=".",
+)
+_IN_RUN = _kinds({"r": ascii_letters + digits + "+/"}, other=".")
+_LONG_RUN = b"r" * 14
+_LOWER = _kinds({"a": "a"}, other=" ")
+_UPPER = _kinds({"A": "A"}, other=" ")
+_LINE_ENDS = _kinds({"n": "n"}, other=" ")
+_BLANKS = _kinds({" ": " t", "n": "n"}, other=".")
+
+
 def _weight(text: str) -> float:
-    weight = 0.0
-    if not text.isascii():
-        size = len(text.encode("utf-8", "replace")) - len(text.encode("ascii", "ignore"))
-        weight += size * _TOKENS_PER_BYTE
-        text = _NOT_ASCII.sub(" ", text)
-    if runs := _RUN.findall(text):
-        rest = " ".join(runs)
-        for pattern, rate in _DENSE:
-            if dense := pattern.findall(rest):
-                weight += len("".join(dense)) * rate
-                rest = pattern.sub("", rest)
-        text = f"{_RUN.sub('', text)} {rest}"
-    pieces = len(_PIECE.findall(text)) * _TOKENS_PER_PIECE
-    return weight + pieces + len(_SPACE_BEFORE_NUMBER.findall(text)) * _TOKENS_PER_SUCH_SPACE
+    data, weight = text.encode("utf-8", "replace"), 0.0
+    if _LONG_RUN in data.translate(_IN_RUN):
+        weight, text = _dense_weight(text)
+        data = text.encode("utf-8", "replace")
+    kinds = data.translate(_KINDS)
+    spaces = kinds.count(b" 0") + kinds.count(b"u0")
+    return (
+        weight
+        + kinds.count(b"u") * _TOKENS_PER_BYTE
+        + _pieces(kinds) * _TOKENS_PER_PIECE
+        + spaces * _TOKENS_PER_SUCH_SPACE
+    )
+
+
+def _dense_weight(text: str) -> tuple[float, str]:
+    """Return the weight of what has no words, and the text without it."""
+    weight, runs = 0.0, " ".join(_RUN.findall(text))
+    for pattern, rate in _DENSE:
+        if dense := pattern.findall(runs):
+            weight += len("".join(dense)) * rate
+            runs = pattern.sub("", runs)
+    return weight, f"{_RUN.sub('', text)} {runs}"
+
+
+def _pieces(kinds: bytes) -> int:
+    """Return how many pieces a tokenizer makes of the ASCII in a text, which is given by kinds."""
+    words = len(kinds.translate(_LOWER).split()) + len(kinds.translate(_UPPER).split())
+    words -= kinds.count(b"Aa") - kinds.count(b"AAa")  # "Word" is one, "HTTPword" two
+    threes = kinds
+    for kind in (b".", b"0"):  # marks and digits, three to a piece
+        threes = threes.replace(kind * 3, b"3").replace(kind * 2, b"3")
+    groups = threes.count(b"3") + threes.count(b".") + threes.count(b"0")
+    lines = len(kinds.translate(_LINE_ENDS).split())  # each with the indentation below it
+    blanks = kinds.translate(_BLANKS)
+    gaps = blanks.count(b".  ") + blanks.startswith(b"  ")
+    return words + groups + lines + gaps
