@@ -50,12 +50,28 @@ class _File:
 class _SentText:
     """What an editor should hold of a file it does not sync, while the disk has `disk`.
 
-    `hunks` are what was sent, in places of the disk's text.
+    `steps` are what was sent, oldest first: edits by hunk id, and the text that they are edits of.
     """
 
     disk: str
     document: Document
-    hunks: tuple[Hunk, ...]
+    steps: tuple[tuple[str, Mapping[str, Edit]], ...] = ()
+
+    @property
+    def hunks(self) -> Sequence[Hunk]:
+        """What was sent, in places of the disk's text."""
+        found: list[Hunk] = []
+        for text, edits in self.steps:
+            found += [_on_disk(key, edit, text, found) for key, edit in edits.items()]
+            found.sort(key=lambda hunk: (hunk.start, hunk.end))
+        return found
+
+    def saved_as(self, text: str) -> "_SentText | None":
+        """Return what is still not saved once the disk has the text between two of the steps."""
+        befores = [before for before, _ in self.steps]
+        if text == self.document.text or text not in befores:
+            return None
+        return _SentText(text, self.document, self.steps[befores.index(text) :])
 
     def is_in(self, text: str) -> bool:
         """Return whether a text that is seen at last has what was sent, or rather has not."""
@@ -135,6 +151,10 @@ class Overlay:
         if sent is None:
             return document
         if document.is_open or document.text != sent.disk:
+            rest = None if document.is_open else sent.saved_as(document.text)
+            if rest is not None:
+                self._sent[document.key] = rest
+                return rest.document
             del self._sent[document.key]
             if not sent.is_in(document.text):
                 self._gone[document.key] = sent
@@ -261,10 +281,7 @@ class Overlay:
     def assume_applied(self, document: Document, edits: Mapping[str, Edit]) -> None:
         """`edits`, by hunk id, were sent for a file that is not open: count them as done."""
         current = self.current(document)
-        known = self._sent.get(document.key)
-        hunks = known.hunks if known is not None else ()
-        fresh = (_on_disk(key, edit, current.text, hunks) for key, edit in edits.items())
-        hunks = sorted((*hunks, *fresh), key=lambda hunk: (hunk.start, hunk.end))
+        known = self._sent.get(document.key) or _SentText(document.text, document)
         sent = Document(
             document.uri,
             apply_edits(current.text, edits.values()),
@@ -272,7 +289,8 @@ class Overlay:
             encoding=document.encoding,
             bom=document.bom,
         )
-        self._sent[document.key] = _SentText(document.text, sent, tuple(hunks))
+        steps = (*known.steps, (current.text, edits))
+        self._sent[document.key] = _SentText(known.disk, sent, steps)
         self._discarded -= edits.keys()
         self.follow(document.key, list(edits.values()))
 
