@@ -134,6 +134,9 @@ class Truth:
     def killed(self, states: Mapping[str, str]) -> None:
         """The process is gone: what was not done by then is agreed to no more."""
         self.unrecorded(key for key in self.fates if states[key] == "proposed")
+        for key, fate in self.fates.items():
+            if fate.taken_back and states[key] != "undone":
+                self.reworked.update(fate.adds)  # an undo may have landed that nobody recorded
 
     def unrecorded(self, hunk_ids: Iterable[str]) -> None:
         """The next process cannot know that these were agreed to."""
