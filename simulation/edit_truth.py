@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kode_sidecar.domain.change_set import HunkView
+from kode_sidecar.domain.change_set import UNSETTLED, HunkView
 from kode_sidecar.text.line_diff import split_lines
 from simulation.edit_desk import Done
 from simulation.story import Violation
@@ -112,7 +112,7 @@ class Truth:
             if view.kind == "modify" and view.hunk_id not in self.fates:
                 old, new = view.old_text or "", view.new_text or ""
                 fate = Fate(view.hunk_id, old, new, view.merge_of, keys=self.keys)
-                if given:
+                if given and view.merge_of is None:  # what is left of a conflict always waits
                     fate.give(None)
                 self.fates[view.hunk_id] = fate
 
@@ -133,10 +133,10 @@ class Truth:
 
     def killed(self, states: Mapping[str, str]) -> None:
         """The process is gone: what was not done by then is agreed to no more."""
-        self.unrecorded(key for key in self.fates if states[key] == "proposed")
-        for key, fate in self.fates.items():
-            if fate.taken_back and states[key] != "undone":
-                self.reworked.update(fate.adds)  # an undo may have landed that nobody recorded
+        self.unrecorded(key for key in self.fates if states[key] in ("proposed", *UNSETTLED))
+        # An undo may have landed that nobody recorded. Or it was recorded and not saved: the file,
+        # which is all that the next process may see, has the hunk, and the buffer does not.
+        self.reworked.update(*(fate.adds for fate in self.fates.values() if fate.taken_back))
 
     def unrecorded(self, hunk_ids: Iterable[str]) -> None:
         """The next process cannot know that these were agreed to."""

@@ -300,6 +300,7 @@ class EditWorld:
         newest = list(self._sets_of.values())[-1]
         for key, change_set in self._sets_of.items():
             fate, waits = self.truth.fates[key], self._states[key] == "proposed"
+            waits = waits and fate.merge_of is None  # what is left of a conflict is no rest
             if change_set == newest and waits and step.word(0) != "reject" and not fate.given:
                 fate.give(None)
         rest: Any = step.word(0) or "accept"

@@ -293,9 +293,9 @@ class TextEdits:
             results |= dict.fromkeys(rest, EditResult("stale", reason=_LOST))
         elif flight.answer is not None and flight.answer.applied:
             self._overlay.remove(document.key, rest)
-            self._overlay.assume_applied(document, flight.edits)
-            now = self._overlay.current(document).text
-            self._overlay.track(document, sent.inverses(rest, now))
+            now = apply_edits(flight.text, flight.edits.values())
+            inverses = sent.inverses(rest, now)
+            self._overlay.assume_applied(document, flight.text, flight.edits, inverses)
             results |= dict.fromkeys(rest, EditResult("unconfirmed"))
         else:
             results |= dict.fromkeys(rest, EditResult("conflict"))

@@ -45,6 +45,14 @@ class _File:
             self.follow(self.log.edits, apply_edits(self.text, self.log.edits))
             self.log.clear()
 
+    def become(self, text: str) -> None:
+        """Move the hunks to a text, whatever happened to the one before."""
+        self.settle()
+        self.adrift = False
+        if self.text != text:
+            self.follow([Edit(0, len(self.text), text)], text)
+        self.text = text  # the same string, so that the next comparison costs nothing
+
 
 @dataclass(frozen=True)
 class _SentText:
@@ -204,6 +212,9 @@ class Overlay:
         """Follow these hunks, which no branch sees; one of that id is replaced."""
         file = self._synced(document)
         self._files[document.key] = file
+        self._put(file, hunks)
+
+    def _put(self, file: _File, hunks: Iterable[Hunk]) -> None:
         for hunk in hunks:
             file.hunks[hunk.id] = hunk
             self._turns.pop(hunk.id, None)
@@ -278,21 +289,33 @@ class Overlay:
             file.settle()
             file.adrift = True
 
-    def assume_applied(self, document: Document, edits: Mapping[str, Edit]) -> None:
-        """`edits`, by hunk id, were sent for a file that is not open: count them as done."""
-        current = self.current(document)
-        known = self._sent.get(document.key) or _SentText(document.text, document)
+    def assume_applied(
+        self,
+        document: Document,
+        text: str,
+        edits: Mapping[str, Edit],
+        inverses: Iterable[Hunk],
+    ) -> None:
+        """`edits` of `text`, by hunk id, were sent for a file that is not open: count them as done.
+
+        `inverses` take them back, in places of the text they leave; they are tracked. Where nothing
+        is known to be unsaved any more, somebody has seen `text` on the disk meanwhile.
+        """
+        known = self._sent.get(document.key) or _SentText(text, document)
+        after = apply_edits(text, edits.values())
         sent = Document(
             document.uri,
-            apply_edits(current.text, edits.values()),
+            after,
             path=document.path,
             encoding=document.encoding,
             bom=document.bom,
         )
-        steps = (*known.steps, (current.text, edits))
-        self._sent[document.key] = _SentText(known.disk, sent, steps)
+        self._sent[document.key] = _SentText(known.disk, sent, (*known.steps, (text, edits)))
         self._discarded -= edits.keys()
-        self.follow(document.key, list(edits.values()))
+        file = self._files.setdefault(document.key, _File(text))
+        file.become(text)
+        file.follow(list(edits.values()), after)
+        self._put(file, inverses)
 
     def _is_mine(self, hunk_id: str) -> bool:
         return self._turns.get(hunk_id) in self._branch
@@ -303,11 +326,7 @@ class Overlay:
         file = self._files.get(document.key)
         if file is None:
             return _File(text)
-        file.settle()
-        file.adrift = False
-        if file.text != text:
-            file.follow([Edit(0, len(file.text), text)], text)
-        file.text = text  # the same string, so that the next comparison costs nothing
+        file.become(text)
         gone = self._gone.pop(document.key, None)
         if gone is not None:
             back = [Edit(0, len(gone.disk), text)] if text != gone.disk else []
