@@ -6,6 +6,7 @@ the user said and no model has heard is kept; every turn ends.
 """
 
 from collections.abc import Callable
+from itertools import chain, repeat
 from typing import Any
 
 import msgspec
@@ -84,7 +85,12 @@ class _Repair:
                 message = msgspec.structs.replace(message, parent_id=None, depth=0)
             kept = tuple(block for block in message.content if block.id not in self._history.blocks)
             if message.origin == "steer" and self._history.steered:
-                kept = self._history.steered[0].input  # the user's word is known whole
+                # The user's word is known whole; told blocks keep the ids they were told by.
+                ids = chain(opened.blocks, repeat(""))
+                kept = tuple(
+                    msgspec.structs.replace(block, id=known or block.id)
+                    for block, known in zip(self._history.steered[0].input, ids, strict=False)
+                )
             results = self._missing_results(message, kept, opened)
             self._write(msgspec.structs.replace(message, content=(*kept, *results)))
 
