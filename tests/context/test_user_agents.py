@@ -1,8 +1,10 @@
 """Agents of the user's own, as the setting `agents` describes them."""
 
+from typing import get_args
+
 import pytest
 
-from kode_sidecar.context.agents import agent_problems, agent_profile
+from kode_sidecar.context.agents import BUILT_IN_AGENTS, ToolName, agent_problems, agent_profile
 from kode_sidecar.errors import KodeError
 
 REVIEWER = {
@@ -23,6 +25,11 @@ def test_what_is_not_said_is_that_of_the_base() -> None:  # A5
     plain = agent_profile("mine", 30, {"mine": None})
     assert (plain.max_tool_rounds, plain.window_messages) == (5, 30)
     assert agent_profile("all", 30, {"all": {"window_messages": None}}).window_messages is None
+
+
+def test_every_tool_of_a_session_can_be_chosen() -> None:  # A15
+    offered = {tool for agent in BUILT_IN_AGENTS for tool in agent.tools}
+    assert sorted(offered) == sorted(get_args(ToolName))
 
 
 def test_tools_can_be_switched_off() -> None:  # A15

@@ -16,6 +16,8 @@ from tests.support.package_source import PACKAGE, imports, modules
 ROOT = PACKAGE.parent
 READMES = ["README.md", "README.zh.md"]
 DOCS = sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))
+MAP = "kode_sidecar/README.md"
+ROOMS = sorted(f"{path.parent.name}/README.md" for path in PACKAGE.glob("*/README.md"))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 Row = list[str]
 
@@ -142,14 +144,37 @@ def test_the_changelog_knows_this_version() -> None:
 
 # D9
 def test_the_map_shows_every_room_and_nothing_else() -> None:
-    rows = {row[0].strip("`"): row for row in table("kode_sidecar/README.md", 3, "room")}
+    rows = {row[0].strip("`"): row for row in table(MAP, 3, "room")}
     assert set(rows) == {module.room for module in modules()} - {"__init__"}
     names = {module.name for module in modules()}
     for room, row in rows.items():
         for inner in in_ticks(row[2]):
             assert f"{room}.{inner}" in names, f"{room}.{inner}"
-    for dotted in re.findall(r"`([a-z_]+\.[a-z_]+)`", text_of("kode_sidecar/README.md")):
+    for dotted in re.findall(r"`([a-z_]+\.[a-z_]+)`", text_of(MAP)):
         assert dotted in names, dotted
+
+
+# D9
+@pytest.mark.parametrize("readme", ["README.md", *ROOMS])
+def test_a_room_points_to_what_is_there(readme: str) -> None:
+    """Modules and what is in them, files of the room, and rows of the map, by their first cell."""
+    sources = {module.name: module.path.read_text(encoding="utf-8") for module in modules()}
+    rooms = {name.partition(".")[0] for name in sources}
+    told, own = text_of(f"kode_sidecar/{readme}"), readme.partition("/")[0]
+    for name in re.findall(r"`([a-z_]\w*(?:\.\w+)+)(?:\(\))?`", told):
+        first, second, *inner = name.split(".")
+        if f"{first}.{second}" not in sources and f"{own}.{first}" in sources:
+            first, second, inner = own, first, [second, *inner]
+        if first in rooms:
+            door = sources.get(first, "") if not inner else ""
+            source = sources.get(f"{first}.{second}")
+            assert source is not None or re.search(rf"\b{second}\b", door), name
+            if source is not None and inner not in (["py"], ["jsonl"]):
+                assert all(re.search(rf"\b{word}\b", source) for word in inner), name
+        assert second != "py", name
+    rows = {row.split("|")[1].strip() for row in text_of(MAP).splitlines() if row[:1] == "|"}
+    pointed = {" ".join(row.split()) for row in re.findall(r"“([^”]+)”", told)}
+    assert pointed <= rows
 
 
 # D9
