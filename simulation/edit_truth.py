@@ -136,6 +136,10 @@ class Truth:
         self.unrecorded(key for key in self.fates if states[key] in ("proposed", *UNSETTLED))
         # An undo may have landed that nobody recorded. Or it was recorded and not saved: the file,
         # which is all that the next process may see, has the hunk, and the buffer does not.
+        self.lose_undos()
+
+    def lose_undos(self) -> None:
+        """Nobody can know which of the undos under way have landed."""
         self.reworked.update(*(fate.adds for fate in self.fates.values() if fate.taken_back))
 
     def unrecorded(self, hunk_ids: Iterable[str]) -> None:

@@ -223,6 +223,8 @@ class EditWorld:
             self.desk.save()
         elif self.desk.buffer is not None:  # what was done and not told, nobody ever hears of
             self.truth.discarded(self.desk.told, self.desk.buffer.text)
+        if self.desk.waiting or self.desk.dealt_with:  # a key beside it may hide what landed
+            self.truth.lose_undos()
         self.desk.close()
 
     def _switch(self, step: Step) -> None:
