@@ -126,7 +126,7 @@ class SentEdit:
         """Return what became of each hunk, seen in the present text.
 
         `refused`: the editor says that it did nothing, so what is not there was not done, whatever
-        the user has typed in its place.
+        the user has typed there. Else none is `unchanged` where keys came with one that is done.
         """
         result: dict[str, Verdict] = {}
         for hunk_id, inverse in self._inverses.items():
@@ -141,6 +141,8 @@ class SentEdit:
             elif refused or part.is_untouched(text):
                 verdict = "unchanged"
             result |= dict.fromkeys(part.ids, verdict)
+        if self._saw_others and not refused and "applied" in result.values():
+            result = {key: "diverged" if one == "unchanged" else one for key, one in result.items()}
         return result
 
     def found(self, hunk_id: str, text: str) -> str:

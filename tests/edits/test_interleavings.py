@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kode_sidecar.domain.change_set import HunkView
@@ -185,7 +185,21 @@ def _lines(text: str | None) -> list[str]:
     return [line for line in (text or "").replace("\r\n", "\n").split("\n") if line]
 
 
+_A_KEY_HIDES_A_DELETION = Story(
+    lines=("}", "}", "}", "中 😀", "}", "中 😀", "}"),
+    eol="\n",
+    final_eol=False,
+    style="whole",
+    hunks={0: (), 3: ("中 😀", "中 😀"), 5: ("new", "}")},
+    before=(),
+    handling=("do and type", "do"),
+    during=(Key("change", 4),),
+    rejected=frozenset({0}),
+)
+
+
 @given(stories())
+@example(_A_KEY_HIDES_A_DELETION)
 def test_typing_and_accepting_never_lose_or_double_a_line(story: Story) -> None:
     with tempfile.TemporaryDirectory() as root:
         asyncio.run(play(story, Path(root).resolve()))
