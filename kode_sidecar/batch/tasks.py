@@ -108,7 +108,7 @@ def _prompts(folder: Path) -> Iterator[Task]:
 
 def _plain(name: str) -> str:
     """Return an id for a file's name, the same each time; letters beyond ASCII become a mark."""
-    plain = _ODD.sub("-", name).strip("-._")[:MAX_ID_CHARS]
+    plain = _ODD.sub("-", name).strip("-.").lstrip("-._")[:MAX_ID_CHARS]
     if plain and name.isascii():
         return plain
     mark = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]

@@ -60,8 +60,8 @@ def run_command(arguments: Sequence[str], serve: Serve, acp: Serve) -> int:
             print(f"kode-sidecar: cannot write: {error.strerror}", file=sys.stderr)
         elif error.errno == errno.ENOENT and error.filename is None:  # as `os.getcwd` says it
             print("kode-sidecar: the folder you are in is gone; go to another one", file=sys.stderr)
-        elif error.errno not in _READER_GONE:  # such as `head`, which has read enough
-            raise
+        elif error.errno not in _READER_GONE or error.filename is not None:
+            raise  # the reader, such as `head`, may have read enough: that is no error
         # What is still held goes nowhere: the interpreter would try, and complain, once more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 1

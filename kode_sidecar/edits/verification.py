@@ -1,9 +1,8 @@
 """Did the editor do what it was asked? Found out from the text it reports, never from its answer.
 
-Editors drop edits and answer `applied: true`; a `didChange` may hold our edit and the user's
-keys, told in any order and any size. So the places of an edit that was sent are followed through
-every change, and each is compared with what it should become, whatever the line ends. What else
-an editor may have done is not guessed at: it counts as somebody else's change.
+Editors drop edits and answer `applied: true`; a `didChange` may hold our edit and the user's keys,
+told in any order and size. So the places of an edit are followed through every change, and compared
+with what they should become. What else was done counts as somebody else's change: no guesses.
 """
 
 from bisect import bisect_left, bisect_right
@@ -125,8 +124,8 @@ class SentEdit:
     def verdicts(self, text: str, *, refused: bool = False) -> dict[str, Verdict]:
         """Return what became of each hunk, seen in the present text.
 
-        `refused`: the editor says that it did nothing, so what is not there was not done, whatever
-        the user has typed there. Else none is `unchanged` where keys came with one that is done.
+        `refused`: the editor says that it did nothing, so what is not there was not done. Else no
+        deletion is `unchanged` where the user's keys came with what is done.
         """
         result: dict[str, Verdict] = {}
         for hunk_id, inverse in self._inverses.items():
@@ -142,7 +141,8 @@ class SentEdit:
                 verdict = "unchanged"
             result |= dict.fromkeys(part.ids, verdict)
         if self._saw_others and not refused and "applied" in result.values():
-            result = {key: "diverged" if one == "unchanged" else one for key, one in result.items()}
+            gone = (key for key, edit in self._by_id.items() if not edit.text)
+            result |= {key: "diverged" for key in gone if result.get(key) == "unchanged"}
         return result
 
     def found(self, hunk_id: str, text: str) -> str:

@@ -322,7 +322,10 @@ def _located(
 ) -> KodeError:
     """Return the problem with file, line and field, or with the override that it stands in."""
     for path in overrides.fields:
-        if problem.path and _within(problem.path, path):
+        within = problem.path == path or problem.path.startswith((f"{path}.", f"{path}["))
+        # What the file lacks stands in a section that an override may share.
+        unknown = "unknown field" in problem.problem and path.startswith(f"{problem.path}.")
+        if within or unknown:
             name, problem.line, problem.column = f"set {path}", 0, 0
     where = f", line {problem.line}" if problem.line else ""
     where += f", column {problem.column}" if problem.column else ""
@@ -333,12 +336,6 @@ def _located(
         f"{name}{where}: {field_path}{broken}{problem.problem}",
         details={"file": name, "line": problem.line, "field": problem.path},
     )
-
-
-def _within(one: str, other: str) -> bool:
-    """Does one field hold the other, or are they the same?"""
-    short, long = sorted((one, other), key=len)
-    return long == short or long.startswith((f"{short}.", f"{short}["))
 
 
 def _override(config: RunConfig, overrides: Overrides) -> RunConfig:

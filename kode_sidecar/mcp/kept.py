@@ -21,7 +21,7 @@ _MOST_BYTES = 4_000_000
 class Kept(Generic[T]):
     """One value for each server, all in a file that only the user can read; None keeps no file.
 
-    Other processes write it, too. One that cannot be read counts as empty.
+    Other processes write it, too. A damaged one counts as empty.
     """
 
     def __init__(self, path: Path | None, kind: type[T], *, durable: bool) -> None:
@@ -35,9 +35,9 @@ class Kept(Generic[T]):
         if self._path is not None:
             try:
                 self._values = self._decoder.decode(self._path.read_bytes())
-            except FileNotFoundError:
-                pass
-            except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+            except OSError:
+                pass  # not there yet, or in another process's hands: what was read last holds
+            except (msgspec.MsgspecError, UnicodeDecodeError):
                 self._values = {}
         return self._values.get(fingerprint)
 

@@ -51,10 +51,12 @@ def test_a_folder_of_workspaces_or_of_prompts(world: BatchWorld) -> None:
 
 def test_folders_are_named_as_their_users_write(world: BatchWorld) -> None:
     write(
-        world.folder, {f"all/{name}/a.py": "1" for name in ("茶铺", "店", "shop-茶", "_", "shop")}
+        world.folder,
+        {f"all/{name}/a.py": "1" for name in ("茶铺", "店", "shop-茶", "_", "shop", "shop_")},
     )
     names = [one.id for one in plan_tasks(world.options(tasks=world.folder / "all"))]
-    assert len(set(names)) == 5
+    assert len(set(names)) == 6
+    assert {"shop", "shop_"} <= set(names)
     assert {name.rpartition("-")[0] for name in names} == {"task", "shop", ""}
     again = [one.id for one in plan_tasks(world.options(tasks=world.folder / "all"))]
     assert names == again

@@ -116,6 +116,13 @@ def test_what_is_set_wrongly_is_not_blamed_on_a_line(path: str, value: object, t
     assert refused.value.details["line"] == 0
 
 
+def test_what_the_file_lacks_is_not_blamed_on_what_is_set_beside_it() -> None:
+    text = f"{SMALLEST}runtime: {{engine: scripted}}\n"
+    with pytest.raises(KodeError) as refused:
+        parse_run_config(text, "job.yaml", Overrides(fields={"runtime.max_steps": 5}))
+    assert refused.value.message.startswith("job.yaml, line ")
+
+
 def test_the_command_line_is_laid_over_the_file() -> None:
     overrides = Overrides(stream=False, max_steps=3, timeout_seconds=5, model="other")
     config = parse_run_config(SMALLEST, "job.yaml", overrides)

@@ -18,7 +18,7 @@ import pytest
 from kode_sidecar.errors import KodeError
 from kode_sidecar.mcp.config import user_servers
 from kode_sidecar.mcp.contracts import TOKENS, Host
-from kode_sidecar.mcp.kept import RememberedLists
+from kode_sidecar.mcp.kept import Kept, RememberedLists
 from kode_sidecar.mcp.oauth import OAuth, TokenFile
 from kode_sidecar.mcp.server import Server
 from tests.support.program import ROOT
@@ -152,3 +152,16 @@ async def test_a_login_is_agreed_to_once_and_kept(address: str, tmp_path: Path) 
     kept.unlink()
     with pytest.raises(KodeError, match="kode-sidecar mcp login web"):
         await tools()
+
+
+def test_a_file_of_log_ins_in_another_hand_loses_none(tmp_path: Path) -> None:
+    path = tmp_path / "kept.json"
+    kept = Kept[str](path, str, durable=False)
+    kept.put("one", "a")
+    moved = path.rename(tmp_path / "moved.json")
+    path.mkdir()  # cannot be read for a moment, as a file on Windows that is being replaced
+    assert kept.get("one") == "a"
+    path.rmdir()
+    moved.rename(path)
+    kept.put("two", "b")
+    assert Kept[str](path, str, durable=False).get("one") == "a"
