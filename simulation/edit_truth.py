@@ -144,8 +144,11 @@ class Truth:
 
     def unrecorded(self, hunk_ids: Iterable[str]) -> None:
         """The next process cannot know that these were agreed to."""
-        for fate in [self.fates[key] for key in hunk_ids if self.fates[key].given]:
-            certain = fate.keys == self.keys
+        given = [self.fates[key] for key in hunk_ids if self.fates[key].given]
+        # Hunks of several texts, sent together, prove nothing of one another.
+        is_one_text = len({fate.keys for fate in given}) == 1
+        for fate in given:
+            certain = is_one_text and fate.keys == self.keys
             (self.uncertain if certain else self.reworked).update(fate.adds)
             # What it was to take away may be gone as well.
             self.reworked.update(marks(fate.old))
