@@ -17,6 +17,15 @@ UNSAVED = "// 没有存盘 😀"
 STATUS = "return require('kode').statusline()"
 
 
+def kill_sidecar(editor_id: int) -> int:
+    """Kill it; one in one file unpacks itself and starts another, which goes first."""
+    (sidecar,) = children(editor_id)
+    for one in (*children(sidecar), sidecar):
+        with suppress(ProcessLookupError):
+            os.kill(one, signal.SIGKILL)
+    return sidecar
+
+
 async def test_an_answer_grows_in_the_chat(play: Play) -> None:  # F1
     script = answer(
         thinking("先想一想"), text("第一句 🍵, then\n\n- a"), hold("middle"), text(" list\n- 完 👋")
@@ -236,10 +245,7 @@ async def test_a_process_killed_in_mid_turn_is_back_with_every_character(play: P
         await nvim.kode("ask", "Tell me")
         await nvim.until("Kode.said('🍵')")
         await nvim.lua("require('kode.chat').of(Kode.session()):set_input('a draft 草稿')")
-        (sidecar,) = children(nvim.process.pid)
-        for one in (*children(sidecar), sidecar):  # one file unpacks itself and starts another
-            with suppress(ProcessLookupError):
-                os.kill(one, signal.SIGKILL)
+        sidecar = kill_sidecar(nvim.process.pid)
         await nvim.until("Kode.session().lost")
         await nvim.until("Kode.idle() and not Kode.session().lost")
         lines = await nvim.chat()
@@ -403,8 +409,7 @@ async def test_a_process_that_keeps_dying_is_left_alone(play: Play) -> None:  # 
         await nvim.kode("new")
         await nvim.until("Kode.said('New session')")
         for number in (1, 2):
-            (sidecar,) = children(nvim.process.pid)
-            os.kill(sidecar, signal.SIGKILL)
+            kill_sidecar(nvim.process.pid)
             if number == 1:
                 await nvim.until("Kode.session().lost")
                 await nvim.until("not Kode.session().lost")
