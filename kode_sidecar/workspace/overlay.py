@@ -1,7 +1,7 @@
 """The pending hunks of one session over the editor's text: what its model reads and edits."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kode_sidecar.domain.hunk import Hunk, follow_all, overlay_text
 from kode_sidecar.text.change_log import ChangeLog
@@ -14,7 +14,7 @@ from kode_sidecar.text.text_edit import (
     common_suffix,
     to_lf,
 )
-from kode_sidecar.workspace.document import Document
+from kode_sidecar.workspace.document import Document, text_rev
 from kode_sidecar.workspace.workspace import TextView, default_view
 
 MAX_LOGGED = 256
@@ -58,28 +58,29 @@ class _File:
 class _SentText:
     """What an editor should hold of a file it does not sync, while the disk has `disk`.
 
-    `steps` are what was sent, oldest first: edits by hunk id, and the text that they are edits of.
+    `steps` are what was sent, oldest first: edits as hunks, and the revision of the text they are
+    edits of; not that text, for a file may be edited many times before it is saved.
     """
 
     disk: str
     document: Document
-    steps: tuple[tuple[str, Mapping[str, Edit]], ...] = ()
+    steps: tuple[tuple[str, Sequence[Hunk]], ...] = ()
 
     @property
     def hunks(self) -> Sequence[Hunk]:
         """What was sent, in places of the disk's text."""
         found: list[Hunk] = []
-        for text, edits in self.steps:
-            found += [_on_disk(key, edit, text, found) for key, edit in edits.items()]
+        for _, edits in self.steps:
+            found += [_on_disk(edit, found) for edit in edits]
             found.sort(key=lambda hunk: (hunk.start, hunk.end))
         return found
 
     def saved_as(self, text: str) -> "_SentText | None":
         """Return what is still not saved once the disk has the text between two of the steps."""
-        befores = [before for before, _ in self.steps]
-        if text == self.document.text or text not in befores:
+        rev, befores = text_rev(text), [before for before, _ in self.steps]
+        if text == self.document.text or rev not in befores:
             return None
-        return _SentText(text, self.document, self.steps[befores.index(text) :])
+        return _SentText(text, self.document, self.steps[befores.index(rev) :])
 
     def is_in(self, text: str) -> bool:
         """Return whether a text that is seen at last has what was sent, or rather has not."""
@@ -89,14 +90,13 @@ class _SentText:
         return _distance(self.document.lf_text, seen) < _distance(to_lf(self.disk), seen)
 
 
-def _on_disk(hunk_id: str, edit: Edit, text: str, sent: Sequence[Hunk]) -> Hunk:
-    """Return an edit of `text` as a hunk of the disk's text, which `sent` made `text` of."""
+def _on_disk(edit: Hunk, sent: Sequence[Hunk]) -> Hunk:
+    """Return an edit of the text that `sent` made, in its place in the disk's text."""
     growth = 0
     for hunk in sent:
         if hunk.start + growth + len(hunk.new_text) <= edit.start:
             growth += len(hunk.new_text) - (hunk.end - hunk.start)
-    old = text[edit.start : edit.end]
-    return Hunk(hunk_id, edit.start - growth, edit.end - growth, old, edit.text)
+    return replace(edit, start=edit.start - growth, end=edit.end - growth)
 
 
 def _distance(text: str, lines: Sequence[str]) -> int:
@@ -303,6 +303,13 @@ class Overlay:
         """
         known = self._sent.get(document.key) or _SentText(text, document)
         after = apply_edits(text, edits.values())
+        step = (
+            text_rev(text),
+            [
+                Hunk(key, one.start, one.end, text[one.start : one.end], one.text)
+                for key, one in edits.items()
+            ],
+        )
         sent = Document(
             document.uri,
             after,
@@ -310,7 +317,7 @@ class Overlay:
             encoding=document.encoding,
             bom=document.bom,
         )
-        self._sent[document.key] = _SentText(known.disk, sent, (*known.steps, (text, edits)))
+        self._sent[document.key] = _SentText(known.disk, sent, (*known.steps, step))
         self._discarded -= edits.keys()
         file = self._files.setdefault(document.key, _File(text))
         file.become(text)
