@@ -5,7 +5,6 @@ from pkgutil import iter_modules
 
 import pygments.lexers
 import rich._unicode_data
-import wcwidth.table_grapheme_overrides
 
 from kode_sidecar.boot.wire_files import WIRE_FILES
 
@@ -16,6 +15,8 @@ UNUSED = (
     *("multiprocessing", "tkinter", "unittest", "doctest", "pdb", "pydoc", "curses"),
     *("setuptools", "pip", "pytest", "_pytest", "hypothesis", "click"),
     *("trio", "uvloop", "winloop"),
+    # The same in C, which the terminal does not feel, and what stands in for C that is here.
+    *("wcwidth._wcwidth_c", "_pydecimal"),
     # The extra engine is for those who install the package; here it is a typed error.
     *("pydantic_ai", "pydantic", "pydantic_core", "openai", "anthropic", "dask", "distributed"),
 )
@@ -47,6 +48,6 @@ def modules_by_name() -> list[str]:
     """Modules that the libraries of the chat import by a name that they put together."""
     return sorted(
         f"{package.__name__}.{module.name}"
-        for package in (rich._unicode_data, pygments.lexers, wcwidth.table_grapheme_overrides)
+        for package in (rich._unicode_data, pygments.lexers)
         for module in iter_modules(package.__path__)
     )

@@ -15,8 +15,10 @@ from kode_sidecar.text.text_edit import (
     apply_edits,
     between_lines,
     refine,
+    splits_crlf,
     to_lf,
     with_ends_of,
+    with_eol,
 )
 from kode_sidecar.text.text_lines import line_content
 
@@ -66,8 +68,13 @@ def follow_all(
 ) -> list[Hunk]:
     """Return `hunks` after `changes`, ascending and disjoint, led from `before` to `after`.
 
-    A change of several lines that touches a hunk is looked at line by line.
+    A change of several lines that touches a hunk is looked at line by line. Where the whole text
+    was replaced by one with other line ends, as an editor has it that knows LF alone, the hunks
+    get those: it would have changed every line else.
     """
+    if [(change.start, change.end) for change in changes] == [(0, len(before))]:
+        hunks, before = _ending_as(after, hunks, before)
+        changes = [Edit(0, len(before), after)]
     spans = Spans(hunks)
     fine: list[Change] = []
     for change in changes:
@@ -78,6 +85,28 @@ def follow_all(
         fine[:] = refine(before, Edit(start, end, after[start : len(after) - len(before) + end]))
     shifts = Shifts(fine)
     return [shifts.follow(hunk, after) for hunk in hunks]
+
+
+def _ending_as(after: str, hunks: Sequence[Hunk], before: str) -> tuple[Sequence[Hunk], str]:
+    """Return the hunks and their text `before` with the line end of `after`, if it has but one."""
+    eol = "\r\n" if "\r\n" in after else "\n"
+    ended = with_eol(before, eol)
+    if not hunks or ended == before or "\n" not in after or with_eol(after, eol) != after:
+        return hunks, before
+    places = sorted({at for hunk in hunks for at in (hunk.start, hunk.end)})
+    ends = [at + splits_crlf(before, at) for at in places]
+    sizes = (len(with_eol(before[a:b], eol)) for a, b in pairwise([0, *ends]))
+    moved = dict(zip(places, accumulate(sizes), strict=True))
+    return [
+        replace(
+            hunk,
+            start=moved[hunk.start],
+            end=moved[hunk.end],
+            old_text=with_eol(hunk.old_text, eol),
+            new_text=with_eol(hunk.new_text, eol),
+        )
+        for hunk in hunks
+    ], ended
 
 
 class Spans:

@@ -323,7 +323,7 @@ def _one_per_line(before: str, changes: Sequence[tuple[int, Change]]) -> list[tu
     result: list[tuple[int, Change]] = []
     reach = -1
     for at, change in changes:
-        lines = whole_lines(before, Edit(change.start, change.end, ""))
+        lines = whole_lines(before, change)
         if lines.start < reach and result[-1][0] == at - 1:
             last = result.pop()[1]
             text = last.text + before[last.end : change.start] + change.text
@@ -372,7 +372,7 @@ def _neighbours(
     text: str, parts: Sequence[_Part], changes: Sequence[Change]
 ) -> Iterator[tuple[list[_Part], list[Change]]]:
     """Group the parts and changes that share a line, or whose lines adjoin, in their order."""
-    lines = (whole_lines(text, Edit(change.start, change.end, "")) for change in changes)
+    lines = (whole_lines(text, change) for change in changes)
     items = [(line.start, line.end, 1, at) for at, line in enumerate(lines)]
     items += ((part.start, part.end, 0, at) for at, part in enumerate(parts))
     items.sort()

@@ -76,15 +76,9 @@ def refine(text: str, change: Change) -> tuple[Edit, ...]:
 
     For editors that report the whole text, or all from the first to the last change, as one.
     """
-    start = _line_start(text, change.start)
-    head = text[start : change.start]
-    begun = head + change.text  # nothing, or whole lines: then the line below stays out of it
-    whole = not begun or begun.endswith(("\n", "\r"))
-    whole = whole and between_lines(text, change.end)
-    end = change.end if whole else _line_end(text, change.end)
-    tail = text[change.end : end]
-    old, new = split_lines(text[start:end]), split_lines(head + change.text + tail)
-    offsets = list(accumulate(map(len, old), initial=start))
+    lines = whole_lines(text, change)
+    old, new = split_lines(text[lines.start : lines.end]), split_lines(lines.text)
+    offsets = list(accumulate(map(len, old), initial=lines.start))
     return tuple(
         Edit(offsets[a0], offsets[a1], "".join(new[b0:b1]))
         for a0, a1, b0, b1 in diff_lines(old, new)
@@ -94,8 +88,11 @@ def refine(text: str, change: Change) -> tuple[Edit, ...]:
 def whole_lines(text: str, edit: Change) -> Edit:
     """Return the same edit of `text`, told as one of whole lines."""
     start = _line_start(text, edit.start)
-    end = edit.end if between_lines(text, edit.end) else _line_end(text, edit.end)
-    return Edit(start, end, text[start : edit.start] + edit.text + text[edit.end : end])
+    begun = text[start : edit.start] + edit.text
+    # Nothing, or whole lines: then the line below stays out of it.
+    whole = (not begun or begun.endswith(("\n", "\r"))) and between_lines(text, edit.end)
+    end = edit.end if whole else _line_end(text, edit.end)
+    return Edit(start, end, begun + text[edit.end : end])
 
 
 def line_runs(text: str, edits: Sequence[Change]) -> list[Run]:
@@ -198,10 +195,10 @@ def _trim(text: str, edit: Edit) -> Edit:
     """Return `edit` without what both sides share at their ends."""
     old, new = text[edit.start : edit.end], edit.text
     head = common_prefix(old, new)
-    while head and (_splits_crlf(text, edit.start + head) or _splits_crlf(new, head)):
+    while head and (splits_crlf(text, edit.start + head) or splits_crlf(new, head)):
         head -= 1
     tail = common_suffix(old, new, head)
-    while tail and (_splits_crlf(text, edit.end - tail) or _splits_crlf(new, len(new) - tail)):
+    while tail and (splits_crlf(text, edit.end - tail) or splits_crlf(new, len(new) - tail)):
         tail -= 1
     return Edit(edit.start + head, edit.end - tail, new[head : len(new) - tail])
 
@@ -215,7 +212,7 @@ def _off_the_end(text: str, edit: Edit) -> Edit:
     before = edit.start - len(final)
     if not gone and _final_eol(edit.text) == final:
         return Edit(before, before, final + edit.text.removesuffix(final))
-    rotates = before >= 0 and text.startswith(final, before) and not _splits_crlf(text, before)
+    rotates = before >= 0 and text.startswith(final, before) and not splits_crlf(text, before)
     if gone and not edit.text and rotates:
         return Edit(before, edit.end - len(final), "")
     return edit
@@ -225,7 +222,8 @@ def _final_eol(text: str) -> str:
     return next((eol for eol in ("\r\n", "\n", "\r") if text.endswith(eol)), "")
 
 
-def _splits_crlf(text: str, at: int) -> bool:
+def splits_crlf(text: str, at: int) -> bool:
+    """Return whether an offset lies in the middle of a line end."""
     return 0 < at < len(text) and text[at - 1] == "\r" and text[at] == "\n"
 
 
@@ -242,7 +240,7 @@ def _line_end(text: str, at: int) -> int:
     last = len(text) if feed < 0 else feed
     carriage = text.find("\r", at, last)
     end = min((carriage if carriage >= 0 else last) + 1, len(text))
-    return end + 1 if _splits_crlf(text, end) else end
+    return end + 1 if splits_crlf(text, end) else end
 
 
 def _reach(old: Sequence[str], new: Sequence[str], run: Run) -> tuple[int, int]:

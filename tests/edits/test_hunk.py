@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kode_sidecar.domain.hunk import Composition, Hunk, Shifts, compose, follow_all, overlay_text
 from kode_sidecar.text.line_diff import split_lines
-from kode_sidecar.text.text_edit import Edit, apply_edits, to_lf
+from kode_sidecar.text.text_edit import Edit, apply_edits, to_lf, with_eol
 from tests.support.edit_texts import lf_edit, texts, typing
 
 
@@ -162,3 +162,21 @@ def test_a_deletion_waits_on_when_its_lines_go_and_come_back() -> None:
     assert (gone.start, gone.end, gone.touched) == (2, 2, True)
     assert Shifts([Edit(2, 2, "b\n")]).follow(gone, "a\nb\nc\n") == hunk
     assert Shifts([Edit(2, 2, "x\n")]).follow(gone, "a\nx\nc\n").touched
+
+
+@given(st.data(), texts())
+def test_other_line_ends_touch_no_hunk(data: st.DataObject, text: str) -> None:
+    """An editor that knows LF alone opens a file of CRLF, or the other way round."""
+    eol = data.draw(st.sampled_from(["\n", "\r\n"]))
+    hunks = adopt([], compose(text, eol_of(text), [], data.draw(lf_edit(to_lf(text)))))
+    ended = with_eol(text, eol)
+    followed = follow_all(hunks, [Edit(0, len(text), ended)], text, ended)
+    if "\n" in to_lf(text):
+        assert [hunk.touched for hunk in followed] == [False] * len(hunks)
+        assert to_lf(overlay_text(ended, followed)) == to_lf(overlay_text(text, hunks))
+
+
+def test_an_insertion_that_is_done_under_other_line_ends_is_touched() -> None:
+    hunk = Hunk("h", 0, 0, "", "new\r\n")
+    (followed,) = follow_all([hunk], [Edit(0, 2, "new\n\n")], "\r\n", "new\n\n")
+    assert followed == Hunk("h", 0, 4, "", "new\n", touched=True)

@@ -80,6 +80,14 @@ def test_an_insertion_behind_the_last_line_end_is_told_before_it() -> None:
     assert sent.is_settled
 
 
+def test_such_an_insertion_is_seen_beside_a_key_elsewhere() -> None:
+    text = "a\nb\n\n"
+    sent = SentEdit(text, {"h": Edit(5, 5, "new\n")})
+    sent.follow(text, [Edit(0, 0, "user\n"), Edit(4, 4, "\nnew")])
+    assert sent.is_settled
+    assert sent.verdicts("user\na\nb\n\nnew\n") == {"h": "applied"}
+
+
 def test_an_insertion_that_hides_among_its_like_is_not_sent_again() -> None:
     sent = SentEdit("}\n}\n", {"h": Edit(2, 2, "}\n")})
     text = tell(sent, "}\n}\n", Edit(0, 4, "z\n}\n}\n}\n"))
