@@ -87,6 +87,8 @@ class TextEdits:
             unseen = self._unseen.pop(document.key, ())
             if unanswered := {one for one in unseen if one.answer is None}:
                 self._unseen[document.key] = unanswered
+            if followed is not None:  # seen before the edit under way alters it
+                self._overlay.current(document)
         match change.kind:
             case "closed" | "unsynced":
                 self._overlay.replaced(document.key)
