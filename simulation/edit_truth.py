@@ -195,6 +195,8 @@ class Truth:
             if fate.id in skip:
                 continue
             state, adds = states.get(fate.id, "proposed"), fate.adds
+            if state == "applied" and fate.put is not None:  # it stood there by itself by then
+                adds = marks(fate.new) - marks(fate.old)
             stands = all(there[mark] == count for mark, count in adds.items())
             absent = not any(there[mark] for mark in adds)
             if state in ("applied", "replaced") and not stands:
