@@ -5,69 +5,17 @@ told in any order and size. So the places of an edit are followed through every 
 with what they should become. What else was done counts as somebody else's change: no guesses.
 """
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from bisect import bisect_left
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from kode_sidecar.domain.hunk import Hunk, Shifts, follow_all
+from kode_sidecar.edits.sent_parts import Part, parts_of, recognised
 from kode_sidecar.text.line_diff import Run, diff_lines, split_lines
-from kode_sidecar.text.text_edit import Change, Edit, apply_edits, refine, to_lf, whole_lines
+from kode_sidecar.text.text_edit import Change, Edit, apply_edits, to_lf
 
 Verdict = Literal["applied", "unchanged", "diverged"]
-
-
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """The place of hunks that adjoin, so that nobody can tell their edits apart.
-
-    `[start, end)` of the text held `old` and will hold `new`. `swallowed`: a change took more than
-    the place, so that nothing of it could be followed. `beside`: lines came up right beside the
-    place of an insertion, which may be ours, done wrongly.
-    """
-
-    ids: tuple[str, ...]
-    start: int
-    end: int
-    old: str
-    new: str
-    swallowed: bool = False
-    beside: bool = False
-
-    @property
-    def edit(self) -> Edit:
-        return Edit(self.start, self.end, self.new)
-
-    @property
-    def added(self) -> str:
-        """The lines that it merely adds, above its old ones or below; empty where it does more."""
-        if self.new.startswith(self.old):
-            return self.new[len(self.old) :]
-        return self.new.removesuffix(self.old) if self.new.endswith(self.old) else ""
-
-    def stands_beside_others(self, text: str) -> bool:
-        """Return whether what it should become is there, with lines that came up beside it."""
-        held, old, new = to_lf(text[self.start : self.end]), to_lf(self.old), to_lf(self.new)
-        whole = new.endswith("\n") and not old.startswith(new) and not old.endswith(new)
-        above = held.endswith(new) and held[: -len(new)].endswith("\n")
-        return whole and (held.startswith(new) or above)
-
-    def is_untouched(self, text: str) -> bool:
-        """Return whether its old lines still stand there, maybe with others of the user's beside.
-
-        An insertion with lines beside it is not taken for undone: sent again it would stand twice.
-        """
-        held, old, new = to_lf(text[self.start : self.end]), to_lf(self.old), to_lf(self.new)
-        if held == old or self.added:
-            return held == old and not self.beside
-        if not old.endswith("\n") or (new and new in held):
-            return False
-        return held.startswith(old) or held.endswith(f"\n{old}")
-
-    @property
-    def adds_at(self) -> int:
-        """Where these lines come."""
-        return self.end if self.new.startswith(self.old) else self.start
 
 
 class SentEdit:
@@ -80,7 +28,7 @@ class SentEdit:
     def __init__(self, text: str, edits: Mapping[str, Edit]) -> None:
         self._before = text
         self._by_id = dict(edits)
-        self._parts = _parts(text, edits)
+        self._parts = parts_of(text, edits)
         self._inverses: dict[str, Hunk] = {}
         self._saw_others = False
 
@@ -100,7 +48,7 @@ class SentEdit:
         Where they do just what was asked, these are our own edits: an editor may tell an inserted
         line as one that begins in the middle of its neighbour.
         """
-        found = _recognised(before, self._parts, changes)
+        found = recognised(before, self._parts, changes)
         steps = [step for step, _ in found]
         after = apply_edits(before, steps)
         shifts = Shifts(steps)
@@ -109,7 +57,7 @@ class SentEdit:
         self._saw_others = self._saw_others or len(done) < len(steps)
         moved = follow_all(list(self._inverses.values()), steps, before, after)
         self._inverses = {hunk.id: hunk for hunk in moved}
-        waiting: list[_Part] = []
+        waiting: list[Part] = []
         for part in self._parts:
             now = _moved(part, shifts, before, others)
             if part in done:
@@ -156,7 +104,7 @@ class SentEdit:
         by_lines = self._inverses_by_lines(late, text) if late else {}
         return [by_lines.get(key) or self._inverses[key] for key in hunk_ids]
 
-    def _verify(self, part: _Part, text: str) -> None:
+    def _verify(self, part: Part, text: str) -> None:
         """Note that a part is done, and what takes each of its hunks back."""
         at = part.start
         for hunk_id in part.ids:
@@ -213,7 +161,7 @@ class SentEdit:
         runs = diff_lines(expected, now)
         right: set[tuple[str, ...]] = set()
         line = at = 0
-        for part in _parts(self._before, self._by_id):
+        for part in parts_of(self._before, self._by_id):
             line += to_lf(self._before[at : part.start]).count("\n")
             at = part.end
             end = line + len(split_lines(to_lf(part.new)))
@@ -232,21 +180,7 @@ def _only_end_differs(old: Sequence[str], new: Sequence[str], run: Run) -> bool:
     return a1 - a0 == b1 - b0 == 1 and old[a0].rstrip("\n") == new[b0].rstrip("\n")
 
 
-def _parts(text: str, edits: Mapping[str, Edit]) -> list[_Part]:
-    """Return one part per edit, ascending; edits that adjoin are one part."""
-    parts: list[_Part] = []
-    for hunk_id, edit in sorted(edits.items(), key=lambda item: (item[1].start, item[1].end)):
-        old = text[edit.start : edit.end]
-        if parts and parts[-1].end == edit.start:
-            last = parts.pop()
-            ids, start = (*last.ids, hunk_id), last.start
-            parts.append(_Part(ids, start, edit.end, last.old + old, last.new + edit.text))
-        else:
-            parts.append(_Part((hunk_id,), edit.start, edit.end, old, edit.text))
-    return parts
-
-
-def _moved(part: _Part, shifts: Shifts, before: str, others: Sequence[Change]) -> _Part:
+def _moved(part: Part, shifts: Shifts, before: str, others: Sequence[Change]) -> Part:
     """Return a part after changes; what came up in its place or beside it belongs to it."""
     start, end = shifts.move(part.start, part.end)
     touching = (shifts.changes[at] for at in shifts.touching(part.start, part.end))
@@ -268,126 +202,6 @@ def _came_beside(at: int, before: str, others: Sequence[Change]) -> bool:
         and at <= (before.find("\n", change.end) + 1 or len(before))
         for change in others
     )
-
-
-_Found = list[tuple[Change, _Part | None]]
-"""Changes in the order of the text, each with the part that it does."""
-
-
-def _recognised(before: str, parts: Sequence[_Part], changes: Sequence[Change]) -> _Found:
-    """Return `changes` with those that do parts told as the edits that were sent."""
-    if _same(before, parts, changes):
-        return [(part.edit, part) for part in parts]
-    found: _Found = []
-    for near_parts, near in _neighbours(before, parts, changes):
-        if not near_parts or not near:
-            found += ((change, None) for change in near)
-        elif _same(before, near_parts, near):
-            found += ((part.edit, part) for part in near_parts)
-        else:
-            found += _recognised_by_lines(before, near_parts, near)
-    return found
-
-
-def _recognised_by_lines(before: str, parts: Sequence[_Part], changes: Sequence[Change]) -> _Found:
-    """Return the same for neighbours that do not agree as a whole: one by one, line by line."""
-    found: list[tuple[int, Change, _Part | None]] = []
-    left = list(parts)
-    others: list[tuple[int, Change]] = []
-    for at, change in enumerate(changes):
-        part = _same_alone(before, left, changes, at)
-        if part is not None:
-            left.remove(part)
-            found.append((at, part.edit, part))
-        else:
-            others.append((at, change))
-    rest: list[tuple[int, Change]] = []
-    for at, change in _one_per_line(before, others):
-        if "\n" in change.text or "\n" in before[change.start : change.end]:
-            rest += ((at, line) for line in refine(before, change))
-        else:
-            rest.append((at, change))
-    index = 0
-    for near_parts, near in _neighbours(before, left, [change for _, change in rest]):
-        if near and near_parts and _same(before, near_parts, near):
-            found += ((rest[index][0], part.edit, part) for part in near_parts)
-        else:
-            found += ((at, change, None) for at, change in rest[index : index + len(near)])
-        index += len(near)
-    found.sort(key=lambda one: (one[1].start, one[0]))
-    return [(change, part) for _, change, part in found]
-
-
-def _one_per_line(before: str, changes: Sequence[tuple[int, Change]]) -> list[tuple[int, Change]]:
-    """Join neighbours that share a line: told as whole lines they would overlap."""
-    result: list[tuple[int, Change]] = []
-    reach = -1
-    for at, change in changes:
-        lines = whole_lines(before, change)
-        if lines.start < reach and result[-1][0] == at - 1:
-            last = result.pop()[1]
-            text = last.text + before[last.end : change.start] + change.text
-            change = Edit(last.start, change.end, text)
-        result.append((at, change))
-        reach = max(reach, lines.end)
-    return result
-
-
-def _same_alone(
-    before: str, parts: Sequence[_Part], changes: Sequence[Change], at: int
-) -> _Part | None:
-    """Return the part that one change does all by itself, with no other change between them."""
-    change = changes[at]
-    nearest = bisect_right(parts, change.start, key=lambda part: part.start)
-    for part in parts[max(nearest - 1, 0) : nearest + 1]:
-        start, end = min(change.start, part.start), max(change.end, part.end)
-        free = (at == 0 or changes[at - 1].end <= start) and (
-            at + 1 == len(changes) or changes[at + 1].start >= end
-        )
-        if free and len(change.text) <= len(part.new) and _same(before, [part], [change]):
-            return part
-    return None
-
-
-def _same(before: str, parts: Sequence[_Part], changes: Sequence[Change]) -> bool:
-    """Return whether the changes lead to the same text as the edits of the parts, all undone."""
-    growth = sum(len(change.text) - (change.end - change.start) for change in changes)
-    if not parts or not changes or growth != sum(len(p.new) - len(p.old) for p in parts):
-        return False
-    if any(before[part.start : part.end] != part.old for part in parts):
-        return False
-    start = min(changes[0].start, parts[0].start)
-    end = max(changes[-1].end, parts[-1].end)
-    edits = [part.edit for part in parts]
-    return _part_of(before, start, end, edits) == _part_of(before, start, end, changes)
-
-
-def _part_of(text: str, start: int, end: int, changes: Sequence[Change]) -> str:
-    """Return `text[start:end]` with changes in it done."""
-    moved = (Edit(one.start - start, one.end - start, one.text) for one in changes)
-    return apply_edits(text[start:end], moved)
-
-
-def _neighbours(
-    text: str, parts: Sequence[_Part], changes: Sequence[Change]
-) -> Iterator[tuple[list[_Part], list[Change]]]:
-    """Group the parts and changes that share a line, or whose lines adjoin, in their order."""
-    lines = (whole_lines(text, change) for change in changes)
-    items = [(line.start, line.end, 1, at) for at, line in enumerate(lines)]
-    items += ((part.start, part.end, 0, at) for at, part in enumerate(parts))
-    items.sort()
-    at = 0
-    while at < len(items):
-        reach = items[at][1]
-        first = at
-        while at < len(items) and items[at][0] <= reach:
-            reach = max(reach, items[at][1])
-            at += 1
-        group = items[first:at]
-        yield (
-            [parts[one[3]] for one in group if not one[2]],
-            [changes[one[3]] for one in group if one[2]],
-        )
 
 
 def _raw_length(raw: str, lf_length: int) -> int:
