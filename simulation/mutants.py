@@ -111,7 +111,7 @@ verdict: Verdict = "applied"
 
 others' changes are not followed while an edit is on its way
 edits/text_edits.py
-self._overlay.follow(key, steps)
+self._overlay.follow(key, before, steps)
 pass
 
 changes of a document are not followed

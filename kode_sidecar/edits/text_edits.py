@@ -120,7 +120,7 @@ class TextEdits:
         followed.text = document.text
         followed.log = ChangeLog()
         self._overlay.remove(key, [one for ids in fresh.values() for one in ids])
-        self._overlay.follow(key, steps)
+        self._overlay.follow(key, before, steps)
         for flight, ids in fresh.items():
             if flight.sent is None or not ids:
                 continue

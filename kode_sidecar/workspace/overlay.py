@@ -275,12 +275,16 @@ class Overlay:
         if len(file.log) > MAX_LOGGED:
             file.settle()
 
-    def follow(self, key: str, steps: Sequence[Change]) -> None:
-        """The document's text changed: `steps` at once, ascending and disjoint."""
+    def follow(self, key: str, before: str, steps: Sequence[Change]) -> None:
+        """The document's text `before` changed: `steps` at once, ascending and disjoint."""
         file = self._files.get(key)
-        if file is not None and not file.adrift:
-            file.settle()
-            file.follow(steps, apply_edits(file.text, steps))
+        if file is None or file.adrift:
+            return
+        file.settle()
+        if file.text == before:
+            file.follow(steps, apply_edits(before, steps))
+        else:  # somebody has looked at the file on disk since
+            file.adrift = True
 
     def replaced(self, key: str) -> None:
         """The document has a text of unknown origin, or none at all for now."""
