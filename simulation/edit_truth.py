@@ -190,11 +190,12 @@ class Truth:
 
     def check_states(self, states: Mapping[str, str], text: str, unseen: Iterable[str]) -> None:
         """Each hunk's state is true of the text. `unseen`: nobody can know of these."""
-        there, skip = marks(text), set(unseen)
+        there, skip, mixed = marks(text), set(unseen), self._mixed(text)
         for fate in self._judged():
-            if fate.id in skip:
+            state = states.get(fate.id, "proposed")
+            if fate.id in skip or (fate.id in mixed and state in ("stale", "conflict")):
                 continue
-            state, adds = states.get(fate.id, "proposed"), fate.adds
+            adds = fate.adds
             if state == "applied" and fate.put is not None:  # it stood there by itself by then
                 adds = marks(fate.new) - marks(fate.old)
             stands = all(there[mark] == count for mark, count in adds.items())
@@ -203,6 +204,14 @@ class Truth:
                 raise Violation("a state is untrue", f"{state}: {fate} in {text!r}")
             if state not in ("applied", "replaced", "diverged") and not absent:
                 raise Violation("a state is untrue", f"{state}: {fate} in {text!r}")
+
+    def _mixed(self, text: str) -> set[str]:
+        """Return the hunks that an editor put into one line, two edits of one version."""
+        mixed: set[str] = set()
+        for line in text.splitlines():
+            inside = {fate.id for fate in self.fates.values() if fate.adds.keys() & marks(line)}
+            mixed |= inside if len(inside) > 1 else set()
+        return mixed
 
     def _judged(self) -> list[Fate]:
         """The hunks whose marks are theirs alone, and that the user left as they were."""

@@ -223,12 +223,17 @@ class EditWorld:
             self.desk.save()
         elif self.desk.buffer is not None:  # what was done and not told, nobody ever hears of
             self.truth.discarded(self.desk.told, self.desk.buffer.text)
-        if self.desk.waiting or self.desk.dealt_with:  # a key beside it may hide what landed
-            self.truth.lose_undos()
+        self._hide_undos()
         self.desk.close()
+
+    def _hide_undos(self) -> None:
+        """What is told together with what landed may hide it."""
+        if self.desk.waiting or self.desk.dealt_with:
+            self.truth.lose_undos()
 
     def _switch(self, step: Step) -> None:
         """Another branch is checked out: the file has a line more, or one less."""
+        self._hide_undos()
         lines = split_lines(self.desk.disk)
         at = step.number(0) % (len(lines) + 1)
         lines[at : at + step.number(1) % 2] = [f"{next(self._keys)}{self._eol}"]

@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from kode_sidecar.text.line_diff import split_lines
 from kode_sidecar.text.text_edit import Change, Edit, apply_edits, refine, to_lf, whole_lines
 
 
@@ -46,7 +47,8 @@ class Part:
             return False
         below, above = held.removeprefix(new), held.removesuffix(new)
         others = below if below != held or not above.endswith("\n") else above
-        return others != held and not (old and old in others)  # that hit another line
+        # Lines that were to go, and stand beside it: it hit others, or did half of what it should.
+        return others != held and set(split_lines(others)).isdisjoint(split_lines(old))
 
     def is_untouched(self, text: str) -> bool:
         """Return whether its old lines still stand there, maybe with others of the user's beside.

@@ -158,3 +158,10 @@ def test_an_edit_that_was_dropped_while_a_line_came_up_beside_it_was_not_done() 
         at = 4 if after.endswith("mine\nc\n") else 2
         sent.follow("a\nb\nc\n", [Edit(at, at, "mine\n")])
         assert sent.verdicts(after) == {"h": "unchanged"}
+
+
+def test_what_stands_beside_lines_that_were_to_go_is_not_done() -> None:
+    sent = SentEdit(TEXT, {"h": Edit(0, 4, "new\n")})
+    text = tell(sent, TEXT, Edit(2, 4, "new\n"))
+    assert text == "a\nnew\nc\nd\n"
+    assert sent.verdicts(text) == {"h": "diverged"}
