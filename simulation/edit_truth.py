@@ -10,8 +10,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kode_sidecar.domain.change_set import UNSETTLED, HunkView
+from kode_sidecar.domain.change_set import UNSETTLED, FileView
 from kode_sidecar.text.line_diff import split_lines
+from kode_sidecar.text.text_edit import to_lf
+from kode_sidecar.workspace.document import text_rev
 from simulation.edit_desk import Done
 from simulation.story import Violation
 
@@ -51,8 +53,8 @@ def letters(text: str) -> Counter[str]:
 class Fate:
     """A hunk as it was announced, and what the user wants of it.
 
-    `keys` is how often the user had changed the text by then; `sent` are the texts that may be on
-    their way to its place.
+    `keys` is how often the user had changed the text that it was made of, None where they had
+    changed it again by then; `sent` are the texts that may be on their way to its place.
     """
 
     id: str
@@ -62,7 +64,7 @@ class Fate:
     given: bool = False
     taken_back: bool = False
     put: str | None = None
-    keys: int = 0
+    keys: int | None = None
     sent: list[str] = field(default_factory=list[str])
 
     @property
@@ -106,12 +108,14 @@ class Truth:
     uncertain: set[str] = field(default_factory=set[str])
     keys: int = 0
 
-    def announced(self, views: Iterable[HunkView], *, given: bool) -> None:
-        """Hunks were told whole; `given`: they are agreed to as they come."""
-        for view in views:
+    def announced(self, file: FileView, text: str, *, given: bool) -> None:
+        """Hunks were told whole; `given`: they are agreed to as they come. `text` is the user's."""
+        for view in file.hunks:
             if view.kind == "modify" and view.hunk_id not in self.fates:
                 old, new = view.old_text or "", view.new_text or ""
-                fate = Fate(view.hunk_id, old, new, view.merge_of, keys=self.keys)
+                fate = Fate(view.hunk_id, old, new, view.merge_of)
+                if file.base is not None and file.base.sha256 == text_rev(to_lf(text)):
+                    fate.keys = self.keys
                 if given and view.merge_of is None:  # what is left of a conflict always waits
                     fate.give(None)
                 self.fates[view.hunk_id] = fate

@@ -120,7 +120,7 @@ class EditWorld:
         self._events.append(event)
         if isinstance(event, ChangeSetUpdated):
             for file in event.files:
-                self.truth.announced(file.hunks, given=self._mode == "auto")
+                self.truth.announced(file, self.desk.text, given=self._mode == "auto")
                 for hunk in file.hunks:
                     self._states[hunk.hunk_id] = hunk.state
                     self._sets_of[hunk.hunk_id] = event.change_set_id

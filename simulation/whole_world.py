@@ -129,7 +129,7 @@ class WholeWorld:
             self.ledger.hear(event)
             if isinstance(event, ChangeSetUpdated):
                 for file in event.files:
-                    self.truth.announced(file.hunks, given=False)
+                    self.truth.announced(file, self.desk.text, given=False)
         if self.fold.anomalies:
             raise Violation("the stream breaks its order", str(self.fold.anomalies))
 
@@ -189,7 +189,7 @@ class WholeWorld:
         self.ledger.check_kept(session, self.fold)
         for view in session.change_sets.all_views():
             for file in view.files:  # kept, and told to nobody before the process was gone
-                self.truth.announced(file.hunks, given=False)
+                self.truth.announced(file, self.desk.text, given=False)
         done = ("applied", "replaced")
         self.truth.unrecorded(  # told before they were saved, and the power took the record
             key
