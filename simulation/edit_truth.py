@@ -172,7 +172,7 @@ class Truth:
             return
         allowed: set[str] = set()
         for fate in self.fates.values():
-            allowed |= set(fate.old) if fate.given else set()
+            allowed |= set(fate.old) if fate.given or fate.taken_back else set()
             allowed |= set("".join((*fate.sent, fate.new))) if fate.taken_back else set()
         lost = set(before - after) - allowed
         if lost:

@@ -1,6 +1,6 @@
 """Finds hunks of earlier processes in the texts of today: where they wait, and which are done."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 
 from kode_sidecar.domain.change_set import UNSETTLED, FileName, ProposedHunk, by_file
@@ -52,17 +52,18 @@ class Restoring:
         """Return those of these hunks whose new text the document shows; follow their inverses."""
         everything = self._ledger.of_file(document.key)
         found: list[Hunk] = []
+        held = self._overlay.current(document)
         for hunk in hunks:
-            place = _place_of_new(hunk, document, everything)
+            place = _place_of_new(hunk, held, everything)
             if place is not None:
-                text, old = document.text[slice(*place)], with_eol(hunk.old_text, document.eol)
+                text, old = held.text[slice(*place)], with_eol(hunk.old_text, held.eol)
                 found.append(Hunk(hunk.id, *place, text, old))
         self._overlay.track(document, found)
         return [hunk.id for hunk in found]
 
     def find_again(self, document: Document, hunk: ProposedHunk) -> None:
         """Follow a hunk that was not applied, where its old text stands; it may be tried again."""
-        place = find_hunk(hunk, document)
+        place = find_hunk(hunk, self._overlay.current(document))
         if place is not None:
             self._overlay.track(document, [place])
 
@@ -90,7 +91,8 @@ class Restoring:
         if done:
             self._ledger.land_late(done)
         waiting = [hunk for hunk in waiting if hunk.state == "proposed"]
-        found = [place for hunk in waiting if (place := find_hunk(hunk, document)) is not None]
+        held = self._overlay.current(document)
+        found = [place for hunk in waiting if (place := find_hunk(hunk, held)) is not None]
         found.sort(key=lambda place: (place.start, place.end))
         ends = accumulate((place.end for place in found), max, initial=0)
         apart = [place for place, end in zip(found, ends, strict=False) if place.start >= end]
@@ -193,8 +195,8 @@ def _place_of_new(
         for one in everything
         if one.base and one.base.sha256 == hunk.base.sha256 and one.state != "superseded"
     ]
-    for prefers_new in (True, False):
-        lines = _lines_of_new(document, mates, hunk, prefers_new=prefers_new)
+    for prefers_new in _PREFERENCES:
+        lines = _lines_of_new(document, mates, hunk, prefers_new)
         if lines is not None:
             starts = [*document.line_starts, len(document.text)]
             return (starts[lines[0]], starts[lines[1]]) if hunk.id in lines[2] else None
@@ -207,6 +209,14 @@ def _place_of_new(
     return places[0], places[0] + len(new)
 
 
+_PREFERENCES: Sequence[Callable[[ProposedHunk], bool]] = (
+    lambda _: True,
+    lambda one: one.state in ("applied", "replaced"),
+    lambda one: len(one.new_text) > len(one.old_text),
+)
+"""Whether a hunk counts as applied where the text shows both its sides: one that is empty always
+shows."""
+
 _TELLING = 12
 """So many characters hardly stand in a text by chance."""
 
@@ -215,8 +225,7 @@ def _lines_of_new(
     document: Document,
     mates: Sequence[ProposedHunk],
     wanted: ProposedHunk,
-    *,
-    prefers_new: bool,
+    prefers_new: Callable[[ProposedHunk], bool],
 ) -> tuple[int, int, set[str]] | None:
     """Return the lines of `wanted`, and which hunks are applied, where that leads to the base."""
     lines = [to_lf(line) for line in document.lines]
@@ -233,8 +242,8 @@ def _lines_of_new(
         rebuilt += lines[at : at + gap]
         at += gap
         done = _begins(lines, at, new)
-        if done and _begins(lines, at, old) and not prefers_new:
-            done = one.state in ("applied", "replaced")
+        if done and _begins(lines, at, old):
+            done = prefers_new(one)
         if not done and not _begins(lines, at, old):
             return None
         if one is wanted:
