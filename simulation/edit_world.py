@@ -219,16 +219,17 @@ class EditWorld:
 
     def _close(self, step: Step) -> None:
         """Saved, or what was typed is thrown away by the user."""
+        self._hide_undos()
         if step.word(0) != "unsaved":
             self.desk.save()
         elif self.desk.buffer is not None:  # what was done and not told, nobody ever hears of
             self.truth.discarded(self.desk.told, self.desk.buffer.text)
-        self._hide_undos()
         self.desk.close()
 
     def _hide_undos(self) -> None:
         """What is told together with what landed may hide it."""
-        if self.desk.waiting or self.desk.dealt_with:
+        desk = self.desk
+        if desk.waiting or desk.dealt_with or (desk.buffer and desk.told != desk.buffer.text):
             self.truth.lose_undos()
 
     def _switch(self, step: Step) -> None:

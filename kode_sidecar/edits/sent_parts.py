@@ -42,13 +42,16 @@ class Part:
 
     def stands_beside_others(self, text: str) -> bool:
         """Return whether what it should become is there, with lines that came up beside it."""
-        held, old, new = to_lf(text[self.start : self.end]), to_lf(self.old), to_lf(self.new)
-        if not new.endswith("\n") or old.startswith(new) or old.endswith(new):
+        held = split_lines(to_lf(text[self.start : self.end]))
+        old, new = split_lines(to_lf(self.old)), split_lines(to_lf(self.new))
+        size = len(new)
+        if not self.new.endswith("\n") or new in (old[:size], old[-size:]):
             return False
-        below, above = held.removeprefix(new), held.removesuffix(new)
-        others = below if below != held or not above.endswith("\n") else above
+        if new not in (held[:size], held[-size:]):
+            return False
+        others = held[size:] if held[:size] == new else held[:-size]
         # Lines that were to go, and stand beside it: it hit others, or did half of what it should.
-        return others != held and set(split_lines(others)).isdisjoint(split_lines(old))
+        return set(others).isdisjoint(old)
 
     def is_untouched(self, text: str) -> bool:
         """Return whether its old lines still stand there, maybe with others of the user's beside.

@@ -66,14 +66,19 @@ class UndoPlanner:
     def find_done(
         self, hunks: Sequence[ProposedHunk], documents: Mapping[str, Document | None]
     ) -> None:
-        """Look in today's text for what an earlier process applied."""
+        """Look in today's text for what an earlier process applied.
+
+        Not for what the user replaced: no record has their own text.
+        """
         for hunk in hunks:
             document = documents[hunk.file.uri]
             if not hunk.recalled:
                 continue
             if hunk.kind != "modify" and self._services.changes.find(hunk.id) is None:
                 self._restoring.find_file_done(hunk)
-            elif document is not None and self._span(hunk, document) is None:
+            elif hunk.state == "replaced" or document is None:
+                continue
+            elif self._span(hunk, document) is None:
                 self._restoring.find_done(document, [hunk])
 
     def plan(
