@@ -6,6 +6,8 @@ A test that hangs is ended by `faulthandler_timeout` (see pyproject.toml).
 import itertools
 import os
 import random
+import signal
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import get_args
@@ -32,6 +34,11 @@ FOREIGN_PREFIXES = (
     "AGENT_LOG_",
 )
 FOREIGN_NAMES = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"})
+
+# Whoever runs the tests may ignore these, as `nohup` does; what they start must not inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+if sys.platform != "win32":
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 _numbers = itertools.count()
 
