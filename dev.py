@@ -7,6 +7,7 @@ the versions pinned in `requirements/` into it; later runs do so again only when
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -16,8 +17,14 @@ import shutil
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Callable, Mapping, NamedTuple, Sequence  # noqa: UP035  (old Pythons get a clear message)
+from typing import BinaryIO, Callable, Generator, Mapping, NamedTuple, Sequence  # noqa: UP035  (old Pythons get a clear message)
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
 
 OLDEST_PYTHON = (3, 11)
 ROOT = Path(__file__).resolve().parent
@@ -51,17 +58,42 @@ class SetUpError(Exception):
 
 def prepare(level: str) -> None:
     """Bring `.venv` up to `level`; a few milliseconds when nothing changed."""
-    if not environment_works():
-        make_environment()
-    installed = read_installed()
-    for name, lock in LEVELS.items():
-        fingerprint = fingerprint_of(lock)
-        if installed.get(name) != fingerprint:
-            install(name, lock)
-            installed[name] = fingerprint
-            INSTALLED.write_text(json.dumps(installed), encoding="utf-8")
-        if name == level:
-            return
+    with one_at_a_time():
+        if not environment_works():
+            make_environment()
+        installed = read_installed()
+        for name, lock in LEVELS.items():
+            fingerprint = fingerprint_of(lock)
+            if installed.get(name) != fingerprint:
+                install(name, lock)
+                installed[name] = fingerprint
+                INSTALLED.write_text(json.dumps(installed), encoding="utf-8")
+            if name == level:
+                return
+
+
+@contextmanager
+def one_at_a_time() -> Generator[None]:
+    """Wait while another `dev.py` of this clone sets up. The system lets go when one is killed."""
+    with open(__file__, "rb") as file:
+        if not lock(file, wait=False):
+            say("waiting for another dev.py, which sets up .venv")
+            while not lock(file, wait=True):
+                pass
+        yield
+
+
+def lock(file: BinaryIO, *, wait: bool) -> bool:
+    """Lock an open file until it is closed; False if another process has it (still)."""
+    try:
+        if sys.platform == "win32":
+            file.seek(1 << 30)  # behind the end: nobody else can read what is locked
+            msvcrt.locking(file.fileno(), msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError as error:  # a file system that knows no locks is no reason to stop
+        return error.errno not in (errno.EACCES, errno.EAGAIN, errno.EDEADLK)
+    return True
 
 
 def environment_works() -> bool:

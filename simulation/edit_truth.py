@@ -194,12 +194,11 @@ class Truth:
 
     def check_states(self, states: Mapping[str, str], text: str, unseen: Iterable[str]) -> None:
         """Each hunk's state is true of the text. `unseen`: nobody can know of these."""
-        there, skip, mixed = marks(text), set(unseen), self._mixed(text)
+        there, skip = marks(text), set(unseen)
         for fate in self._judged():
-            state = states.get(fate.id, "proposed")
-            if fate.id in skip or (fate.id in mixed and state in ("stale", "conflict")):
+            if fate.id in skip:
                 continue
-            adds = fate.adds
+            state, adds = states.get(fate.id, "proposed"), fate.adds
             if state == "applied" and fate.put is not None:  # it stood there by itself by then
                 adds = marks(fate.new) - marks(fate.old)
             stands = all(there[mark] == count for mark, count in adds.items())
@@ -207,15 +206,15 @@ class Truth:
             if state in ("applied", "replaced") and not stands:
                 raise Violation("a state is untrue", f"{state}: {fate} in {text!r}")
             if state not in ("applied", "replaced", "diverged") and not absent:
+                if state in ("stale", "conflict") and self._shares_a_line(fate, text):
+                    continue
                 raise Violation("a state is untrue", f"{state}: {fate} in {text!r}")
 
-    def _mixed(self, text: str) -> set[str]:
-        """Return the hunks that an editor put into one line, two edits of one version."""
-        mixed: set[str] = set()
-        for line in text.splitlines():
-            inside = {fate.id for fate in self.fates.values() if fate.adds.keys() & marks(line)}
-            mixed |= inside if len(inside) > 1 else set()
-        return mixed
+    def _shares_a_line(self, fate: Fate, text: str) -> bool:
+        """Return whether an editor put it into a line of another's: two edits of one version."""
+        others = set[str]().union(*(one.adds for one in self.fates.values() if one is not fate))
+        lines = (marks(line).keys() for line in text.splitlines())
+        return any(line & fate.adds.keys() and line & others for line in lines)
 
     def _judged(self) -> list[Fate]:
         """The hunks whose marks are theirs alone, and that the user left as they were."""

@@ -89,9 +89,11 @@ def follow_all(
 
 def _ending_as(after: str, hunks: Sequence[Hunk], before: str) -> tuple[Sequence[Hunk], str]:
     """Return the hunks and their text `before` with the line end of `after`, if it has but one."""
+    if not hunks or "\n" not in after:
+        return hunks, before
     eol = "\r\n" if "\r\n" in after else "\n"
     ended = with_eol(before, eol)
-    if not hunks or ended == before or "\n" not in after or with_eol(after, eol) != after:
+    if ended == before or with_eol(after, eol) != after:
         return hunks, before
     places = sorted({at for hunk in hunks for at in (hunk.start, hunk.end)})
     ends = [at + splits_crlf(before, at) for at in places]

@@ -17,6 +17,18 @@ _GONE = "the file is not there any more."
 _CHANGED = "the text there changed while no sidecar looked after it."
 
 
+_TELLING = 12
+"""So many characters hardly stand in a text by chance."""
+
+_PREFERENCES: Sequence[Callable[[ProposedHunk], bool]] = (
+    lambda _: True,
+    lambda one: one.state in ("applied", "replaced"),
+    lambda one: len(one.new_text) > len(one.old_text),
+)
+"""Whether a hunk counts as applied where the text shows both its sides: one that is empty always
+shows."""
+
+
 class Restoring:
     """Takes over the change sets of a session that is opened again.
 
@@ -207,18 +219,6 @@ def _place_of_new(
     if len(places) != 1 or (old and _lines_at(document.text, old)):
         return None
     return places[0], places[0] + len(new)
-
-
-_PREFERENCES: Sequence[Callable[[ProposedHunk], bool]] = (
-    lambda _: True,
-    lambda one: one.state in ("applied", "replaced"),
-    lambda one: len(one.new_text) > len(one.old_text),
-)
-"""Whether a hunk counts as applied where the text shows both its sides: one that is empty always
-shows."""
-
-_TELLING = 12
-"""So many characters hardly stand in a text by chance."""
 
 
 def _lines_of_new(

@@ -307,13 +307,10 @@ class Overlay:
         """
         known = self._sent.get(document.key) or _SentText(text, document)
         after = apply_edits(text, edits.values())
-        step = (
-            text_rev(text),
-            [
-                Hunk(key, one.start, one.end, text[one.start : one.end], one.text)
-                for key, one in edits.items()
-            ],
-        )
+        hunks = [
+            Hunk(key, one.start, one.end, text[one.start : one.end], one.text)
+            for key, one in edits.items()
+        ]
         sent = Document(
             document.uri,
             after,
@@ -321,7 +318,8 @@ class Overlay:
             encoding=document.encoding,
             bom=document.bom,
         )
-        self._sent[document.key] = _SentText(known.disk, sent, (*known.steps, step))
+        steps = (*known.steps, (text_rev(text), hunks))
+        self._sent[document.key] = _SentText(known.disk, sent, steps)
         self._discarded -= edits.keys()
         file = self._files.setdefault(document.key, _File(text))
         file.become(text)

@@ -6,7 +6,6 @@ A seeded sample daily; with KODE_TEST_FULL=1 sixty kills of each kind, ten in on
 import asyncio
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections import Counter
@@ -23,8 +22,8 @@ from kode_sidecar.demo.model_server import ModelServer, Recording
 from tests.conftest import FULL
 from tests.support.files import write
 from tests.support.model_script import answer, text
-from tests.support.processes import children
-from tests.support.program import ONE_FILE, PROGRAM, ROOT
+from tests.support.processes import kill
+from tests.support.program import PROGRAM, ROOT
 from tests.support.sidecar import HANG_SECONDS
 
 pytestmark = [
@@ -136,22 +135,13 @@ async def batch_in(folder: Path) -> AsyncIterator[Batch]:
         yield Batch(folder, model)
 
 
-def kill(process_id: int) -> None:
-    try:
-        os.kill(process_id, signal.SIGKILL)
-    except ProcessLookupError:
-        return  # it was quicker
-
-
 @pytest.mark.parametrize("part", range(PARTS))
 async def test_a_killed_batch_is_resumed(tmp_path: Path, rng: Random, part: int) -> None:
     async with batch_in(tmp_path) as batch:
         for _ in range(KILLS):
             child = await batch.begin()
             assert await batch.a_moment(rng, child)
-            # One in one file unpacks itself and starts another, which would end a while later.
-            for process_id in (*(children(child.pid) if ONE_FILE else ()), child.pid):
-                kill(process_id)
+            kill(child.pid)
             await child.wait()
         await batch.finish()
 

@@ -2,15 +2,12 @@
 
 import base64
 import json
-import os
 import re
-import signal
 import sys
-from contextlib import suppress
 
 from tests.editors.neovim_scene import MENU, RECEIPT, Play, proposal
 from tests.support.model_script import answer, hold, text, thinking, tool_call
-from tests.support.processes import children, gone
+from tests.support.processes import children, gone, kill
 from tests.support.program import ROOT
 
 UNSAVED = "// 没有存盘 😀"
@@ -18,11 +15,8 @@ STATUS = "return require('kode').statusline()"
 
 
 def kill_sidecar(editor_id: int) -> int:
-    """Kill it; one in one file unpacks itself and starts another, which goes first."""
     (sidecar,) = children(editor_id)
-    for one in (*children(sidecar), sidecar):
-        with suppress(ProcessLookupError):
-            os.kill(one, signal.SIGKILL)
+    kill(sidecar)
     return sidecar
 
 

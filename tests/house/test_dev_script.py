@@ -69,6 +69,22 @@ def test_each_level_is_installed_once_until_the_lock_changes(dev: ModuleType) ->
     assert calls() == ["runtime.txt", dev.ROOT.name]
 
 
+def test_two_at_once_set_up_one_after_the_other(dev: ModuleType) -> None:
+    venv.create(dev.VENV)
+    calls = install_recording_pip(dev)
+    other = "import sys; sys.path.insert(0, sys.argv[1]); import dev; dev.prepare('runtime')"
+    with dev.one_at_a_time():
+        second = subprocess.Popen(
+            [sys.executable, "-c", other, str(dev.ROOT)], stdout=subprocess.PIPE, encoding="utf-8"
+        )
+        assert second.stdout is not None
+        assert "waiting for another dev.py" in second.stdout.readline()
+        assert calls() == []
+    second.communicate(timeout=60)
+    assert second.returncode == 0
+    assert calls() == ["runtime.txt", dev.ROOT.name]
+
+
 def install_recording_pip(dev: ModuleType) -> Callable[[], list[str]]:
     """A pip without network; the answer tells what it was asked for since the last time."""
     ask = [str(dev.PYTHON), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -47,6 +48,14 @@ def serving(pid: int) -> int:
         return pid
     (second,) = children(pid)
     return second
+
+
+def kill(pid: int) -> None:
+    """Kill what was started and what serves; it may have ended by itself."""
+    # In one file the second would notice that the first is gone, and end in order.
+    for one in (*(children(pid) if ONE_FILE else ()), pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(one, getattr(signal, "SIGKILL", signal.SIGTERM))
 
 
 def memory(pid: int, name: str = "VmRSS") -> int:
