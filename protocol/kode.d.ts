@@ -1604,8 +1604,9 @@ export interface FileView {
  * that it cannot be applied as it is; true when it can again. `mergeOf`: this hunk is what
  * is left of that one, merged by lines with the text there; it must be named to be
  * accepted. `repairs` is only in old journals. `comment` is what the user said to the
- * decision, `blockId` the tool call that proposed it. `codePoints` are the hidden
- * characters in `newText` that the flag `invisibleCharacters` is about, as `U+202E`.
+ * decision, `replacement` their own text for the hunk, `blockId` the tool call that
+ * proposed it. `codePoints` are the hidden characters in `newText` that the flag
+ * `invisibleCharacters` is about, as `U+202E`.
  */
 export interface HunkView {
   hunkId: string;
@@ -1626,6 +1627,7 @@ export interface HunkView {
   comment?: string;
   fits?: boolean;
   mergeOf?: string;
+  replacement?: string;
 }
 
 /**

@@ -13,6 +13,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from kode_sidecar.text.text_edit import ending_like
 from kode_sidecar.text.uris import canonical_key
 
 ChangeSetState = Literal["proposed", "partly_decided", "decided"]
@@ -61,7 +62,8 @@ class HunkView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
     it has changed, so that it cannot be applied as it is; true when it can again. `merge_of`: this
     hunk is what is left of that one, merged by lines with the text there; it must be named to be
     accepted. `repairs` is only in old journals. `comment` is what the user said to
-    the decision, `block_id` the tool call that proposed it.
+    the decision, `replacement` their own text for the hunk, `block_id` the tool call that proposed
+    it.
     `code_points` are the hidden characters in `new_text` that the flag `invisibleCharacters` is
     about, as `U+202E`.
     """
@@ -84,6 +86,7 @@ class HunkView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
     comment: str | None = None
     fits: bool | None = None
     merge_of: str | None = None
+    replacement: str | None = None
 
 
 class TextBase(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -134,8 +137,8 @@ class ProposedHunk:
     or for a file as a whole the pending file changes. `announced` is the `seq` of the event that
     carried it whole, `range` and `base` are what that event told, `block_id` is the call.
     `recalled`: it is of an earlier process, which may have sent it. `fits`: the text under it is
-    still as it was. `undone_from` is the state that an undo took it from, `undone_by` the number of
-    that undo.
+    still as it was. `found` stands in the place of a diverged one; None if an earlier process saw
+    it. `undone_by` is the number of the newest undo that took it back.
     """
 
     id: str
@@ -157,18 +160,29 @@ class ProposedHunk:
     state: HunkState = "proposed"
     superseded_by: str | None = None
     comment: str | None = None
-    replaced_by: str | None = None
+    replacement: str | None = None
     unconfirmed: bool = False
-    found: str = ""
+    found: str | None = None
     reason: str | None = None
     diff: str | None = None
-    undone_from: HunkState | None = None
     undone_by: int = 0
 
     @property
     def keys(self) -> tuple[str, ...]:
         """The documents it concerns."""
         return (self.file.key, self.new_file.key) if self.new_file else (self.file.key,)
+
+    @property
+    def done_state(self) -> HunkState:
+        """What it is once it stands in the text."""
+        return "applied" if self.replacement is None else "replaced"
+
+    @property
+    def put_text(self) -> str:
+        """The text that was put, or is to be: the user's own, as whole lines, or its new one."""
+        if self.replacement is None:
+            return self.new_text
+        return ending_like(self.replacement, self.old_text, self.new_text)
 
     def whole_view(self, span: Range | None) -> HunkView:
         """Return all of it; `span` is where it stands, None once it is decided."""
@@ -190,6 +204,7 @@ class ProposedHunk:
             comment=self.comment or None,
             fits=self._told_fit(),
             merge_of=self.merge_of,
+            replacement=self.replacement,
         )
 
     def state_view(self) -> HunkView:
@@ -202,6 +217,7 @@ class ProposedHunk:
             diff=self.diff,
             comment=self.comment or None,
             fits=self._told_fit(),
+            replacement=self.replacement,
         )
 
     def _told_fit(self) -> bool | None:
@@ -214,6 +230,7 @@ class ProposedHunk:
         self.comment = news.comment or self.comment
         self.reason = news.reason
         self.diff = news.diff
+        self.replacement = news.replacement
         self.fits = news.fits is not False
 
 
@@ -291,4 +308,6 @@ def _told_hunk(turn_id: str, file: FileView, view: HunkView, seq: int) -> Propos
         superseded_by=view.superseded_by,
         reason=view.reason,
         diff=view.diff,
+        comment=view.comment,
+        replacement=view.replacement,
     )

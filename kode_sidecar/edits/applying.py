@@ -118,8 +118,8 @@ class Applying:
         What that one could not apply is not sent again: nobody has decided on that yet.
         """
         hunks = [self._ledger[hunk_id] for hunk_id in choices]
-        for key in dict.fromkeys(hunk.file.key for hunk in hunks if hunk.recalled):
-            self._standing.look(key)  # an earlier process may have sent what is rejected now
+        for uri in dict.fromkeys(hunk.file.uri for hunk in hunks if hunk.recalled):
+            await self._seen(uri)  # an earlier process may have sent what is rejected now
         seen: dict[str, HunkState] = {hunk.id: hunk.state for hunk in hunks}
         self._reject([hunk for hunk in hunks if hunk.id not in self._claimed], choices)
         waiting = [hunk for hunk in hunks if _may_be_sent(hunk, choices[hunk.id])]

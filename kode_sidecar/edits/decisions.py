@@ -85,7 +85,7 @@ def _check_decided_so(
 
 
 def _is_so(hunk: ProposedHunk, decision: HunkDecision) -> bool:
-    return hunk.state in _DONE[decision.action] and decision.put in (None, hunk.replaced_by)
+    return hunk.state in _DONE[decision.action] and decision.put in (None, hunk.replacement)
 
 
 def _named(change_set: ChangeSet, params: DecideParams) -> dict[str, HunkDecision]:

@@ -11,7 +11,7 @@ from kode_sidecar.edits.verification import SentEdit
 from kode_sidecar.event_log.editor_port import ApplyAnswer
 from kode_sidecar.text.change_log import ChangeLog
 from kode_sidecar.text.line_diff import split_lines
-from kode_sidecar.text.text_edit import Edit, with_ends_of
+from kode_sidecar.text.text_edit import Edit, ending_like, with_ends_of
 from kode_sidecar.workspace.document import Document
 
 Landed = Callable[[Collection[str]], None]
@@ -86,9 +86,7 @@ class Followed:
     log: ChangeLog = field(default_factory=ChangeLog)
 
 
-def whole(hunk: Hunk, text: str, document: Document) -> str:
+def whole(hunk: Hunk, text: str, eol: str) -> str:
     """Return the user's own text for a hunk as whole lines, as the hunk's are."""
-    ends = hunk.end < len(document.text) or hunk.old_text.endswith(("\n", "\r"))
-    if text and ends and not text.endswith(("\n", "\r")):
-        text += "\n"
-    return with_ends_of(text, split_lines(hunk.old_text), document.eol)
+    text = ending_like(text, hunk.old_text, hunk.new_text)
+    return with_ends_of(text, split_lines(hunk.old_text), eol)

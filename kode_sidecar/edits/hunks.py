@@ -163,32 +163,30 @@ class HunkLedger:
         states: dict[str, HunkState] = {}
         for hunk in hunks:
             choice, result = choices[hunk.id], results[hunk.id]
-            hunk.comment, hunk.replaced_by = choice.comment, choice.put
+            hunk.comment, hunk.replacement = choice.comment, choice.put
             hunk.unconfirmed = result.state == "unconfirmed"
-            states[hunk.id] = "applied" if choice.put is None else "replaced"
             hunk.reason, hunk.diff = result.reason, result.diff
+            states[hunk.id] = hunk.done_state
             if result.state not in ("applied", "unconfirmed"):
                 states[hunk.id] = result.state
             if result.state == "diverged":
                 hunk.found = result.found
-                hunk.diff = _diverged(hunk, hunk.new_text if choice.put is None else choice.put)
+                hunk.diff = _diverged(hunk, hunk.put_text, result.found)
         self._settle(hunks, states)
 
     def land_late(self, hunk_ids: Collection[str]) -> None:
         """Hunks that were given up turned out to be applied: that is the last word."""
         hunks = [self._hunks[key] for key in hunk_ids]
         hunks = [hunk for hunk in hunks if hunk.state in UNSETTLED or hunk.state == "proposed"]
-        states: dict[str, HunkState] = {}
         for hunk in hunks:
-            states[hunk.id] = "applied" if hunk.replaced_by is None else "replaced"
             hunk.reason = hunk.diff = None
             hunk.unconfirmed = False
-        self._settle(hunks, states)
+        self._settle(hunks, {hunk.id: hunk.done_state for hunk in hunks})
 
     def diverge(self, hunk: ProposedHunk, found: str) -> None:
         """A hunk that was given up is there, with other lines in it: `found` stands there."""
         hunk.reason, hunk.found = None, found
-        hunk.diff = _diverged(hunk, hunk.new_text if hunk.replaced_by is None else hunk.replaced_by)
+        hunk.diff = _diverged(hunk, hunk.put_text, found)
         self._settle([hunk], {hunk.id: "diverged"})
 
     def confirm(self, hunk_id: str) -> None:
@@ -201,8 +199,8 @@ class HunkLedger:
         """What was sent to a file that nobody could see is not there after all."""
         hunk = self._hunks[hunk_id]
         hunk.unconfirmed, hunk.reason = False, _DISCARDED
-        undone = hunk.state == "undone"
-        self._settle([hunk], {hunk.id: (undone and hunk.undone_from) or "conflict"})
+        state = hunk.done_state if hunk.state == "undone" else "conflict"
+        self._settle([hunk], {hunk.id: state})
 
     def tell_fit(self, fits: Mapping[str, bool]) -> None:
         """Hunks that wait fit no more, or do again."""
@@ -235,18 +233,18 @@ class HunkLedger:
     def take_back(self, hunks: Sequence[ProposedHunk], number: int) -> None:
         """Applied hunks were undone by the undo of that number."""
         for hunk in hunks:
-            hunk.undone_from, hunk.undone_by = hunk.state, number
+            hunk.undone_by = number
         self._settle(hunks, {hunk.id: "undone" for hunk in hunks})
 
     def put_back(self, hunks: Sequence[ProposedHunk]) -> None:
         """Undone hunks are applied again."""
-        self._settle(hunks, {hunk.id: hunk.undone_from or "applied" for hunk in hunks})
+        self._settle(hunks, {hunk.id: hunk.done_state for hunk in hunks})
 
     def lose(self, hunks: Sequence[ProposedHunk], results: Mapping[str, EditResult]) -> None:
         """An undo left another text than it should have."""
         for hunk in hunks:
             hunk.found = results[hunk.id].found
-            hunk.diff = _diverged(hunk, hunk.old_text)
+            hunk.diff = _diverged(hunk, hunk.old_text, hunk.found)
         self._settle(hunks, {hunk.id: "diverged" for hunk in hunks})
 
     def rename(self, file: FileName, new_file: FileName) -> None:
@@ -335,7 +333,7 @@ def _verdict(hunk: ProposedHunk) -> str:
     match hunk.state:
         case "applied" if hunk.unconfirmed:
             return "accepted and sent to the editor, unconfirmed: the file is not open there."
-        case "applied" if hunk.undone_from:
+        case "applied" if hunk.undone_by:
             return "put back by the user: it is applied again."
         case "applied":
             comment = (hunk.comment or "").strip()[:MAX_COMMENT_CHARS]
@@ -343,8 +341,9 @@ def _verdict(hunk: ProposedHunk) -> str:
             return f"accepted and applied.{said}"
         case "replaced":
             sent = " (sent, unconfirmed: the file is not open)" if hunk.unconfirmed else ""
-            text = hunk.replaced_by or ""
-            return f"the user replaced it{sent}. The text is now:{_quoted(text)}"
+            if hunk.replacement is None:  # an old journal does not tell
+                return f"the user replaced it{sent}."
+            return f"the user replaced it{sent}. The text is now:{_quoted(hunk.replacement)}"
         case "rejected":
             comment = (hunk.comment or "").strip()[:MAX_COMMENT_CHARS]
             return f"rejected by the user: {comment}" if comment else "rejected by the user."
@@ -353,7 +352,8 @@ def _verdict(hunk: ProposedHunk) -> str:
         case "stale":
             return "not applied: the file was closed, deleted or is out of step with the editor."
         case "diverged":
-            return f"sent, but the text there is another one now:{_quoted(hunk.found)}"
+            found = hunk.diff or "" if hunk.found is None else hunk.found
+            return f"sent, but the text there is another one now:{_quoted(found)}"
         case "conflict" if hunk.kind != "modify":
             return "not done: there is another file, or another text, by now. Look again first."
         case "conflict":
@@ -392,6 +392,6 @@ def _quoted(text: str) -> str:
     return f"\n{fence}\n{cut}{'' if cut.endswith(chr(10)) else chr(10)}{fence}"
 
 
-def _diverged(hunk: ProposedHunk, wanted: str) -> str:
+def _diverged(hunk: ProposedHunk, wanted: str, found: str) -> str:
     """Return the diff from what should stand in a hunk's place to what was found there."""
-    return unified_diff(split_lines(to_lf(wanted)), split_lines(hunk.found), hunk.file.path)
+    return unified_diff(split_lines(to_lf(wanted)), split_lines(found), hunk.file.path)

@@ -212,7 +212,7 @@ def _place_of_new(
         if lines is not None:
             starts = [*document.line_starts, len(document.text)]
             return (starts[lines[0]], starts[lines[1]]) if hunk.id in lines[2] else None
-    new = with_eol(hunk.new_text, document.eol)
+    new = with_eol(hunk.put_text, document.eol)
     old = with_eol(hunk.old_text, document.eol)
     places = _lines_at(document.text, new) if len(new.strip()) >= _TELLING else []
     places = [at for at in places if between_lines(document.text, at + len(new))]
@@ -236,7 +236,7 @@ def _lines_of_new(
     placed = [(one.range.start.line, one) for one in mates if one.range is not None]
     for first, one in sorted(placed, key=lambda pair: (pair[0], len(pair[1].old_text))):
         gap = first - base_line
-        old, new = split_lines(to_lf(one.old_text)), split_lines(to_lf(one.new_text))
+        old, new = split_lines(to_lf(one.old_text)), split_lines(to_lf(one.put_text))
         if gap < 0:
             return None
         rebuilt += lines[at : at + gap]

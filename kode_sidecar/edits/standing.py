@@ -154,8 +154,8 @@ def _is_done(hunk: ProposedHunk, span: Hunk, document: Document, text: str) -> b
 
 def _as_sent(hunk: ProposedHunk, span: Hunk, document: Document) -> Hunk:
     """Return the hunk as it was sent: with the user's own text for it, if there is one."""
-    own = hunk.replaced_by
-    return span if own is None else replace(span, new_text=whole(span, own, document))
+    own = hunk.replacement
+    return span if own is None else replace(span, new_text=whole(span, own, document.eol))
 
 
 def _has_lines(text: str, wanted: str) -> bool:

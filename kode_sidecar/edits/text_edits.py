@@ -239,7 +239,7 @@ class TextEdits:
         results |= {hunk_id: EditResult("conflict") for hunk_id in todo if hunk_id in unknown}
         for hunk in hunks:
             text = todo[hunk.id]
-            new = hunk.new_text if text is None else whole(hunk, text, current)
+            new = hunk.new_text if text is None else whole(hunk, text, current.eol)
             if hunk.touched and text is None and stands(hunk, current.text):
                 self._overlay.track(document, [inverse_of(hunk, current.text)])
                 results[hunk.id] = EditResult("applied")

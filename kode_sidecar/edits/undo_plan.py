@@ -66,19 +66,16 @@ class UndoPlanner:
     def find_done(
         self, hunks: Sequence[ProposedHunk], documents: Mapping[str, Document | None]
     ) -> None:
-        """Look in today's text for what an earlier process applied.
-
-        Not for what the user replaced: no record has their own text.
-        """
+        """Look in today's text for what an earlier process applied."""
         for hunk in hunks:
             document = documents[hunk.file.uri]
             if not hunk.recalled:
                 continue
             if hunk.kind != "modify" and self._services.changes.find(hunk.id) is None:
                 self._restoring.find_file_done(hunk)
-            elif hunk.state == "replaced" or document is None:
-                continue
-            elif self._span(hunk, document) is None:
+            elif hunk.state == "replaced" and hunk.replacement is None:
+                continue  # of an old journal, which does not tell the user's own text
+            elif document is not None and self._span(hunk, document) is None:
                 self._restoring.find_done(document, [hunk])
 
     def plan(

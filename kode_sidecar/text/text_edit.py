@@ -60,6 +60,13 @@ def with_ends_of(text: str, lines: Sequence[str], eol: str) -> str:
     return "".join(result)
 
 
+def ending_like(text: str, *others: str) -> str:
+    """Return `text` as whole lines, if one of `others` is and there is any text at all."""
+    ends = ("\n", "\r")
+    whole = not text or text.endswith(ends) or not any(other.endswith(ends) for other in others)
+    return text if whole else text + "\n"
+
+
 def apply_edits(text: str, edits: Iterable[Change]) -> str:
     """Return `text` with ascending, disjoint edits done; all offsets are those of `text`."""
     parts: list[str] = []

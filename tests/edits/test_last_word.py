@@ -347,6 +347,56 @@ async def test_what_was_applied_is_taken_back_after_a_restart(desk: Desk) -> Non
     assert [one.text for one in fresh.editor.buffers.values()] == [TEXT]
 
 
+async def test_the_users_own_text_is_known_after_a_restart(desk: Desk) -> None:
+    buffer = open_text(desk)
+    await desk.edit("a.txt", ("two", "TWO"), ("six\n", "six\nseven\n"))
+    for hunk, own in zip(desk.hunks, ("my own", "mine"), strict=True):
+        await desk.decide(HunkDecision(hunk_id=hunk.hunk_id, action="replace", new_text=own))
+    assert buffer.text == TEXT.replace("two", "my own") + "mine\n"
+    desk.file("a.txt", buffer.text)
+    fresh = again(desk)
+    fresh.enter("t-2", path=("t-1",))
+    told = str(fresh.sets.take_reminders())
+    assert "The text is now:\n```\nmy own\n```" in told
+    assert "The text is now:\n```\nmine\n```" in told
+    fresh.editor.open(fresh.root / "a.txt", buffer.text)
+    result = await fresh.sets.undo("t-1", UndoParams(turn_id="t-1"))
+    assert len(result.undone) == 2
+    assert [one.text for one in fresh.editor.buffers.values()] == [TEXT]
+    assert len((await fresh.sets.undo("t-1", UndoParams(turn_id="t-1"))).restored) == 2
+    assert [one.text for one in fresh.editor.buffers.values()] == [buffer.text]
+    assert set(fresh.states.values()) == {"replaced"}
+
+
+async def test_what_diverged_is_told_after_a_restart(desk: Desk) -> None:
+    buffer = open_text(desk)
+
+    async def mangle(_edit: DocumentEdit) -> ApplyAnswer:
+        desk.editor.type(buffer, buffer.text.index("two"), "mangled ")
+        return ApplyAnswer(True)
+
+    desk.editor.on_apply = mangle
+    await desk.edit("a.txt", ("two", "TWO"))
+    await desk.accept(desk.hunks[0].hunk_id)
+    assert list(desk.states.values()) == ["diverged"]
+    fresh = again(desk)
+    fresh.enter("t-2", path=("t-1",))
+    assert "-TWO\n+mangled two\n" in str(fresh.sets.take_reminders())
+
+
+async def test_a_rejected_edit_that_stands_in_a_closed_file_is_applied(desk: Desk) -> None:
+    """An earlier process had sent it, and the file was saved after this one began."""
+    buffer = open_text(desk)
+    await desk.edit("a.txt", ("two", "TWO"))
+    hunk = desk.hunks[0].hunk_id
+    fresh = again(desk)
+    desk.file("a.txt", buffer.text.replace("two", "TWO"))
+    change_set = fresh.sets.list().change_sets[0].change_set_id
+    decision = HunkDecision(hunk_id=hunk, action="reject")
+    result = await fresh.sets.decide(DecideParams(change_set_id=change_set, decisions=(decision,)))
+    assert (result.applied, result.rejected) == ((hunk,), ())
+
+
 async def test_a_conflict_of_an_earlier_process_can_be_accepted(desk: Desk) -> None:
     open_text(desk)
     await desk.edit("a.txt", ("two", "TWO"))
