@@ -21,7 +21,7 @@ from kode_sidecar.batch import make_report
 from kode_sidecar.demo.model_server import ModelServer, Recording
 from tests.conftest import FULL
 from tests.support.files import write
-from tests.support.model_script import answer, text
+from tests.support.model_script import answer, hold, text
 from tests.support.processes import kill
 from tests.support.program import PROGRAM, ROOT
 from tests.support.sidecar import HANG_SECONDS
@@ -48,7 +48,7 @@ class Batch:
 
     def __init__(self, folder: Path, model: ModelServer) -> None:
         write(folder, {"job.yaml": JOB, **{f"repos/r{n}/a.txt": "a\n" for n in range(TASKS)}})
-        self.folder, self.out = folder, folder / "out"
+        self.folder, self.out, self.model = folder, folder / "out", model
         self._environment = {
             **os.environ,
             "PYTHONPATH": str(ROOT),
@@ -129,8 +129,10 @@ def processes_of(folder: Path) -> list[int]:
 
 
 @asynccontextmanager
-async def batch_in(folder: Path) -> AsyncIterator[Batch]:
-    answers = tuple(answer(text("Done.")) for _ in range(20 * TASKS))
+async def batch_in(folder: Path, *, free: int = 20 * TASKS) -> AsyncIterator[Batch]:
+    """All answers but the `free` first ones wait until the test releases "killed"."""
+    at_once, held = answer(text("Done.")), answer(hold("killed"), text("Done."))
+    answers = (at_once,) * free + (held,) * (20 * TASKS - free)
     async with ModelServer(Recording(answers), paced=False) as model:
         yield Batch(folder, model)
 
@@ -140,15 +142,16 @@ async def test_a_killed_batch_is_resumed(tmp_path: Path, rng: Random, part: int)
     async with batch_in(tmp_path) as batch:
         for _ in range(KILLS):
             child = await batch.begin()
-            assert await batch.a_moment(rng, child)
-            kill(child.pid)
+            if await batch.a_moment(rng, child):
+                kill(child.pid)
             await child.wait()
         await batch.finish()
 
 
 @pytest.mark.parametrize("part", range(PARTS))
 async def test_a_killed_run_is_repeated(tmp_path: Path, rng: Random, part: int) -> None:
-    async with batch_in(tmp_path) as batch:
+    # A run that is quick may end before it is killed; the held ones are certain to be at work.
+    async with batch_in(tmp_path, free=TASKS // 2) as batch:
         child = await batch.begin()
         killed = set[int]()
         while len(killed) < KILLS:
@@ -160,6 +163,7 @@ async def test_a_killed_run_is_repeated(tmp_path: Path, rng: Random, part: int) 
             for process_id in list(set(batch.running()) - killed)[:1]:
                 kill(process_id)
                 killed.add(process_id)
+        batch.model.release("killed")
         async with asyncio.timeout(20 * HANG_SECONDS):
             assert await child.wait() == 0
         await batch.check()

@@ -87,6 +87,7 @@ async def test_hunk_by_hunk_in_an_unsaved_buffer(
         await buffer_has(window, 'f"你好 {name} 👋🏽"')
 
         await window.command("kode: Next Edit")
+        await at_line(window, 11)
         await window.command("kode: Reject with a Comment")
         await answer_box(window, "leave() 不用改")
         await waiting(window, 1)
@@ -417,6 +418,12 @@ async def waiting(window: Window, hunks: int) -> None:
 async def click_lens(window: Window, title: str, *, exact: bool = False) -> None:
     wanted = re.compile(rf"^\W*{title}$") if exact else title
     await window.page.locator(".codelens-decoration a", has_text=wanted).first.click()
+
+
+async def at_line(window: Window, line: int) -> None:
+    """Wait until the cursor is there: what moves it closes a box that is opened before."""
+    position = window.page.locator('[id="status.editor.selection"]')
+    await position.get_by_text(f"Ln {line},").wait_for()
 
 
 async def answer_box(window: Window, said: str) -> None:

@@ -170,7 +170,7 @@ function reviewCommands({ review, texts, ownText }: Rooms): Commands {
     if (!hunk) return;
     const said = argument && typeof argument === "object" && "text" in argument ? argument.text : undefined;
     const prompt = vscode.l10n.t("Why not? The model is told.");
-    const comment = said ?? (await vscode.window.showInputBox({ prompt, title: hunk.path }));
+    const comment = said ?? (await vscode.window.showInputBox({ prompt, title: hunk.path, ignoreFocusOut: true }));
     if (comment !== undefined) await review.decide(hunk, { action: "reject", comment: comment || undefined });
   };
   return {
