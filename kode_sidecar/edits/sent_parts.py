@@ -198,7 +198,8 @@ def _neighbours(
         while at < len(items) and items[at][0] <= reach:
             reach = max(reach, items[at][1])
             at += 1
-        group = items[first:at]
+        # Insertions in one place stay in the order in which they were told.
+        group = sorted(items[first:at], key=lambda item: item[3])
         yield (
             [parts[one[3]] for one in group if not one[2]],
             [changes[one[3]] for one in group if one[2]],
