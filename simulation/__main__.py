@@ -4,13 +4,15 @@ import argparse
 import math
 import random
 import sys
-from collections import Counter
+from collections import defaultdict
 from pathlib import Path
 
-from simulation.playing import KINDS, Found, Stage, Tally, rule_of, search, shrink, write_story
+from simulation.playing import KINDS, Stage, Tally, rule_of, search, shrink, write_story
 from simulation.story import Story, read_story
 
 _FOLDER = Path("tests/simulation/stories")
+_MOST_SEEDS = 10
+"""So many are named of each broken promise."""
 
 
 def main() -> int:
@@ -51,8 +53,7 @@ def _play(stage: Stage, story: Story, *, verbose: bool) -> int:
 
 def _search(stage: Stage, options: argparse.Namespace) -> int:
     first = options.seed if options.seed is not None else random.SystemRandom().randrange(2**40)
-    tally, kinds = Tally(), Counter[str]()
-    examples: dict[str, Found] = {}
+    tally, seeds = Tally(), defaultdict[str, list[int]](list)
     print(f"world of {options.world}, seed {first}", flush=True)
     seconds = options.minutes * 60
     for found in search(
@@ -64,9 +65,7 @@ def _search(stage: Stage, options: argparse.Namespace) -> int:
         tally=tally,
         cpu_seconds=options.cpu_seconds,
     ):
-        rule = rule_of(found.failure)
-        kinds[rule] += 1
-        examples.setdefault(rule, found)
+        seeds[rule_of(found.failure)].append(found.seed)
         if options.first:
             break
         if not options.keep_going:
@@ -76,10 +75,10 @@ def _search(stage: Stage, options: argparse.Namespace) -> int:
             print(f"{small.story}\n{small.failure}")
             print(f"written to {path}; to play it: python3 dev.py simulate {path}")
             break
-    for rule, count in kinds.most_common():
-        print(f"{count:6} × {rule}: seed {examples[rule].seed}")
+    for rule, found_at in sorted(seeds.items(), key=lambda item: -len(item[1])):
+        print(f"{len(found_at):6} × {rule}: seed {', '.join(map(str, found_at[:_MOST_SEEDS]))}")
     print(f"{tally}, seed {first}")
-    return int(bool(kinds))
+    return int(bool(seeds))
 
 
 if __name__ == "__main__":
