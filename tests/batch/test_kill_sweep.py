@@ -142,8 +142,8 @@ async def test_a_killed_batch_is_resumed(tmp_path: Path, rng: Random, part: int)
     async with batch_in(tmp_path) as batch:
         for _ in range(KILLS):
             child = await batch.begin()
-            if await batch.a_moment(rng, child):
-                kill(child.pid)
+            assert await batch.a_moment(rng, child)
+            kill(child.pid)
             await child.wait()
         await batch.finish()
 
