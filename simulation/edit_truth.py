@@ -74,8 +74,15 @@ class Fate:
 
     @property
     def adds(self) -> Counter[str]:
-        """The marks that are in the text only once it is applied."""
-        return marks(self.wanted) - marks(self.old)
+        """The marks that are in the text only once it is applied, with any text that was sent."""
+        found = Counter[str]()
+        for text in (self.new, self.wanted, *self.sent):
+            found |= marks(text)
+        return found - marks(self.old)
+
+    def adds_as(self, put: str | None) -> Counter[str]:
+        """Those of the user's own text for it, or of its new one."""
+        return marks(self.new if put is None else put) - marks(self.old)
 
     def give(self, put: str | None) -> None:
         """The user agrees to the hunk, or to a text of their own in its place."""
@@ -99,7 +106,7 @@ class Truth:
     know of: no hunk is judged by those.
 
     `uncertain` are those of hunks that may stand in the text of a process that was killed: they
-    are found as long as the user changes nothing else.
+    are found as long as the user changes nothing else. `puts` are the own texts that were told.
     """
 
     fates: dict[str, Fate] = field(default_factory=dict[str, Fate])
@@ -107,10 +114,12 @@ class Truth:
     told: dict[str, str] = field(default_factory=dict[str, str])
     uncertain: set[str] = field(default_factory=set[str])
     keys: int = 0
+    puts: dict[str, str | None] = field(default_factory=dict[str, str | None])
 
     def announced(self, file: FileView, text: str, *, given: bool) -> None:
         """Hunks were told whole; `given`: they are agreed to as they come. `text` is the user's."""
         for view in file.hunks:
+            self.puts[view.hunk_id] = view.replacement
             if view.kind == "modify" and view.hunk_id not in self.fates:
                 old, new = view.old_text or "", view.new_text or ""
                 fate = Fate(view.hunk_id, old, new, view.merge_of)
@@ -198,11 +207,10 @@ class Truth:
         for fate in self._judged():
             if fate.id in skip:
                 continue
-            state, adds = states.get(fate.id, "proposed"), fate.adds
-            if state == "applied" and fate.put is not None:  # it stood there by itself by then
-                adds = marks(fate.new) - marks(fate.old)
+            state = states.get(fate.id, "proposed")
+            adds = fate.adds_as(self.puts.get(fate.id))
             stands = all(there[mark] == count for mark, count in adds.items())
-            absent = not any(there[mark] for mark in adds)
+            absent = not any(there[mark] for mark in fate.adds)
             if state in ("applied", "replaced") and not stands:
                 raise Violation("a state is untrue", f"{state}: {fate} in {text!r}")
             if state not in ("applied", "replaced", "diverged") and not absent:
@@ -230,7 +238,6 @@ class Truth:
             for fate in self.fates.values()
             if fate.adds
             and fate.id not in merged
-            and len(fate.sent) < 2
             and not set(fate.adds) & (self.reworked | taken)
             and all(owners[mark] == 1 for mark in fate.adds)
         ]

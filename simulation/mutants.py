@@ -139,6 +139,31 @@ edits/hunks.py
 hunks = [hunk for hunk in hunks if hunk.state in UNSETTLED or hunk.state == "proposed"]
 hunks = []
 
+what landed late is told as the text that was decided on later
+edits/hunks.py
+hunk.replacement = puts[hunk.id]
+pass
+
+what landed during a later decision is told as that one's
+edits/hunks.py
+if hunk.state == hunk.done_state:
+if False:
+
+a second decision overtakes the look before the first
+edits/applying.py
+free = [one for one in hunks if one.id not in self._claimed and not one.recalled]
+free = [one for one in hunks if one.id not in self._claimed]
+
+of two hunks of one line none is found behind a kill
+edits/restoring.py
+if not any(_share_lines(one, other) for other in apart):
+if True:
+
+an undo that the user's text hides is looked for in vain
+edits/text_edits.py
+if flight.late and flight.order.undo:
+if False:
+
 rejected hunks stay pending
 edits/applying.py
 self._announcer.forget(hunk.file.key, {hunk.id: None})
@@ -157,7 +182,7 @@ pass
 nobody looks at a text seen anew
 edits/standing.py
 done = self._done(document, edits)
-done = []
+done = {}
 
 a verdict is compared with line ends
 edits/standing.py

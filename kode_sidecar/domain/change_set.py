@@ -7,7 +7,7 @@ shows it.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -138,7 +138,8 @@ class ProposedHunk:
     carried it whole, `range` and `base` are what that event told, `block_id` is the call.
     `recalled`: it is of an earlier process, which may have sent it. `fits`: the text under it is
     still as it was. `found` stands in the place of a diverged one; None if an earlier process saw
-    it. `undone_by` is the number of the newest undo that took it back.
+    it. `undone_by` is the number of the newest undo that took it back. `tried` are the
+    replacements, None for its own new text, that were sent in vain, and may still come.
     """
 
     id: str
@@ -166,6 +167,7 @@ class ProposedHunk:
     reason: str | None = None
     diff: str | None = None
     undone_by: int = 0
+    tried: tuple[str | None, ...] = ()
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -183,6 +185,11 @@ class ProposedHunk:
         if self.replacement is None:
             return self.new_text
         return ending_like(self.replacement, self.old_text, self.new_text)
+
+    def as_sent(self) -> "list[ProposedHunk]":
+        """Return it with each text that may stand in its place, the latest first."""
+        puts = dict.fromkeys((self.replacement, *reversed(self.tried)))
+        return [replace(self, replacement=put) for put in puts]
 
     def whole_view(self, span: Range | None) -> HunkView:
         """Return all of it; `span` is where it stands, None once it is decided."""
@@ -231,6 +238,8 @@ class ProposedHunk:
         self.reason = news.reason
         self.diff = news.diff
         self.replacement = news.replacement
+        if self.state in UNSETTLED:
+            self.tried += (news.replacement,)
         self.fits = news.fits is not False
 
 

@@ -6,7 +6,7 @@ under the lock of its document: a file that comes first, then text, then a file 
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -22,7 +22,7 @@ from kode_sidecar.domain.change_set import (
 from kode_sidecar.edits.announcing import Announcer
 from kode_sidecar.edits.decisions import result
 from kode_sidecar.edits.file_edits import FileEdits
-from kode_sidecar.edits.flights import Landed
+from kode_sidecar.edits.flights import Late
 from kode_sidecar.edits.hunks import EditResult
 from kode_sidecar.edits.restoring import Restoring
 from kode_sidecar.edits.services import EditServices
@@ -118,10 +118,10 @@ class Applying:
         What that one could not apply is not sent again: nobody has decided on that yet.
         """
         hunks = [self._ledger[hunk_id] for hunk_id in choices]
-        for uri in dict.fromkeys(hunk.file.uri for hunk in hunks if hunk.recalled):
-            await self._seen(uri)  # an earlier process may have sent what is rejected now
         seen: dict[str, HunkState] = {hunk.id: hunk.state for hunk in hunks}
-        self._reject([hunk for hunk in hunks if hunk.id not in self._claimed], choices)
+        # An earlier process may have sent a recalled one: that is looked at first.
+        free = [one for one in hunks if one.id not in self._claimed and not one.recalled]
+        self._reject(free, choices)
         waiting = [hunk for hunk in hunks if _may_be_sent(hunk, choices[hunk.id])]
         ids = {hunk.id for hunk in waiting}
         self._claimed |= ids
@@ -142,8 +142,8 @@ class Applying:
         by_user: bool,
     ) -> None:
         async with self._services.locks.of_all(key for hunk in hunks for key in hunk.keys):
-            self._reject(hunks, choices)
             document = await self._seen(hunks[0].file.uri)
+            self._reject(hunks, choices)
             accepted = [hunk for hunk in hunks if hunk.state == seen[hunk.id]]
             accepted = [hunk for hunk in accepted if _may_be_sent(hunk, choices[hunk.id])]
             if not accepted:
@@ -152,7 +152,11 @@ class Applying:
                 self._find_again(document, accepted)
                 await self._services.watch.catch_up(document)
             texts = {hunk.id: choices[hunk.id].put for hunk in accepted}
-            results = await self._send(accepted, texts, self._ledger.land_late, ask=not by_user)
+
+            def late(results: Mapping[str, EditResult]) -> None:
+                self._ledger.land_late({key: texts[key] for key in results})
+
+            results = await self._send(accepted, texts, late, ask=not by_user)
             lost = [key for key, one in results.items() if not one.is_applied]
             document = await self._files.fetch(accepted[0].file.uri) if lost else None
             self._announcer.withhold(lost)
@@ -259,11 +263,11 @@ class Applying:
     ) -> dict[str, EditResult]:
         """Send what undoes hunks, or redoes them; what comes late is told when it comes."""
 
-        def late(hunk_ids: Collection[str]) -> None:
-            here = _to_go((hunk for hunk in hunks if hunk.id in hunk_ids), back=back)
-            self._report(here, dict.fromkeys(hunk_ids, EditResult("applied")), number, back=back)
+        def late(results: Mapping[str, EditResult]) -> None:
+            here = _to_go((hunk for hunk in hunks if hunk.id in results), back=back)
+            self._report(here, results, number, back=back)
 
-        return await self._send(hunks, {hunk.id: None for hunk in hunks}, late, undo=True)
+        return await self._send(hunks, {hunk.id: None for hunk in hunks}, late, undo=back)
 
     def _report(
         self,
@@ -291,7 +295,7 @@ class Applying:
         self,
         hunks: Sequence[ProposedHunk],
         texts: Mapping[str, str | None],
-        late: Landed,
+        late: Late,
         *,
         undo: bool = False,
         ask: bool = False,
@@ -307,7 +311,7 @@ class Applying:
         if edits:
             file = hunks[0].file
             what = f"kode: undo in {file.path}" if undo else f"kode: {file.path}"
-            results |= await self._text_edits.send(file.uri, what, edits, late)
+            results |= await self._text_edits.send(file.uri, what, edits, late, undo=undo)
         for hunk in whole:
             if hunk.id not in results:
                 results[hunk.id] = await self._send_file(hunk, texts[hunk.id], label, ask=ask)

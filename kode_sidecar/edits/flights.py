@@ -1,7 +1,7 @@
 """An edit of one document on its way to the editor, and the document it is looked for in."""
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from kode_sidecar.domain.change_set import HunkState
@@ -14,8 +14,8 @@ from kode_sidecar.text.line_diff import split_lines
 from kode_sidecar.text.text_edit import Edit, ending_like, with_ends_of
 from kode_sidecar.workspace.document import Document
 
-Landed = Callable[[Collection[str]], None]
-"""Hears of hunks whose edit was given up and shows in the text after all."""
+Late = Callable[[Mapping[str, EditResult]], None]
+"""Hears what the text shows of hunks whose edit was given up, by their ids."""
 
 
 @dataclass(eq=False)
@@ -23,23 +23,25 @@ class Order:
     """Hunks of one document that shall be sent, and what became of them so far.
 
     `texts` says by hunk id what to put there, None for the hunk's own new text. `states` are those
-    they had before. `late` hears of what comes once the order is `over`.
+    they had before. `late` hears of what comes once the order is `over`. `undo`: they are taken
+    back.
     """
 
     uri: str
     label: str
     texts: Mapping[str, str | None]
     states: Mapping[str, HunkState]
-    late: Landed
+    late: Late
+    undo: bool = False
     results: dict[str, EditResult] = field(default_factory=dict[str, EditResult])
     over: bool = False
 
-    def landed(self, hunk_ids: Collection[str]) -> None:
-        """The text shows hunks of an attempt that was given up."""
+    def came(self, results: Mapping[str, EditResult]) -> None:
+        """The text shows what became of hunks of an attempt that was given up."""
         if self.over:
-            self.late(hunk_ids)
+            self.late(results)
         else:
-            self.results |= dict.fromkeys(hunk_ids, EditResult("applied"))
+            self.results |= results
 
     def todo(self, ledger: HunkLedger) -> dict[str, str | None]:
         """Return what is still to be sent.

@@ -18,15 +18,13 @@ from kode_sidecar.domain.change_set import (
     ProposedHunk,
     by_file,
 )
+from kode_sidecar.edits.verdicts import verdict_line
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import NewId
 from kode_sidecar.protocol.change_set import HunkDecision
 from kode_sidecar.text.line_diff import split_lines, unified_diff
 from kode_sidecar.text.text_edit import to_lf
 
-MAX_COMMENT_CHARS = 2_000
-MAX_QUOTED_CHARS = 2_000
-MAX_NAME_CHARS = 60
 _DISCARDED = "it was sent to the editor, but the text does not have it: it was discarded there."
 
 
@@ -163,29 +161,37 @@ class HunkLedger:
         states: dict[str, HunkState] = {}
         for hunk in hunks:
             choice, result = choices[hunk.id], results[hunk.id]
+            if hunk.state == hunk.done_state:  # an earlier edit of it came meanwhile, and stands
+                continue
             hunk.comment, hunk.replacement = choice.comment, choice.put
             hunk.unconfirmed = result.state == "unconfirmed"
             hunk.reason, hunk.diff = result.reason, result.diff
             states[hunk.id] = hunk.done_state
             if result.state not in ("applied", "unconfirmed"):
                 states[hunk.id] = result.state
+                hunk.tried += (choice.put,)
             if result.state == "diverged":
                 hunk.found = result.found
                 hunk.diff = _diverged(hunk, hunk.put_text, result.found)
-        self._settle(hunks, states)
+        self._settle([hunk for hunk in hunks if hunk.id in states], states)
 
-    def land_late(self, hunk_ids: Collection[str]) -> None:
-        """Hunks that were given up turned out to be applied: that is the last word."""
-        hunks = [self._hunks[key] for key in hunk_ids]
+    def land_late(self, puts: Mapping[str, str | None]) -> None:
+        """Hunks that were given up turned out to be applied: that is the last word.
+
+        `puts` are the user's own texts that stand there, by hunk id; None for the hunk's own.
+        """
+        hunks = [self._hunks[key] for key in puts]
         hunks = [hunk for hunk in hunks if hunk.state in UNSETTLED or hunk.state == "proposed"]
         for hunk in hunks:
             hunk.reason = hunk.diff = None
             hunk.unconfirmed = False
+            hunk.replacement = puts[hunk.id]
         self._settle(hunks, {hunk.id: hunk.done_state for hunk in hunks})
 
-    def diverge(self, hunk: ProposedHunk, found: str) -> None:
-        """A hunk that was given up is there, with other lines in it: `found` stands there."""
-        hunk.reason, hunk.found = None, found
+    def diverge(self, sent: ProposedHunk, found: str) -> None:
+        """What was `sent` and given up is there, with other lines in it: `found` stands there."""
+        hunk = self._hunks[sent.id]
+        hunk.reason, hunk.found, hunk.replacement = None, found, sent.replacement
         hunk.diff = _diverged(hunk, hunk.put_text, found)
         self._settle([hunk], {hunk.id: "diverged"})
 
@@ -315,81 +321,6 @@ class HunkLedger:
                     files=tuple(files),
                 )
             )
-
-
-def verdict_line(hunk: ProposedHunk) -> str:
-    """What became of a decided hunk, for the model."""
-    return f"- {hunk.file.path}, {_name(hunk)}: {_verdict(hunk)}"
-
-
-_SAID: Mapping[HunkState, str] = {
-    "proposed": "not decided yet: it waits for the user, and your reads show it already.",
-    "superseded": "replaced by a later edit of yours.",
-    "undone": "undone by the user: what was there before is there again.",
-}
-
-
-def _verdict(hunk: ProposedHunk) -> str:
-    match hunk.state:
-        case "applied" if hunk.unconfirmed:
-            return "accepted and sent to the editor, unconfirmed: the file is not open there."
-        case "applied" if hunk.undone_by:
-            return "put back by the user: it is applied again."
-        case "applied":
-            comment = (hunk.comment or "").strip()[:MAX_COMMENT_CHARS]
-            said = f" The user says: {comment}" if comment else ""
-            return f"accepted and applied.{said}"
-        case "replaced":
-            sent = " (sent, unconfirmed: the file is not open)" if hunk.unconfirmed else ""
-            if hunk.replacement is None:  # an old journal does not tell
-                return f"the user replaced it{sent}."
-            return f"the user replaced it{sent}. The text is now:{_quoted(hunk.replacement)}"
-        case "rejected":
-            comment = (hunk.comment or "").strip()[:MAX_COMMENT_CHARS]
-            return f"rejected by the user: {comment}" if comment else "rejected by the user."
-        case "stale" | "conflict" if hunk.reason is not None:
-            return f"not applied: {hunk.reason}"
-        case "stale":
-            return "not applied: the file was closed, deleted or is out of step with the editor."
-        case "diverged":
-            found = hunk.diff or "" if hunk.found is None else hunk.found
-            return f"sent, but the text there is another one now:{_quoted(found)}"
-        case "conflict" if hunk.kind != "modify":
-            return "not done: there is another file, or another text, by now. Look again first."
-        case "conflict":
-            return "not applied: the text there changed meanwhile. Read it again before you go on."
-        case _:
-            return _SAID[hunk.state]
-
-
-def _name(hunk: ProposedHunk) -> str:
-    """A hunk by the first line that it changes, as a model remembers it."""
-    match hunk.kind:
-        case "create":
-            return "the new file"
-        case "delete":
-            return "the deletion of the file"
-        case "rename":
-            return f"the move to {hunk.new_file.path if hunk.new_file else ''}"
-        case "modify":
-            pass
-    old, new = _first_line(hunk.old_text), _first_line(hunk.new_text)
-    if not hunk.old_text:
-        return f"the added lines from `{new}`"
-    return f"the change at `{old}`" if hunk.new_text else f"the deletion of `{old}`"
-
-
-def _first_line(text: str) -> str:
-    line = next((line.strip() for line in text.split("\n") if line.strip()), "")
-    return line if len(line) <= MAX_NAME_CHARS else line[:MAX_NAME_CHARS] + "…"
-
-
-def _quoted(text: str) -> str:
-    if not text:
-        return " (nothing)"
-    cut = text if len(text) <= MAX_QUOTED_CHARS else text[:MAX_QUOTED_CHARS] + "…\n"
-    fence = "```" if "```" not in cut else "~~~~"
-    return f"\n{fence}\n{cut}{'' if cut.endswith(chr(10)) else chr(10)}{fence}"
 
 
 def _diverged(hunk: ProposedHunk, wanted: str, found: str) -> str:

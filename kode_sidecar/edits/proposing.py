@@ -9,9 +9,9 @@ from kode_sidecar.domain.change_set import FileChangeKind, ProposedHunk
 from kode_sidecar.domain.hunk import Composition
 from kode_sidecar.edits.announcing import Announcer, Basis
 from kode_sidecar.edits.applying import Applying
-from kode_sidecar.edits.hunks import verdict_line
 from kode_sidecar.edits.services import EditServices
 from kode_sidecar.edits.standing import Standing
+from kode_sidecar.edits.verdicts import verdict_line
 from kode_sidecar.errors import KodeError
 from kode_sidecar.kernel.contracts import ToolCall
 from kode_sidecar.permissions import PermissionGate, preview

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 
-from kode_sidecar.domain.change_set import UNSETTLED, FileName, ProposedHunk, by_file
+from kode_sidecar.domain.change_set import UNSETTLED, FileName, ProposedHunk, Range, by_file
 from kode_sidecar.domain.hunk import Hunk
 from kode_sidecar.edits.services import EditServices
 from kode_sidecar.errors import KodeError
@@ -60,18 +60,25 @@ class Restoring:
             for file, group in by_file(open_ones).items():
                 self._find_edits(file, group, change_set.turn_id)
 
-    def find_done(self, document: Document, hunks: Iterable[ProposedHunk]) -> list[str]:
-        """Return those of these hunks whose new text the document shows; follow their inverses."""
+    def find_done(self, document: Document, hunks: Iterable[ProposedHunk]) -> dict[str, str | None]:
+        """Return those of these hunks that the document shows; follow their inverses.
+
+        By hunk id, with the user's own text that stands there, None for the hunk's.
+        """
         everything = self._ledger.of_file(document.key)
         found: list[Hunk] = []
+        puts: dict[str, str | None] = {}
         held = self._overlay.current(document)
-        for hunk in hunks:
-            place = _place_of_new(hunk, held, everything)
-            if place is not None:
+        likely_first = sorted(hunks, key=lambda one: one.state == "proposed")
+        for hunk in (sent for one in likely_first for sent in one.as_sent()):
+            place = None if hunk.id in puts else _place_of_new(hunk, held, everything)
+            # Of two hunks with one text, the likelier one stands there.
+            if place is not None and not any(_overlap(place, one.start, one.end) for one in found):
                 text, old = held.text[slice(*place)], with_eol(hunk.old_text, held.eol)
                 found.append(Hunk(hunk.id, *place, text, old))
+                puts[hunk.id] = hunk.replacement
         self._overlay.track(document, found)
-        return [hunk.id for hunk in found]
+        return puts
 
     def find_again(self, document: Document, hunk: ProposedHunk) -> None:
         """Follow a hunk that was not applied, where its old text stands; it may be tried again."""
@@ -96,7 +103,7 @@ class Restoring:
             if error.code == "NotFound" and waiting:
                 self._ledger.go_stale({hunk.id: _GONE for hunk in waiting})
             return
-        done = set(self.find_done(document, hunks))
+        done = self.find_done(document, hunks)
         back = [hunk for hunk in hunks if hunk.id in done and hunk.state == "undone"]
         if back:
             self._ledger.put_back(back)
@@ -124,7 +131,7 @@ class Restoring:
             return
         if done is not None:
             self._changes.finish(done)
-            self._ledger.land_late([hunk.id])
+            self._ledger.land_late({hunk.id: hunk.replacement})
         elif change is None:
             self._ledger.go_stale({hunk.id: _CHANGED})
         else:
@@ -183,13 +190,12 @@ def find_hunk(hunk: ProposedHunk, document: Document) -> Hunk | None:
     places: Sequence[int] = ()
     if hunk.base is not None and hunk.range is not None and hunk.base.sha256 == document.rev:
         places = document.line_starts[hunk.range.start.line :][:1] or (len(text),)
-        places = [at for at in places if text.startswith(old, at)]
+        places = [at for at in places if _is_at(text, old, at)]
     elif old:
         places = _lines_at(text, old)
-    found = [at for at in places if between_lines(text, at + len(old))]
-    if len(found) != 1:
+    if len(places) != 1:
         return None
-    return Hunk(hunk.id, found[0], found[0] + len(old), old, hunk.new_text)
+    return Hunk(hunk.id, places[0], places[0] + len(old), old, hunk.new_text)
 
 
 def _place_of_new(
@@ -202,11 +208,7 @@ def _place_of_new(
     """
     if hunk.base is None or hunk.range is None or hunk.base.sha256 == document.rev:
         return None
-    mates = [
-        one
-        for one in everything
-        if one.base and one.base.sha256 == hunk.base.sha256 and one.state != "superseded"
-    ]
+    mates = _apart(hunk, everything)
     for prefers_new in _PREFERENCES:
         lines = _lines_of_new(document, mates, hunk, prefers_new)
         if lines is not None:
@@ -215,10 +217,40 @@ def _place_of_new(
     new = with_eol(hunk.put_text, document.eol)
     old = with_eol(hunk.old_text, document.eol)
     places = _lines_at(document.text, new) if len(new.strip()) >= _TELLING else []
-    places = [at for at in places if between_lines(document.text, at + len(new))]
     if len(places) != 1 or (old and _lines_at(document.text, old)):
         return None
     return places[0], places[0] + len(new)
+
+
+def _apart(wanted: ProposedHunk, everything: Sequence[ProposedHunk]) -> list[ProposedHunk]:
+    """Return a hunk and the others of its base that may be applied beside it.
+
+    Of two that change the same lines only one can be; the likelier one is taken.
+    """
+    base = wanted.base
+    mates = [
+        one
+        for one in everything
+        if one.base and base and one.base.sha256 == base.sha256 and one.state != "superseded"
+    ]
+    mates = [one for one in mates if one.id != wanted.id]
+    mates.sort(key=lambda one: one.state == "proposed")
+    apart = [wanted]
+    for one in mates:
+        if not any(_share_lines(one, other) for other in apart):
+            apart.append(one)
+    return apart
+
+
+def _share_lines(one: ProposedHunk, other: ProposedHunk) -> bool:
+    """Return whether two hunks of one base change the same lines of it."""
+    if one.range is None or other.range is None:
+        return False
+    return _overlap(_lines_of_old(one, one.range), *_lines_of_old(other, other.range))
+
+
+def _lines_of_old(hunk: ProposedHunk, span: Range) -> tuple[int, int]:
+    return span.start.line, span.start.line + len(split_lines(to_lf(hunk.old_text)))
 
 
 def _lines_of_new(
@@ -260,16 +292,24 @@ def _lines_of_new(
     return start, end, applied
 
 
+def _overlap(place: tuple[int, int], start: int, end: int) -> bool:
+    return place[0] < end and start < place[1]
+
+
 def _begins(lines: Sequence[str], at: int, part: Sequence[str]) -> bool:
     return list(lines[at : at + len(part)]) == list(part)
 
 
-def _lines_at(text: str, old: str) -> list[int]:
-    """Return where `old` begins a line of `text`."""
+def _lines_at(text: str, part: str) -> list[int]:
+    """Return where `part` stands in `text` as whole lines."""
     found: list[int] = []
-    at = text.find(old)
+    at = text.find(part)
     while at >= 0:
-        if between_lines(text, at):
+        if between_lines(text, at) and between_lines(text, at + len(part)):
             found.append(at)
-        at = text.find(old, at + 1)
+        at = text.find(part, at + 1)
     return found
+
+
+def _is_at(text: str, part: str, at: int) -> bool:
+    return text.startswith(part, at) and between_lines(text, at + len(part))

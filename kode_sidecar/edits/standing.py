@@ -109,22 +109,23 @@ class Standing:
             return False
         return not span.touched or stands(span, self._overlay.current(document).text)
 
-    def _done(self, document: Document, hunks: Iterable[ProposedHunk]) -> list[str]:
-        """Return the hunks that nobody knew to be applied, and that the text shows."""
+    def _done(self, document: Document, hunks: Iterable[ProposedHunk]) -> dict[str, str | None]:
+        """Return the hunks that nobody knew to be applied, with the own text that stands there."""
         text = self._overlay.current(document).text
-        done: list[str] = []
+        done: dict[str, str | None] = {}
         unseen: list[ProposedHunk] = []
         for hunk in hunks:
             maybe_sent = hunk.state in UNSETTLED or (hunk.recalled and hunk.state == "proposed")
             if not maybe_sent:
                 continue
             span = self._overlay.find(document, hunk.id)
-            if span is not None and span.touched and _is_done(hunk, span, document, text):
+            there = _that_stands(hunk, span, document, text) if span and span.touched else None
+            if span is not None and there is not None:
                 self._overlay.track(document, [inverse_of(span, text)])
-                done.append(hunk.id)
+                done[hunk.id] = there.replacement
             elif hunk.recalled and (span is None or span.touched):
                 unseen.append(hunk)
-        return done + self._restoring.find_done(document, unseen)
+        return done | self._restoring.find_done(document, unseen)
 
     def _see_lines_between(self, document: Document, hunks: Iterable[ProposedHunk]) -> None:
         """Tell which hunks were done unseen, and have lines of the user's in them by now."""
@@ -133,9 +134,12 @@ class Standing:
             span = self._overlay.find(document, hunk.id)
             if hunk.state not in ("stale", "conflict") or span is None or not span.touched:
                 continue
-            held, sent = text[span.start : span.end], _as_sent(hunk, span, document).new_text
-            if sent and _has_lines(held, sent) and not _has_lines(span.old_text, sent):
-                self._ledger.diverge(hunk, to_lf(held))
+            held = text[span.start : span.end]
+            for one in hunk.as_sent():
+                sent = _as_sent(one, span, document).new_text
+                if sent and _has_lines(held, sent) and not _has_lines(span.old_text, sent):
+                    self._ledger.diverge(one, to_lf(held))
+                    break
 
     def _look_at_unconfirmed(self, document: Document, hunk: ProposedHunk) -> None:
         """What was sent to a file that nobody synced: it is there, or the user discarded it."""
@@ -147,13 +151,16 @@ class Standing:
             self._ledger.confirm(hunk.id)
 
 
-def _is_done(hunk: ProposedHunk, span: Hunk, document: Document, text: str) -> bool:
-    """Whether the text shows what was sent."""
-    return stands(_as_sent(hunk, span, document), text)
+def _that_stands(
+    hunk: ProposedHunk, span: Hunk, document: Document, text: str
+) -> ProposedHunk | None:
+    """Return the hunk with what was sent for it and stands in its place; None for nothing."""
+    sent = hunk.as_sent()
+    return next((one for one in sent if stands(_as_sent(one, span, document), text)), None)
 
 
 def _as_sent(hunk: ProposedHunk, span: Hunk, document: Document) -> Hunk:
-    """Return the hunk as it was sent: with the user's own text for it, if there is one."""
+    """Return where it was sent to, with the user's own text for it, if there is one."""
     own = hunk.replacement
     return span if own is None else replace(span, new_text=whole(span, own, document.eol))
 

@@ -10,7 +10,7 @@ from typing import Any
 from kode_sidecar.domain.change_set import HunkState
 from kode_sidecar.domain.hunk import Hunk, follow_all
 from kode_sidecar.edits.announcing import range_of
-from kode_sidecar.edits.flights import Flight, Followed, Landed, Order, whole
+from kode_sidecar.edits.flights import Flight, Followed, Late, Order, whole
 from kode_sidecar.edits.hunks import EditResult
 from kode_sidecar.edits.services import EditServices
 from kode_sidecar.edits.standing import inverse_of, stands
@@ -59,15 +59,22 @@ class TextEdits:
             task.cancel()
 
     async def send(
-        self, uri: str, label: str, texts: Mapping[str, str | None], late: Landed
+        self,
+        uri: str,
+        label: str,
+        texts: Mapping[str, str | None],
+        late: Late,
+        *,
+        undo: bool = False,
     ) -> dict[str, EditResult]:
         """Apply hunks of one document and return what became of each one.
 
         `texts` gives by hunk id what to put there, None for the hunk's own new text. `late` hears
-        of those that the text shows after all, when they were given up.
+        what the text shows of them after all, when they were given up. `undo`: they are applied,
+        and taken back; where the user put something else, they are told as diverged.
         """
         before: dict[str, HunkState] = {key: self._services.ledger[key].state for key in texts}
-        order = Order(uri, label, texts, before, late)
+        order = Order(uri, label, texts, before, late, undo)
         results = order.results
         flights: list[Flight] = []
         while len(flights) < ATTEMPTS:
@@ -122,13 +129,19 @@ class TextEdits:
         self._overlay.remove(key, [one for ids in fresh.values() for one in ids])
         self._overlay.follow(key, before, steps)
         for flight, ids in fresh.items():
-            if flight.sent is None or not ids:
+            if flight.sent is None:
                 continue
-            self._overlay.track(document, flight.sent.inverses(ids, document.text))
-            if flight.late:
+            results = dict.fromkeys(ids, EditResult("applied"))
+            if ids:
+                self._overlay.track(document, flight.sent.inverses(ids, document.text))
+            if flight.late and flight.order.undo:
+                others = flight.sent.overwritten(document.text)
+                results |= {one: EditResult("diverged", found) for one, found in others.items()}
+            if flight.late and ids:
                 self._watch.applied(key, before, document.text)
-                flight.order.landed(ids)
-            if flight.sent.is_settled:
+            if flight.late and results:
+                flight.order.came(results)
+            if results and flight.sent.is_settled:
                 flight.settled.set()
                 if flight.late:
                     self._drop(key, flight)

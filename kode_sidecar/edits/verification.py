@@ -6,7 +6,7 @@ with what they should become. What else was done counts as somebody else's chang
 """
 
 from bisect import bisect_left
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -66,8 +66,20 @@ class SentEdit:
                 self._verify(now, after)
             else:
                 waiting.append(now)
-        self._parts = waiting
+        self._parts = self._without_gone(waiting, after)
         return steps
+
+    def overwritten(self, text: str) -> dict[str, str]:
+        """Return what stands where lines of ours were to go and are gone; looked for no more.
+
+        By hunk id, LF line ends. Nobody can know whether the edit came before the user's.
+        """
+        lines = set(split_lines(to_lf(text)))
+        lost = [part for part in self._parts if _is_gone(part, lines)]
+        self._parts = [part for part in self._parts if part not in lost]
+        return {
+            hunk_id: to_lf(text[part.start : part.end]) for part in lost for hunk_id in part.ids
+        }
 
     def verdicts(self, text: str, *, refused: bool = False) -> dict[str, Verdict]:
         """Return what became of each hunk, seen in the present text.
@@ -113,6 +125,16 @@ class SentEdit:
             old = self._before[edit.start : edit.end]
             self._inverses[hunk_id] = Hunk(hunk_id, at, end, text[at:end], old)
             at = end
+
+    def _without_gone(self, parts: Sequence[Part], text: str) -> list[Part]:
+        """Return all but the deletions that are done, though no place could be followed there."""
+        swallowed = [part for part in parts if part.swallowed and not part.new]
+        lines = set(split_lines(to_lf(text))) if swallowed else set[str]()
+        gone = [part for part in swallowed if _is_gone(part, lines)]
+        if gone:
+            ids = [hunk_id for part in gone for hunk_id in part.ids]
+            self._inverses |= self._inverses_by_lines(ids, text)
+        return [part for part in parts if part not in gone]
 
     def _inverses_by_lines(self, late: Collection[str], text: str) -> dict[str, Hunk]:
         """Return the same where no place could be followed: `text` against what it should be."""
@@ -178,6 +200,12 @@ def _only_end_differs(old: Sequence[str], new: Sequence[str], run: Run) -> bool:
     """Return whether a run is one line that has lost its end, or got one."""
     a0, a1, b0, b1 = run
     return a1 - a0 == b1 - b0 == 1 and old[a0].rstrip("\n") == new[b0].rstrip("\n")
+
+
+def _is_gone(part: Part, lines: Container[str]) -> bool:
+    """Return whether a text has none of the lines that a part was to take."""
+    old = [line for line in split_lines(to_lf(part.old)) if line.strip()]
+    return bool(old) and not any(line in lines for line in old)
 
 
 def _moved(part: Part, shifts: Shifts, before: str, others: Sequence[Change]) -> Part:

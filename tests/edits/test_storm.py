@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from kode_sidecar.edits import standing
-from kode_sidecar.edits.hunks import verdict_line
+from kode_sidecar.edits.verdicts import verdict_line
 from kode_sidecar.errors import KodeError
 from kode_sidecar.event_log import EventHistory
 from kode_sidecar.event_log.editor_port import ApplyAnswer, DocumentEdit
