@@ -54,7 +54,8 @@ class Fate:
     """A hunk as it was announced, and what the user wants of it.
 
     `keys` is how often the user had changed the text that it was made of, None where they had
-    changed it again by then; `sent` are the texts that may be on their way to its place.
+    changed it again by then; `sent` are the texts that may be on their way to its place, `recorded` the
+    user's own that an event told.
     """
 
     id: str
@@ -66,6 +67,7 @@ class Fate:
     put: str | None = None
     keys: int | None = None
     sent: list[str] = field(default_factory=list[str])
+    recorded: set[str | None] = field(default_factory=set[str | None])
 
     @property
     def wanted(self) -> str:
@@ -128,6 +130,8 @@ class Truth:
                 if given and view.merge_of is None:  # what is left of a conflict always waits
                     fate.give(None)
                 self.fates[view.hunk_id] = fate
+            elif view.hunk_id in self.fates:
+                self.fates[view.hunk_id].recorded.add(view.replacement)
 
     def user_changed(self, before: str, after: str) -> None:
         """The user did something to the text."""
@@ -163,6 +167,8 @@ class Truth:
         for fate in given:
             certain = is_one_text and fate.keys == self.keys
             (self.uncertain if certain else self.reworked).update(fate.adds)
+            unknown = {*fate.sent} - {fate.new, *fate.recorded}
+            self.reworked.update(*map(marks, unknown))
             # What it was to take away may be gone as well.
             self.reworked.update(marks(fate.old))
             fate.given, fate.put = False, None
