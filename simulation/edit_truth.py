@@ -54,8 +54,8 @@ class Fate:
     """A hunk as it was announced, and what the user wants of it.
 
     `keys` is how often the user had changed the text that it was made of, None where they had
-    changed it again by then; `sent` are the texts that may be on their way to its place, `recorded` the
-    user's own that an event told.
+    changed it again by then; `sent` are the texts that may be on their way to its place, `recorded`
+    the user's own that an event told.
     """
 
     id: str
