@@ -10,7 +10,15 @@ ORDERLY_SECONDS = 5.0
 
 
 def main() -> int:
-    """Run `kode-sidecar`; the exit code."""
+    """Run `kode-sidecar`; the exit code. Ctrl+C ends it in silence, also while it still imports."""
+    try:
+        return run()
+    except KeyboardInterrupt:
+        return 130
+
+
+def run() -> int:
+    """Run what the arguments say. Raises KeyboardInterrupt."""
     distrust_working_directory()
     arguments = sys.argv[1:]
     if arguments[:1] == ["guard"]:
@@ -25,12 +33,9 @@ def main() -> int:
         arguments = arguments[1:]
     if arguments[:1] == ["acp"] and (options := acp_options(arguments[1:])) is not None:
         return serve_acp(*options)
-    try:
-        from kode_sidecar.cli.command_line import run_command
+    from kode_sidecar.cli.command_line import run_command
 
-        return run_command(arguments, serve, serve_acp)
-    except KeyboardInterrupt:
-        return 130
+    return run_command(arguments, serve, serve_acp)
 
 
 def distrust_working_directory() -> None:

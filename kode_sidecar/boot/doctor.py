@@ -135,15 +135,22 @@ def _mcp_checks(loaded: LoadedSettings) -> Iterator[Check]:
     """The servers of the setting `mcp`; nothing is started."""
     if not loaded.settings.mcp:
         return
-    from kode_sidecar.mcp import user_servers  # noqa: PLC0415 - for its users only
+    from kode_sidecar.mcp import check_address, user_servers  # noqa: PLC0415 - for its users only
 
     try:
         servers = user_servers(loaded.settings.mcp, {**os.environ, **loaded.variables})
     except KodeError as error:
         yield Check(name="mcp", ok=False, message=error.message, hint="No MCP server is offered.")
         return
-    names = ", ".join(server.name for server in servers)
-    yield Check(name="mcp", ok=True, message=f"MCP servers on offer: {names}.")
+    names: list[str] = []
+    for server in servers:
+        try:
+            check_address(server)
+            names.append(server.name)
+        except KodeError as error:
+            yield Check(name="mcp", ok=False, message=error.message, hint="It is not offered.")
+    if names:
+        yield Check(name="mcp", ok=True, message=f"MCP servers on offer: {', '.join(names)}.")
 
 
 def _server_checks(servers: McpListResult) -> Iterator[Check]:

@@ -6,7 +6,7 @@ from kode_sidecar.mcp.attachments import (
     prompt_blocks,
     resource_blocks,
 )
-from kode_sidecar.mcp.config import user_servers
+from kode_sidecar.mcp.config import check_address, user_servers
 from kode_sidecar.mcp.contracts import Host, ServerConfig
 from kode_sidecar.mcp.kept import Approvals, RememberedLists
 from kode_sidecar.mcp.login import kept_login, log_in
@@ -25,6 +25,7 @@ __all__ = [
     "ServerReport",
     "Servers",
     "User",
+    "check_address",
     "check_arguments",
     "kept_login",
     "log_in",

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Meta, Struct
@@ -84,6 +85,20 @@ def check(name: str, where: str, *, program: bool, address: bool) -> None:
         raise KodeError("ConfigInvalid", text)
     if program == address:
         text = f"{where}: give either `command`, as a list of words, or `url`."
+        raise KodeError("ConfigInvalid", text)
+
+
+def is_safe(url: str) -> bool:
+    """Whether nobody on the way can read what is sent there: https, or http to this machine."""
+    parts = urlsplit(url)
+    local = parts.hostname in ("127.0.0.1", "localhost", "::1")
+    return bool(parts.hostname) and (parts.scheme == "https" or (local and parts.scheme == "http"))
+
+
+def check_address(config: ServerConfig) -> None:
+    """Raise KodeError `ConfigInvalid` for anything but https, or http to this machine (W9)."""
+    if not is_safe(config.url):
+        text = f"The address of the MCP server {config.name} must begin with https://."
         raise KodeError("ConfigInvalid", text)
 
 

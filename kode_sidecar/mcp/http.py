@@ -8,13 +8,13 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any, cast
-from urllib.parse import urlsplit
 
 import httpx
 import msgspec
 
 from kode_sidecar import __version__
 from kode_sidecar.errors import KodeError
+from kode_sidecar.mcp.config import check_address
 from kode_sidecar.mcp.contracts import Authorize, Json, ServerConfig, server_error
 from kode_sidecar.mcp.event_stream import Event, EventDecoder
 from kode_sidecar.mcp.header_params import header_value
@@ -262,20 +262,6 @@ class HttpChannel:
     def _without_answer(self) -> KodeError:
         text = "ended its answer before it was whole."
         return server_error(self._config.name, text, "incomplete", retryable=True)
-
-
-def is_safe(url: str) -> bool:
-    """Whether nobody on the way can read what is sent there: https, or http to this machine."""
-    parts = urlsplit(url)
-    local = parts.hostname in ("127.0.0.1", "localhost", "::1")
-    return bool(parts.hostname) and (parts.scheme == "https" or (local and parts.scheme == "http"))
-
-
-def check_address(config: ServerConfig) -> None:
-    """Raise KodeError `ConfigInvalid` for anything but https, or http to this machine (W9)."""
-    if not is_safe(config.url):
-        text = f"The address of the MCP server {config.name} must begin with https://."
-        raise KodeError("ConfigInvalid", text)
 
 
 def _routing(message: Json) -> dict[str, str]:

@@ -20,8 +20,8 @@ import msgspec
 from msgspec import Struct
 
 from kode_sidecar.errors import KodeError
+from kode_sidecar.mcp.config import is_safe
 from kode_sidecar.mcp.contracts import Json, ServerConfig, server_error
-from kode_sidecar.mcp.http import is_safe
 from kode_sidecar.mcp.kept import Kept
 
 Visit = Callable[[str], Awaitable[str]]

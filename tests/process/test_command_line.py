@@ -56,6 +56,15 @@ def test_the_doctor_reads_the_users_yaml(tmp_path: Path) -> None:
     assert re.search(r"FAIL settings: .*top_p", done.stdout)
 
 
+def test_the_doctor_refuses_the_addresses_that_a_server_is_refused_for(tmp_path: Path) -> None:
+    servers = "mcp:\n  far: {url: 'http://a.example/'}\n  near: {url: 'http://127.0.0.1:1/'}\n"
+    (tmp_path / "config.yaml").write_text(servers, encoding="utf-8")
+    done = run("doctor", KODE_HOME=str(tmp_path), KIMI_API_KEY="sk-secret-key-0001")
+    assert done.returncode == 1
+    assert re.search(r"FAIL mcp: .* far must begin with https://", done.stdout)
+    assert re.search(r"ok +mcp: MCP servers on offer: near\.", done.stdout)
+
+
 def test_without_a_home_the_systems_data_folder_is_used() -> None:
     done = run("doctor", KODE_HOME=None, KIMI_API_KEY="sk-secret-key-0001")
     assert done.stderr == ""
