@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from kode_sidecar.domain.change_set import UNSETTLED, FileView
 from kode_sidecar.text.line_diff import split_lines
@@ -39,8 +40,9 @@ _VERDICTS = {
 }
 
 
+@lru_cache(4_096)
 def marks(text: str) -> Counter[str]:
-    """Return the marks in a text, each as often as it is there."""
+    """Return the marks in a text, each as often as it is there. To be read only."""
     return Counter(_MARKS.findall(text))
 
 
