@@ -46,6 +46,11 @@ def marks(text: str) -> Counter[str]:
     return Counter(_MARKS.findall(text))
 
 
+def is_of_a_line(mark: str) -> bool:
+    """Return whether a mark is one of a line that was there at the beginning."""
+    return FIRST_LINE <= ord(mark) <= LAST_LINE
+
+
 def letters(text: str) -> Counter[str]:
     """Return all characters of a text but its line ends."""
     return Counter(text.replace("\r", "").replace("\n", ""))
@@ -140,10 +145,14 @@ class Truth:
         if before == after:
             return
         self.keys += 1
+        self._rework(before, after)
+        self.reworked |= self.uncertain
+
+    def _rework(self, before: str, after: str) -> None:
+        """No hunk is judged by the marks of lines that changed."""
         old, new = Counter(split_lines(before)), Counter(split_lines(after))
         for line in {**(old - new), **(new - old)}:
             self.reworked.update(marks(line))
-        self.reworked |= self.uncertain
 
     def discarded(self, told: str, text: str) -> None:
         """The user threw away a text of which the sidecar was told another one last."""
@@ -185,7 +194,7 @@ class Truth:
         """The editor did an edit of the sidecar's; judge it at once."""
         before, after = marks(done.before), marks(done.after)
         if done.blind:
-            self.reworked |= set(before - after) | set(after - before)
+            self._rework(done.before, done.after)
             return
         allowed: set[str] = set()
         for fate in self.fates.values():
@@ -195,6 +204,11 @@ class Truth:
         if lost:
             raise Violation(
                 "the user's text is lost", f"{lost} in {done.before!r} → {done.after!r}"
+            )
+        doubled = {mark for mark in after - before if before[mark] and is_of_a_line(mark)}
+        if doubled - self.reworked:
+            raise Violation(
+                "the user's text is doubled", f"{doubled} in {done.before!r} → {done.after!r}"
             )
         self._explain(done)
 

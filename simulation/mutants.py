@@ -71,8 +71,13 @@ if False:
 
 a late landing is sent again as its inverse
 edits/flights.py
-came = [key for key in self.texts if ledger[key].state != self.states[key]]
-came = []
+others = (ledger[key] for key in self.texts if ledger[key].state != self.states[key])
+others = ()
+
+a late undo that diverged is told as done
+edits/flights.py
+state = "diverged" if hunk.state in UNSETTLED else "applied"
+state = "applied"
 
 a decision is carried out again after another one failed
 edits/applying.py
@@ -91,8 +96,13 @@ async with self._services.locks.of_all(()):
 
 a touched hunk is sent
 edits/text_edits.py
-elif hunk.touched or hunk.start < end:
+elif hunk.touched or hunk.start < end or is_back(ledger[hunk.id], hunk, current.text):
 elif hunk.start < end:
+
+what the user put back is put back once more
+edits/standing.py
+return repeats_beside(text, span.start, span.end, span.new_text) > hunk.repeats
+return False
 
 an edit is not looked for when it was given up
 edits/text_edits.py
@@ -136,7 +146,7 @@ elif False:
 
 late landing changes no state
 edits/hunks.py
-hunks = [hunk for hunk in hunks if hunk.state in UNSETTLED or hunk.state == "proposed"]
+hunks = [hunk for hunk in hunks if hunk.is_open or _is_another(hunk, puts[hunk.id])]
 hunks = []
 
 what landed late is told as the text that was decided on later
@@ -146,7 +156,7 @@ pass
 
 what landed during a later decision is told as that one's
 edits/hunks.py
-if hunk.state == hunk.done_state:
+if hunk.state == hunk.done_state and (result.by_earlier or not result.is_applied):
 if False:
 
 a second decision overtakes the look before the first
@@ -156,8 +166,18 @@ free = [one for one in hunks if one.id not in self._claimed]
 
 of two hunks of one line none is found behind a kill
 edits/restoring.py
-if not any(_share_lines(one, other) for other in apart):
+if not any(_overlap(lines, other) for other in taken[max(at - 1, 0) : at + 1]):
 if True:
+
+two deletions of one line count as done
+edits/restoring.py
+return _overlap(_lines_of_old(hunk), _lines_of_old(other))
+return False
+
+lines that moved count as deleted
+edits/verification.py
+if part in done or (there and not part.was_moved(others)):
+if part in done or there:
 
 an undo that the user's text hides is looked for in vain
 edits/text_edits.py

@@ -139,7 +139,8 @@ class ProposedHunk:
     `recalled`: it is of an earlier process, which may have sent it. `fits`: the text under it is
     still as it was. `found` stands in the place of a diverged one; None if an earlier process saw
     it. `undone_by` is the number of the newest undo that took it back. `tried` are the
-    replacements, None for its own new text, that were sent in vain, and may still come.
+    replacements, None for its own new text, that were sent in vain, and may still come. `repeats`
+    is how often its old lines stood there once more right beside it, None where nobody knows.
     """
 
     id: str
@@ -168,6 +169,7 @@ class ProposedHunk:
     diff: str | None = None
     undone_by: int = 0
     tried: tuple[str | None, ...] = ()
+    repeats: int | None = None
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -186,8 +188,20 @@ class ProposedHunk:
             return self.new_text
         return ending_like(self.replacement, self.old_text, self.new_text)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the text may still show that it is applied."""
+        return self.state == "proposed" or self.state in UNSETTLED
+
+    def try_for(self, put: str | None) -> None:
+        """Note a text that was sent and is not seen."""
+        if put not in self.tried:
+            self.tried += (put,)
+
     def as_sent(self) -> "list[ProposedHunk]":
         """Return it with each text that may stand in its place, the latest first."""
+        if not self.is_open:
+            return [self]
         puts = dict.fromkeys((self.replacement, *reversed(self.tried)))
         return [replace(self, replacement=put) for put in puts]
 
@@ -239,7 +253,7 @@ class ProposedHunk:
         self.diff = news.diff
         self.replacement = news.replacement
         if self.state in UNSETTLED:
-            self.tried += (news.replacement,)
+            self.try_for(news.replacement)
         self.fits = news.fits is not False
 
 

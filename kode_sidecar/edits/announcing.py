@@ -15,7 +15,7 @@ from kode_sidecar.edits.services import EditServices
 from kode_sidecar.kernel.contracts import ToolCall
 from kode_sidecar.text.line_merge import merge_lines
 from kode_sidecar.text.shown_text import invisible_characters
-from kode_sidecar.text.text_edit import Edit
+from kode_sidecar.text.text_edit import Edit, repeats_beside
 from kode_sidecar.text.text_lines import PositionEncoding
 from kode_sidecar.workspace.document import Document
 from kode_sidecar.workspace.file_changes import FileChange
@@ -123,6 +123,7 @@ class Announcer:
             block_id=source.block_id,
             range=range_of(current, span, self._workspace.position_encoding),
             base=source.base,
+            repeats=repeats_beside(current.text, span.start, span.end, span.old_text),
         )
 
     def file(

@@ -36,7 +36,7 @@ from kode_sidecar.protocol.change_set import (
     UndoParams,
     UndoResult,
 )
-from kode_sidecar.text.text_edit import with_one_eol
+from kode_sidecar.text.text_edit import with_eol, with_one_eol
 from kode_sidecar.workspace.document import Document
 
 Choices = Mapping[str, HunkDecision]
@@ -170,8 +170,9 @@ class Applying:
     def _find_again(self, document: Document, hunks: Sequence[ProposedHunk]) -> None:
         """Look for hunks that an earlier process could not apply."""
         for hunk in hunks:
-            unknown = hunk.kind == "modify" and self._overlay.find(document, hunk.id) is None
-            if unknown and hunk.state in UNSETTLED:
+            span = self._overlay.find(document, hunk.id) if hunk.kind == "modify" else None
+            unknown = span is None or (hunk.state == "diverged" and span.touched)
+            if unknown and hunk.kind == "modify" and hunk.state in UNSETTLED:
                 self._restoring.find_again(document, hunk)
 
     def _told_conflict(
@@ -267,7 +268,7 @@ class Applying:
             here = _to_go((hunk for hunk in hunks if hunk.id in results), back=back)
             self._report(here, results, number, back=back)
 
-        return await self._send(hunks, {hunk.id: None for hunk in hunks}, late, undo=back)
+        return await self._send(hunks, {hunk.id: None for hunk in hunks}, late, undo=True)
 
     def _report(
         self,
@@ -287,7 +288,20 @@ class Applying:
             self._ledger.put_back(done)
         if lost:
             self._ledger.lose(lost, results)
-            self._overlay.remove(lost[0].file.key, [hunk.id for hunk in lost])
+            self._follow_lost(lost)
+
+    def _follow_lost(self, hunks: Sequence[ProposedHunk]) -> None:
+        """Follow the places of hunks that diverged: their texts may come back to them."""
+        document = self._files.find(hunks[0].file.uri)
+        texts = {hunk.id: (hunk.old_text, hunk.put_text) for hunk in hunks}
+        spans = self._overlay.find_all(document, texts) if document is not None else []
+        self._overlay.remove(hunks[0].file.key, texts)
+        if document is None:
+            return
+        for span in spans:
+            old, new = (with_eol(text, document.eol) for text in texts[span.id])
+            lost = replace(span, old_text=old, new_text=new, touched=True)
+            self._overlay.track(document, [lost])
 
     # ---- both ----------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from kode_sidecar.domain.change_set import HunkState
+from kode_sidecar.domain.change_set import UNSETTLED, HunkState
 from kode_sidecar.domain.hunk import Hunk
 from kode_sidecar.edits.hunks import EditResult, HunkLedger
 from kode_sidecar.edits.verification import SentEdit
@@ -24,7 +24,7 @@ class Order:
 
     `texts` says by hunk id what to put there, None for the hunk's own new text. `states` are those
     they had before. `late` hears of what comes once the order is `over`. `undo`: they are taken
-    back.
+    back, or put back.
     """
 
     uri: str
@@ -48,8 +48,11 @@ class Order:
 
         An edit of an earlier order may have come meanwhile: what is followed now takes it back.
         """
-        came = [key for key in self.texts if ledger[key].state != self.states[key]]
-        self.results |= dict.fromkeys(came, EditResult("applied"))
+        others = (ledger[key] for key in self.texts if ledger[key].state != self.states[key])
+        for hunk in others:
+            state = "diverged" if hunk.state in UNSETTLED else "applied"
+            came = EditResult(state, hunk.found or "", by_earlier=True)
+            self.results.setdefault(hunk.id, came)
         return {key: text for key, text in self.texts.items() if key not in self.results}
 
 

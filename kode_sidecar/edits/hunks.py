@@ -33,13 +33,15 @@ class EditResult:
     """What became of one hunk that was sent. `found` is what stands there instead, if it diverged.
 
     `unconfirmed`: sent for a file that the editor does not sync, so nobody can tell. `reason` says
-    why it was not applied, `diff` what it would still do to the text there.
+    why it was not applied, `diff` what it would still do to the text there. `by_earlier`: an edit
+    that was sent for it before has come.
     """
 
     state: Literal["applied", "unconfirmed", "conflict", "diverged", "stale"]
     found: str = ""
     reason: str | None = None
     diff: str | None = None
+    by_earlier: bool = False
 
     @property
     def is_applied(self) -> bool:
@@ -161,15 +163,16 @@ class HunkLedger:
         states: dict[str, HunkState] = {}
         for hunk in hunks:
             choice, result = choices[hunk.id], results[hunk.id]
-            if hunk.state == hunk.done_state:  # an earlier edit of it came meanwhile, and stands
-                continue
-            hunk.comment, hunk.replacement = choice.comment, choice.put
+            hunk.comment = choice.comment
+            if hunk.state == hunk.done_state and (result.by_earlier or not result.is_applied):
+                continue  # an earlier edit of it stands, and was told
+            hunk.replacement = choice.put
             hunk.unconfirmed = result.state == "unconfirmed"
             hunk.reason, hunk.diff = result.reason, result.diff
             states[hunk.id] = hunk.done_state
             if result.state not in ("applied", "unconfirmed"):
                 states[hunk.id] = result.state
-                hunk.tried += (choice.put,)
+                hunk.try_for(choice.put)
             if result.state == "diverged":
                 hunk.found = result.found
                 hunk.diff = _diverged(hunk, hunk.put_text, result.found)
@@ -181,7 +184,7 @@ class HunkLedger:
         `puts` are the user's own texts that stand there, by hunk id; None for the hunk's own.
         """
         hunks = [self._hunks[key] for key in puts]
-        hunks = [hunk for hunk in hunks if hunk.state in UNSETTLED or hunk.state == "proposed"]
+        hunks = [hunk for hunk in hunks if hunk.is_open or _is_another(hunk, puts[hunk.id])]
         for hunk in hunks:
             hunk.reason = hunk.diff = None
             hunk.unconfirmed = False
@@ -321,6 +324,11 @@ class HunkLedger:
                     files=tuple(files),
                 )
             )
+
+
+def _is_another(hunk: ProposedHunk, put: str | None) -> bool:
+    """Return whether a hunk is told as done with another text than what was put now."""
+    return hunk.state == hunk.done_state and hunk.replacement != put
 
 
 def _diverged(hunk: ProposedHunk, wanted: str, found: str) -> str:

@@ -1,9 +1,16 @@
 """Finds hunks of earlier processes in the texts of today: where they wait, and which are done."""
 
-from collections.abc import Callable, Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
 
-from kode_sidecar.domain.change_set import UNSETTLED, FileName, ProposedHunk, Range, by_file
+from kode_sidecar.domain.change_set import (
+    UNSETTLED,
+    FileName,
+    HunkState,
+    ProposedHunk,
+    by_file,
+)
 from kode_sidecar.domain.hunk import Hunk
 from kode_sidecar.edits.services import EditServices
 from kode_sidecar.errors import KodeError
@@ -27,6 +34,12 @@ _PREFERENCES: Sequence[Callable[[ProposedHunk], bool]] = (
 )
 """Whether a hunk counts as applied where the text shows both its sides: one that is empty always
 shows."""
+
+_RANKS: Mapping[HunkState, int] = {"proposed": 1, "undone": 2, "rejected": 3}
+"""How unlikely it is that a hunk of that state stands in the text; 0 for any other."""
+
+Placed = tuple[ProposedHunk, Hunk]
+"""A hunk that is done, and what takes it back."""
 
 
 class Restoring:
@@ -65,20 +78,28 @@ class Restoring:
 
         By hunk id, with the user's own text that stands there, None for the hunk's.
         """
+        wanted = sorted(hunks, key=_rank)
+        if not wanted:
+            return {}
         everything = self._ledger.of_file(document.key)
-        found: list[Hunk] = []
+        done = self.placed(document)
         puts: dict[str, str | None] = {}
         held = self._overlay.current(document)
-        likely_first = sorted(hunks, key=lambda one: one.state == "proposed")
-        for hunk in (sent for one in likely_first for sent in one.as_sent()):
+        for hunk in (sent for one in wanted for sent in one.as_sent()):
             place = None if hunk.id in puts else _place_of_new(hunk, held, everything)
-            # Of two hunks with one text, the likelier one stands there.
-            if place is not None and not any(_overlap(place, one.start, one.end) for one in found):
+            # Of two hunks with one text, or of the same lines, the likelier one is done.
+            if place is not None and not is_taken(place, hunk, done):
                 text, old = held.text[slice(*place)], with_eol(hunk.old_text, held.eol)
-                found.append(Hunk(hunk.id, *place, text, old))
+                done.append((hunk, Hunk(hunk.id, *place, text, old)))
                 puts[hunk.id] = hunk.replacement
-        self._overlay.track(document, found)
+        self._overlay.track(document, [span for hunk, span in done if hunk.id in puts])
         return puts
+
+    def placed(self, document: Document) -> list[Placed]:
+        """Return the hunks of a document that are known to be done, where that can be seen."""
+        known = self._ledger.of_file(document.key)
+        done = {one.id: one for one in known if one.state in ("applied", "replaced")}
+        return [(done[span.id], span) for span in self._overlay.find_all(document, done)]
 
     def find_again(self, document: Document, hunk: ProposedHunk) -> None:
         """Follow a hunk that was not applied, where its old text stands; it may be tried again."""
@@ -223,34 +244,56 @@ def _place_of_new(
 
 
 def _apart(wanted: ProposedHunk, everything: Sequence[ProposedHunk]) -> list[ProposedHunk]:
-    """Return a hunk and the others of its base that may be applied beside it.
+    """Return a hunk and the others of its base that may be applied beside it, in their order.
 
     Of two that change the same lines only one can be; the likelier one is taken.
     """
-    base = wanted.base
     mates = [
-        one
+        wanted if one.id == wanted.id else one
         for one in everything
-        if one.base and base and one.base.sha256 == base.sha256 and one.state != "superseded"
+        if _have_one_base(one, wanted) and one.state != "superseded"
     ]
-    mates = [one for one in mates if one.id != wanted.id]
-    mates.sort(key=lambda one: one.state == "proposed")
-    apart = [wanted]
-    for one in mates:
-        if not any(_share_lines(one, other) for other in apart):
-            apart.append(one)
-    return apart
+    taken: list[tuple[int, int]] = []
+    apart: set[str] = set()
+    for one in sorted(mates, key=lambda one: -1 if one is wanted else _rank(one)):
+        lines = _lines_of_old(one)
+        at = bisect_left(taken, lines)
+        if not any(_overlap(lines, other) for other in taken[max(at - 1, 0) : at + 1]):
+            taken.insert(at, lines)
+            apart.add(one.id)
+    return [one for one in mates if one.id in apart]
 
 
-def _share_lines(one: ProposedHunk, other: ProposedHunk) -> bool:
-    """Return whether two hunks of one base change the same lines of it."""
-    if one.range is None or other.range is None:
-        return False
-    return _overlap(_lines_of_old(one, one.range), *_lines_of_old(other, other.range))
+def _rank(hunk: ProposedHunk) -> int:
+    return _RANKS.get(hunk.state, 0)
 
 
-def _lines_of_old(hunk: ProposedHunk, span: Range) -> tuple[int, int]:
-    return span.start.line, span.start.line + len(split_lines(to_lf(hunk.old_text)))
+def _have_one_base(one: ProposedHunk, other: ProposedHunk) -> bool:
+    return bool(one.base and other.base and one.base.sha256 == other.base.sha256)
+
+
+def _lines_of_old(hunk: ProposedHunk) -> tuple[int, int]:
+    """Return the lines of its base that a hunk changes."""
+    first = hunk.range.start.line if hunk.range is not None else 0
+    return first, first + len(split_lines(to_lf(hunk.old_text)))
+
+
+def _overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    return one[0] < other[1] and other[0] < one[1]
+
+
+def is_taken(place: tuple[int, int], hunk: ProposedHunk, done: Iterable[Placed]) -> bool:
+    """Return whether another hunk put what stands in a place, or took away what stood there."""
+    for other, span in done:
+        there = (span.start, span.end)
+        if _overlap(place, there):
+            return True
+        if place == there and hunk.old_text and other.old_text and other.id != hunk.id:
+            if _have_one_base(hunk, other):
+                return _overlap(_lines_of_old(hunk), _lines_of_old(other))
+            if to_lf(hunk.old_text) == to_lf(other.old_text):
+                return True
+    return False
 
 
 def _lines_of_new(
@@ -290,10 +333,6 @@ def _lines_of_new(
     if base is None or text_rev("".join(rebuilt)) != base.sha256:
         return None
     return start, end, applied
-
-
-def _overlap(place: tuple[int, int], start: int, end: int) -> bool:
-    return place[0] < end and start < place[1]
 
 
 def _begins(lines: Sequence[str], at: int, part: Sequence[str]) -> bool:

@@ -5,7 +5,7 @@ are compared with the changes near them, as a whole, one by one, and line by lin
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kode_sidecar.text.line_diff import split_lines
@@ -64,6 +64,16 @@ class Part:
         if not old.endswith("\n") or (new and new in held):
             return False
         return held.startswith(old) or held.endswith(f"\n{old}")
+
+    def was_moved(self, changes: Iterable[Change]) -> bool:
+        """Return whether changes put its lines elsewhere, such as joined to the next one.
+
+        Then they did not go by an edit of ours, which takes them away.
+        """
+        lines = to_lf(self.old).removesuffix("\n")
+        if self.new or not lines.strip():
+            return False
+        return any(lines in to_lf(change.text) for change in changes)
 
     @property
     def adds_at(self) -> int:
@@ -124,7 +134,8 @@ def _recognised_by_lines(before: str, parts: Sequence[Part], changes: Sequence[C
             rest.append((at, change))
     index = 0
     for near_parts, near in _neighbours(before, left, [change for _, change in rest]):
-        if near and near_parts and _same(before, near_parts, near):
+        ours = near and near_parts and _same(before, near_parts, near)
+        if ours and not any(part.was_moved(line for _, line in rest) for part in near_parts):
             found += ((rest[index][0], part.edit, part) for part in near_parts)
         else:
             found += ((at, change, None) for at, change in rest[index : index + len(near)])

@@ -12,9 +12,9 @@ from kode_sidecar.domain.change_set import UNSETTLED, ProposedHunk
 from kode_sidecar.domain.hunk import Hunk
 from kode_sidecar.edits.file_edits import FileEdits
 from kode_sidecar.edits.flights import whole
-from kode_sidecar.edits.restoring import Restoring
+from kode_sidecar.edits.restoring import Restoring, is_taken
 from kode_sidecar.edits.services import EditServices
-from kode_sidecar.text.text_edit import to_lf
+from kode_sidecar.text.text_edit import repeats_beside, to_lf
 from kode_sidecar.workspace.document import Document
 from kode_sidecar.workspace.documents import DocumentChange
 
@@ -120,12 +120,18 @@ class Standing:
                 continue
             span = self._overlay.find(document, hunk.id)
             there = _that_stands(hunk, span, document, text) if span and span.touched else None
-            if span is not None and there is not None:
+            if span is not None and there is not None and not self._is_taken(document, hunk, span):
                 self._overlay.track(document, [inverse_of(span, text)])
                 done[hunk.id] = there.replacement
             elif hunk.recalled and (span is None or span.touched):
                 unseen.append(hunk)
         return done | self._restoring.find_done(document, unseen)
+
+    def _is_taken(self, document: Document, hunk: ProposedHunk, span: Hunk) -> bool:
+        """Return whether another hunk took away the lines that are gone from a hunk's place."""
+        if span.start < span.end:
+            return False
+        return is_taken((span.start, span.end), hunk, self._restoring.placed(document))
 
     def _see_lines_between(self, document: Document, hunks: Iterable[ProposedHunk]) -> None:
         """Tell which hunks were done unseen, and have lines of the user's in them by now."""
@@ -179,3 +185,10 @@ def stands(span: Hunk, text: str) -> bool:
 def inverse_of(span: Hunk, text: str) -> Hunk:
     """Return what takes a hunk back whose new text stands in its place."""
     return Hunk(span.id, span.start, span.end, text[span.start : span.end], span.old_text)
+
+
+def is_back(hunk: ProposedHunk, span: Hunk, text: str) -> bool:
+    """Return whether what an undo is to put back stands beside its place: the user did it."""
+    if span.start < span.end or hunk.repeats is None or hunk.state != hunk.done_state:
+        return False
+    return repeats_beside(text, span.start, span.end, span.new_text) > hunk.repeats

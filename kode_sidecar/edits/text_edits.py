@@ -13,7 +13,7 @@ from kode_sidecar.edits.announcing import range_of
 from kode_sidecar.edits.flights import Flight, Followed, Late, Order, whole
 from kode_sidecar.edits.hunks import EditResult
 from kode_sidecar.edits.services import EditServices
-from kode_sidecar.edits.standing import inverse_of, stands
+from kode_sidecar.edits.standing import inverse_of, is_back, stands
 from kode_sidecar.edits.verification import SentEdit
 from kode_sidecar.event_log.editor_port import DocumentEdit
 from kode_sidecar.protocol.language import EditorTextEdit
@@ -70,8 +70,8 @@ class TextEdits:
         """Apply hunks of one document and return what became of each one.
 
         `texts` gives by hunk id what to put there, None for the hunk's own new text. `late` hears
-        what the text shows of them after all, when they were given up. `undo`: they are applied,
-        and taken back; where the user put something else, they are told as diverged.
+        what the text shows of them after all, when they were given up. `undo`: they are taken
+        back, or put back; where the user put something else, they are told as diverged.
         """
         before: dict[str, HunkState] = {key: self._services.ledger[key].state for key in texts}
         order = Order(uri, label, texts, before, late, undo)
@@ -246,7 +246,7 @@ class TextEdits:
     ) -> dict[str, Edit]:
         """Return the hunks where they stand now. One that the user touched is a conflict."""
         edits: dict[str, Edit] = {}
-        end = 0
+        end, ledger = 0, self._services.ledger
         hunks = self._overlay.find_all(document, todo.keys())
         unknown = todo.keys() - {hunk.id for hunk in hunks}
         results |= {hunk_id: EditResult("conflict") for hunk_id in todo if hunk_id in unknown}
@@ -256,7 +256,7 @@ class TextEdits:
             if hunk.touched and text is None and stands(hunk, current.text):
                 self._overlay.track(document, [inverse_of(hunk, current.text)])
                 results[hunk.id] = EditResult("applied")
-            elif hunk.touched or hunk.start < end:
+            elif hunk.touched or hunk.start < end or is_back(ledger[hunk.id], hunk, current.text):
                 results[hunk.id] = EditResult("conflict")
             elif to_lf(new) == to_lf(hunk.old_text):
                 self._overlay.track(document, [replace(hunk, new_text=hunk.old_text)])

@@ -62,11 +62,12 @@ class SentEdit:
             now = _moved(part, shifts, before, others)
             if part in done:
                 now = replace(part, start=done[part], end=done[part] + len(part.new))
-            if part in done or to_lf(after[now.start : now.end]) == to_lf(part.new):
+            there = to_lf(after[now.start : now.end]) == to_lf(part.new)
+            if part in done or (there and not part.was_moved(others)):
                 self._verify(now, after)
             else:
                 waiting.append(now)
-        self._parts = self._without_gone(waiting, after)
+        self._parts = self._without_gone(waiting, others, after)
         return steps
 
     def overwritten(self, text: str) -> dict[str, str]:
@@ -74,8 +75,9 @@ class SentEdit:
 
         By hunk id, LF line ends. Nobody can know whether the edit came before the user's.
         """
-        lines = set(split_lines(to_lf(text)))
-        lost = [part for part in self._parts if _is_gone(part, lines)]
+        touched = [part for part in self._parts if text[part.start : part.end] != part.old]
+        lines = set(split_lines(to_lf(text))) if touched else set[str]()
+        lost = [part for part in touched if _is_gone(part, lines)]
         self._parts = [part for part in self._parts if part not in lost]
         return {
             hunk_id: to_lf(text[part.start : part.end]) for part in lost for hunk_id in part.ids
@@ -126,11 +128,13 @@ class SentEdit:
             self._inverses[hunk_id] = Hunk(hunk_id, at, end, text[at:end], old)
             at = end
 
-    def _without_gone(self, parts: Sequence[Part], text: str) -> list[Part]:
+    def _without_gone(
+        self, parts: Sequence[Part], others: Sequence[Change], text: str
+    ) -> list[Part]:
         """Return all but the deletions that are done, though no place could be followed there."""
         swallowed = [part for part in parts if part.swallowed and not part.new]
         lines = set(split_lines(to_lf(text))) if swallowed else set[str]()
-        gone = [part for part in swallowed if _is_gone(part, lines)]
+        gone = [one for one in swallowed if _is_gone(one, lines) and not one.was_moved(others)]
         if gone:
             ids = [hunk_id for part in gone for hunk_id in part.ids]
             self._inverses |= self._inverses_by_lines(ids, text)

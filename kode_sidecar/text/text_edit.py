@@ -129,6 +129,24 @@ def between_lines(text: str, at: int) -> bool:
     return text[at - 1] == "\n" or (text[at - 1] == "\r" and text[at] != "\n")
 
 
+def repeats_beside(text: str, start: int, end: int, lines: str) -> int:
+    """Return how often `lines` stand right above `start` and right below `end`, one by one.
+
+    Line ends do not count; what follows in the last line of them does not, either.
+    """
+    part = to_lf(lines).removesuffix("\n")
+    if not part.strip():
+        return 0
+    size, count = len(lines), 0
+    while to_lf(text[end : end + size]).startswith(part):
+        end += size
+        count += 1
+    while start and to_lf(text[max(start - size, 0) : start]).removesuffix("\n") == part:
+        start = max(start - size, 0)
+        count += 1
+    return count
+
+
 def common_prefix(one: str, other: str) -> int:
     """Return how many characters at the beginning are equal."""
     room = min(len(one), len(other))
