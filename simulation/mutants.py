@@ -176,8 +176,8 @@ return False
 
 lines that moved count as deleted
 edits/verification.py
-if part in done or (there and not part.was_moved(others)):
-if part in done or there:
+gone = [one for one in swallowed if _is_gone(one, lines) and not one.was_moved(others)]
+gone = [one for one in swallowed if _is_gone(one, lines)]
 
 an undo that the user's text hides is looked for in vain
 edits/text_edits.py

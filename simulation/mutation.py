@@ -27,6 +27,7 @@ _HANGING_SECONDS = 600
 _STORIES = Path("tests/simulation/stories")
 TESTS = {
     "edits": [
+        "simulation/test_endings.py",
         *("edits", "process/test_modes.py", "process/test_told_states.py"),
         *("process/test_workspace_edits.py", "process/test_editor_knowledge.py"),
         *("process/test_editing_truth.py", "process/test_edit_variants.py"),

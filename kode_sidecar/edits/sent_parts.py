@@ -66,13 +66,8 @@ class Part:
         return held.startswith(old) or held.endswith(f"\n{old}")
 
     def was_moved(self, changes: Iterable[Change]) -> bool:
-        """Return whether changes put its lines elsewhere, such as joined to the next one.
-
-        Then they did not go by an edit of ours, which takes them away.
-        """
+        """Return whether changes put its lines elsewhere, such as joined to the next one."""
         lines = to_lf(self.old).removesuffix("\n")
-        if self.new or not lines.strip():
-            return False
         return any(lines in to_lf(change.text) for change in changes)
 
     @property
@@ -134,8 +129,7 @@ def _recognised_by_lines(before: str, parts: Sequence[Part], changes: Sequence[C
             rest.append((at, change))
     index = 0
     for near_parts, near in _neighbours(before, left, [change for _, change in rest]):
-        ours = near and near_parts and _same(before, near_parts, near)
-        if ours and not any(part.was_moved(line for _, line in rest) for part in near_parts):
+        if near and near_parts and _same(before, near_parts, near):
             found += ((rest[index][0], part.edit, part) for part in near_parts)
         else:
             found += ((at, change, None) for at, change in rest[index : index + len(near)])

@@ -62,8 +62,7 @@ class SentEdit:
             now = _moved(part, shifts, before, others)
             if part in done:
                 now = replace(part, start=done[part], end=done[part] + len(part.new))
-            there = to_lf(after[now.start : now.end]) == to_lf(part.new)
-            if part in done or (there and not part.was_moved(others)):
+            if part in done or to_lf(after[now.start : now.end]) == to_lf(part.new):
                 self._verify(now, after)
             else:
                 waiting.append(now)

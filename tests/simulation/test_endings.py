@@ -99,6 +99,13 @@ ENDINGS = {
         "end Аreturn x Б",
         "conflict",
     ),
+    "the user joins two lines below a new one before the first is deleted": Ending(
+        "plain",
+        "} А;x Б",
+        "propose 0 1 0 x;decide accept 0;delete 3;type 0 line;tell;undo 0",
+        "一;} Аx Б",
+        "conflict",
+    ),
 }
 
 
