@@ -286,14 +286,18 @@ def is_taken(place: tuple[int, int], hunk: ProposedHunk, done: Iterable[Placed])
     """Return whether another hunk put what stands in a place, or took away what stood there."""
     for other, span in done:
         there = (span.start, span.end)
-        if _overlap(place, there):
+        if _overlap(place, there) or (place == there and _took_the_same(hunk, other)):
             return True
-        if place == there and hunk.old_text and other.old_text and other.id != hunk.id:
-            if _have_one_base(hunk, other):
-                return _overlap(_lines_of_old(hunk), _lines_of_old(other))
-            if to_lf(hunk.old_text) == to_lf(other.old_text):
-                return True
     return False
+
+
+def _took_the_same(hunk: ProposedHunk, other: ProposedHunk) -> bool:
+    """Return whether two hunks, gone in one place, are about the same lines of one text."""
+    if not hunk.old_text or hunk.id == other.id:
+        return False
+    if _have_one_base(hunk, other):
+        return _overlap(_lines_of_old(hunk), _lines_of_old(other))
+    return to_lf(hunk.old_text) == to_lf(other.old_text)
 
 
 def _lines_of_new(
