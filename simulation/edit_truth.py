@@ -74,7 +74,7 @@ class Fate:
     put: str | None = None
     keys: int | None = None
     sent: list[str] = field(default_factory=list[str])
-    recorded: set[str | None] = field(default_factory=set[str | None])
+    recorded: list[str | None] = field(default_factory=list[str | None])
 
     @property
     def wanted(self) -> str:
@@ -89,8 +89,10 @@ class Fate:
             found |= marks(text)
         return found - marks(self.old)
 
-    def adds_as(self, put: str | None) -> Counter[str]:
-        """Those of the user's own text for it, or of its new one."""
+    @property
+    def told_adds(self) -> Counter[str]:
+        """Those of the text that was told last: the user's own for it, or its new one."""
+        put = self.recorded[-1] if self.recorded else None
         return marks(self.new if put is None else put) - marks(self.old)
 
     def give(self, put: str | None) -> None:
@@ -115,7 +117,7 @@ class Truth:
     know of: no hunk is judged by those.
 
     `uncertain` are those of hunks that may stand in the text of a process that was killed: they
-    are found as long as the user changes nothing else. `puts` are the own texts that were told.
+    are found as long as the user changes nothing else.
     """
 
     fates: dict[str, Fate] = field(default_factory=dict[str, Fate])
@@ -123,12 +125,10 @@ class Truth:
     told: dict[str, str] = field(default_factory=dict[str, str])
     uncertain: set[str] = field(default_factory=set[str])
     keys: int = 0
-    puts: dict[str, str | None] = field(default_factory=dict[str, str | None])
 
     def announced(self, file: FileView, text: str, *, given: bool) -> None:
         """Hunks were told whole; `given`: they are agreed to as they come. `text` is the user's."""
         for view in file.hunks:
-            self.puts[view.hunk_id] = view.replacement
             if view.kind == "modify" and view.hunk_id not in self.fates:
                 old, new = view.old_text or "", view.new_text or ""
                 fate = Fate(view.hunk_id, old, new, view.merge_of)
@@ -138,7 +138,7 @@ class Truth:
                     fate.give(None)
                 self.fates[view.hunk_id] = fate
             elif view.hunk_id in self.fates:
-                self.fates[view.hunk_id].recorded.add(view.replacement)
+                self.fates[view.hunk_id].recorded.append(view.replacement)
 
     def user_changed(self, before: str, after: str) -> None:
         """The user did something to the text."""
@@ -230,7 +230,7 @@ class Truth:
             if fate.id in skip:
                 continue
             state = states.get(fate.id, "proposed")
-            adds = fate.adds_as(self.puts.get(fate.id))
+            adds = fate.told_adds
             stands = all(there[mark] == count for mark, count in adds.items())
             absent = not any(there[mark] for mark in fate.adds)
             if state in ("applied", "replaced") and not stands:

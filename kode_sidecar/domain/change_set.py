@@ -189,6 +189,11 @@ class ProposedHunk:
         return ending_like(self.replacement, self.old_text, self.new_text)
 
     @property
+    def is_done(self) -> bool:
+        """Whether it counts as applied, with its new text or the user's own."""
+        return self.state in ("applied", "replaced")
+
+    @property
     def is_open(self) -> bool:
         """Whether the text may still show that it is applied."""
         return self.state == "proposed" or self.state in UNSETTLED

@@ -170,9 +170,10 @@ class Applying:
     def _find_again(self, document: Document, hunks: Sequence[ProposedHunk]) -> None:
         """Look for hunks that an earlier process could not apply."""
         for hunk in hunks:
-            span = self._overlay.find(document, hunk.id) if hunk.kind == "modify" else None
-            unknown = span is None or (hunk.state == "diverged" and span.touched)
-            if unknown and hunk.kind == "modify" and hunk.state in UNSETTLED:
+            if hunk.kind != "modify" or hunk.state not in UNSETTLED:
+                continue
+            span = self._overlay.find(document, hunk.id)
+            if span is None or (hunk.state == "diverged" and span.touched):
                 self._restoring.find_again(document, hunk)
 
     def _told_conflict(

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from kode_sidecar.domain.agent_event import ChangeSetUpdated, Event
 from kode_sidecar.domain.change_set import (
-    UNSETTLED,
     ChangeSet,
     FileName,
     FileView,
@@ -223,8 +222,7 @@ class HunkLedger:
         return [
             hunk
             for hunk in self._hunks.values()
-            if key in hunk.keys
-            and (hunk.state == "proposed" or hunk.state in UNSETTLED or hunk.unconfirmed)
+            if key in hunk.keys and (hunk.is_open or hunk.unconfirmed)
         ]
 
     def has_hunks(self, key: str) -> bool:

@@ -313,7 +313,7 @@ class Proposer:
             await self._news.settled()
         finally:
             self._ledger.expected(hunks)
-        done = sum(hunk.state in ("applied", "replaced") for hunk in hunks)
+        done = sum(hunk.is_done for hunk in hunks)
         lines = "\n".join(verdict_line(hunk) for hunk in hunks)
         return f"Applied {done} of {count}", f"What became of {count}:\n{lines}"
 

@@ -29,7 +29,7 @@ _TELLING = 12
 
 _PREFERENCES: Sequence[Callable[[ProposedHunk], bool]] = (
     lambda _: True,
-    lambda one: one.state in ("applied", "replaced"),
+    lambda one: one.is_done,
     lambda one: len(one.new_text) > len(one.old_text),
 )
 """Whether a hunk counts as applied where the text shows both its sides: one that is empty always
@@ -98,7 +98,7 @@ class Restoring:
     def placed(self, document: Document) -> list[Placed]:
         """Return the hunks of a document that are known to be done, where that can be seen."""
         known = self._ledger.of_file(document.key)
-        done = {one.id: one for one in known if one.state in ("applied", "replaced")}
+        done = {one.id: one for one in known if one.is_done}
         return [(done[span.id], span) for span in self._overlay.find_all(document, done)]
 
     def find_again(self, document: Document, hunk: ProposedHunk) -> None:

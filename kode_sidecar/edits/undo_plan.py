@@ -132,7 +132,7 @@ def chosen_of(
 ) -> tuple[list[ProposedHunk], bool]:
     """Return the hunks that are meant, and whether they are to be taken back."""
     hunks = list(scope)
-    applied = [hunk for hunk in hunks if hunk.state in ("applied", "replaced")]
+    applied = [hunk for hunk in hunks if hunk.is_done]
     if direction == "undo" or (applied and direction is None):
         return applied, True
     undone = [hunk for hunk in hunks if hunk.state == "undone"]
