@@ -86,7 +86,11 @@ class Restoring:
         puts: dict[str, str | None] = {}
         held = self._overlay.current(document)
         for hunk in (sent for one in wanted for sent in one.as_sent()):
-            place = None if hunk.id in puts else _place_of_new(hunk, held, everything)
+            span = self._overlay.find(document, hunk.id)
+            waits = span is not None and not span.touched
+            place = None
+            if hunk.id not in puts:
+                place = _place_of_new(hunk, held, everything, prove=waits)
             # Of two hunks with one text, or of the same lines, the likelier one is done.
             if place is not None and not is_taken(place, hunk, done):
                 text, old = held.text[slice(*place)], with_eol(hunk.old_text, held.eol)
@@ -220,12 +224,13 @@ def find_hunk(hunk: ProposedHunk, document: Document) -> Hunk | None:
 
 
 def _place_of_new(
-    hunk: ProposedHunk, document: Document, everything: Sequence[ProposedHunk]
+    hunk: ProposedHunk, document: Document, everything: Sequence[ProposedHunk], *, prove: bool
 ) -> tuple[int, int] | None:
     """Return where the text shows that a hunk was applied.
 
     Proof is that the text becomes the hunk's base again once all that stands there of the hunks of
-    that base is taken back. Without it, the new lines must stand there once and the old ones not.
+    that base is taken back. Without it, unless it is to `prove`, the new lines must stand there
+    once and the old ones not.
     """
     if hunk.base is None or hunk.range is None or hunk.base.sha256 == document.rev:
         return None
@@ -235,6 +240,8 @@ def _place_of_new(
         if lines is not None:
             starts = [*document.line_starts, len(document.text)]
             return (starts[lines[0]], starts[lines[1]]) if hunk.id in lines[2] else None
+    if prove:
+        return None
     new = with_eol(hunk.put_text, document.eol)
     old = with_eol(hunk.old_text, document.eol)
     places = _lines_at(document.text, new) if len(new.strip()) >= _TELLING else []

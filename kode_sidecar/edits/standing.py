@@ -123,7 +123,7 @@ class Standing:
             if span is not None and there is not None and not self._is_taken(document, hunk, span):
                 self._overlay.track(document, [inverse_of(span, text)])
                 done[hunk.id] = there.replacement
-            elif hunk.recalled and (span is None or span.touched):
+            elif hunk.recalled:
                 unseen.append(hunk)
         return done | self._restoring.find_done(document, unseen)
 

@@ -135,8 +135,7 @@ class TextEdits:
             if ids:
                 self._overlay.track(document, flight.sent.inverses(ids, document.text))
             if flight.late and flight.order.undo:
-                others = flight.sent.overwritten(document.text)
-                results |= {one: EditResult("diverged", found) for one, found in others.items()}
+                results |= _diverged(flight.sent.overwritten(document.text))
             if flight.late and ids:
                 self._watch.applied(key, before, document.text)
             if flight.late and results:
@@ -328,6 +327,8 @@ class TextEdits:
         done = [key for key in verdicts if key not in known and verdicts[key] == "applied"]
         self._overlay.track(found, sent.inverses(done, found.text))
         results |= dict.fromkeys(done, EditResult("applied"))
+        if flight.order.undo:
+            results |= _diverged(sent.overwritten(found.text))
         if not flight.refused and len(known) + len(done) == len(flight.edits):
             # It was saved: no buffer holds anything else.
             self._unseen[document.key].discard(flight)
@@ -392,3 +393,8 @@ class TextEdits:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+
+def _diverged(found: Mapping[str, str]) -> dict[str, EditResult]:
+    """Return the results of hunks in whose places the `found` texts stand."""
+    return {hunk_id: EditResult("diverged", text) for hunk_id, text in found.items()}
