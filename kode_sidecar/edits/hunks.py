@@ -259,7 +259,6 @@ class HunkLedger:
         for hunk in self._hunks.values():
             if hunk.file == file and hunk.kind == "modify":
                 hunk.file = new_file
-                self._keys.add(new_file.key)
 
     def expect(self, hunks: Sequence[ProposedHunk]) -> Sequence[asyncio.Future[None]]:
         """Return what is done once each hunk is decided; until `expected` nobody else tells it."""

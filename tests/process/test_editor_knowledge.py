@@ -240,6 +240,31 @@ async def test_what_an_applied_edit_breaks_is_told_once(project: Path, mode: str
         ]
 
 
+async def test_a_call_waits_for_what_a_slow_server_says_of_its_edit(project: Path) -> None:  # F6
+    script = [
+        answer(tool_call("propose_edit", edit("return 3", "return BUGGY"))),
+        answer(text("Done.")),
+    ]
+    async with sidecar(
+        script, roots=[project], handshake={"kode_options": capabilities()}
+    ) as world:
+        servers = WordServers(world.editor, project)
+        quick = servers.answering("diagnostics")
+
+        async def slow(params: dict[str, Any]) -> Any:
+            for _ in range(200 if params.get("afterEdit") else 0):
+                await world.client.request("kode/ping", {}, HANG_SECONDS)
+                if len(world.model.chats) > 1:
+                    break  # nobody has waited
+            return await quick(params)
+
+        world.client.handle("kode/editor/diagnostics", slow)
+        world.editor.open(project / "menu.py")
+        session = await world.session(agent="coder", mode="auto")
+        await world.turn(session, "break it")
+        assert "BUGGY is wrong" in str(world.asked(1)["messages"])
+
+
 async def test_what_the_user_breaks_between_two_edits_is_no_news(project: Path) -> None:
     script = [
         answer(tool_call("propose_edit", edit("return 3", "return 4"))),

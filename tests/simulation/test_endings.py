@@ -106,6 +106,14 @@ ENDINGS = {
         "一;} Аx Б",
         "conflict",
     ),
+    "an edit put back, one above it, and a kill": Ending(
+        "plain",
+        "А one;Б two;В three",
+        "propose 1 1 1 x;decide accept 0;take;tell;answer;undo 0;take;tell;answer;"
+        "propose 0 1 1 y;undo 0;take;tell;answer;decide accept 0;take;restart;wait 30;look",
+        "각 y;가 x;В three",
+        "applied applied",
+    ),
 }
 
 

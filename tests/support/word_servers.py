@@ -33,9 +33,11 @@ class WordServers:
         self._root = root
         self.asked: list[tuple[str, dict[str, Any]]] = []
         for name in SERVES:
-            editor.client.handle(f"kode/editor/{name}", self._logged(name))
+            editor.client.handle(f"kode/editor/{name}", self.answering(name))
 
-    def _logged(self, name: str) -> Any:
+    def answering(self, name: str) -> Any:
+        """Return what answers the questions of that name, and logs them."""
+
         async def answer(params: dict[str, Any]) -> dict[str, Any]:
             self.asked.append((name, params))
             return getattr(self, f"_{name}")(params)
