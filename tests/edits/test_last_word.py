@@ -335,6 +335,18 @@ async def test_what_the_killed_sidecar_never_sent_still_waits(desk: Desk) -> Non
     assert (hunk.state, hunk.fits) == ("proposed", None)
 
 
+async def test_the_users_own_line_elsewhere_is_not_taken_for_an_edit_that_waits(desk: Desk) -> None:
+    open_text(desk)
+    await desk.edit("a.txt", ("two", "two\nfrom menu import price"))
+    fresh = again(desk)
+    buffer = fresh.editor.open(fresh.root / "a.txt", TEXT)
+    fresh.editor.type(buffer, 0, "from menu import price\n")
+    params = DecideParams(change_set_id=desk.change_set_id, rest="accept", seen_seq=99)
+    assert (await fresh.sets.decide(params)).applied == (desk.hunks[0].hunk_id,)
+    both = TEXT.replace("two", "two\nfrom menu import price")
+    assert buffer.text == f"from menu import price\n{both}"
+
+
 async def test_what_was_applied_is_taken_back_after_a_restart(desk: Desk) -> None:
     buffer = open_text(desk)
     await desk.edit("a.txt", ("two", "TWO"), ("five\n", ""))
