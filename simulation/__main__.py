@@ -5,6 +5,7 @@ import math
 import random
 import sys
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 
 from simulation.playing import KINDS, Stage, Tally, rule_of, search, shrink, write_story
@@ -13,6 +14,7 @@ from simulation.story import Story, read_story
 _FOLDER = Path("tests/simulation/stories")
 _MOST_SEEDS = 10
 """So many are named of each broken promise."""
+_TELL_SECONDS = 10.0
 
 
 def main() -> int:
@@ -51,6 +53,19 @@ def _play(stage: Stage, story: Story, *, verbose: bool) -> int:
     return int(failure is not None)
 
 
+def _progress() -> Callable[[Tally], None]:
+    """Return what says now and then how far a search is."""
+    next_at = _TELL_SECONDS
+
+    def hear(tally: Tally) -> None:
+        nonlocal next_at
+        if tally.seconds >= next_at:
+            print(f"… {tally}", file=sys.stderr, flush=True)
+            next_at = tally.seconds + _TELL_SECONDS
+
+    return hear
+
+
 def _search(stage: Stage, options: argparse.Namespace) -> int:
     first = options.seed if options.seed is not None else random.SystemRandom().randrange(2**40)
     tally, seeds = Tally(), defaultdict[str, list[int]](list)
@@ -64,8 +79,10 @@ def _search(stage: Stage, options: argparse.Namespace) -> int:
         seconds=seconds,
         tally=tally,
         cpu_seconds=options.cpu_seconds,
+        hear=_progress(),
     ):
-        seeds[rule_of(found.failure)].append(found.seed)
+        rule = rule_of(found.failure)
+        seeds[rule].append(found.seed)
         if options.first:
             break
         if not options.keep_going:
@@ -75,6 +92,7 @@ def _search(stage: Stage, options: argparse.Namespace) -> int:
             print(f"{small.story}\n{small.failure}")
             print(f"written to {path}; to play it: python3 dev.py simulate {path}")
             break
+        print(f"seed {found.seed}: {rule}", file=sys.stderr, flush=True)
     for rule, found_at in sorted(seeds.items(), key=lambda item: -len(item[1])):
         print(f"{len(found_at):6} × {rule}: seed {', '.join(map(str, found_at[:_MOST_SEEDS]))}")
     print(f"{tally}, seed {first}")

@@ -208,14 +208,20 @@ def search(
     seconds: float,
     tally: Tally,
     cpu_seconds: float = math.inf,
+    hear: Callable[[Tally], None] | None = None,
 ) -> Iterator[Found]:
-    """Play the stories of the seeds from `first` on; yield those that fail."""
+    """Play the stories of the seeds from `first` on; yield those that fail.
+
+    `hear` is told how far it is, after each story.
+    """
     begin, cpu = time.monotonic(), time.process_time()
     for seed in range(first, first + runs):
         story = KINDS[kind].draw(seed)
         failure = stage.play(story)
         tally.stories += 1
         tally.seconds, tally.cpu_seconds = time.monotonic() - begin, time.process_time() - cpu
+        if hear is not None:
+            hear(tally)
         if failure is not None:
             yield Found(seed, story, failure)
         if tally.seconds > seconds or tally.cpu_seconds > cpu_seconds:
