@@ -61,7 +61,7 @@ def _progress() -> Callable[[Tally], None]:
         nonlocal next_at
         if tally.seconds >= next_at:
             print(f"… {tally}", file=sys.stderr, flush=True)
-            next_at = tally.seconds + _TELL_SECONDS
+            next_at = max(tally.seconds + _TELL_SECONDS, tally.seconds * 1.2)
 
     return hear
 

@@ -41,12 +41,14 @@ class Request:
 class Done:
     """What an edit did to a text.
 
-    `blind`: it was made for another text, and the editor could not know or did not look.
+    `blind`: it was made for another text, and the editor could not know or did not look. `undo`:
+    it takes hunks back, or puts them back.
     """
 
     before: str
     after: str
     blind: bool
+    undo: bool
 
 
 @dataclass
@@ -221,7 +223,7 @@ class Desk:
         except ValueError:
             return ApplyAnswer(False, "no such place")
         self.unknown = blind and is_hidden
-        self.edited(Done(before, buffer.text, blind))
+        self.edited(Done(before, buffer.text, blind, edit.label.startswith("kode: undo")))
         return ApplyAnswer(True)
 
     def answer_next(self) -> None:

@@ -60,9 +60,9 @@ def letters(text: str) -> Counter[str]:
 class Fate:
     """A hunk as it was announced, and what the user wants of it.
 
-    `keys` is how often the user had changed the text that it was made of, None where they had
-    changed it again by then; `sent` are the texts that may be on their way to its place, `recorded`
-    the user's own that an event told.
+    `keys` is how often the user had changed the text that it was made of, undos too, None where
+    they had changed it again by then; `sent` are the texts that may be on their way to its place,
+    `recorded` the user's own that an event told.
     """
 
     id: str
@@ -102,12 +102,15 @@ class Fate:
             self.sent.append(self.wanted)
 
     def changes(self) -> list[Counter[str]]:
-        """Return what a text gains or loses, letter by letter, when this is done or taken back."""
-        found: list[Counter[str]] = []
-        for text in self.sent or [self.wanted]:
-            pairs = [(self.old, text)] if self.given else []
-            pairs += [(text, self.old), (self.old, text)] if self.taken_back else []
-            found += [_change(old, new) for old, new in dict.fromkeys(pairs)]
+        """Return what a text gains or loses, letter by letter, when this is done or taken back.
+
+        What is taken back may be its new text that stood there anyway, before an own one was sent.
+        """
+        sent = self.sent or [self.wanted]
+        pairs = [(self.old, text) for text in sent if self.given]
+        for text in (*sent, self.new) if self.taken_back else ():
+            pairs += [(text, self.old), (self.old, text)]
+        found = [_change(old, new) for old, new in dict.fromkeys(pairs)]
         return [change for change in found if change]
 
 
@@ -192,6 +195,7 @@ class Truth:
 
     def edited(self, done: Done) -> None:
         """The editor did an edit of the sidecar's; judge it at once."""
+        self.keys += done.undo
         before, after = marks(done.before), marks(done.after)
         if done.blind:
             self._rework(done.before, done.after)

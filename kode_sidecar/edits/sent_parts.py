@@ -123,19 +123,54 @@ def _recognised_by_lines(before: str, parts: Sequence[Part], changes: Sequence[C
             others.append((at, change))
     rest: list[tuple[int, Change]] = []
     for at, change in _one_per_line(before, others):
+        lines: Sequence[Change] = [change]
         if "\n" in change.text or "\n" in before[change.start : change.end]:
-            rest += ((at, line) for line in refine(before, change))
-        else:
-            rest.append((at, change))
+            lines = refine(before, change)
+        if any(
+            line.start < one.end and one.start < line.end for line in lines for _, one, _ in found
+        ):
+            lines = [change]  # its lines reach into what is done
+        rest += ((at, line) for line in lines)
     index = 0
     for near_parts, near in _neighbours(before, left, [change for _, change in rest]):
         if near and near_parts and _same(before, near_parts, near):
             found += ((rest[index][0], part.edit, part) for part in near_parts)
+        elif len(near) == 1:
+            both = _with_lines_beside(before, near_parts, near[0])
+            found += ((rest[index][0], change, part) for change, part in both)
         else:
             found += ((at, change, None) for at, change in rest[index : index + len(near)])
         index += len(near)
     found.sort(key=lambda one: (one[1].start, one[0]))
     return [(change, part) for _, change, part in found]
+
+
+def _with_lines_beside(before: str, parts: Sequence[Part], change: Change) -> Found:
+    """Return what of a change of lines are insertions at its ends, and what is left of it."""
+    if parts and _same(before, parts, [change]):
+        return [(part.edit, part) for part in parts]
+    if parts and (above := _above(before, parts[0], change)):
+        text = change.text.removeprefix(above)
+        left = Edit(parts[0].start, change.end, text)
+        return [(parts[0].edit, parts[0]), *_with_lines_beside(before, parts[1:], left)]
+    if parts and (below := _below(before, parts[-1], change)):
+        left = Edit(change.start, parts[-1].start, change.text.removesuffix(below))
+        return [*_with_lines_beside(before, parts[:-1], left), (parts[-1].edit, parts[-1])]
+    return [(change, None)]
+
+
+def _above(before: str, part: Part, change: Change) -> str:
+    """Return the lines that a change begins with, if they are those of an insertion."""
+    lines = before[change.start : part.start] + part.new
+    fits = not part.old and part.new.strip() and change.start <= part.start <= change.end
+    return lines if fits and change.text.startswith(lines) else ""
+
+
+def _below(before: str, part: Part, change: Change) -> str:
+    """Return the lines that a change ends with, if they are those of an insertion."""
+    lines = part.new + before[part.start : change.end]
+    fits = not part.old and part.new.strip() and change.start <= part.start <= change.end
+    return lines if fits and change.text.endswith(lines) else ""
 
 
 def _one_per_line(before: str, changes: Sequence[tuple[int, Change]]) -> list[tuple[int, Change]]:

@@ -329,7 +329,8 @@ class TextEdits:
         results |= dict.fromkeys(done, EditResult("applied"))
         if flight.order.undo:
             results |= _diverged(sent.overwritten(found.text))
-        if not flight.refused and len(known) + len(done) == len(flight.edits):
+        answered = flight.answer is not None and not flight.refused
+        if answered and len(known) + len(done) == len(flight.edits):
             # It was saved: no buffer holds anything else.
             self._unseen[document.key].discard(flight)
 
