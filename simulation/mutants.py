@@ -131,7 +131,7 @@ pass
 
 a document opened anew keeps its offsets
 edits/text_edits.py
-case "opened" if followed is None:
+case "opened":
 case "opened" if False:
 
 the inverse of what was applied is not kept

@@ -81,6 +81,13 @@ class Flight:
         """Whether the editor said that it did nothing."""
         return self.answer is not None and not self.answer.applied
 
+    def why_not(self) -> str:
+        """Return why nothing is seen of it, as far as the editor tells."""
+        if self.answer is not None and self.answer.applied:
+            return "the editor answered that it is applied, but no didChange shows it"
+        reason = self.answer.reason if self.answer is not None else None
+        return f"the editor did not apply it: {reason or 'it gave no reason'}"
+
 
 @dataclass
 class Followed:

@@ -90,21 +90,13 @@ class TextEdits:
         """Follow a change of a document, as our own where it is."""
         document = change.document
         followed = self._followed.get(document.key)
-        if change.kind == "opened":  # what was done shows; what is unanswered may still come
-            unseen = self._unseen.pop(document.key, ())
-            if unanswered := {one for one in unseen if one.answer is None}:
-                self._unseen[document.key] = unanswered
-            if followed is not None:  # seen before the edit under way alters it
-                self._overlay.current(document)
         match change.kind:
             case "closed" | "unsynced":
                 self._overlay.replaced(document.key)
                 if followed is not None:
                     self._lose(document.key, followed)
-            case "opened" if followed is None:
-                self._overlay.replaced(document.key)
-            case "opened" if followed is not None and followed.text != document.text:
-                self._follow(document, followed, [Edit(0, len(followed.text), document.text)])
+            case "opened":
+                self._opened(document, followed)
             case "changed" if followed is None:
                 self._overlay.changed(document.key, change.entries)
             case "changed" if followed is not None:
@@ -114,6 +106,20 @@ class TextEdits:
                     self._follow(document, followed, followed.log.edits)
             case _:
                 pass
+
+    def _opened(self, document: Document, followed: Followed | None) -> None:
+        """See what was done, before a key or the edit under way alters it."""
+        unseen = self._unseen.pop(document.key, ())
+        if unanswered := {one for one in unseen if one.answer is None}:  # it may still come
+            self._unseen[document.key] = unanswered
+        if followed is None:
+            self._overlay.replaced(document.key)
+            if unseen:
+                self._overlay.hunks(document)
+            return
+        self._overlay.current(document)
+        if followed.text != document.text:
+            self._follow(document, followed, [Edit(0, len(followed.text), document.text)])
 
     def _follow(self, document: Document, followed: Followed, changes: Sequence[Change]) -> None:
         """See in the text of now which edits are done."""
@@ -375,13 +381,10 @@ class TextEdits:
         states = {results[hunk_id].state for hunk_id in flight.edits}
         if "diverged" in states:
             why = "the text that didChange then tells is not what the edit makes"
-        elif "conflict" not in states:
-            return
-        elif flight.answer is not None and flight.answer.applied:
-            why = "the editor answered that it is applied, but no didChange shows it"
+        elif "conflict" in states:
+            why = flight.why_not()
         else:
-            reason = flight.answer.reason if flight.answer is not None else None
-            why = f"the editor did not apply it: {reason or 'it gave no reason'}"
+            return
         self._editor.warn(f"workspace/applyEdit `{label}`: {why}")
 
     def _live(self, key: str) -> Document | None:
