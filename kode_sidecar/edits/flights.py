@@ -81,8 +81,10 @@ class Flight:
         """Whether the editor said that it did nothing."""
         return self.answer is not None and not self.answer.applied
 
-    def why_not(self) -> str:
-        """Return why nothing is seen of it, as far as the editor tells."""
+    def why_not(self, *, diverged: bool) -> str:
+        """Return why it is not seen as it was sent, as far as the editor tells."""
+        if diverged:
+            return "the text that didChange then tells is not what the edit makes"
         if self.answer is not None and self.answer.applied:
             return "the editor answered that it is applied, but no didChange shows it"
         reason = self.answer.reason if self.answer is not None else None

@@ -379,13 +379,9 @@ class TextEdits:
     def _explain(self, label: str, flight: Flight, results: Mapping[str, EditResult]) -> None:
         """Tell why an edit that was sent is not there: the cause mostly lies in the editor."""
         states = {results[hunk_id].state for hunk_id in flight.edits}
-        if "diverged" in states:
-            why = "the text that didChange then tells is not what the edit makes"
-        elif "conflict" in states:
-            why = flight.why_not()
-        else:
-            return
-        self._editor.warn(f"workspace/applyEdit `{label}`: {why}")
+        if states & {"diverged", "conflict"}:
+            why = flight.why_not(diverged="diverged" in states)
+            self._editor.warn(f"workspace/applyEdit `{label}`: {why}")
 
     def _live(self, key: str) -> Document | None:
         """Return the document, if the editor syncs it."""
