@@ -2,7 +2,7 @@
 
 Each is played by the stories that are kept, then by fresh ones, then by the tests of its room, the
 quick ones first. A line says what noticed it. What nothing notices survives, and the last lines
-name it, unless it changes nothing, which `simulation.mutants` says why.
+name it.
 """
 
 import argparse

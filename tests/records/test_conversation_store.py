@@ -141,6 +141,9 @@ async def test_a_head_is_due_until_its_save_was_heard_of(store: ConversationStor
     assert store.load("c-1").meta.title == "Neu 名"
     writer.head_saved(second)
     assert writer.head_due == 0
+    writer.rename("Name")
+    await writer.save()
+    assert writer.head_due == 0
     writer.close()
 
 

@@ -223,8 +223,9 @@ def assert_valid_history(messages: Sequence[Message]) -> None:
 
 
 def assert_block_order(events: Sequence[Event | BlockDelta]) -> None:
-    """O4: started, deltas, then completed or dropped, once each."""
+    """O4: started, deltas, then completed or dropped, once each; messages are completed, too."""
     state: dict[str, str] = {}
+    messages: list[str] = []
     for event in events:
         if isinstance(event, BlockDelta):
             assert state.get(event.block_id) == "open", event
@@ -236,4 +237,9 @@ def assert_block_order(events: Sequence[Event | BlockDelta]) -> None:
         elif kind in ("block.completed", "block.dropped"):
             assert state[event.block_id] == "open"
             state[event.block_id] = "closed"
+        elif kind == "message.added":
+            messages.append(event.message_id)
+        elif kind == "message.completed":
+            messages.remove(event.message_id)
     assert set(state.values()) <= {"closed"}
+    assert messages == []
