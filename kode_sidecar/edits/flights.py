@@ -14,6 +14,16 @@ from kode_sidecar.text.line_diff import split_lines
 from kode_sidecar.text.text_edit import Edit, ending_like, with_ends_of
 from kode_sidecar.workspace.document import Document
 
+UNSEEN = (
+    "an earlier edit was sent to the editor, which does not say whether the file still has it. "
+    "Somebody must save the file, or open it."
+)
+UNANSWERED = (
+    "an earlier edit was sent to the editor and not answered when the file was closed. "
+    "Somebody must open the file: then it is seen what it holds."
+)
+LOST = "the file was closed, or went out of step with the editor, while the edit was on its way."
+
 Late = Callable[[Mapping[str, EditResult]], None]
 """Hears what the text shows of hunks whose edit was given up, by their ids."""
 
@@ -81,11 +91,22 @@ class Flight:
         """Whether the editor said that it did nothing."""
         return self.answer is not None and not self.answer.applied
 
+    @property
+    def accepted(self) -> bool:
+        """Whether the editor said that it did it."""
+        return self.answer is not None and self.answer.applied
+
+    def patience(self, seconds: float) -> float:
+        """Return how long the text may take to show it; nobody reports much after a no."""
+        if self.answer is None:
+            return 0.0
+        return seconds if self.answer.applied else seconds / 8
+
     def why_not(self, *, diverged: bool) -> str:
         """Return why it is not seen as it was sent, as far as the editor tells."""
         if diverged:
             return "the text that didChange then tells is not what the edit makes"
-        if self.answer is not None and self.answer.applied:
+        if self.accepted:
             return "the editor answered that it is applied, but no didChange shows it"
         reason = self.answer.reason if self.answer is not None else None
         return f"the editor did not apply it: {reason or 'it gave no reason'}"

@@ -9,6 +9,7 @@ from kode_sidecar.domain.change_set import (
     FileName,
     HunkState,
     ProposedHunk,
+    TextBase,
     by_file,
 )
 from kode_sidecar.domain.hunk import Hunk
@@ -37,6 +38,9 @@ shows."""
 
 _RANKS: Mapping[HunkState, int] = {"proposed": 1, "undone": 2, "rejected": 3}
 """How unlikely it is that a hunk of that state stands in the text; 0 for any other."""
+
+Walks = dict[tuple[tuple[str, str | None], ...], dict[str, tuple[int, int]] | None]
+"""What was found in one text, by the hunks of one base that may be applied beside each other."""
 
 Placed = tuple[ProposedHunk, Hunk]
 """A hunk that is done, and what takes it back."""
@@ -85,12 +89,13 @@ class Restoring:
         done = self.placed(document)
         puts: dict[str, str | None] = {}
         held = self._overlay.current(document)
+        walks: Walks = {}
         for hunk in (sent for one in wanted for sent in one.as_sent()):
             span = self._overlay.find(document, hunk.id)
             waits = span is not None and not span.touched
             place = None
             if hunk.id not in puts:
-                place = _place_of_new(hunk, held, everything, prove=waits)
+                place = _place_of_new(hunk, held, everything, walks, prove=waits)
             # Of two hunks with one text, or of the same lines, the likelier one is done.
             if place is not None and not is_taken(place, hunk, done):
                 text, old = held.text[slice(*place)], with_eol(hunk.old_text, held.eol)
@@ -224,7 +229,12 @@ def find_hunk(hunk: ProposedHunk, document: Document) -> Hunk | None:
 
 
 def _place_of_new(
-    hunk: ProposedHunk, document: Document, everything: Sequence[ProposedHunk], *, prove: bool
+    hunk: ProposedHunk,
+    document: Document,
+    everything: Sequence[ProposedHunk],
+    walks: Walks,
+    *,
+    prove: bool,
 ) -> tuple[int, int] | None:
     """Return where the text shows that a hunk was applied.
 
@@ -235,11 +245,15 @@ def _place_of_new(
     if hunk.base is None or hunk.range is None or hunk.base.sha256 == document.rev:
         return None
     mates = _apart(hunk, everything)
-    for prefers_new in _PREFERENCES:
-        lines = _lines_of_new(document, mates, hunk, prefers_new)
-        if lines is not None:
-            starts = [*document.line_starts, len(document.text)]
-            return (starts[lines[0]], starts[lines[1]]) if hunk.id in lines[2] else None
+    key = tuple((one.id, one.replacement) for one in mates)
+    if key not in walks:  # all hunks of one base mostly ask the same
+        tries = (_lines_of_new(document, mates, hunk.base, one) for one in _PREFERENCES)
+        walks[key] = next((lines for lines in tries if lines is not None), None)
+    lines = walks[key]
+    if lines is not None:
+        starts = [*document.line_starts, len(document.text)]
+        place = lines.get(hunk.id)
+        return (starts[place[0]], starts[place[1]]) if place else None
     if prove:
         return None
     new = with_eol(hunk.put_text, document.eol)
@@ -310,14 +324,13 @@ def _took_the_same(hunk: ProposedHunk, other: ProposedHunk) -> bool:
 def _lines_of_new(
     document: Document,
     mates: Sequence[ProposedHunk],
-    wanted: ProposedHunk,
+    base: TextBase,
     prefers_new: Callable[[ProposedHunk], bool],
-) -> tuple[int, int, set[str]] | None:
-    """Return the lines of `wanted`, and which hunks are applied, where that leads to the base."""
+) -> dict[str, tuple[int, int]] | None:
+    """Return the lines of the hunks that are applied, where that leads to the base."""
     lines = [to_lf(line) for line in document.lines]
     rebuilt: list[str] = []
-    applied: set[str] = set()
-    start = end = 0
+    applied: dict[str, tuple[int, int]] = {}
     at = base_line = 0
     placed = [(one.range.start.line, one) for one in mates if one.range is not None]
     for first, one in sorted(placed, key=lambda pair: (pair[0], len(pair[1].old_text))):
@@ -332,18 +345,13 @@ def _lines_of_new(
             done = prefers_new(one)
         if not done and not _begins(lines, at, old):
             return None
-        if one is wanted:
-            start, end = at, at + len(new)
         if done:
-            applied.add(one.id)
+            applied[one.id] = at, at + len(new)
         at += len(new) if done else len(old)
         rebuilt += old
         base_line = first + len(old)
     rebuilt += lines[at:]
-    base = wanted.base
-    if base is None or text_rev("".join(rebuilt)) != base.sha256:
-        return None
-    return start, end, applied
+    return applied if text_rev("".join(rebuilt)) == base.sha256 else None
 
 
 def _begins(lines: Sequence[str], at: int, part: Sequence[str]) -> bool:

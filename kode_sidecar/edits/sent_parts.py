@@ -11,6 +11,10 @@ from dataclasses import dataclass
 from kode_sidecar.text.line_diff import split_lines
 from kode_sidecar.text.text_edit import Change, Edit, apply_edits, refine, to_lf, whole_lines
 
+MAX_BESIDE = 50
+"""So many insertions are looked for in one change that does other things, too."""
+_ENDS = ("\n", "\r")
+
 
 @dataclass(frozen=True, eq=False)
 class Part:
@@ -124,18 +128,15 @@ def _recognised_by_lines(before: str, parts: Sequence[Part], changes: Sequence[C
     rest: list[tuple[int, Change]] = []
     for at, change in _one_per_line(before, others):
         lines: Sequence[Change] = [change]
-        if "\n" in change.text or "\n" in before[change.start : change.end]:
+        several = "\n" in change.text or "\n" in before[change.start : change.end]
+        if several and not _reaches(whole_lines(before, change), at, found):
             lines = refine(before, change)
-        if any(
-            line.start < one.end and one.start < line.end for line in lines for _, one, _ in found
-        ):
-            lines = [change]  # its lines reach into what is done
         rest += ((at, line) for line in lines)
     index = 0
     for near_parts, near in _neighbours(before, left, [change for _, change in rest]):
         if near and near_parts and _same(before, near_parts, near):
             found += ((rest[index][0], part.edit, part) for part in near_parts)
-        elif len(near) == 1:
+        elif len(near) == 1 and len(near_parts) <= MAX_BESIDE:
             both = _with_lines_beside(before, near_parts, near[0])
             found += ((rest[index][0], change, part) for change, part in both)
         else:
@@ -145,32 +146,54 @@ def _recognised_by_lines(before: str, parts: Sequence[Part], changes: Sequence[C
     return [(change, part) for _, change, part in found]
 
 
+def _reaches(lines: Edit, at: int, found: Sequence[tuple[int, Change, Part | None]]) -> bool:
+    """Return whether the lines of a change, the `at`-th, reach into what is done beside it."""
+    below = bisect_right(found, at, key=lambda one: one[0])
+    return (below > 0 and found[below - 1][1].end > lines.start) or (
+        below < len(found) and found[below][1].start < lines.end
+    )
+
+
 def _with_lines_beside(before: str, parts: Sequence[Part], change: Change) -> Found:
     """Return what of a change of lines are insertions at its ends, and what is left of it."""
-    if parts and _same(before, parts, [change]):
-        return [(part.edit, part) for part in parts]
-    if parts and (above := _above(before, parts[0], change)):
-        text = change.text.removeprefix(above)
-        left = Edit(parts[0].start, change.end, text)
-        return [(parts[0].edit, parts[0]), *_with_lines_beside(before, parts[1:], left)]
-    if parts and (below := _below(before, parts[-1], change)):
-        left = Edit(change.start, parts[-1].start, change.text.removesuffix(below))
-        return [*_with_lines_beside(before, parts[:-1], left), (parts[-1].edit, parts[-1])]
-    return [(change, None)]
+    above: list[Part] = []
+    below: list[Part] = []
+    todo = list(parts)
+    while todo and not _same(before, todo, [change]):
+        if left := _without_first(before, todo[0], change):
+            above.append(todo.pop(0))
+        elif left := _without_last(before, todo[-1], change):
+            below.append(todo.pop())
+        else:
+            break
+        change = left
+    between = _done(todo) if _same(before, todo, [change]) else [(change, None)]
+    return [*_done(above), *between, *_done(reversed(below))]
 
 
-def _above(before: str, part: Part, change: Change) -> str:
-    """Return the lines that a change begins with, if they are those of an insertion."""
+def _done(parts: Iterable[Part]) -> Found:
+    return [(part.edit, part) for part in parts]
+
+
+def _without_first(before: str, part: Part, change: Change) -> Edit | None:
+    """Return what is left of a change whose first lines are those of an insertion."""
     lines = before[change.start : part.start] + part.new
-    fits = not part.old and part.new.strip() and change.start <= part.start <= change.end
-    return lines if fits and change.text.startswith(lines) else ""
+    left = Edit(part.start, change.end, change.text[len(lines) :])
+    fits = _may_hold(change, part) and change.text.startswith(lines)
+    return left if fits and lines.endswith(_ENDS) and left.text else None
 
 
-def _below(before: str, part: Part, change: Change) -> str:
-    """Return the lines that a change ends with, if they are those of an insertion."""
+def _without_last(before: str, part: Part, change: Change) -> Edit | None:
+    """Return what is left of a change whose last lines are those of an insertion."""
     lines = part.new + before[part.start : change.end]
-    fits = not part.old and part.new.strip() and change.start <= part.start <= change.end
-    return lines if fits and change.text.endswith(lines) else ""
+    left = Edit(change.start, part.start, change.text[: len(change.text) - len(lines)])
+    fits = _may_hold(change, part) and change.text.endswith(lines)
+    return left if fits and left.text.endswith(_ENDS) else None
+
+
+def _may_hold(change: Change, part: Part) -> bool:
+    inside = change.start <= part.start <= change.end
+    return inside and not part.old and bool(part.new.strip())
 
 
 def _one_per_line(before: str, changes: Sequence[tuple[int, Change]]) -> list[tuple[int, Change]]:
@@ -183,6 +206,7 @@ def _one_per_line(before: str, changes: Sequence[tuple[int, Change]]) -> list[tu
             last = result.pop()[1]
             text = last.text + before[last.end : change.start] + change.text
             change = Edit(last.start, change.end, text)
+            lines = whole_lines(before, change)
         result.append((at, change))
         reach = max(reach, lines.end)
     return result

@@ -10,7 +10,16 @@ from typing import Any
 from kode_sidecar.domain.change_set import HunkState
 from kode_sidecar.domain.hunk import Hunk, follow_all
 from kode_sidecar.edits.announcing import range_of
-from kode_sidecar.edits.flights import Flight, Followed, Late, Order, whole
+from kode_sidecar.edits.flights import (
+    LOST,
+    UNANSWERED,
+    UNSEEN,
+    Flight,
+    Followed,
+    Late,
+    Order,
+    whole,
+)
 from kode_sidecar.edits.hunks import EditResult
 from kode_sidecar.edits.services import EditServices
 from kode_sidecar.edits.standing import inverse_of, is_back, stands
@@ -26,13 +35,6 @@ ATTEMPTS = 2
 """An edit that left no trace is rebased and sent once more."""
 MAX_LATE = 3
 """Edits of one document that were given up and are still looked for in its text."""
-
-
-_UNSEEN = (
-    "an earlier edit was sent to the editor, which does not say whether the file still has it. "
-    "Somebody must save the file, or open it."
-)
-_LOST = "the file was closed, or went out of step with the editor, while the edit was on its way."
 
 
 class TextEdits:
@@ -161,7 +163,7 @@ class TextEdits:
             if transmission.done():
                 transmission.result()
             if flight.document is not None and self._live(flight.document.key):
-                await self._first_of(self._patience(flight), settled)
+                await self._first_of(flight.patience(self._services.settle_seconds), settled)
         finally:
             settled.cancel()
             if flight.document is not None:
@@ -181,28 +183,25 @@ class TextEdits:
             async with asyncio.timeout(seconds):
                 await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
 
-    def _patience(self, flight: Flight) -> float:
-        """Return how many seconds the text may take to show; nobody reports much after a no."""
-        if flight.answer is None:
-            return 0.0
-        return self._services.settle_seconds / (1 if flight.answer.applied else 8)
-
     async def _transmit(self, flight: Flight) -> None:
         """Build the edit on the text of this moment and send it, with no await in between (O7)."""
         uri, results = flight.order.uri, flight.order.results
         document = await self._services.files.fetch(uri)
         todo = flight.order.todo(self._services.ledger)
+        if document is not None and not document.is_open and self._unseen[document.key]:
+            if not await self._services.files.opened(uri):
+                results |= dict.fromkeys(todo, EditResult("conflict", reason=UNANSWERED))
+                return
+            document = self._services.files.find(uri)
+            todo = flight.order.todo(self._services.ledger)
         if document is None:
             results |= dict.fromkeys(todo, EditResult("stale"))
             return
         current = self._overlay.current(document)
-        if not current.is_open and self._unseen[document.key]:
-            results |= dict.fromkeys(todo, EditResult("conflict", reason=_UNSEEN))
-            return
         edits = self._edits(document, current, todo, results)
         if current is not document and edits and not self._proven(document, current, edits):
             if not await self._services.files.opened(uri):
-                results |= dict.fromkeys(edits, EditResult("conflict", reason=_UNSEEN))
+                results |= dict.fromkeys(edits, EditResult("conflict", reason=UNSEEN))
                 return
             document = current = self._services.files.find(uri)
             if document is None or current is None:
@@ -310,8 +309,8 @@ class TextEdits:
         if flight.lost and flight.refused:
             return  # it was closed under the edit: the file is still there
         if flight.lost:
-            results |= dict.fromkeys(rest, EditResult("stale", reason=_LOST))
-        elif flight.answer is not None and flight.answer.applied:
+            results |= dict.fromkeys(rest, EditResult("stale", reason=LOST))
+        elif flight.accepted:
             self._overlay.remove(document.key, rest)
             now = apply_edits(flight.text, flight.edits.values())
             inverses = sent.inverses(rest, now)
@@ -332,11 +331,10 @@ class TextEdits:
         verdicts = sent.verdicts(found.text, refused=True)
         done = [key for key in verdicts if key not in known and verdicts[key] == "applied"]
         self._overlay.track(found, sent.inverses(done, found.text))
-        results |= dict.fromkeys(done, EditResult("applied"))
         if flight.order.undo:
             results |= _diverged(sent.overwritten(found.text))
-        answered = flight.answer is not None and not flight.refused
-        if answered and len(known) + len(done) == len(flight.edits):
+        results |= dict.fromkeys(done, EditResult("applied"))
+        if flight.accepted and len(known) + len(done) == len(flight.edits):
             # It was saved: no buffer holds anything else.
             self._unseen[document.key].discard(flight)
 
