@@ -165,13 +165,13 @@ free = [one for one in hunks if one.id not in self._claimed and not one.recalled
 free = [one for one in hunks if one.id not in self._claimed]
 
 of two hunks of one line none is found behind a kill
-edits/restoring.py
-if not any(_overlap(lines, other) for other in taken[max(at - 1, 0) : at + 1]):
+edits/evidence.py
+if not any(overlap(lines, other) for other in taken[max(at - 1, 0) : at + 1]):
 if True:
 
 two deletions of one line count as done
 edits/restoring.py
-return _overlap(_lines_of_old(hunk), _lines_of_old(other))
+return overlap(lines_of_old(hunk), lines_of_old(other))
 return False
 
 lines that moved count as deleted

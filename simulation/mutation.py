@@ -55,7 +55,7 @@ TESTS = {
         *("process/test_turns.py", "process/test_steer.py", "process/test_budget.py"),
         *("process/test_context_edits.py", "process/test_cancel.py", "process/test_run_time.py"),
         *("process/test_memory.py", "process/test_usage.py", "process/test_sessions.py"),
-        "process/test_context.py",
+        *("process/test_context.py", "context"),
     ],
 }
 """The tests of each room's faults in the folder `tests`, the quick ones first."""

@@ -14,6 +14,7 @@ import pytest
 
 from kode_sidecar.domain.change_set import Position, Range
 from kode_sidecar.edits.services import EditLocks
+from kode_sidecar.event_log import EventHistory
 from kode_sidecar.event_log.editor_port import ApplyAnswer, DocumentEdit
 from kode_sidecar.kernel.contracts import ToolCall
 from kode_sidecar.protocol.change_set import DecideParams, HunkDecision, UndoParams
@@ -142,6 +143,31 @@ async def test_accepting_and_undoing_costs_as_much_as_there_are_hunks(tmp_path: 
         costs[hunks] = process_time() - begun
         desk.sets.close()
     assert costs[640] < 16 * 6 * costs[40]  # 16 times as much of both; quadratic would be 256
+
+
+async def test_one_look_finds_all_recalled_edits_of_a_text(tmp_path: Path) -> None:
+    costs: dict[int, float] = {}
+    text = large_text(10_000)
+    for hunks in (5, 200):
+        desk = Desk(tmp_path)
+        path = desk.file("a.txt", text)
+        desk.editor.open(path, text)
+        await propose(desk, "a.txt", hunks)
+        change_set = desk.change_set_id
+        desk.sets.close()
+        fresh, history = Desk(tmp_path), EventHistory()
+        history.feed_all(desk.events)
+        fresh.sets.restore(history)
+        buffer = fresh.editor.open(path, text)
+        for at in range(3):
+            fresh.editor.type(buffer, len(text) - 1, "!")
+            begun = process_time()
+            shown = fresh.sets.get(change_set)
+            spent = process_time() - begun
+            costs[hunks] = spent if not at else min(costs[hunks], spent)
+        assert all(hunk.fits is None for hunk in shown.files[0].hunks)
+        fresh.sets.close()
+    assert costs[200] < 10 * costs[5]  # 40 times as much, if the text were walked for each
 
 
 async def test_an_edit_that_lands_after_it_was_given_up_is_the_sessions_own(

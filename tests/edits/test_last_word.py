@@ -9,7 +9,7 @@ from kode_sidecar.edits import standing
 from kode_sidecar.event_log import EventHistory
 from kode_sidecar.event_log.editor_port import ApplyAnswer, DocumentEdit
 from kode_sidecar.protocol.change_set import DecideParams, HunkDecision, UndoParams
-from tests.support.edit_buffer import Buffer
+from tests.support.edit_buffer import Buffer, ChangeStyle
 from tests.support.edit_editor import Desk
 
 TEXT = "one\ntwo\nthree\nfour\nfive\nsix\n"
@@ -78,6 +78,76 @@ async def test_an_editor_that_opens_documents_is_asked_for_the_text(desk: Desk) 
     assert "discarded" in str(desk.sets.take_reminders())
     assert (await desk.accept(first)).applied == (first,)
     assert buffer.text == TEXT.replace("six", "SIX").replace("one", "ONE\nun\neins\nuno")
+
+
+async def test_a_file_closed_before_the_answer_is_edited_again_once_it_is_seen(desk: Desk) -> None:
+    buffer = open_text(desk)
+    answer = asyncio.Event()
+
+    async def save_and_close(edit: DocumentEdit) -> ApplyAnswer:
+        desk.editor.do(edit)
+        desk.file("a.txt", buffer.text)
+        desk.editor.close(buffer)
+        await answer.wait()
+        return ApplyAnswer(True)
+
+    desk.editor.on_apply = save_and_close
+    await desk.edit("a.txt", ("two", "TWO"))
+    await desk.accept(desk.hunks[0].hunk_id)
+    answer.set()
+    desk.editor.on_apply = desk.editor.obey
+    await desk.edit("a.txt", ("three", "THREE"))
+    second = desk.hunks[1].hunk_id
+    assert (await desk.accept(second)).conflicts == (second,)
+    assert "Somebody must open the file" in str(desk.sets.take_reminders())
+    desk.editor.reads_as = "utf-8"  # an editor that opens it when it is asked
+    assert (await desk.accept(second)).applied == (second,)
+    (seen,) = desk.editor.buffers.values()
+    assert seen.text == TEXT.replace("two", "TWO").replace("three", "THREE")
+
+
+@pytest.mark.parametrize("told", ["", "one\n"])
+async def test_an_undo_that_is_saved_as_the_file_closes_is_done(desk: Desk, told: str) -> None:
+    """The editor tells a reload on the way, and nothing of the undo itself."""
+    buffer = open_text(desk)
+    await desk.edit("a.txt", ("two", "TWO"))
+    hunk = desk.hunks[0].hunk_id
+    await desk.accept(hunk)
+
+    async def undo(_edit: DocumentEdit) -> ApplyAnswer:
+        buffer.set_text(told)
+        desk.editor.report(buffer)
+        desk.file("a.txt", TEXT)
+        desk.editor.close(buffer)
+        return ApplyAnswer(True)
+
+    desk.editor.on_apply = undo
+    assert (await desk.sets.undo(hunk, UndoParams(hunk_id=hunk))).undone == (hunk,)
+    assert desk.states[hunk] == "undone"
+
+
+@pytest.mark.parametrize("eol", ["\n", "\r\n"])
+@pytest.mark.parametrize("style", ["whole", "one_span"])
+async def test_a_brace_of_the_users_is_not_taken_for_a_refused_edit(
+    tmp_path: Path, style: ChangeStyle, eol: str
+) -> None:
+    before = f"if (a){eol}  b{eol}c{eol}"
+    desk = Desk(tmp_path, style=style)
+    buffer = desk.editor.open(desk.file("a.txt", before), before)
+
+    async def type_and_refuse(_edit: DocumentEdit) -> ApplyAnswer:
+        desk.editor.on_apply = desk.editor.obey
+        buffer.set_text(before.replace(")", ") {}").replace("c", "C"))
+        desk.editor.report(buffer)
+        return ApplyAnswer(False, "the document has changed")
+
+    await desk.edit("a.txt", ("  b\n", "}\n  b\n"))
+    hunk = desk.hunks[0].hunk_id
+    desk.editor.on_apply = type_and_refuse
+    assert (await desk.accept(hunk)).applied == (hunk,)
+    assert buffer.text == f"if (a) {{}}{eol}}}{eol}  b{eol}C{eol}"
+    await desk.sets.undo(hunk, UndoParams(hunk_id=hunk))
+    assert buffer.text == f"if (a) {{}}{eol}  b{eol}C{eol}"
 
 
 async def test_an_unconfirmed_edit_that_is_saved_is_confirmed(desk: Desk) -> None:

@@ -1,8 +1,13 @@
 """An edit is recognised however an editor tells it, and never taken for done when it is not."""
 
+from itertools import pairwise
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kode_sidecar.edits.verification import SentEdit
+from kode_sidecar.text.change_log import ChangeLog
 from kode_sidecar.text.text_edit import Change, Edit, apply_edits
 
 TEXT = "a\nb\nc\nd\n"
@@ -165,3 +170,132 @@ def test_what_stands_beside_lines_that_were_to_go_is_not_done() -> None:
     text = tell(sent, TEXT, Edit(2, 4, "new\n"))
     assert text == "a\nnew\nc\nd\n"
     assert sent.verdicts(text) == {"h": "diverged"}
+
+
+def test_an_insertion_told_as_one_change_with_what_was_typed_below_it_is_seen() -> None:
+    for insertion, told in (
+        (Edit(2, 2, "new\n"), Edit(2, 4, "new\nuser\nb!\n")),
+        (Edit(4, 4, "new\n"), Edit(2, 4, "b!\nuser\nnew\n")),
+    ):
+        sent = SentEdit(TEXT, {"h": insertion})
+        text = tell(sent, TEXT, told)
+        assert sent.verdicts(text) == {"h": "applied"}
+        (inverse,) = sent.inverses(["h"], text)
+        assert text[inverse.start : inverse.end] == "new\n"
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        Edit(0, 8, "a {}\nb\nc\nD\n"),  # what ends a line of the user's
+        Edit(2, 4, "}\n"),  # the user's line in the place of the one below
+        Edit(0, 2, "}\n"),  # in the place of the one above
+    ],
+)
+def test_the_users_own_characters_are_not_taken_for_an_insertion(told: Edit) -> None:
+    sent = SentEdit(TEXT, {"h": Edit(2, 2, "}\n")})
+    text = tell(sent, TEXT, told)
+    assert sent.verdicts(text, refused=True) == {"h": "unchanged"}
+
+
+def test_a_line_broken_above_one_edit_leaves_the_other_where_it_is() -> None:
+    text = "a\nb\nc\nd\ne\n"
+    sent = SentEdit(text, {"h1": Edit(2, 2, "x\n"), "h2": Edit(8, 8, "y\n")})
+    log = ChangeLog()
+    for change in (Edit(8, 8, "y\n"), Edit(2, 2, "x\n"), Edit(2, 2, "\nk")):
+        log.add(change)
+    after = apply_edits(text, log.edits)
+    assert apply_edits(text, sent.follow(text, log.edits)) == after
+    assert sent.verdicts(after) == {"h1": "applied", "h2": "applied"}
+
+
+def test_lines_cut_and_joined_above_an_edit_leave_the_other_where_it_is() -> None:
+    text = "a\nb\nc\nd\ne\nf\n"
+    sent = SentEdit(text, {"h1": Edit(6, 8, "D\n"), "h2": Edit(10, 10, "y\n")})
+    log = ChangeLog()
+    for change in (Edit(10, 10, "y\n"), Edit(6, 8, "D\n"), Edit(4, 6, ""), Edit(2, 4, "")):
+        log.add(change)
+    log.add(Edit(1, 2, ""))
+    after = apply_edits(text, log.edits)
+    assert after == "aD\ne\ny\nf\n"
+    assert apply_edits(text, sent.follow(text, log.edits)) == after
+    assert sent.verdicts(after)["h2"] == "applied"
+
+
+def test_a_thousand_insertions_told_as_one_change_are_seen() -> None:
+    text = "a\n" * 1_100 + "}\nend\n"
+    sent = SentEdit(text, {f"h{at}": Edit(2 * at, 2 * at, "}\n") for at in range(1, 1_100)})
+    after = "a\n" + "}\na\n" * 1_099 + "}\nEND\n"
+    assert set(sent.verdicts(tell(sent, text, Edit(0, len(text), after))).values()) == {"applied"}
+
+
+LINES = st.lists(st.sampled_from(["a", "}", "", "b c", "x"]), max_size=6)
+KEYS = st.lists(
+    st.tuples(
+        st.integers(0, 40),
+        st.sampled_from([0, 0, 1, 2, 4]),
+        st.sampled_from(["", "k", "}\n", "\nk", "k\n", "}", "\n"]),
+    ),
+    max_size=2,
+)
+
+
+@given(
+    lines=LINES,
+    hunks=st.lists(st.tuples(st.integers(0, 6), st.integers(0, 2), LINES), max_size=3),
+    keys=st.tuples(KEYS, KEYS),
+    done=st.sets(st.integers(0, 2)),
+    whole=st.booleans(),
+    crlf=st.booleans(),
+)
+def test_whatever_is_told_is_followed_to_the_character(  # W1
+    lines: list[str],
+    hunks: list[tuple[int, int, list[str]]],
+    keys: tuple[list[tuple[int, int, str]], list[tuple[int, int, str]]],
+    done: set[int],
+    *,
+    whole: bool,
+    crlf: bool,
+) -> None:
+    """The changes understood lead to the text, none reaches into another, and inverses fit."""
+    eol = "\r\n" if crlf else "\n"
+    before = "".join(line + eol for line in lines)
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line + eol))
+    edits: dict[str, Edit] = {}
+    first = 0
+    for at, gone, new in sorted(hunks):
+        start, end = min(at, len(lines)), min(at + gone, len(lines))
+        if start >= first and (end > start or new):
+            text = "".join(line + eol for line in new)
+            edits[f"h{len(edits)}"] = Edit(starts[start], starts[end], text)
+            first = end + (end == start)
+    log, after = ChangeLog(), before
+
+    def do(change: Edit) -> None:
+        nonlocal after
+        cuts = (after[at - 1 : at + 1] for at in (change.start, change.end))
+        if "\r\n" not in cuts:  # no editor puts a key into a line end
+            log.add(change)
+            after = apply_edits(after, [change])
+
+    def press(them: list[tuple[int, int, str]]) -> None:
+        for at, size, text in them:
+            start = min(at, len(after))
+            do(Edit(start, min(start + size, len(after)), text.replace("\n", eol)))
+
+    press(keys[0])
+    if after == before:
+        for number in sorted(done, reverse=True):
+            if f"h{number}" in edits:
+                do(edits[f"h{number}"])
+    press(keys[1])
+    told = [Edit(0, len(before), after)] if whole else list(log.edits)
+    sent = SentEdit(before, edits)
+    steps = list(sent.follow(before, told))
+    assert apply_edits(before, steps) == after
+    assert all(one.end <= other.start for one, other in pairwise(steps))
+    for inverse in sent.inverses(list(sent.verified), after):
+        assert inverse.touched or after[inverse.start : inverse.end] == inverse.old_text
+    assert set(sent.verdicts(after)) == set(edits)
