@@ -66,7 +66,7 @@ if False:
 
 a closed file may have an edit that nobody saw
 edits/text_edits.py
-if not current.is_open and self._unseen[document.key]:
+if document is not None and not document.is_open and self._unseen[document.key]:
 if False:
 
 a late landing is sent again as its inverse
@@ -215,8 +215,8 @@ return Hunk(span.id, span.start, span.end, text[span.start : span.end], span.old
 return Hunk(span.id, span.start, span.end - 1, text[span.start : span.end - 1], span.old_text)
 
 a flight ends at once
-edits/text_edits.py
-if flight.answer is None:
+edits/flights.py
+if self.answer is None:
 if True:
 
 the lost flight does not end
