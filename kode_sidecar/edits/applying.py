@@ -168,7 +168,7 @@ class Applying:
                 self._offer_merges(document, accepted)
 
     def _find_again(self, document: Document, hunks: Sequence[ProposedHunk]) -> None:
-        """Look for hunks that an earlier process could not apply."""
+        """Look where the lines of hunks are by now that could not be applied, or diverged."""
         for hunk in hunks:
             if hunk.kind != "modify" or hunk.state not in UNSETTLED:
                 continue

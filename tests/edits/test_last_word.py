@@ -150,6 +150,26 @@ async def test_a_brace_of_the_users_is_not_taken_for_a_refused_edit(
     assert buffer.text == f"if (a) {{}}{eol}  b{eol}C{eol}"
 
 
+async def test_what_diverged_is_found_where_the_user_has_put_its_line(desk: Desk) -> None:
+    buffer = open_text(desk)
+
+    async def mangle(_edit: DocumentEdit) -> ApplyAnswer:
+        desk.editor.type(buffer, buffer.text.index("two"), "mangled ")
+        return ApplyAnswer(True)
+
+    desk.editor.on_apply = mangle
+    await desk.edit("a.txt", ("two", "TWO"))
+    hunk = desk.hunks[0].hunk_id
+    await desk.accept(hunk)
+    assert desk.states[hunk] == "diverged"
+    at = buffer.text.index("mangled")
+    desk.editor.type(buffer, at, "", delete=len("mangled two\n"))
+    desk.editor.type(buffer, len(buffer.text), "two\n")
+    desk.editor.on_apply = desk.editor.obey
+    assert (await desk.accept(hunk)).applied == (hunk,)
+    assert buffer.text == TEXT.replace("two\n", "") + "TWO\n"
+
+
 async def test_an_unconfirmed_edit_that_is_saved_is_confirmed(desk: Desk) -> None:
     desk.file("b.txt", TEXT)
     await desk.edit("b.txt", ("one", "ONE"))
