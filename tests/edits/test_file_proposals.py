@@ -350,6 +350,8 @@ async def test_an_editor_that_cannot_is_not_asked(desk: Desk) -> None:  # R10
         assert error.code == "CapabilityMissing"
         assert "The user's editor cannot" in error.message
     assert desk.updates == []
+    await create(desk, "b.py", "x\n")
+    assert "taken back" in (await delete(desk, "b.py")).message  # nobody has made it yet
 
 
 async def test_a_move_has_no_text_to_replace(desk: Desk) -> None:
