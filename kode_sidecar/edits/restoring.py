@@ -215,7 +215,7 @@ def is_taken(place: tuple[int, int], hunk: ProposedHunk, done: Iterable[Placed])
 
 def _took_the_same(hunk: ProposedHunk, other: ProposedHunk) -> bool:
     """Return whether two hunks, gone in one place, are about the same lines of one text."""
-    if not hunk.old_text or hunk.id == other.id:
+    if not hunk.old_text:
         return False
     if hunk.base and other.base and hunk.base.sha256 == other.base.sha256:
         return overlap(lines_of_old(hunk), lines_of_old(other))

@@ -203,10 +203,11 @@ class TextEdits:
             if not await self._services.files.opened(uri):
                 results |= dict.fromkeys(edits, EditResult("conflict", reason=UNSEEN))
                 return
-            document = current = self._services.files.find(uri)
-            if document is None or current is None:
+            document = self._services.files.find(uri)
+            if document is None:
                 results |= dict.fromkeys(edits, EditResult("stale"))
                 return
+            current = document
             edits = self._edits(document, current, {key: todo[key] for key in edits}, results)
         if not edits:
             return

@@ -195,6 +195,36 @@ async def test_an_edit_that_lands_after_it_was_given_up_is_the_sessions_own(
     assert (undone.undone, buffer.text) == ((hunk,), "one\ntwo\nthree\n")
 
 
+async def test_a_late_edit_is_looked_for_no_more_once_it_has_landed(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, locks=EditLocks(answer_seconds=0.05))
+    buffer = desk.editor.open(desk.file("a.txt", ""), large_text(100_000))
+    late = asyncio.Event()
+
+    async def ask_the_user(edit: DocumentEdit) -> ApplyAnswer:
+        await late.wait()
+        desk.editor.documents.change(buffer.uri, 2, as_changes(edit))
+        return ApplyAnswer(True)
+
+    desk.editor.on_apply = ask_the_user
+    await propose(desk, "a.txt", 1)
+    hunk = desk.hunks[0].hunk_id
+    assert (await desk.accept(hunk)).conflicts == (hunk,)
+    late.set()
+    await desk.until(lambda: desk.states[hunk] == "applied")
+    document = desk.workspace.documents.get(buffer.uri)
+    assert document is not None
+    at = Position(50_000, 2)
+    begun = process_time()
+    for version in range(3, 23):
+        change = ContentChange(text="x", range=Range(at, at))
+        desk.editor.documents.change(buffer.uri, version, [change])
+    keys = process_time() - begun
+    begun = process_time()
+    for _ in range(20):
+        "".join(document.lines)
+    assert keys < process_time() - begun
+
+
 async def test_an_edit_that_was_saved_and_closed_at_once_is_applied(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     path = desk.file("a.txt", "one\ntwo\nthree\n")
