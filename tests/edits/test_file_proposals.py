@@ -290,6 +290,16 @@ async def test_a_new_file_that_is_deleted_is_merely_taken_back(desk: Desk) -> No
     assert len(desk.hunks) == 1
 
 
+async def test_a_file_open_where_one_is_proposed_is_seen_as_it_is(desk: Desk) -> None:
+    await create(desk, "a.py", "x\n")
+    buffer = desk.editor.open(desk.root / "a.py", "mine\n")  # new there, and not saved yet
+    document = desk.workspace.documents.get(buffer.uri)
+    assert document is not None
+    assert desk.sets.session_files.view(document).text_lf == "mine\n"
+    assert (await desk.accept(desk.hunks[0].hunk_id)).conflicts == (desk.hunks[0].hunk_id,)
+    assert buffer.text == "mine\n"
+
+
 async def test_writing_a_file_that_was_to_be_deleted_edits_it(desk: Desk) -> None:
     desk.file("a.py", TEXT)
     await delete(desk, "a.py")
