@@ -64,6 +64,9 @@ async def test_sessions_move_there_and_back_and_go_on(  # A7
     assert migrate("--to", storage).returncode == 0
     assert [name_in(folder) for folder in folders] == [storage] * 2
     assert read_records(folders[0])[:2] == before[0]
+    files = {path.name for path in folders[0].iterdir()}
+    assert len(files & {"messages.jsonl", "messages.sqlite"}) == 1, "nothing is left behind"
+    assert storage == "sqlite" or "messages.new.jsonl" not in files
 
 
 def test_what_cannot_be_moved_is_told_and_stays(tmp_path: Path) -> None:
