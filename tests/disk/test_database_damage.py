@@ -19,7 +19,7 @@ from kode_sidecar.records.conversation_files import ConversationMeta
 from kode_sidecar.records.conversation_store import ConversationStore
 from kode_sidecar.records.messages import messages_in
 from kode_sidecar.records.saver import Saver
-from kode_sidecar.records.sqlite_file import PAGE_BYTES
+from kode_sidecar.records.sqlite_file import PAGE_BYTES, DamagedDatabase, SqliteFile, log_of
 from tests.conftest import FULL, Played
 from tests.support.kept_messages import tell
 
@@ -234,3 +234,12 @@ def test_what_is_no_database_hides_nobody(kept: Kept, tmp_path: Path) -> None:
     opened.writer.close()
     with pytest.raises(KodeError, match="There is no session"):
         kept.store.load("nobody")
+
+
+def test_the_log_beside_an_emptied_database_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / DATABASE
+    path.write_bytes(b"")
+    log_of(path).write_bytes(b"what a commit wrote")
+    with pytest.raises(DamagedDatabase):
+        SqliteFile(path)
+    assert log_of(path).read_bytes() == b"what a commit wrote"

@@ -9,7 +9,7 @@ import pytest
 from kode_sidecar.domain.host_facts import HostFacts, OfferedModel
 from kode_sidecar.domain.message import Blob
 from kode_sidecar.errors import KodeError
-from kode_sidecar.records.conversation_files import save_artifact
+from kode_sidecar.records.conversation_files import copy_artifact, save_artifact
 from kode_sidecar.records.host_models import KnownHosts, RetiredModels
 
 
@@ -23,6 +23,17 @@ def test_an_artifact_is_kept_whole(tmp_path: Path) -> None:  # A14
     )
     assert save("").bytes == 0
     assert (tmp_path / "artifacts" / "a1.txt").read_bytes() == "x\r\n中\ufffd".encode()
+
+
+def test_an_artifact_that_two_results_name_is_copied_once(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.mkdir()
+    other.mkdir()
+    save_artifact(one, lambda: "artifact1", "all of it")
+    assert [copy_artifact(one, "artifact1", other) for _ in range(2)] == [True, True]
+    assert not copy_artifact(one, "artifact2", other)
+    (kept,) = (other / "artifacts").iterdir()
+    assert kept.read_text() == "all of it"
 
 
 def test_an_artifact_never_replaces_another(tmp_path: Path) -> None:
