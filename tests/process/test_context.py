@@ -256,6 +256,21 @@ async def test_a_request_refused_for_its_length_is_made_shorter_and_sent_again(
         assert world.model.chats[5].data == world.model.chats[2].data
 
 
+async def test_refused_for_its_length_and_without_a_summary_it_is_trimmed(
+    project: Path,
+) -> None:  # C10 C11
+    bad = failure(400, "invalid_request_error", "no summary today")
+    responses = [answer(tool_call("read_file", {"path": "long.py"})), answer(text("read"))]
+    responses += [OVERFLOW, bad, answer(text("at last"))]
+    async with sidecar(responses, roots=[project]) as world:
+        session = await world.session(**CODER)
+        await world.turn(session, "read long.py")
+        turn = await world.turn(session, "go on")
+        assert (turn.stop_reason, last_text(session)) == ("end_turn", "at last")
+        (result,) = [one for one in world.asked()["messages"] if one["role"] == "tool"]
+        assert result["content"].startswith("[Left out to make room:")
+
+
 async def test_without_a_summary_the_turn_goes_on_trimmed(project: Path) -> None:  # C10 C11
     bad = failure(400, "invalid_request_error", "no summary today")
     responses = [
