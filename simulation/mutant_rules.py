@@ -1,7 +1,7 @@
 """Faults made by rule: a comparison turned round, a call left out, an `and` for an `or`."""
 
 import ast
-import random
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +13,10 @@ _LEFT_OUT = {"retired_models", "json_log", "memory_store", "run_records", "inspe
 
 
 def generated(count: int, seed: int) -> list[Mutant]:
-    """Return so many drawn from all that the rules make of these rooms."""
+    """Return so many drawn from all that the rules make of these rooms.
+
+    Each is drawn by what it is, not by its place: as long as a line is as it was, so is its lot.
+    """
     found = [
         mutant
         for room in ROOMS
@@ -21,7 +24,10 @@ def generated(count: int, seed: int) -> list[Mutant]:
         if path.stem not in _LEFT_OUT
         for mutant in _of_file(path)
     ]
-    return random.Random(seed).sample(found, min(count, len(found)))
+    found.sort(
+        key=lambda one: hashlib.sha256(f"{seed} {one.file} {one.old} {one.new}".encode()).digest()
+    )
+    return found[:count]
 
 
 def _of_file(path: Path) -> Iterator[Mutant]:
