@@ -240,7 +240,10 @@ async def test_what_an_applied_edit_breaks_is_told_once(project: Path, mode: str
         ]
 
 
-async def test_a_call_waits_for_what_a_slow_server_says_of_its_edit(project: Path) -> None:  # F6
+@pytest.mark.parametrize("slow_after", [False, True])
+async def test_a_call_waits_for_what_a_slow_server_says_of_its_edit(  # F6
+    project: Path, *, slow_after: bool
+) -> None:
     script = [
         answer(tool_call("propose_edit", edit("return 3", "return BUGGY"))),
         answer(text("Done.")),
@@ -252,11 +255,12 @@ async def test_a_call_waits_for_what_a_slow_server_says_of_its_edit(project: Pat
         quick = servers.answering("diagnostics")
 
         async def slow(params: dict[str, Any]) -> Any:
-            for _ in range(200 if params.get("afterEdit") else 0):
+            found = await quick(params)
+            for _ in range(200 if bool(params.get("afterEdit")) == slow_after else 0):
                 await world.client.request("kode/ping", {}, HANG_SECONDS)
                 if len(world.model.chats) > 1:
                     break  # nobody has waited
-            return await quick(params)
+            return found
 
         world.client.handle("kode/editor/diagnostics", slow)
         world.editor.open(project / "menu.py")
