@@ -568,6 +568,26 @@ async def test_a_decision_that_could_not_be_saved_is_saved_when_it_is_repeated(
     assert await desk.sets.decide(params) == result
 
 
+async def test_an_undo_that_could_not_be_saved_changes_nothing(tmp_path: Path) -> None:
+    failures: list[KodeError] = []
+
+    async def save() -> None:
+        if failures:
+            raise failures.pop()
+
+    desk = Desk(tmp_path, save=save)
+    buffer = open_text(desk)
+    await desk.edit("a.txt", ("two", "TWO"))
+    hunk = desk.hunks[0].hunk_id
+    await desk.accept(hunk)
+    failures.append(KodeError("Storage", "The disk is full."))
+    with pytest.raises(KodeError, match="disk is full"):
+        await desk.sets.undo(hunk, UndoParams(hunk_id=hunk))
+    assert (buffer.text, desk.states[hunk]) == (TEXT.replace("two", "TWO"), "applied")
+    assert (await desk.sets.undo(hunk, UndoParams(hunk_id=hunk))).undone == (hunk,)
+    assert buffer.text == TEXT
+
+
 async def test_a_failure_after_a_cancelled_decision_is_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

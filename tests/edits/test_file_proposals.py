@@ -172,6 +172,7 @@ async def test_a_moved_file_is_at_its_new_place_for_the_model_alone(desk: Desk) 
     hunk = desk.hunks[-1]
     assert (hunk.kind, hunk.new_path) == ("rename", "lib/new.py")
     assert str(hunk.new_uri).endswith("/lib/new.py")
+    assert "rename from old.py\nrename to lib/new.py\n" in desk.sets.get(desk.change_set_id).diff
     assert "TWO" in (await read(desk, "lib/new.py")).content
     assert (await fails(read(desk, "old.py"))).code == "NotFound"
     assert await listed(desk) == ["lib/new.py (proposed by you, not on disk)"]

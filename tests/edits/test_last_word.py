@@ -437,6 +437,17 @@ async def test_the_users_own_line_elsewhere_is_not_taken_for_an_edit_that_waits(
     assert buffer.text == f"from menu import price\n{both}"
 
 
+async def test_a_first_line_that_waits_is_found_though_the_file_has_grown(desk: Desk) -> None:
+    open_text(desk)
+    await desk.edit("a.txt", ("one", "ONE"))
+    desk.file("a.txt", TEXT + "seven\n")
+    fresh = again(desk)
+    buffer = fresh.editor.open(fresh.root / "a.txt", TEXT + "seven\n")
+    params = DecideParams(change_set_id=desk.change_set_id, rest="accept", seen_seq=99)
+    assert (await fresh.sets.decide(params)).applied == (desk.hunks[0].hunk_id,)
+    assert buffer.text == TEXT.replace("one", "ONE") + "seven\n"
+
+
 async def test_what_was_applied_is_taken_back_after_a_restart(desk: Desk) -> None:
     buffer = open_text(desk)
     await desk.edit("a.txt", ("two", "TWO"), ("five\n", ""))

@@ -172,6 +172,12 @@ def test_what_stands_beside_lines_that_were_to_go_is_not_done() -> None:
     assert sent.verdicts(text) == {"h": "diverged"}
 
 
+def test_a_line_that_was_there_before_proves_no_deletion_of_the_next() -> None:
+    sent = SentEdit(TEXT, {"h": Edit(0, 4, "a\n")})
+    text = tell(sent, TEXT, Edit(2, 3, "user"))
+    assert sent.verdicts(text) == {"h": "diverged"}
+
+
 def test_an_insertion_told_as_one_change_with_what_was_typed_below_it_is_seen() -> None:
     for insertion, told in (
         (Edit(2, 2, "new\n"), Edit(2, 4, "new\nuser\nb!\n")),
