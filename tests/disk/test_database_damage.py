@@ -19,7 +19,13 @@ from kode_sidecar.records.conversation_files import ConversationMeta
 from kode_sidecar.records.conversation_store import ConversationStore
 from kode_sidecar.records.messages import messages_in
 from kode_sidecar.records.saver import Saver
-from kode_sidecar.records.sqlite_file import PAGE_BYTES, DamagedDatabase, SqliteFile, log_of
+from kode_sidecar.records.sqlite_file import (
+    PAGE_BYTES,
+    DamagedDatabase,
+    SqliteFile,
+    log_of,
+    write_database,
+)
 from tests.conftest import FULL, Played
 from tests.support.kept_messages import tell
 
@@ -243,3 +249,23 @@ def test_the_log_beside_an_emptied_database_is_kept(tmp_path: Path) -> None:
     with pytest.raises(DamagedDatabase):
         SqliteFile(path)
     assert log_of(path).read_bytes() == b"what a commit wrote"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows saves names with their files")
+def test_the_lines_beside_an_older_database_have_their_name_saved(tmp_path: Path) -> None:
+    write_database(tmp_path / DATABASE, [])
+    opened: list[object] = []
+    listening = True
+
+    def hear(event: str, args: tuple[object, ...]) -> None:
+        if event == "open" and listening:
+            opened.append(args[0])
+
+    sys.addaudithook(hear)
+    saved: list[int] = []
+    for _ in range(2):
+        messages_in(tmp_path).open(tmp_path)[0].close()
+        saved.append(opened.count(str(tmp_path)) + opened.count(tmp_path))
+        opened.clear()
+    listening = False
+    assert saved == [1, 0], "a folder is opened to be saved"
