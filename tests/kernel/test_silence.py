@@ -99,3 +99,10 @@ async def test_a_further_attempt_is_told() -> None:  # W9
     (retry,) = [event for event in emit.seen if isinstance(event, ModelWaiting)]
     assert (retry.state, retry.retry_in_ms, retry.attempt) == ("retrying", 2500, 2)
     assert retry.message == "overloaded"
+
+
+async def test_silence_behind_a_slow_reader_is_told() -> None:
+    model = Pausing(silent=True)
+    emit = Slow(model, seconds=5 * TOLD_AFTER)
+    await run(model, emit)
+    assert len(emit.waits()) >= 3

@@ -162,7 +162,7 @@ async def test_a_model_that_calls_tools_in_its_summary_gets_them_answered_not_ru
 @pytest.mark.parametrize(
     ("name", "arguments", "says_what"),
     [
-        ("nothing", "{}", "no tool named 'nothing'"),
+        ("nothing", "{}", "no tool named 'nothing'. Tools on offer: echo."),
         ("echo", '{"text": ', "not a valid JSON object"),
         ("echo", "[1]", "not a valid JSON object"),
         ("echo", '{"text": [1]}', "$.text"),
