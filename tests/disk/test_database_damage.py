@@ -28,6 +28,7 @@ from kode_sidecar.records.sqlite_file import (
 )
 from tests.conftest import FULL, Played
 from tests.support.kept_messages import tell
+from tests.support.opened_files import opened_files
 
 COUNT = 12
 FLIPS = LOG_CUTS = 500 if FULL else 40
@@ -254,18 +255,9 @@ def test_the_log_beside_an_emptied_database_is_kept(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows saves names with their files")
 def test_the_lines_beside_an_older_database_have_their_name_saved(tmp_path: Path) -> None:
     write_database(tmp_path / DATABASE, [])
-    opened: list[object] = []
-    listening = True
-
-    def hear(event: str, args: tuple[object, ...]) -> None:
-        if event == "open" and listening:
-            opened.append(args[0])
-
-    sys.addaudithook(hear)
     saved: list[int] = []
     for _ in range(2):
-        messages_in(tmp_path).open(tmp_path)[0].close()
-        saved.append(opened.count(str(tmp_path)) + opened.count(tmp_path))
-        opened.clear()
-    listening = False
+        with opened_files() as opened:
+            messages_in(tmp_path).open(tmp_path)[0].close()
+        saved.append(opened.count((tmp_path.name, True)))
     assert saved == [1, 0], "a folder is opened to be saved"

@@ -1,6 +1,7 @@
 """From a proposal to the editor's buffer: decisions, verification, what the model is told."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -546,16 +547,21 @@ async def test_an_applied_hunk_has_a_range_and_a_direction_is_not_guessed(desk: 
     assert (await desk.sets.undo(hunk, params)).restored == (hunk,)
 
 
-async def test_a_decision_that_could_not_be_saved_is_saved_when_it_is_repeated(
-    tmp_path: Path,
-) -> None:
-    failures = [KodeError("Storage", "The disk is full.")]
+def failing_save(failures: list[KodeError]) -> Callable[[], Awaitable[None]]:
+    """Return what saves, and fails with each of these first."""
 
     async def save() -> None:
         if failures:
             raise failures.pop()
 
-    desk = Desk(tmp_path, save=save)
+    return save
+
+
+async def test_a_decision_that_could_not_be_saved_is_saved_when_it_is_repeated(
+    tmp_path: Path,
+) -> None:
+    failures = [KodeError("Storage", "The disk is full.")]
+    desk = Desk(tmp_path, save=failing_save(failures))
     buffer = open_text(desk)
     await desk.edit("a.txt", ("two", "TWO"))
     params = DecideParams(change_set_id=desk.change_set_id, rest="accept", seen_seq=99)
@@ -570,12 +576,7 @@ async def test_a_decision_that_could_not_be_saved_is_saved_when_it_is_repeated(
 
 async def test_an_undo_that_could_not_be_saved_changes_nothing(tmp_path: Path) -> None:
     failures: list[KodeError] = []
-
-    async def save() -> None:
-        if failures:
-            raise failures.pop()
-
-    desk = Desk(tmp_path, save=save)
+    desk = Desk(tmp_path, save=failing_save(failures))
     buffer = open_text(desk)
     await desk.edit("a.txt", ("two", "TWO"))
     hunk = desk.hunks[0].hunk_id

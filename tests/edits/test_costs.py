@@ -2,47 +2,21 @@
 
 import asyncio
 import os
-import sys
 import threading
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 from time import process_time
-from typing import Any
 
 import pytest
 
 from kode_sidecar.domain.change_set import Position, Range
 from kode_sidecar.edits.services import EditLocks
-from kode_sidecar.event_log import EventHistory
 from kode_sidecar.event_log.editor_port import ApplyAnswer, DocumentEdit
 from kode_sidecar.kernel.contracts import ToolCall
 from kode_sidecar.protocol.change_set import DecideParams, HunkDecision, UndoParams
 from kode_sidecar.protocol.documents import ContentChange
 from kode_sidecar.text.line_diff import split_lines
-from tests.support.edit_editor import Desk
-
-_opened: list[tuple[str, bool]] | None = None
-
-
-def _hear(event: str, args: tuple[Any, ...]) -> None:
-    if event == "open" and _opened is not None and isinstance(args[0], str):
-        on_loop = threading.current_thread() is threading.main_thread()
-        _opened.append((os.path.basename(args[0]), on_loop))
-
-
-sys.addaudithook(_hear)
-
-
-@contextmanager
-def opened_files() -> Generator[list[tuple[str, bool]]]:
-    """The names of files that are opened meanwhile, each with whether the event loop did it."""
-    global _opened
-    _opened = []
-    try:
-        yield _opened
-    finally:
-        _opened = None
+from tests.support.edit_editor import Desk, again
+from tests.support.opened_files import opened_files
 
 
 async def propose(desk: Desk, path: str, hunks: int) -> None:
@@ -154,10 +128,7 @@ async def test_one_look_finds_all_recalled_edits_of_a_text(tmp_path: Path) -> No
         desk.editor.open(path, text)
         await propose(desk, "a.txt", hunks)
         change_set = desk.change_set_id
-        desk.sets.close()
-        fresh, history = Desk(tmp_path), EventHistory()
-        history.feed_all(desk.events)
-        fresh.sets.restore(history)
+        fresh = again(desk)
         buffer = fresh.editor.open(path, text)
         for at in range(3):
             fresh.editor.type(buffer, len(text) - 1, "!")

@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 
 from kode_sidecar.edits import standing
-from kode_sidecar.event_log import EventHistory
 from kode_sidecar.event_log.editor_port import ApplyAnswer, DocumentEdit
 from kode_sidecar.protocol.change_set import DecideParams, HunkDecision, UndoParams
 from tests.support.edit_buffer import Buffer, ChangeStyle
-from tests.support.edit_editor import Desk
+from tests.support.edit_editor import Desk, again
 
 TEXT = "one\ntwo\nthree\nfour\nfive\nsix\n"
 
@@ -33,14 +32,14 @@ async def refuse(_edit: DocumentEdit) -> ApplyAnswer:
     return ApplyAnswer(False, "read-only")
 
 
-def again(desk: Desk) -> Desk:
-    """The session as the next process opens it."""
-    desk.sets.close()
-    fresh = Desk(desk.root)
-    history = EventHistory()
-    history.feed_all(desk.events)
-    fresh.sets.restore(history)
-    return fresh
+def mangle(desk: Desk, buffer: Buffer) -> None:
+    """From now on the editor does something else than it is asked."""
+
+    async def otherwise(_edit: DocumentEdit) -> ApplyAnswer:
+        desk.editor.type(buffer, buffer.text.index("two"), "mangled ")
+        return ApplyAnswer(True)
+
+    desk.editor.on_apply = otherwise
 
 
 # ---- nothing is built on what nobody can see -----------------------------------------------------
@@ -152,12 +151,7 @@ async def test_a_brace_of_the_users_is_not_taken_for_a_refused_edit(
 
 async def test_what_diverged_is_found_where_the_user_has_put_its_line(desk: Desk) -> None:
     buffer = open_text(desk)
-
-    async def mangle(_edit: DocumentEdit) -> ApplyAnswer:
-        desk.editor.type(buffer, buffer.text.index("two"), "mangled ")
-        return ApplyAnswer(True)
-
-    desk.editor.on_apply = mangle
+    mangle(desk, buffer)
     await desk.edit("a.txt", ("two", "TWO"))
     hunk = desk.hunks[0].hunk_id
     await desk.accept(hunk)
@@ -483,12 +477,7 @@ async def test_the_users_own_text_is_known_after_a_restart(desk: Desk) -> None:
 
 async def test_what_diverged_is_told_after_a_restart(desk: Desk) -> None:
     buffer = open_text(desk)
-
-    async def mangle(_edit: DocumentEdit) -> ApplyAnswer:
-        desk.editor.type(buffer, buffer.text.index("two"), "mangled ")
-        return ApplyAnswer(True)
-
-    desk.editor.on_apply = mangle
+    mangle(desk, buffer)
     await desk.edit("a.txt", ("two", "TWO"))
     await desk.accept(desk.hunks[0].hunk_id)
     assert list(desk.states.values()) == ["diverged"]

@@ -22,6 +22,7 @@ from kode_sidecar.records.saver import Saver
 from kode_sidecar.records.session_lock import SessionLock, is_held
 from kode_sidecar.sessions import StoredMessages
 from tests.support.disk_calls import DiskCalls
+from tests.support.opened_files import opened_files
 
 META = ConversationMeta(
     id="c-1",
@@ -355,9 +356,11 @@ async def test_testing_a_lock_keeps_nobody_from_it(tmp_path: Path) -> None:  # W
     lock = SessionLock(tmp_path)
     assert tries >= 2
     assert is_held(tmp_path)
+    held = len(os.listdir("/dev/fd"))
     with pytest.raises(KodeError) as caught:
         SessionLock(tmp_path)
     assert caught.value.code == "ReadOnly"
+    assert len(os.listdir("/dev/fd")) == held, "who is refused keeps no descriptor"
     lock.release()
 
 
@@ -368,26 +371,20 @@ async def test_pages_are_read_once(
     for number in range(6):
         writer.append(message(number))
     writer.close()
-    opened: list[str] = []
-    sys.addaudithook(lambda event, args: _note(opened, event, args))
     messages = StoredMessages(store, 65_536)
     pages, cursor = 0, None
-    while pages == 0 or cursor is not None:
-        page = await messages.list(MessageListParams(session_id="c-1", limit=2, cursor=cursor))
-        pages, cursor = pages + 1, page.next_cursor
-        assert [name for _, name in store.newest()] == ["c-1"]
+    with opened_files() as opened:
+        while pages == 0 or cursor is not None:
+            page = await messages.list(MessageListParams(session_id="c-1", limit=2, cursor=cursor))
+            pages, cursor = pages + 1, page.next_cursor
+            assert [name for _, name in store.newest()] == ["c-1"]
     assert pages == 3
     files = {"jsonl": "messages.jsonl", "sqlite": "messages.new.jsonl"}
-    assert [Path(name).name for name in opened].count(files[storage]) == 1
-    assert [Path(name).name for name in opened].count("meta.json") == 2  # a head, and with them
+    assert [name for name, _ in opened].count(files[storage]) == 1
+    assert [name for name, _ in opened].count("meta.json") == 2  # a head, and with them
     page = await messages.list(MessageListParams(session_id="c-1", limit=2))
     writer = store.open("c-1").writer
     writer.append(message(6))
     writer.close()
     rest = MessageListParams(session_id="c-1", cursor=page.next_cursor)
     assert len((await messages.list(rest)).messages) == 5, "what is written meanwhile is seen"
-
-
-def _note(opened: list[str], event: str, args: tuple[object, ...]) -> None:
-    if event in ("open", "sqlite3.connect"):
-        opened.append(str(args[0]))

@@ -15,6 +15,7 @@ import msgspec
 from kode_sidecar.domain.agent_event import BlockDelta, ChangeSetUpdated, Event
 from kode_sidecar.domain.change_set import HunkView
 from kode_sidecar.edits.change_sets import ChangeSets
+from kode_sidecar.event_log import EventHistory
 from kode_sidecar.event_log.editor_port import ApplyAnswer, DocumentEdit, FileEdit
 from kode_sidecar.kernel.contracts import IdKind, ToolCall, ToolOutcome
 from kode_sidecar.permissions.questions import UserQuestions
@@ -287,3 +288,13 @@ class Desk:
 
     async def _save(self) -> None:
         self.saves += 1
+
+
+def again(desk: Desk) -> Desk:
+    """The session as the next process opens it."""
+    desk.sets.close()
+    fresh = Desk(desk.root)
+    history = EventHistory()
+    history.feed_all(desk.events)
+    fresh.sets.restore(history)
+    return fresh
