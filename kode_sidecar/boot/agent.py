@@ -38,7 +38,7 @@ from kode_sidecar.providers.memory_http import HttpMemory, MemoryHost
 from kode_sidecar.providers.models_report import models_report
 from kode_sidecar.providers.profiles import ModelProfile
 from kode_sidecar.providers.rate_limiter import STALLED_SECONDS, RetryPolicy
-from kode_sidecar.records.host_models import KnownHosts, RetiredModels
+from kode_sidecar.records.host_models import KnownHosts, SavedRetiredModels
 from kode_sidecar.records.json_log import JsonLog, LogFiles, Redaction
 from kode_sidecar.scouts.contracts import ScoutServices
 from kode_sidecar.server import import_http_client
@@ -124,7 +124,7 @@ class Agent:
         self._own_chat: ChatClient | None = None
         self._runs: WireRuns | None = None
         self._memories: dict[MemoryHost, HttpMemory] = {}
-        self._retired = RetiredModels(settings.storage_root)
+        self._retired = SavedRetiredModels(settings.storage_root)
         self._mcp: McpServers | None = None
         self._with_servers: dict[str, bool] = {}
         self._more_servers = servers

@@ -22,7 +22,7 @@ _LIST_LASTS = 24 * 3600.0
 _THIS_MACHINE = re.compile(r"(localhost|127(\.\d{1,3}){3}|::1)(:\d+)?")
 
 
-class RetiredModels:
+class SavedRetiredModels:
     """The model ids that each host answered with "no such model".
 
     It is looked at before every request to a model, and read again only when it has changed.

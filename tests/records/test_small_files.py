@@ -10,7 +10,7 @@ from kode_sidecar.domain.host_facts import HostFacts, OfferedModel
 from kode_sidecar.domain.message import Blob
 from kode_sidecar.errors import KodeError
 from kode_sidecar.records.conversation_files import copy_artifact, save_artifact
-from kode_sidecar.records.host_models import KnownHosts, RetiredModels
+from kode_sidecar.records.host_models import KnownHosts, SavedRetiredModels
 
 
 def test_an_artifact_is_kept_whole(tmp_path: Path) -> None:  # A14
@@ -72,11 +72,11 @@ def test_what_hosts_said_is_remembered_over_a_restart(tmp_path: Path) -> None:
 
 def test_retired_models_are_remembered_per_host(tmp_path: Path) -> None:  # A2
     folder = tmp_path / "state"
-    retired = RetiredModels(folder)
+    retired = SavedRetiredModels(folder)
     assert retired.ids("api.moonshot.cn") == frozenset()
     retired.add("api.moonshot.cn", "kimi-k2-turbo-preview")
     retired.add("api.moonshot.cn", "kimi-latest")
-    RetiredModels(folder).add("api.moonshot.ai", "kimi-latest")
+    SavedRetiredModels(folder).add("api.moonshot.ai", "kimi-latest")
     assert retired.ids("api.moonshot.cn") == {"kimi-k2-turbo-preview", "kimi-latest"}
     assert retired.ids("api.moonshot.ai") == {"kimi-latest"}
     (folder / "models.json").write_text("{broken")
@@ -85,4 +85,4 @@ def test_retired_models_are_remembered_per_host(tmp_path: Path) -> None:  # A2
     assert retired.ids("h") == {"m"}
     (tmp_path / "file").touch()
     with pytest.raises(KodeError, match=r"not saved: models\.json"):
-        RetiredModels(tmp_path / "file").add("h", "m")
+        SavedRetiredModels(tmp_path / "file").add("h", "m")
