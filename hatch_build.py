@@ -10,7 +10,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 sys.path.insert(0, str(Path(__file__).parent))  # a build is isolated from the project
 
 from freeze.commit import commit_of
-from kode_sidecar.boot.unpacked import MARKER
+from kode_sidecar.servers.boot.unpacked import MARKER
 
 
 class CommitHook(BuildHookInterface):  # type: ignore[type-arg]

@@ -12,17 +12,17 @@ from timeit import timeit
 
 from benchmarks.figures import Figure
 from benchmarks.programs import ROOT, SIDECAR, Arena
-from kode_sidecar.acp import ACP
-from kode_sidecar.acp.dialect import chunk_head
-from kode_sidecar.boot.system import RandomIds
-from kode_sidecar.domain.agent_event import BlockDelta
-from kode_sidecar.protocol.base_protocol import encode_frame, encode_line
-from kode_sidecar.server.codec import LSP, Dialect
+from kode_sidecar.core.domain.agent_event import BlockDelta
+from kode_sidecar.core.protocol.base_protocol import encode_frame, encode_line
+from kode_sidecar.servers.acp import ACP
+from kode_sidecar.servers.acp.dialect import chunk_head
+from kode_sidecar.servers.boot.system import RandomIds
+from kode_sidecar.servers.lsp.codec import LSP, Dialect
 
 _ROUNDS = 20_000
-_IMPORT = """import time, kode_sidecar.boot.app
+_IMPORT = """import time, kode_sidecar.servers.boot.app
 start = time.process_time()
-import kode_sidecar.boot.acp_app
+import kode_sidecar.servers.boot.acp_app
 print((time.process_time() - start) * 1e3)"""
 
 

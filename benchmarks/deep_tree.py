@@ -9,11 +9,11 @@ from benchmarks.figures import Figure, Samples, medians
 from benchmarks.model import PROMPT
 from benchmarks.programs import SIDECAR, Arena, Sidecar
 from benchmarks.sessions import NAMES, write_messages
-from kode_sidecar.domain.agent_event import Event, MessageCompleted
-from kode_sidecar.domain.message import Message, TextBlock
-from kode_sidecar.records.json_record import encode_json, seal
-from kode_sidecar.records.message_record import encode_message
-from kode_sidecar.records.messages import StorageName
+from kode_sidecar.core.domain.agent_event import Event, MessageCompleted
+from kode_sidecar.core.domain.message import Message, TextBlock
+from kode_sidecar.infrastructure.records.json_record import encode_json, seal
+from kode_sidecar.infrastructure.records.message_record import encode_message
+from kode_sidecar.infrastructure.records.messages import StorageName
 
 _BRANCHES = 100
 _DEPTH = 1_000

@@ -7,14 +7,14 @@ import msgspec
 
 from benchmarks.figures import Figure, medians
 from benchmarks.programs import SIDECAR, Arena
-from kode_sidecar.domain.change_set import Position, Range
-from kode_sidecar.domain.hunk import Hunk, compose
-from kode_sidecar.protocol.documents import ContentChange
-from kode_sidecar.text.edit_match import Match, locate
-from kode_sidecar.text.text_edit import Edit, apply_edits, minimal_edits
-from kode_sidecar.workspace.document import Document
-from kode_sidecar.workspace.documents import Documents
-from kode_sidecar.workspace.overlay import Overlay
+from kode_sidecar.core.domain.change_set import Position, Range
+from kode_sidecar.core.domain.hunk import Hunk, compose
+from kode_sidecar.core.protocol.documents import ContentChange
+from kode_sidecar.core.text.edit_match import Match, locate
+from kode_sidecar.core.text.text_edit import Edit, apply_edits, minimal_edits
+from kode_sidecar.infrastructure.workspace.document import Document
+from kode_sidecar.infrastructure.workspace.documents import Documents
+from kode_sidecar.infrastructure.workspace.overlay import Overlay
 
 _LINES, _EDITS = 20_000, 50
 _MANY, _CURSORS = 200_000, 200

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from benchmarks.figures import Figure
 from benchmarks.programs import SIDECAR, Arena
-from kode_sidecar.context.token_count import text_weight
+from kode_sidecar.agent.context.token_count import text_weight
 
 TEXTS = Path(__file__).with_name("texts")
 _MOST_PERCENT = 15.0

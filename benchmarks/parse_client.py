@@ -14,13 +14,13 @@ import httpx
 
 from benchmarks.model import PROMPT
 from benchmarks.stream import DELTA_SIZE, FLAT_DELTAS
-from kode_sidecar.domain.message import Message, TextBlock
-from kode_sidecar.domain.model_event import ResponseFinished, TextDelta
-from kode_sidecar.kernel.contracts import ModelRequest
-from kode_sidecar.providers.chat_client import ChatClient
-from kode_sidecar.providers.http_client import HttpClient
-from kode_sidecar.providers.provider_config import ProviderConfig
-from kode_sidecar.providers.registry import Registry
+from kode_sidecar.core.domain.message import Message, TextBlock
+from kode_sidecar.core.domain.model_event import ResponseFinished, TextDelta
+from kode_sidecar.core.kernel.contracts import ModelRequest
+from kode_sidecar.infrastructure.providers.chat_client import ChatClient
+from kode_sidecar.infrastructure.providers.http_client import HttpClient
+from kode_sidecar.infrastructure.providers.provider_config import ProviderConfig
+from kode_sidecar.infrastructure.providers.registry import Registry
 
 MODEL = "kimi-k2.6"
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from kode_sidecar.protocol.base_protocol import FrameDecoder, encode_frame
+from kode_sidecar.core.protocol.base_protocol import FrameDecoder, encode_frame
 
 HANG_SECONDS = 120.0
 _READ_BYTES = 64 * 1024

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from kode_sidecar.demo.model_server import ModelServer, Piece, RecordedResponse, Recording
+from kode_sidecar.devtools.demo.model_server import ModelServer, Piece, RecordedResponse, Recording
 
 THINK_MS = 150
 DELTA_MS = 10

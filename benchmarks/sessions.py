@@ -11,7 +11,7 @@ import msgspec
 from benchmarks import usage
 from benchmarks.figures import Figure, Samples, medians
 from benchmarks.programs import SIDECAR, Arena, Sidecar
-from kode_sidecar.domain.agent_event import (
+from kode_sidecar.core.domain.agent_event import (
     BlockCompleted,
     BlockStarted,
     Event,
@@ -20,11 +20,11 @@ from kode_sidecar.domain.agent_event import (
     TurnCompleted,
     TurnStarted,
 )
-from kode_sidecar.domain.message import Message, TextBlock
-from kode_sidecar.records.json_record import encode_json, seal
-from kode_sidecar.records.message_record import encode_message
-from kode_sidecar.records.messages import StorageName
-from kode_sidecar.records.sqlite_messages import put_database
+from kode_sidecar.core.domain.message import Message, TextBlock
+from kode_sidecar.infrastructure.records.json_record import encode_json, seal
+from kode_sidecar.infrastructure.records.message_record import encode_message
+from kode_sidecar.infrastructure.records.messages import StorageName
+from kode_sidecar.infrastructure.records.sqlite_messages import put_database
 
 _MESSAGES = 10_000
 _MESSAGE_BYTES = 2_000  # of text; with the rest of its record it makes 20 MB in all

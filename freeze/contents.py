@@ -6,7 +6,7 @@ from pkgutil import iter_modules
 import pygments.lexers
 import rich._unicode_data
 
-from kode_sidecar.boot.wire_files import WIRE_FILES
+from kode_sidecar.servers.boot.wire_files import WIRE_FILES
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "kode_sidecar"
@@ -24,10 +24,10 @@ UNUSED = (
 
 DATA = {
     "prompts": ROOT / "prompts",
-    "kode_sidecar/batch/page": PACKAGE / "batch" / "page",
-    "kode_sidecar/cli/template": PACKAGE / "cli" / "template",
+    "kode_sidecar/jobs/batch/page": PACKAGE / "jobs" / "batch" / "page",
+    "kode_sidecar/terminal/cli/template": PACKAGE / "terminal" / "cli" / "template",
     **{
-        f"kode_sidecar/demo/{name}": PACKAGE / "demo" / name
+        f"kode_sidecar/devtools/demo/{name}": PACKAGE / "devtools" / "demo" / name
         for name in ("job", "recording", "sample_project", "scripts", "unsaved")
     },
 }

@@ -29,7 +29,7 @@ WORK = ROOT / "build" / "windows"
 _SUITES = (
     *("tests/stdio", "tests/exe", "tests/transcripts", "tests/process/test_planted_files.py"),
     *("tests/process/test_end_of_process.py", "tests/process/test_command_line.py"),
-    "tests/chat/test_chat_console.py",
+    "tests/terminal/chat/test_chat_console.py",
 )
 _ALL = ("--ignore=tests/editors",)
 _PYTEST = ("-p", "no:cacheprovider", "-o", "faulthandler_timeout=300", "--dist", "worksteal")

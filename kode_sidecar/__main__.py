@@ -4,7 +4,7 @@ import os
 import sys
 import time
 
-from kode_sidecar.boot.unpacked import hold_unpacked
+from kode_sidecar.servers.boot.unpacked import hold_unpacked
 
 ORDERLY_SECONDS = 5.0
 
@@ -23,7 +23,7 @@ def run() -> int:
     arguments = sys.argv[1:]
     if arguments[:1] == ["guard"]:
         # What guards a program for us must outlive us: it watches nobody but by its pipe.
-        from kode_sidecar.commands.guard import run_guard
+        from kode_sidecar.infrastructure.commands.guard import run_guard
 
         run_guard(arguments[1:])
     hold_unpacked(end_orphaned)
@@ -33,7 +33,7 @@ def run() -> int:
         arguments = arguments[1:]
     if arguments[:1] == ["acp"] and (options := acp_options(arguments[1:])) is not None:
         return serve_acp(*options)
-    from kode_sidecar.cli.command_line import run_command
+    from kode_sidecar.terminal.cli.command_line import run_command
 
     return run_command(arguments, serve, serve_acp)
 
@@ -54,7 +54,7 @@ def end_orphaned() -> None:
 
     What serves ends in order before that, by its watchdog.
     """
-    from kode_sidecar.boot.leftovers import remove_unpacked
+    from kode_sidecar.servers.boot.leftovers import remove_unpacked
 
     time.sleep(ORDERLY_SECONDS)
     remove_unpacked()
@@ -75,12 +75,12 @@ def serve(
     have been asked then goes to the file `requests`. With `grease` a recording has more in it than
     a client knows.
     """
-    from kode_sidecar.boot import front_door
+    from kode_sidecar.servers.boot import front_door
 
     handover = front_door.open_door()
     if isinstance(handover, int):
         return handover
-    from kode_sidecar.boot.app import run_server
+    from kode_sidecar.servers.boot.app import run_server
 
     environment, listener = open_environment(record, tape, requests, grease)
     return run_server(handover, load_agent, environment, listener, env_file)
@@ -96,13 +96,13 @@ def acp_options(words: list[str]) -> tuple[str | None, bool] | None:
 
 def serve_acp(env_file: str | None, trusted: bool) -> int:
     """Speak the Agent Client Protocol on stdin and stdout until the client goes."""
-    from kode_sidecar.boot import front_door
+    from kode_sidecar.servers.boot import front_door
 
     handover = front_door.open_door(front_door.ACP)
     if isinstance(handover, int):
         return handover
-    from kode_sidecar.boot.acp_app import run_acp
-    from kode_sidecar.boot.system import System
+    from kode_sidecar.servers.boot.acp_app import run_acp
+    from kode_sidecar.servers.boot.system import System
 
     return run_acp(handover, load_agent, System(), env_file, trusted=trusted)
 
@@ -110,10 +110,10 @@ def serve_acp(env_file: str | None, trusted: bool) -> int:
 def open_environment(record: str | None, tape: str | None, requests: str | None, grease: bool):
     """Return where time, ids and the model's answers come from, and who hears all frames."""
     if record is None and tape is None:
-        from kode_sidecar.boot.system import System
+        from kode_sidecar.servers.boot.system import System
 
         return System(), None
-    from kode_sidecar.recording import open_recording
+    from kode_sidecar.devtools.recording import open_recording
 
     opened = open_recording(record, tape, requests, grease=grease)
     return opened, opened
@@ -121,7 +121,7 @@ def open_environment(record: str | None, tape: str | None, requests: str | None,
 
 def load_agent():
     """Import the agent: on the loader's thread, while the process answers already."""
-    from kode_sidecar.boot.agent import Agent
+    from kode_sidecar.servers.boot.agent import Agent
 
     return Agent
 

@@ -13,24 +13,24 @@ from typing import Any
 
 import msgspec
 
-from kode_sidecar.boot.agent import Agent
-from kode_sidecar.boot.state_folder import session_folders
-from kode_sidecar.boot.system import System
-from kode_sidecar.domain.agent_event import BlockDelta, BlockStarted, Event, TurnCompleted
-from kode_sidecar.domain.change_set import FileChangeKind
-from kode_sidecar.domain.message import TextBlock, texts_of
+from kode_sidecar.agent.event_log.editor_port import ApplyAnswer, DocumentEdit, FileEdit
+from kode_sidecar.agent.sessions import SessionRegistry
+from kode_sidecar.agent.sessions.session import Session
+from kode_sidecar.core.domain.agent_event import BlockDelta, BlockStarted, Event, TurnCompleted
+from kode_sidecar.core.domain.change_set import FileChangeKind
+from kode_sidecar.core.domain.message import TextBlock, texts_of
+from kode_sidecar.core.protocol.change_set import ChangeSetView
+from kode_sidecar.core.protocol.documents import EditorContextParams
+from kode_sidecar.core.protocol.questions import AskParams, PermissionRequestParams
+from kode_sidecar.core.protocol.session import Mode, SessionNewParams
+from kode_sidecar.core.protocol.turn import TurnStartParams
+from kode_sidecar.core.settings import LiveSettings, LoadedSettings, load_settings
 from kode_sidecar.errors import KodeError
-from kode_sidecar.event_log.editor_port import ApplyAnswer, DocumentEdit, FileEdit
-from kode_sidecar.protocol.change_set import ChangeSetView
-from kode_sidecar.protocol.documents import EditorContextParams
-from kode_sidecar.protocol.questions import AskParams, PermissionRequestParams
-from kode_sidecar.protocol.session import Mode, SessionNewParams
-from kode_sidecar.protocol.turn import TurnStartParams
-from kode_sidecar.records.saver import Saver
-from kode_sidecar.sessions import SessionRegistry
-from kode_sidecar.sessions.session import Session
-from kode_sidecar.settings import LiveSettings, LoadedSettings, load_settings
-from kode_sidecar.workspace.documents import Documents
+from kode_sidecar.infrastructure.records.saver import Saver
+from kode_sidecar.infrastructure.workspace.documents import Documents
+from kode_sidecar.servers.boot.agent import Agent
+from kode_sidecar.servers.boot.state_folder import session_folders
+from kode_sidecar.servers.boot.system import System
 
 _AGENT = "ide-helper"
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kode_sidecar.domain.agent_event import BlockDelta, Event
-from kode_sidecar.event_log.editor_port import ApplyAnswer, DocumentEdit, FileEdit
-from kode_sidecar.protocol.questions import AskParams, PermissionRequestParams
-from kode_sidecar.text.uris import path_to_uri
-from kode_sidecar.workspace.documents import Documents
+from kode_sidecar.agent.event_log.editor_port import ApplyAnswer, DocumentEdit, FileEdit
+from kode_sidecar.core.domain.agent_event import BlockDelta, Event
+from kode_sidecar.core.protocol.questions import AskParams, PermissionRequestParams
+from kode_sidecar.core.text.uris import path_to_uri
+from kode_sidecar.infrastructure.workspace.documents import Documents
 from simulation.editors import Manners, answer_to_stale, is_stale
 from simulation.story import Violation
 from tests.support.edit_buffer import Buffer

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from kode_sidecar.domain.change_set import UNSETTLED, FileView
-from kode_sidecar.text.line_diff import split_lines
-from kode_sidecar.text.text_edit import to_lf
-from kode_sidecar.workspace.document import text_rev
+from kode_sidecar.core.domain.change_set import UNSETTLED, FileView
+from kode_sidecar.core.text.line_diff import split_lines
+from kode_sidecar.core.text.text_edit import to_lf
+from kode_sidecar.infrastructure.workspace.document import text_rev
 from simulation.edit_desk import Done
 from simulation.story import Violation
 

@@ -14,16 +14,16 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from kode_sidecar.domain.agent_event import ChangeSetUpdated, Event
-from kode_sidecar.edits import ChangeSets
+from kode_sidecar.agent.edits import ChangeSets
+from kode_sidecar.agent.event_log import EventHistory
+from kode_sidecar.agent.permissions import UserQuestions
+from kode_sidecar.core.domain.agent_event import ChangeSetUpdated, Event
+from kode_sidecar.core.kernel.contracts import IdKind, ToolCall
+from kode_sidecar.core.protocol.change_set import DecideParams, HunkDecision, UndoParams
+from kode_sidecar.core.text.line_diff import split_lines
 from kode_sidecar.errors import KodeError
-from kode_sidecar.event_log import EventHistory
-from kode_sidecar.kernel.contracts import IdKind, ToolCall
-from kode_sidecar.permissions import UserQuestions
-from kode_sidecar.protocol.change_set import DecideParams, HunkDecision, UndoParams
-from kode_sidecar.text.line_diff import split_lines
-from kode_sidecar.workspace.paths import Location, Root, make_roots
-from kode_sidecar.workspace.workspace import Workspace
+from kode_sidecar.infrastructure.workspace.paths import Location, Root, make_roots
+from kode_sidecar.infrastructure.workspace.workspace import Workspace
 from simulation.edit_desk import Desk
 from simulation.edit_truth import FIRST_KEY, FIRST_MARK, FIRST_OWN, Truth
 from simulation.editors import EDITORS

@@ -7,8 +7,8 @@ driven and observed. `plain` is how the protocol means it.
 from dataclasses import dataclass
 from typing import Literal
 
-from kode_sidecar.event_log.editor_port import ApplyAnswer
-from kode_sidecar.text.text_lines import PositionEncoding
+from kode_sidecar.agent.event_log.editor_port import ApplyAnswer
+from kode_sidecar.core.text.text_lines import PositionEncoding
 from tests.support.edit_buffer import Buffer, ChangeStyle
 
 

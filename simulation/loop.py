@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from kode_sidecar.recording.virtual_time import VirtualTimeLoop, ready_callbacks
+from kode_sidecar.devtools.recording.virtual_time import VirtualTimeLoop, ready_callbacks
 
 MOST_ROUNDS = 20_000
 """A step after which the loop still has not come to rest never will."""

@@ -4,9 +4,9 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Sequence
 
-from kode_sidecar.domain.error_info import ErrorInfo, failure
-from kode_sidecar.domain.message import ToolResultBlock, ToolUseBlock
-from kode_sidecar.domain.model_event import (
+from kode_sidecar.core.domain.error_info import ErrorInfo, failure
+from kode_sidecar.core.domain.message import ToolResultBlock, ToolUseBlock
+from kode_sidecar.core.domain.model_event import (
     ModelEvent,
     ResponseFailed,
     ResponseFinished,
@@ -15,7 +15,7 @@ from kode_sidecar.domain.model_event import (
     ToolUseDelta,
     ToolUseStarted,
 )
-from kode_sidecar.kernel.contracts import ModelRequest
+from kode_sidecar.core.kernel.contracts import ModelRequest
 from simulation.story import Step, Violation
 
 Batch = Sequence[ModelEvent]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from simulation.mutants import PACKAGE, Mutant
 
-ROOMS = ("edits", "event_log", "records", "kernel", "turns")
+ROOMS = ("agent/edits", "agent/event_log", "infrastructure/records", "core/kernel", "agent/turns")
 # What no story and no test of these rooms is about.
 _LEFT_OUT = {"retired_models", "json_log", "memory_store", "run_records", "inspection", "compactor"}
 
@@ -25,7 +25,9 @@ def generated(count: int, seed: int) -> list[Mutant]:
         for mutant in _of_file(path)
     ]
     found.sort(
-        key=lambda one: hashlib.sha256(f"{seed} {one.file} {one.old} {one.new}".encode()).digest()
+        key=lambda one: hashlib.sha256(
+            f"{seed} {one.room}/{Path(one.file).name} {one.old} {one.new}".encode()
+        ).digest()
     )
     return found[:count]
 

@@ -28,7 +28,7 @@ _STORIES = Path("tests/simulation/stories")
 TESTS = {
     "edits": [
         "simulation/test_endings.py",
-        *("edits", "process/test_modes.py", "process/test_told_states.py"),
+        *("agent/edits", "process/test_modes.py", "process/test_told_states.py"),
         *("process/test_workspace_edits.py", "process/test_editor_knowledge.py"),
         *("process/test_editing_truth.py", "process/test_edit_variants.py"),
     ],
@@ -39,7 +39,7 @@ TESTS = {
     ],
     "records": [
         *(
-            "records",
+            "infrastructure/records",
             "disk/test_damage.py",
             "disk/test_database_damage.py",
             "process/test_usage.py",
@@ -48,14 +48,18 @@ TESTS = {
         "disk/test_faults_in_a_session.py",
     ],
     "kernel": [
-        *("kernel", "process/test_tool_cards.py", "process/test_provider_faults.py"),
-        *("process/test_cancel.py", "process/test_turns.py", "providers/test_opaque_data.py"),
+        *("core/kernel", "process/test_tool_cards.py", "process/test_provider_faults.py"),
+        *(
+            "process/test_cancel.py",
+            "process/test_turns.py",
+            "infrastructure/providers/test_opaque_data.py",
+        ),
     ],
     "turns": [
         *("process/test_turns.py", "process/test_steer.py", "process/test_budget.py"),
         *("process/test_context_edits.py", "process/test_cancel.py", "process/test_run_time.py"),
         *("process/test_memory.py", "process/test_usage.py", "process/test_sessions.py"),
-        *("process/test_context.py", "context"),
+        *("process/test_context.py", "agent/context"),
     ],
 }
 """The tests of each room's faults in the folder `tests`, the quick ones first."""

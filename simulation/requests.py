@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import msgspec
 
-from kode_sidecar.client.fold import attached
-from kode_sidecar.domain.message import TextBlock
+from kode_sidecar.agent.sessions import SessionAttachments
+from kode_sidecar.agent.sessions.session import Session
+from kode_sidecar.core.domain.message import TextBlock
+from kode_sidecar.core.protocol.change_set import DecideParams
+from kode_sidecar.core.protocol.session import SessionAttachParams, SessionUpdateParams
+from kode_sidecar.core.protocol.turn import TurnStartParams, TurnSteerParams
 from kode_sidecar.errors import KodeError
-from kode_sidecar.protocol.change_set import DecideParams
-from kode_sidecar.protocol.session import SessionAttachParams, SessionUpdateParams
-from kode_sidecar.protocol.turn import TurnStartParams, TurnSteerParams
-from kode_sidecar.sessions import SessionAttachments
-from kode_sidecar.sessions.session import Session
+from kode_sidecar.terminal.client.fold import attached
 from simulation.sidecar import Sidecar
 from simulation.story import Violation
 from simulation.whole_truth import Ledger

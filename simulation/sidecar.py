@@ -6,30 +6,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from kode_sidecar.context.agents import BUILT_IN_AGENTS, AgentProfile
-from kode_sidecar.context.builder import ModelTraits
-from kode_sidecar.context.compaction import CompactionTexts
-from kode_sidecar.edits import EditLocks
-from kode_sidecar.event_log import SessionDefaults
-from kode_sidecar.event_log.editor_port import EditorPort
-from kode_sidecar.kernel.contracts import NewId, Tool
-from kode_sidecar.permissions import Questions, UserQuestions, ask_user_tool
-from kode_sidecar.protocol.session import Mode
-from kode_sidecar.records.conversation_store import ConversationStore
-from kode_sidecar.records.json_log import JsonLog
-from kode_sidecar.records.messages import StorageName
-from kode_sidecar.records.saver import Saver, Syncable
-from kode_sidecar.sessions import (
+from kode_sidecar.agent.context.agents import BUILT_IN_AGENTS, AgentProfile
+from kode_sidecar.agent.context.builder import ModelTraits
+from kode_sidecar.agent.context.compaction import CompactionTexts
+from kode_sidecar.agent.edits import EditLocks
+from kode_sidecar.agent.event_log import SessionDefaults
+from kode_sidecar.agent.event_log.editor_port import EditorPort
+from kode_sidecar.agent.permissions import Questions, UserQuestions, ask_user_tool
+from kode_sidecar.agent.sessions import (
     FollowedSessions,
     SessionAttachments,
     SessionFolders,
     SessionRegistry,
 )
-from kode_sidecar.sessions.repair import repair_session
-from kode_sidecar.sessions.session import Session
-from kode_sidecar.tools.propose_edit import propose_edit_tool
-from kode_sidecar.tools.read_file import read_file_tool
-from kode_sidecar.turns import (
+from kode_sidecar.agent.sessions.repair import repair_session
+from kode_sidecar.agent.sessions.session import Session
+from kode_sidecar.agent.tools.propose_edit import propose_edit_tool
+from kode_sidecar.agent.tools.read_file import read_file_tool
+from kode_sidecar.agent.turns import (
     BudgetedModel,
     Budgets,
     EncodedRequest,
@@ -37,8 +31,14 @@ from kode_sidecar.turns import (
     SessionServices,
     ToolScope,
 )
-from kode_sidecar.turns.services import OfferTools
-from kode_sidecar.workspace.workspace import Workspace
+from kode_sidecar.agent.turns.services import OfferTools
+from kode_sidecar.core.kernel.contracts import NewId, Tool
+from kode_sidecar.core.protocol.session import Mode
+from kode_sidecar.infrastructure.records.conversation_store import ConversationStore
+from kode_sidecar.infrastructure.records.json_log import JsonLog
+from kode_sidecar.infrastructure.records.messages import StorageName
+from kode_sidecar.infrastructure.records.saver import Saver, Syncable
+from kode_sidecar.infrastructure.workspace.workspace import Workspace
 from simulation.loop import SimulatedLoop
 from simulation.model import SimulatedModel
 

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kode_sidecar.client.fold import SessionFold
-from kode_sidecar.demo.answers import answer, text, tool_call
-from kode_sidecar.demo.model_server import RecordedResponse, failure
+from kode_sidecar.devtools.demo.answers import answer, text, tool_call
+from kode_sidecar.devtools.demo.model_server import RecordedResponse, failure
+from kode_sidecar.terminal.client.fold import SessionFold
 from simulation.plot import Sample, drawing, table
 from tests.support.answering_model import AnsweringModel
 from tests.support.model_script import broken_off

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kode_sidecar.domain.agent_event import BlockDelta, Event
-from kode_sidecar.protocol.questions import AskParams
+from kode_sidecar.core.domain.agent_event import BlockDelta, Event
+from kode_sidecar.core.protocol.questions import AskParams
 from simulation.edit_desk import Desk
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from kode_sidecar.client.fold import SessionFold, attached
-from kode_sidecar.domain.agent_event import (
+from kode_sidecar.agent.sessions.session import Session
+from kode_sidecar.core.domain.agent_event import (
     AskRequested,
     AskResolved,
     ChangeSetUpdated,
@@ -16,9 +16,9 @@ from kode_sidecar.domain.agent_event import (
     Notice,
     TurnStarted,
 )
-from kode_sidecar.domain.message import TextBlock
-from kode_sidecar.protocol.session import SessionAttachResult
-from kode_sidecar.sessions.session import Session
+from kode_sidecar.core.domain.message import TextBlock
+from kode_sidecar.core.protocol.session import SessionAttachResult
+from kode_sidecar.terminal.client.fold import SessionFold, attached
 from simulation.story import Violation
 
 

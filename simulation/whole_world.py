@@ -13,16 +13,16 @@ from typing import Any
 
 import msgspec
 
-from kode_sidecar.client.fold import SessionFold, attached
-from kode_sidecar.domain.agent_event import ChangeSetUpdated, Event
-from kode_sidecar.errors import KodeError
-from kode_sidecar.kernel.contracts import IdKind
-from kode_sidecar.protocol.change_set import DecideParams, HunkDecision
-from kode_sidecar.protocol.session import (
+from kode_sidecar.agent.sessions.session import Session
+from kode_sidecar.core.domain.agent_event import ChangeSetUpdated, Event
+from kode_sidecar.core.kernel.contracts import IdKind
+from kode_sidecar.core.protocol.change_set import DecideParams, HunkDecision
+from kode_sidecar.core.protocol.session import (
     SessionAttachParams,
     SessionNewParams,
 )
-from kode_sidecar.sessions.session import Session
+from kode_sidecar.errors import KodeError
+from kode_sidecar.terminal.client.fold import SessionFold, attached
 from simulation.disk import Disk
 from simulation.edit_truth import Truth
 from simulation.edit_world import OneFolder

@@ -16,7 +16,7 @@ import hypothesis
 import pytest
 from hypothesis import core
 
-from kode_sidecar.records.messages import StorageName
+from kode_sidecar.infrastructure.records.messages import StorageName
 from tests.support.program import PROGRAM_FOLDERS
 
 SEED_VARIABLE = "KODE_TEST_SEED"

@@ -11,7 +11,7 @@ def main() -> None:
     """Write them and print their names."""
     files = {f"protocol/{name}": data for name, data in generate().items()}
     schema = files[f"protocol/{SCHEMA_FILE}"]
-    files["kode_sidecar/protocol/generated.py"] = generated_module(schema)
+    files["kode_sidecar/core/protocol/generated.py"] = generated_module(schema)
     files["editors/nvim/lua/kode/session_fold.lua"] = (ROOT / "protocol/fold/fold.lua").read_bytes()
     for name, data in files.items():
         (ROOT / name).write_bytes(data)

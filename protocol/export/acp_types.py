@@ -13,7 +13,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = ROOT / "protocol" / "acp" / "schema.json"
-MODULE = ROOT / "kode_sidecar" / "acp" / "types.py"
+MODULE = ROOT / "kode_sidecar" / "servers" / "acp" / "types.py"
 
 # What clients send; the rest follows by reference.
 READ = (

@@ -1,6 +1,6 @@
 """The wire as LuaCATS annotations, which Lua's language server and Neovim plugins read."""
 
-from kode_sidecar.protocol.methods import PROTOCOL_VERSION
+from kode_sidecar.core.protocol.methods import PROTOCOL_VERSION
 from protocol.export.wire_types import (
     Choice,
     ListOf,

@@ -6,15 +6,15 @@
 import json
 from typing import Any
 
-from kode_sidecar.domain.notice_codes import NOTICES
-from kode_sidecar.errors import ERRORS
-from kode_sidecar.protocol.initialize import (
+from kode_sidecar.core.domain.notice_codes import NOTICES
+from kode_sidecar.core.protocol.initialize import (
     KodeInitializeOptions,
     KodeInitializeResult,
     UnsupportedVersionInfo,
 )
-from kode_sidecar.protocol.method import Method
-from kode_sidecar.protocol.methods import METHODS, PROTOCOL_VERSION
+from kode_sidecar.core.protocol.method import Method
+from kode_sidecar.core.protocol.methods import METHODS, PROTOCOL_VERSION
+from kode_sidecar.errors import ERRORS
 from protocol.export.wire_types import (
     Choice,
     ListOf,

@@ -4,9 +4,9 @@ import json
 import textwrap
 from collections.abc import Iterable, Iterator
 
+from kode_sidecar.core.protocol.method import Direction, Kind, Method
+from kode_sidecar.core.protocol.methods import METHODS, PROTOCOL_VERSION
 from kode_sidecar.errors import ERRORS
-from kode_sidecar.protocol.method import Direction, Kind, Method
-from kode_sidecar.protocol.methods import METHODS, PROTOCOL_VERSION
 from protocol.export.wire_types import (
     Choice,
     ListOf,

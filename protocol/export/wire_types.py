@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeGuard, Union, cast, get_args, get_origin
 from msgspec import NODEFAULT, Struct, UnsetType
 from msgspec.structs import FieldInfo, fields
 
-from kode_sidecar.domain import (
+from kode_sidecar.core.domain import (
     agent_event,
     change_set,
     event_parts,
@@ -22,18 +22,18 @@ from kode_sidecar.domain import (
     notice_codes,
     question_event,
 )
-from kode_sidecar.domain.error_info import ErrorInfo
-from kode_sidecar.errors import ERRORS
-from kode_sidecar.protocol.change_set import DecideAction
-from kode_sidecar.protocol.initialize import (
+from kode_sidecar.core.domain.error_info import ErrorInfo
+from kode_sidecar.core.protocol.change_set import DecideAction
+from kode_sidecar.core.protocol.initialize import (
     KodeInitializeOptions,
     KodeInitializeResult,
     UnsupportedVersionInfo,
 )
-from kode_sidecar.protocol.methods import METHODS
-from kode_sidecar.protocol.process import UsageKey
-from kode_sidecar.protocol.session import Mode
-from kode_sidecar.protocol.turn import SegmentOrigin
+from kode_sidecar.core.protocol.methods import METHODS
+from kode_sidecar.core.protocol.process import UsageKey
+from kode_sidecar.core.protocol.session import Mode
+from kode_sidecar.core.protocol.turn import SegmentOrigin
+from kode_sidecar.errors import ERRORS
 
 
 @dataclass(frozen=True)

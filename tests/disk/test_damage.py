@@ -7,13 +7,13 @@ from random import Random
 
 import pytest
 
-from kode_sidecar.domain.agent_event import Event, Notice
-from kode_sidecar.domain.message import Message, TextBlock
-from kode_sidecar.records.conversation_files import ConversationMeta
-from kode_sidecar.records.conversation_store import ConversationStore
-from kode_sidecar.records.journal import read_events
-from kode_sidecar.records.rebuilding import LOST
-from kode_sidecar.records.saver import Saver
+from kode_sidecar.core.domain.agent_event import Event, Notice
+from kode_sidecar.core.domain.message import Message, TextBlock
+from kode_sidecar.infrastructure.records.conversation_files import ConversationMeta
+from kode_sidecar.infrastructure.records.conversation_store import ConversationStore
+from kode_sidecar.infrastructure.records.journal import read_events
+from kode_sidecar.infrastructure.records.rebuilding import LOST
+from kode_sidecar.infrastructure.records.saver import Saver
 from tests.conftest import FULL, Played
 from tests.support.kept_messages import tell
 

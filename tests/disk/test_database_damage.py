@@ -13,13 +13,13 @@ from random import Random
 
 import pytest
 
-from kode_sidecar.domain.message import Message, TextBlock
+from kode_sidecar.core.domain.message import Message, TextBlock
 from kode_sidecar.errors import KodeError
-from kode_sidecar.records.conversation_files import ConversationMeta
-from kode_sidecar.records.conversation_store import ConversationStore
-from kode_sidecar.records.messages import messages_in
-from kode_sidecar.records.saver import Saver
-from kode_sidecar.records.sqlite_file import (
+from kode_sidecar.infrastructure.records.conversation_files import ConversationMeta
+from kode_sidecar.infrastructure.records.conversation_store import ConversationStore
+from kode_sidecar.infrastructure.records.messages import messages_in
+from kode_sidecar.infrastructure.records.saver import Saver
+from kode_sidecar.infrastructure.records.sqlite_file import (
     PAGE_BYTES,
     DamagedDatabase,
     SqliteFile,

@@ -12,7 +12,7 @@ from random import Random
 
 import pytest
 
-from kode_sidecar.records.messages import StorageName
+from kode_sidecar.infrastructure.records.messages import StorageName
 from tests.conftest import FULL, Played
 from tests.support.answering_model import AnsweringModel
 from tests.support.scripted_session import (

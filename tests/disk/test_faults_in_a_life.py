@@ -12,8 +12,8 @@ from random import Random
 import msgspec
 import pytest
 
-from kode_sidecar.domain.message import Message
-from kode_sidecar.records.messages import StorageName
+from kode_sidecar.core.domain.message import Message
+from kode_sidecar.infrastructure.records.messages import StorageName
 from tests.conftest import FULL, Played
 from tests.support.answering_model import AnsweringModel
 from tests.support.disk_faults import DEADLY, KINDS, LASTING

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kode_sidecar.records.messages import StorageName
+from kode_sidecar.infrastructure.records.messages import StorageName
 from tests.support.model_script import answer, text
 from tests.support.program import SERVE
 from tests.support.sidecar import HANG_SECONDS, sidecar

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.demo.model_server import ModelServer, RecordedResponse, Recording
+from kode_sidecar.devtools.demo.model_server import ModelServer, RecordedResponse, Recording
 from tests.conftest import FULL, SEED_VARIABLE
 from tests.editors.neovim_builds import SUITES
 from tests.editors.neovim_driver import require_neovim, running

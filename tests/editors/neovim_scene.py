@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from kode_sidecar.demo.model_server import ModelServer
+from kode_sidecar.devtools.demo.model_server import ModelServer
 from tests.editors.neovim_driver import Neovim
 from tests.support.model_script import ToolCall, tool_call
 

@@ -4,10 +4,10 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from kode_sidecar.grading.rules import verdicts
-from kode_sidecar.grading.talk import Talk
-from kode_sidecar.recording import read_transcript
-from kode_sidecar.text.uris import path_to_uri
+from kode_sidecar.core.text.uris import path_to_uri
+from kode_sidecar.devtools.grading.rules import verdicts
+from kode_sidecar.devtools.grading.talk import Talk
+from kode_sidecar.devtools.recording import read_transcript
 from tests.support.program import SERVE
 from tests.support.transcripts import PLACE, tidy
 

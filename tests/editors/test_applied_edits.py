@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kode_sidecar.text.text_edit import to_lf
-from kode_sidecar.text.text_lines import PositionEncoding
+from kode_sidecar.core.text.text_edit import to_lf
+from kode_sidecar.core.text.text_lines import PositionEncoding
 from tests.conftest import FULL
 from tests.support.emitted_edits import Emitted, emitted_edits
 from tests.support.foreign import require

@@ -17,7 +17,7 @@ PINS = HERE / "lua_style"
 
 def stylua(*options: str) -> str:
     """The names of the files that are not as StyLua writes them."""
-    inits = (HERE / "neovim_init.lua", HERE.parent / "acp" / "codecompanion_init.lua")
+    inits = (HERE / "neovim_init.lua", HERE.parent / "servers/acp" / "codecompanion_init.lua")
     files = [*PLUGIN.rglob("*.lua"), *inits]
     done = subprocess.run(
         [

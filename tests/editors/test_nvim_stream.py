@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from kode_sidecar.demo.model_server import ModelServer, Recording
+from kode_sidecar.devtools.demo.model_server import ModelServer, Recording
 from tests.editors.neovim_builds import SUITES, neovim
 from tests.editors.neovim_driver import Neovim, running
 from tests.editors.neovim_scene import Play, lay_out

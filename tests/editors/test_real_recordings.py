@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from kode_sidecar.grading.rules import verdicts
-from kode_sidecar.grading.talk import Talk
-from kode_sidecar.recording import read_transcript
-from kode_sidecar.recording.replay import play as replayed
+from kode_sidecar.devtools.grading.rules import verdicts
+from kode_sidecar.devtools.grading.talk import Talk
+from kode_sidecar.devtools.recording import read_transcript
+from kode_sidecar.devtools.recording.replay import play as replayed
 from tests.editors.neovim_scene import Play, proposal
 from tests.editors.recordings import TALKS, keep, recorded
 from tests.support.model_script import answer, text, thinking, tool_call

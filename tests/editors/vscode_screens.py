@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from kode_sidecar.demo.model_server import RecordedResponse
+from kode_sidecar.devtools.demo.model_server import RecordedResponse
 from tests.editors.vscode_story import waiting
 from tests.editors.vscode_world import Window, vscode, vsix_maker
 from tests.support.answering_model import AnsweringModel

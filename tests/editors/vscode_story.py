@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.demo.model_server import RecordedResponse
+from kode_sidecar.devtools.demo.model_server import RecordedResponse
 from tests.editors.recordings import keep, recorded
 from tests.editors.vscode_world import WAIT_MS, Window, vscode, vsix_maker
 from tests.support.answering_model import AnsweringModel, user_texts

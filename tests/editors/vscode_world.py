@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kode_sidecar.demo.model_server import ModelServer
+from kode_sidecar.devtools.demo.model_server import ModelServer
 from tests.editors.recordings import faults, recorded
 from tests.support.program import ROOT
 

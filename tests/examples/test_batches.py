@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from kode_sidecar.demo.model_server import ModelServer, RecordedResponse, Recording
-from kode_sidecar.headless_run.run_config import read_run_config
-from kode_sidecar.text.yaml_text import read_yaml
+from kode_sidecar.core.text.yaml_text import read_yaml
+from kode_sidecar.devtools.demo.model_server import ModelServer, RecordedResponse, Recording
+from kode_sidecar.jobs.run.run_config import read_run_config
 from tests.support.files import write
 from tests.support.model_script import answer, text, tool_call
 from tests.support.program import PROGRAM, ROOT

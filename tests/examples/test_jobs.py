@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.demo.model_server import ModelServer, RecordedResponse, Recording
+from kode_sidecar.devtools.demo.model_server import ModelServer, RecordedResponse, Recording
 from tests.support.git import GIT, git
 from tests.support.model_script import answer, text, tool_call
 from tests.support.program import PROGRAM, ROOT

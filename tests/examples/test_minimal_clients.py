@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kode_sidecar.demo.stage import HERE
+from kode_sidecar.devtools.demo.stage import HERE
 from tests.support.node_tools import node, node_modules
 from tests.support.program import PROGRAM, ROOT
 from tests.support.sidecar import HANG_SECONDS

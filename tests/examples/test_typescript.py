@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.protocol.test_typescript import STRICT
+from tests.core.protocol.test_typescript import STRICT
 from tests.support.node_tools import node_modules, run_node
 from tests.support.program import ROOT
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from freeze.contents import DATA, WIRE
-from kode_sidecar.boot.wire_files import COMPRESSED
+from kode_sidecar.servers.boot.wire_files import COMPRESSED
 from tests.exe.test_built import copied
 from tests.support.model_script import answer, text, tool_call
 from tests.support.program import BUILT, ONE_FILE

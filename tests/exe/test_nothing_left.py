@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kode_sidecar.boot.unpacked import MARKER
+from kode_sidecar.servers.boot.unpacked import MARKER
 from tests.support.processes import children, gone
 from tests.support.program import BUILT, ONE_FILE, SERVE
 from tests.support.stdio_process import HANG_SECONDS, StdioProcess, notification

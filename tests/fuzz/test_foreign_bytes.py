@@ -16,22 +16,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kode_sidecar.acp import types as acp_types
-from kode_sidecar.context.skill_front_matter import read_front_matter, split_skill
+from kode_sidecar.agent.context.skill_front_matter import read_front_matter, split_skill
+from kode_sidecar.core.protocol.base_protocol import FrameDecoder, FramingError, LineDecoder
+from kode_sidecar.core.text.apply_patch import PatchError, parse_patch
+from kode_sidecar.core.text.unified_patch import parse_unified
+from kode_sidecar.core.text.yaml_text import YamlProblem, read_yaml
+from kode_sidecar.devtools.recording.transcript import read_transcript
 from kode_sidecar.errors import KodeError
-from kode_sidecar.mcp.event_stream import EventDecoder
-from kode_sidecar.mcp.peer import Peer
-from kode_sidecar.protocol.base_protocol import FrameDecoder, FramingError, LineDecoder
-from kode_sidecar.providers.anthropic_messages import MessagesDecoder
-from kode_sidecar.providers.openai_chat import ChatDecoder
-from kode_sidecar.providers.openai_responses import ResponsesDecoder
-from kode_sidecar.providers.sse import SseDecoder
-from kode_sidecar.recording.transcript import read_transcript
-from kode_sidecar.records.journal import Journal, read_events
-from kode_sidecar.server.codec import ParamsDecoder, decode_incoming
-from kode_sidecar.text.apply_patch import PatchError, parse_patch
-from kode_sidecar.text.unified_patch import parse_unified
-from kode_sidecar.text.yaml_text import YamlProblem, read_yaml
+from kode_sidecar.infrastructure.mcp.event_stream import EventDecoder
+from kode_sidecar.infrastructure.mcp.peer import Peer
+from kode_sidecar.infrastructure.providers.anthropic_messages import MessagesDecoder
+from kode_sidecar.infrastructure.providers.openai_chat import ChatDecoder
+from kode_sidecar.infrastructure.providers.openai_responses import ResponsesDecoder
+from kode_sidecar.infrastructure.providers.sse import SseDecoder
+from kode_sidecar.infrastructure.records.journal import Journal, read_events
+from kode_sidecar.servers.acp import types as acp_types
+from kode_sidecar.servers.lsp.codec import ParamsDecoder, decode_incoming
 from tests.conftest import FULL
 from tests.support.program import ROOT
 

@@ -4,8 +4,8 @@ import ast
 
 from tests.support.package_source import FUNCTIONS, modules
 
-MOST_FILE_LINES = 400
-MOST_FUNCTION_LINES = 70
+MOST_FILE_LINES = 450
+MOST_FUNCTION_LINES = 80
 FEWEST_FILE_LINES = 50
 
 # A file is one idea; these are one all the same, and why they stand alone.

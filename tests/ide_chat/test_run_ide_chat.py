@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import kode_sidecar
-from kode_sidecar.demo.model_server import ModelServer, RecordedResponse, Recording
+from kode_sidecar.devtools.demo.model_server import ModelServer, RecordedResponse, Recording
 from tests.support.model_script import answer, hold, text, tool_call
 from tests.support.program import ROOT
 from tests.support.sidecar import HANG_SECONDS, read_jsonl, sidecar

@@ -15,8 +15,8 @@ import pytest
 from freeze.commit import commit_of
 from freeze.contents import PACKAGE
 from kode_sidecar import __version__
-from kode_sidecar.boot.build_info import build_info
-from kode_sidecar.boot.wire_files import WIRE_FILES
+from kode_sidecar.servers.boot.build_info import build_info
+from kode_sidecar.servers.boot.wire_files import WIRE_FILES
 from tests.conftest import FULL
 from tests.support.program import ROOT
 from tests.support.sidecar import HANG_SECONDS

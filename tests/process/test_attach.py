@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.client.connection import RpcError
-from kode_sidecar.protocol.base_protocol import encode_frame
+from kode_sidecar.core.protocol.base_protocol import encode_frame
+from kode_sidecar.terminal.client.connection import RpcError
 from tests.process.test_sessions import ask, refused
 from tests.support.folds import final_state
 from tests.support.kept_messages import read_records, write_records

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.client.connection import RpcError
-from kode_sidecar.text.uris import path_to_uri
+from kode_sidecar.core.text.uris import path_to_uri
+from kode_sidecar.terminal.client.connection import RpcError
 from tests.support.model_script import answer, text, tool_call
 from tests.support.sidecar import HANG_SECONDS, World, sidecar
 

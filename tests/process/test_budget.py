@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kode_sidecar.client.connection import RpcError
+from kode_sidecar.terminal.client.connection import RpcError
 from tests.support.model_script import answer, text, tool_call
 from tests.support.sidecar import HANG_SECONDS, sidecar
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.client.connection import Call, RpcError
-from kode_sidecar.client.fold import SessionFold
-from kode_sidecar.demo.model_server import RecordedResponse
+from kode_sidecar.devtools.demo.model_server import RecordedResponse
+from kode_sidecar.terminal.client.connection import Call, RpcError
+from kode_sidecar.terminal.client.fold import SessionFold
 from tests.support.answering_model import AnsweringModel, user_texts
 from tests.support.fsync_gate import FsyncGate
 from tests.support.kimi_rules import refusals

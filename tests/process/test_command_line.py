@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kode_sidecar import __version__
-from kode_sidecar.boot.wire_files import WIRE_FILES
+from kode_sidecar.servers.boot.wire_files import WIRE_FILES
 from tests.support.program import PROGRAM, ROOT
 from tests.support.sidecar import HANG_SECONDS
 

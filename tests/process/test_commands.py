@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.client.connection import RpcError
+from kode_sidecar.terminal.client.connection import RpcError
 from tests.support.calling_home import STAYS_WITH_CHILDREN, calling_home
 from tests.support.foreign import require
 from tests.support.model_script import answer, text, tool_call

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.client.connection import RpcError
-from kode_sidecar.client.fold import SessionFold
+from kode_sidecar.terminal.client.connection import RpcError
+from kode_sidecar.terminal.client.fold import SessionFold
 from tests.support.fsync_gate import FsyncGate
 from tests.support.kimi_rules import refusals
 from tests.support.model_script import (

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.client.fold import SessionFold
+from kode_sidecar.terminal.client.fold import SessionFold
 from tests.process.test_context import (
     CODER,
     NEARLY_FULL,

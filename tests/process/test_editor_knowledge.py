@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.text.uris import path_to_uri
+from kode_sidecar.core.text.uris import path_to_uri
 from tests.support.model_script import answer, text, tool_call
 from tests.support.sidecar import HANG_SECONDS, World, only_change_set, sidecar
 from tests.support.word_servers import WordServers, capabilities

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.client.fold import SessionFold
+from kode_sidecar.terminal.client.fold import SessionFold
 from tests.support.answering_model import AnsweringModel, user_texts
 from tests.support.model_script import answer, hold, text, tool_call
 from tests.support.processes import LINUX, at_rest, children, gone

@@ -8,9 +8,9 @@ from time import perf_counter
 
 import pytest
 
-from kode_sidecar.demo.model_server import ModelServer, Recording
-from kode_sidecar.records.messages import StorageName
-from kode_sidecar.turns.services import Beginnings
+from kode_sidecar.agent.turns.services import Beginnings
+from kode_sidecar.devtools.demo.model_server import ModelServer, Recording
+from kode_sidecar.infrastructure.records.messages import StorageName
 from tests.conftest import Played
 from tests.support.model_script import Text, answer, hold
 from tests.support.pings import Pings, percentile

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.client.connection import Call, ConnectionLost, RpcError
-from kode_sidecar.client.fold import SessionFold
-from kode_sidecar.client.handshake import Handshake
-from kode_sidecar.protocol.base_protocol import MAX_BODY_BYTES, MAX_HEADER_BYTES, encode_frame
-from kode_sidecar.protocol.methods import METHODS
+from kode_sidecar.core.protocol.base_protocol import MAX_BODY_BYTES, MAX_HEADER_BYTES, encode_frame
+from kode_sidecar.core.protocol.methods import METHODS
+from kode_sidecar.terminal.client.connection import Call, ConnectionLost, RpcError
+from kode_sidecar.terminal.client.fold import SessionFold
+from kode_sidecar.terminal.client.handshake import Handshake
 from tests.stdio.test_front_door import BAD_BODIES, check_error_data
 from tests.support.fsync_gate import FsyncGate, with_faults
 from tests.support.model_script import answer, hold, text, tool_call

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.workspace.document import text_rev
+from kode_sidecar.infrastructure.workspace.document import text_rev
 from tests.support.model_script import answer, text, tool_call
 from tests.support.sidecar import World, only_change_set, sidecar
 

@@ -5,8 +5,8 @@ conversation, and a second session over the same files. A15 C11 F6 F9
 from pathlib import Path
 from typing import Any
 
-from kode_sidecar.client.buffer import Buffer
-from kode_sidecar.text.uris import file_path
+from kode_sidecar.core.text.uris import file_path
+from kode_sidecar.terminal.client.buffer import Buffer
 from tests.support.answering_model import AnsweringModel
 from tests.support.long_job import FILES, ROUNDS, Worker, lay_out
 from tests.support.sidecar import HANG_SECONDS, World, sidecar

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.client.fold import SessionFold
-from kode_sidecar.demo.model_server import RecordedResponse
-from kode_sidecar.records.messages import StorageName, name_in
+from kode_sidecar.devtools.demo.model_server import RecordedResponse
+from kode_sidecar.infrastructure.records.messages import StorageName, name_in
+from kode_sidecar.terminal.client.fold import SessionFold
 from tests.conftest import FULL, Played
 from tests.process.test_sessions import ask
 from tests.support.answering_model import AnsweringModel

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.client.connection import RpcError
+from kode_sidecar.terminal.client.connection import RpcError
 from tests.support.headless_world import HEAD
 from tests.support.model_script import answer, text, tool_call
 from tests.support.program import ROOT

@@ -8,9 +8,9 @@ from random import Random
 
 import pytest
 
-from kode_sidecar.client.connection import ConnectionLost, RpcError
+from kode_sidecar.terminal.client.connection import ConnectionLost, RpcError
 from tests.conftest import FULL, SEED_VARIABLE
-from tests.mcp.test_stdio_servers import named, until
+from tests.infrastructure.mcp.test_stdio_servers import named, until
 from tests.process.test_mcp import configure, raw
 from tests.support.sidecar import World, sidecar
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.client.fold import SessionFold
-from kode_sidecar.client.session_view import HunkView
+from kode_sidecar.terminal.client.fold import SessionFold
+from kode_sidecar.terminal.client.session_view import HunkView
 from tests.support.mannered_editor import Manners
 from tests.support.model_script import answer, text, tool_call
 from tests.support.processes import gone

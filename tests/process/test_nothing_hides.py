@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kode_sidecar.cli.ask import _print as print_answer
+from kode_sidecar.terminal.cli.ask import _print as print_answer
 from tests.support.hostile_project import HIDDEN
 from tests.support.model_script import answer, text, thinking, tool_call
 from tests.support.sidecar import sidecar

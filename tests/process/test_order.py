@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.client.connection import Call, RpcError
-from kode_sidecar.client.fold import SessionFold
+from kode_sidecar.terminal.client.connection import Call, RpcError
+from kode_sidecar.terminal.client.fold import SessionFold
 from tests.support.answering_model import AnsweringModel
 from tests.support.fsync_gate import FsyncGate
 from tests.support.model_script import answer, failure, hold, text, thinking, tool_call

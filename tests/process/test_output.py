@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kode_sidecar.client.connection import Call
+from kode_sidecar.terminal.client.connection import Call
 from tests.conftest import FULL
 from tests.support.fsync_gate import with_faults
 from tests.support.model_script import answer, hold, text, tool_call

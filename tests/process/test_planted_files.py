@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kode_sidecar.client.sidecar_process import DEFAULT_COMMAND
+from kode_sidecar.terminal.client.sidecar_process import DEFAULT_COMMAND
 from tests.support.model_script import answer, text, tool_call
 from tests.support.program import BUILT, SERVE
 from tests.support.sidecar import sidecar

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.client.fold import SessionFold
+from kode_sidecar.terminal.client.fold import SessionFold
 from tests.conftest import FULL
 from tests.support.normal_form import notifications
 from tests.support.raw_http import (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kode_sidecar.client.connection import RpcError
+from kode_sidecar.terminal.client.connection import RpcError
 from tests.support.raw_http import (
     HEAD,
     LAST_CHUNK,

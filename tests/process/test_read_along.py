@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.client.fold import SessionFold
+from kode_sidecar.terminal.client.fold import SessionFold
 from tests.process.test_sessions import ask, refused
 from tests.support.folds import final_state
 from tests.support.model_script import answer, hold, text, tool_call

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.client.connection import RpcError
-from kode_sidecar.demo.model_server import RecordedResponse
-from kode_sidecar.recording.replay import play
-from kode_sidecar.recording.transcript import (
+from kode_sidecar.devtools.demo.model_server import RecordedResponse
+from kode_sidecar.devtools.recording.replay import play
+from kode_sidecar.devtools.recording.transcript import (
     Arrived,
     FilesLeftOut,
     FileState,
@@ -21,6 +20,7 @@ from kode_sidecar.recording.transcript import (
     TimerRang,
     read_transcript,
 )
+from kode_sidecar.terminal.client.connection import RpcError
 from tests.support.model_script import answer, hold, text, thinking, tool_call
 from tests.support.program import PROGRAM
 from tests.support.sidecar import HANG_SECONDS, World, only_change_set, sidecar

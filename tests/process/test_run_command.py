@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kode_sidecar.cli.run import TEMPLATE
-from kode_sidecar.demo.model_server import ModelServer, RecordedResponse, Recording
-from kode_sidecar.headless_run.run_config import parse_run_config
-from kode_sidecar.text.yaml_text import read_yaml
+from kode_sidecar.core.text.yaml_text import read_yaml
+from kode_sidecar.devtools.demo.model_server import ModelServer, RecordedResponse, Recording
+from kode_sidecar.jobs.run.run_config import parse_run_config
+from kode_sidecar.terminal.cli.run import TEMPLATE
 from tests.support.headless_world import HEAD, SCRIPTED, RunFiles, call
 from tests.support.model_script import answer, hold, text, tool_call
 from tests.support.program import PROGRAM, ROOT

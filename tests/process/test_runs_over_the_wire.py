@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.client.connection import RpcError
+from kode_sidecar.terminal.client.connection import RpcError
 from tests.support.headless_world import HEAD, RunFiles
 from tests.support.model_script import answer, hold, text, tool_call
 from tests.support.sidecar import HANG_SECONDS, World, sidecar

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.client.fold import SessionFold
+from kode_sidecar.terminal.client.fold import SessionFold
 from tests.support.answering_model import user_texts
 from tests.support.model_script import TokenUsage, answer, failure, hold, text, tool_call
 from tests.support.program import BUILT

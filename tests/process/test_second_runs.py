@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.client.handshake import Handshake
-from kode_sidecar.recording.kept_files import KeptCopies
-from kode_sidecar.recording.replay import play
-from kode_sidecar.recording.transcript import KeptFile, read_transcript
+from kode_sidecar.devtools.recording.kept_files import KeptCopies
+from kode_sidecar.devtools.recording.replay import play
+from kode_sidecar.devtools.recording.transcript import KeptFile, read_transcript
+from kode_sidecar.terminal.client.handshake import Handshake
 from tests.process.test_read_along import caught_up, seen
 from tests.process.test_sessions import ask, refused
 from tests.support.model_script import answer, hold, text, tool_call

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.client.connection import RpcError
-from kode_sidecar.client.fold import SessionFold
-from kode_sidecar.demo.model_server import Recording
+from kode_sidecar.devtools.demo.model_server import Recording
+from kode_sidecar.terminal.client.connection import RpcError
+from kode_sidecar.terminal.client.fold import SessionFold
 from protocol.export import SCHEMA_FILE, generate
 from tests.support.fsync_gate import with_faults
 from tests.support.kept_messages import write_records

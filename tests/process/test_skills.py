@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.context.skills import PROJECT_FOLDER
+from kode_sidecar.agent.context.skills import PROJECT_FOLDER
 from tests.support.files import write
 from tests.support.model_script import answer, text, tool_call
 from tests.support.sidecar import HANG_SECONDS, World, sidecar

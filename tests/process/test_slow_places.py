@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.client.fold import SessionFold
+from kode_sidecar.terminal.client.fold import SessionFold
 from tests.conftest import FULL, Played
 from tests.support.answering_model import AnsweringModel, user_texts
 from tests.support.hostile_project import HostileProject, Try
@@ -33,7 +33,7 @@ MOST_PING_SECONDS, MOST_CANCEL_SECONDS, MOST_END_SECONDS = 0.25, 0.5, 3.0
 BUSY_SECONDS = 9.0
 """So much later may a process be gone where a crowd of other programs keeps both from running."""
 
-README = ROOT / "kode_sidecar" / "workspace" / "README.md"
+README = ROOT / "kode_sidecar" / "infrastructure" / "workspace" / "README.md"
 PLACES: dict[str, tuple[str, ...]] = {
     "patterns of a project or a model": (
         "a glob of stars",

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.client.connection import Call, RpcError
-from kode_sidecar.client.fold import SessionFold
-from kode_sidecar.demo.model_server import RecordedResponse
-from kode_sidecar.recording.replay import play
-from kode_sidecar.recording.transcript import read_transcript
+from kode_sidecar.devtools.demo.model_server import RecordedResponse
+from kode_sidecar.devtools.recording.replay import play
+from kode_sidecar.devtools.recording.transcript import read_transcript
+from kode_sidecar.terminal.client.connection import Call, RpcError
+from kode_sidecar.terminal.client.fold import SessionFold
 from tests.conftest import FULL
 from tests.support.answering_model import AnsweringModel, user_texts
 from tests.support.fsync_gate import with_faults

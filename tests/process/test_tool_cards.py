@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from kode_sidecar.text.uris import path_to_uri
+from kode_sidecar.core.text.uris import path_to_uri
 from tests.support.model_script import answer, text, tool_call
 from tests.support.sidecar import HANG_SECONDS, sidecar
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kode_sidecar.client.connection import RpcError
-from kode_sidecar.demo.model_server import Recording
+from kode_sidecar.devtools.demo.model_server import Recording
+from kode_sidecar.terminal.client.connection import RpcError
 from tests.conftest import FULL
 from tests.support.model_script import answer, failure, hold, text, thinking, tool_call
 from tests.support.normal_form import normal_form, notifications

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.client.connection import RpcError
-from kode_sidecar.records.messages import StorageName
+from kode_sidecar.infrastructure.records.messages import StorageName
+from kode_sidecar.terminal.client.connection import RpcError
 from tests.support.kept_messages import read_messages, write_records
 from tests.support.model_script import TokenUsage, answer, text, tool_call
 from tests.support.sidecar import HANG_SECONDS, World, sidecar

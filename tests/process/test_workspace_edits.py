@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.domain.change_set import Position, Range
-from kode_sidecar.event_log.editor_port import DocumentEdit, FileEdit
-from kode_sidecar.protocol.language import EditorTextEdit
-from kode_sidecar.server.client_profile import ClientProfile, apply_edit_params
+from kode_sidecar.agent.event_log.editor_port import DocumentEdit, FileEdit
+from kode_sidecar.core.domain.change_set import Position, Range
+from kode_sidecar.core.protocol.language import EditorTextEdit
+from kode_sidecar.servers.lsp.client_profile import ClientProfile, apply_edit_params
 
 URI = "file:///w/a.py"
 LINE = EditorTextEdit(range=Range(Position(0, 0), Position(1, 0)), new_text="x\n")

@@ -10,11 +10,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-from kode_sidecar.client.connection import RpcError
-from kode_sidecar.client.handshake import Handshake
+from kode_sidecar.core.protocol.base_protocol import encode_frame
+from kode_sidecar.core.protocol.methods import METHODS
 from kode_sidecar.errors import INVALID_PARAMS
-from kode_sidecar.protocol.base_protocol import encode_frame
-from kode_sidecar.protocol.methods import METHODS
+from kode_sidecar.terminal.client.connection import RpcError
+from kode_sidecar.terminal.client.handshake import Handshake
 from tests.support.model_script import answer, text
 from tests.support.protocol_files import FOLDER
 from tests.support.sidecar import HANG_SECONDS, World, sidecar

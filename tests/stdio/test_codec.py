@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET, Raw, Struct
 
+from kode_sidecar.core.protocol.base_protocol import BadMessage, read_message
+from kode_sidecar.core.protocol.turn import TurnStartParams
 from kode_sidecar.errors import KodeError
-from kode_sidecar.protocol.base_protocol import BadMessage, read_message
-from kode_sidecar.protocol.turn import TurnStartParams
-from kode_sidecar.server.codec import (
+from kode_sidecar.servers.lsp.codec import (
     ParamsDecoder,
     decode_incoming,
     document_uri,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kode_sidecar.protocol.base_protocol import (
+from kode_sidecar.core.protocol.base_protocol import (
     MAX_BODY_BYTES,
     MAX_HEADER_BYTES,
     FrameDecoder,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.protocol.base_protocol import encode_frame
+from kode_sidecar.core.protocol.base_protocol import encode_frame
 from tests.support.program import ROOT, SERVE
 from tests.support.stdio_process import (
     ECHO_APP,
@@ -166,7 +166,7 @@ def test_end_of_input_while_the_client_does_not_read() -> None:
 def test_nothing_heavy_is_imported_before_the_answer() -> None:
     script = (
         "import sys\n"
-        "from kode_sidecar.boot import front_door\n"
+        "from kode_sidecar.servers.boot import front_door\n"
         "heavy = {'asyncio', 'msgspec', 'typing', 'dataclasses', 'threading', 'pygls', 'httpx'}\n"
         "sys.exit(str(heavy & set(sys.modules)) if heavy & set(sys.modules) else 0)\n"
     )
@@ -210,8 +210,9 @@ def test_a_program_started_with_closed_streams() -> None:
 def test_a_session_waits_for_no_engine() -> None:
     """What answers `kode/session/new` is imported before the answer, what runs turns after it."""
     script = (
-        "import sys, kode_sidecar.boot.app\n"
-        "late = ('kode_sidecar.kernel', 'kode_sidecar.turns', 'kode_sidecar.context.fitting')\n"
+        "import sys, kode_sidecar.servers.boot.app\n"
+        "late = ('kode_sidecar.core.kernel', 'kode_sidecar.agent.turns',"
+        " 'kode_sidecar.agent.context.fitting')\n"
         "sys.exit(' '.join(name for name in late if name in sys.modules) or 0)\n"
     )
     done = subprocess.run(

@@ -8,19 +8,19 @@ from lsprotocol import types
 from pygls.protocol import default_converter
 
 from kode_sidecar import __version__
-from kode_sidecar.errors import KodeError
-from kode_sidecar.protocol.handshake import (
+from kode_sidecar.core.protocol.handshake import (
     EDITOR_SETTINGS,
     PROTOCOL_VERSIONS,
     USER_SETTINGS,
     editor_settings,
     initialize_result,
 )
-from kode_sidecar.protocol.methods import PROTOCOL_VERSION
-from kode_sidecar.server.language_server import build_language_server
-from kode_sidecar.server.requests import IncomingRequests
-from kode_sidecar.server.standard_lane import Features
-from kode_sidecar.settings.values import EDITOR_NAMES, NAMES
+from kode_sidecar.core.protocol.methods import PROTOCOL_VERSION
+from kode_sidecar.core.settings.values import EDITOR_NAMES, NAMES
+from kode_sidecar.errors import KodeError
+from kode_sidecar.servers.lsp.language_server import build_language_server
+from kode_sidecar.servers.lsp.requests import IncomingRequests
+from kode_sidecar.servers.lsp.standard_lane import Features
 
 POSITION_ENCODINGS: list[Any] = [
     None,

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kode_sidecar.domain.agent_event import BlockDelta
-from kode_sidecar.protocol.base_protocol import FrameDecoder
-from kode_sidecar.server.outbox import HARD_LIMIT_BYTES, HIGH_WATER_BYTES, DeltaBatch, Outbox
+from kode_sidecar.core.domain.agent_event import BlockDelta
+from kode_sidecar.core.protocol.base_protocol import FrameDecoder
+from kode_sidecar.servers.lsp.outbox import HARD_LIMIT_BYTES, HIGH_WATER_BYTES, DeltaBatch, Outbox
 
 HANG_SECONDS = 60
 

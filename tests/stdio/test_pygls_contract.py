@@ -8,10 +8,10 @@ from msgspec import Raw
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol
 
-from kode_sidecar.server.codec import Incoming
-from kode_sidecar.server.language_server import KodeProtocol, build_language_server
-from kode_sidecar.server.requests import IncomingRequests
-from kode_sidecar.server.standard_lane import (
+from kode_sidecar.servers.lsp.codec import Incoming
+from kode_sidecar.servers.lsp.language_server import KodeProtocol, build_language_server
+from kode_sidecar.servers.lsp.requests import IncomingRequests
+from kode_sidecar.servers.lsp.standard_lane import (
     STANDARD_NOTIFICATIONS,
     STANDARD_REQUESTS,
     Features,

@@ -12,18 +12,18 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.acp import ACP
-from kode_sidecar.boot.acp_app import AcpApp
-from kode_sidecar.boot.agent import Agent
-from kode_sidecar.boot.system import System
-from kode_sidecar.demo.model_server import ModelServer, RecordedResponse, Recording
-from kode_sidecar.protocol.acp_handshake import initialize_result
-from kode_sidecar.protocol.base_protocol import LineDecoder, result_body
-from kode_sidecar.server.connection import Connection
-from kode_sidecar.server.loader import load
-from kode_sidecar.server.outbox import Outbox
-from kode_sidecar.server.requests import IncomingRequests
-from kode_sidecar.server.standard_lane import StandardLane
+from kode_sidecar.core.protocol.acp_handshake import initialize_result
+from kode_sidecar.core.protocol.base_protocol import LineDecoder, result_body
+from kode_sidecar.devtools.demo.model_server import ModelServer, RecordedResponse, Recording
+from kode_sidecar.servers.acp import ACP
+from kode_sidecar.servers.boot.acp_app import AcpApp
+from kode_sidecar.servers.boot.agent import Agent
+from kode_sidecar.servers.boot.system import System
+from kode_sidecar.servers.lsp.connection import Connection
+from kode_sidecar.servers.lsp.loader import load
+from kode_sidecar.servers.lsp.outbox import Outbox
+from kode_sidecar.servers.lsp.requests import IncomingRequests
+from kode_sidecar.servers.lsp.standard_lane import StandardLane
 from tests.support.acp_client import AcpClient, Json
 
 

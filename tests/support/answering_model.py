@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from kode_sidecar.demo.model_server import (
+from kode_sidecar.devtools.demo.model_server import (
     ModelServer,
     RecordedRequest,
     RecordedResponse,

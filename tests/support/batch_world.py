@@ -8,13 +8,13 @@ from typing import Any
 
 import msgspec
 
-from kode_sidecar.batch import BatchFolder, BatchOptions, Dispatcher, open_batch, reopen_batch
-from kode_sidecar.batch.engine import Job, Worked
-from kode_sidecar.boot.system import SystemClock
-from kode_sidecar.domain.error_info import failure
-from kode_sidecar.domain.message import Cost, Usage
-from kode_sidecar.domain.run import RunRecord, RunState, run_error
-from kode_sidecar.records.run_records import RUN_FILE, RunRecords
+from kode_sidecar.core.domain.error_info import failure
+from kode_sidecar.core.domain.message import Cost, Usage
+from kode_sidecar.core.domain.run import RunRecord, RunState, run_error
+from kode_sidecar.infrastructure.records.run_records import RUN_FILE, RunRecords
+from kode_sidecar.jobs.batch import BatchFolder, BatchOptions, Dispatcher, open_batch, reopen_batch
+from kode_sidecar.jobs.batch.engine import Job, Worked
+from kode_sidecar.servers.boot.system import SystemClock
 
 CONFIG = """\
 kgent: {schema_version: 1}

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyte
 
-from kode_sidecar.demo.model_server import ModelServer, RecordedResponse, Recording
+from kode_sidecar.devtools.demo.model_server import ModelServer, RecordedResponse, Recording
 from tests.support.program import PROGRAM, ROOT
 from tests.support.sidecar import HANG_SECONDS
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from kode_sidecar.boot import front_door
+from kode_sidecar.servers.boot import front_door
 
 
 def main() -> int:

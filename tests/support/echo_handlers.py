@@ -8,12 +8,12 @@ import threading
 import time
 from typing import Any
 
-from kode_sidecar.domain.agent_event import BlockDelta
+from kode_sidecar.core.domain.agent_event import BlockDelta
+from kode_sidecar.core.protocol import documents
+from kode_sidecar.core.protocol.handshake import Handover
+from kode_sidecar.core.protocol.turn import TurnStartParams
 from kode_sidecar.errors import KodeError
-from kode_sidecar.protocol import documents
-from kode_sidecar.protocol.handshake import Handover
-from kode_sidecar.protocol.turn import TurnStartParams
-from kode_sidecar.server import Application, Connection, Features, Reply, Step, run
+from kode_sidecar.servers.lsp import Application, Connection, Features, Reply, Step, run
 
 
 class EchoApp:

@@ -5,7 +5,7 @@ import os
 import sys
 from typing import Any
 
-from kode_sidecar.protocol.base_protocol import FrameDecoder, encode_frame
+from kode_sidecar.core.protocol.base_protocol import FrameDecoder, encode_frame
 
 STUBBORN = "--stubborn" in sys.argv
 Json = dict[str, Any]

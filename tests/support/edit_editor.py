@@ -12,24 +12,24 @@ from typing import Any
 
 import msgspec
 
-from kode_sidecar.domain.agent_event import BlockDelta, ChangeSetUpdated, Event
-from kode_sidecar.domain.change_set import HunkView
-from kode_sidecar.edits.change_sets import ChangeSets
-from kode_sidecar.event_log import EventHistory
-from kode_sidecar.event_log.editor_port import ApplyAnswer, DocumentEdit, FileEdit
-from kode_sidecar.kernel.contracts import IdKind, ToolCall, ToolOutcome
-from kode_sidecar.permissions.questions import UserQuestions
-from kode_sidecar.protocol.change_set import DecideParams, DecideResult, HunkDecision
-from kode_sidecar.protocol.questions import PermissionRequestParams
-from kode_sidecar.text.text_lines import PositionEncoding
-from kode_sidecar.text.uris import file_path, path_to_uri
-from kode_sidecar.tools.list_files import list_files_tool
-from kode_sidecar.tools.propose_edit import propose_edit_tool
-from kode_sidecar.tools.propose_file import propose_file_tool
-from kode_sidecar.tools.read_file import read_file_tool
-from kode_sidecar.tools.search_code import search_code_tool
-from kode_sidecar.workspace.ripgrep import Ripgrep, find_ripgrep
-from kode_sidecar.workspace.workspace import Workspace
+from kode_sidecar.agent.edits.change_sets import ChangeSets
+from kode_sidecar.agent.event_log import EventHistory
+from kode_sidecar.agent.event_log.editor_port import ApplyAnswer, DocumentEdit, FileEdit
+from kode_sidecar.agent.permissions.questions import UserQuestions
+from kode_sidecar.agent.tools.list_files import list_files_tool
+from kode_sidecar.agent.tools.propose_edit import propose_edit_tool
+from kode_sidecar.agent.tools.propose_file import propose_file_tool
+from kode_sidecar.agent.tools.read_file import read_file_tool
+from kode_sidecar.agent.tools.search_code import search_code_tool
+from kode_sidecar.core.domain.agent_event import BlockDelta, ChangeSetUpdated, Event
+from kode_sidecar.core.domain.change_set import HunkView
+from kode_sidecar.core.kernel.contracts import IdKind, ToolCall, ToolOutcome
+from kode_sidecar.core.protocol.change_set import DecideParams, DecideResult, HunkDecision
+from kode_sidecar.core.protocol.questions import PermissionRequestParams
+from kode_sidecar.core.text.text_lines import PositionEncoding
+from kode_sidecar.core.text.uris import file_path, path_to_uri
+from kode_sidecar.infrastructure.workspace.ripgrep import Ripgrep, find_ripgrep
+from kode_sidecar.infrastructure.workspace.workspace import Workspace
 from tests.support.edit_buffer import Buffer, ChangeStyle, StaleVersion
 
 Apply = Callable[[DocumentEdit], Awaitable[ApplyAnswer]]

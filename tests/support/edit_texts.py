@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from kode_sidecar.text.text_edit import Edit
+from kode_sidecar.core.text.text_edit import Edit
 
 WORDS = ["", "a", "b", "return x", "  }", "中文", "é", "😀", "a😀b", "𝒳\u2028", "\u200b", "x\x0c"]
 EOLS = {"lf": ["\n"], "crlf": ["\r\n"], "mixed": ["\n", "\r\n"]}

@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 
-from kode_sidecar.event_log.editor_port import DocumentEdit, FileEdit
-from kode_sidecar.kernel.contracts import ToolCall
-from kode_sidecar.protocol.change_set import UndoParams
-from kode_sidecar.server.client_profile import apply_edit_params
-from kode_sidecar.text.line_diff import split_lines
-from kode_sidecar.text.text_edit import Edit, apply_edits, to_lf
-from kode_sidecar.text.text_lines import PositionEncoding
+from kode_sidecar.agent.event_log.editor_port import DocumentEdit, FileEdit
+from kode_sidecar.core.kernel.contracts import ToolCall
+from kode_sidecar.core.protocol.change_set import UndoParams
+from kode_sidecar.core.text.line_diff import split_lines
+from kode_sidecar.core.text.text_edit import Edit, apply_edits, to_lf
+from kode_sidecar.core.text.text_lines import PositionEncoding
+from kode_sidecar.servers.lsp.client_profile import apply_edit_params
 from tests.support.edit_editor import Desk
 from tests.support.edit_texts import EOLS, WORDS
 

@@ -20,13 +20,13 @@ from typing import Any
 
 import msgspec
 
-from kode_sidecar.domain.message import TextBlock
+from kode_sidecar.core.domain.message import TextBlock
+from kode_sidecar.core.protocol.session import SessionNewParams
+from kode_sidecar.core.protocol.turn import TurnStartParams
+from kode_sidecar.core.settings import load_settings
 from kode_sidecar.errors import KodeError
 from kode_sidecar.ide_chat import Conversations
-from kode_sidecar.protocol.session import SessionNewParams
-from kode_sidecar.protocol.turn import TurnStartParams
-from kode_sidecar.server import import_http_client
-from kode_sidecar.settings import load_settings
+from kode_sidecar.servers.lsp import import_http_client
 from tests.support.disk_faults import DiskFaults
 from tests.support.life_story import Life
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kode_sidecar.kernel.contracts import Tool, ToolCall, ToolOutcome
+from kode_sidecar.core.kernel.contracts import Tool, ToolCall, ToolOutcome
 
 
 def write(root: Path, files: dict[str, str | bytes]) -> None:

@@ -33,7 +33,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from kode_sidecar.demo.model_server import ModelServer, Recording
+from kode_sidecar.devtools.demo.model_server import ModelServer, Recording
 from tests.support.model_script import answer, text, tool_call
 from tests.support.node_tools import not_run
 from tests.support.program import ROOT, SERVE

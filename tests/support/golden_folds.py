@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from kode_sidecar.client.fold import SessionFold
-from kode_sidecar.client.handshake import client_capabilities
-from kode_sidecar.demo.model_server import RecordedResponse
-from kode_sidecar.text.uris import path_to_uri
+from kode_sidecar.core.text.uris import path_to_uri
+from kode_sidecar.devtools.demo.model_server import RecordedResponse
+from kode_sidecar.terminal.client.fold import SessionFold
+from kode_sidecar.terminal.client.handshake import client_capabilities
 from tests.support.golden_session import ON_DISK, ROOT_URI, UNSAVED, normalised
 from tests.support.model_script import answer, broken_off, hold, text, thinking, tool_call
 from tests.support.program import ROOT

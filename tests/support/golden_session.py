@@ -13,9 +13,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from kode_sidecar.client.connection import Frame
-from kode_sidecar.client.handshake import client_capabilities
-from kode_sidecar.text.uris import path_to_uri
+from kode_sidecar.core.text.uris import path_to_uri
+from kode_sidecar.terminal.client.connection import Frame
+from kode_sidecar.terminal.client.handshake import client_capabilities
 from tests.support.model_script import answer, hold, text, thinking, tool_call
 from tests.support.program import ROOT
 from tests.support.sidecar import HANG_SECONDS, only_change_set, sidecar

@@ -7,28 +7,28 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kode_sidecar.boot.system import RandomIds, SystemClock
-from kode_sidecar.context.builder import ModelTraits
-from kode_sidecar.context.prompt_files import PromptFiles, find_prompts
-from kode_sidecar.domain.agent_event import BlockDelta
-from kode_sidecar.domain.budget import Prices
-from kode_sidecar.domain.message import Cost
-from kode_sidecar.domain.run import RunEvent, RunResult
-from kode_sidecar.headless_run import (
+from kode_sidecar.agent.context.builder import ModelTraits
+from kode_sidecar.agent.context.prompt_files import PromptFiles, find_prompts
+from kode_sidecar.agent.turns import BudgetedModel
+from kode_sidecar.core.domain.agent_event import BlockDelta
+from kode_sidecar.core.domain.budget import Prices
+from kode_sidecar.core.domain.message import Cost
+from kode_sidecar.core.domain.run import RunEvent, RunResult
+from kode_sidecar.core.kernel.contracts import ModelClient
+from kode_sidecar.infrastructure.providers.http_client import HttpClient
+from kode_sidecar.infrastructure.providers.memory_http import HttpMemory, MemoryHost
+from kode_sidecar.infrastructure.providers.provider_config import ProviderConfig
+from kode_sidecar.infrastructure.providers.registry import Registry
+from kode_sidecar.infrastructure.records.json_log import Redaction
+from kode_sidecar.infrastructure.workspace.ripgrep import Ripgrep, find_ripgrep
+from kode_sidecar.jobs.run import (
     HeadlessRun,
     Overrides,
     RunIds,
     RunOptions,
     RunServices,
 )
-from kode_sidecar.kernel.contracts import ModelClient
-from kode_sidecar.providers.http_client import HttpClient
-from kode_sidecar.providers.memory_http import HttpMemory, MemoryHost
-from kode_sidecar.providers.provider_config import ProviderConfig
-from kode_sidecar.providers.registry import Registry
-from kode_sidecar.records.json_log import Redaction
-from kode_sidecar.turns import BudgetedModel
-from kode_sidecar.workspace.ripgrep import Ripgrep, find_ripgrep
+from kode_sidecar.servers.boot.system import RandomIds, SystemClock
 from tests.support.scripted_model import ScriptedModel
 from tests.support.sidecar import HANG_SECONDS
 

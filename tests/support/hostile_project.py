@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.infrastructure.workspace.test_secrets import SECRET_NAMES, SECRETS
 from tests.support.model_script import tool_call
-from tests.workspace.test_secrets import SECRET_NAMES, SECRETS
 
 SLOW_GLOB = "**/" + "*a" * 20 + "b"
 HIDDEN = "\u202e\u200b\U000e0041"

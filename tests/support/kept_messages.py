@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from kode_sidecar.domain.message import Message
-from kode_sidecar.kernel import block_events, message_added, message_completed
-from kode_sidecar.records.journal import Journal
-from kode_sidecar.records.messages import messages_in, name_in
-from kode_sidecar.records.sqlite_messages import put_database
+from kode_sidecar.core.domain.message import Message
+from kode_sidecar.core.kernel import block_events, message_added, message_completed
+from kode_sidecar.infrastructure.records.journal import Journal
+from kode_sidecar.infrastructure.records.messages import messages_in, name_in
+from kode_sidecar.infrastructure.records.sqlite_messages import put_database
 
 
 def read_records(folder: Path) -> list[bytes]:

@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from kode_sidecar.domain.run import RunEvent
-from kode_sidecar.records.run_records import RunRecords
+from kode_sidecar.core.domain.run import RunEvent
+from kode_sidecar.infrastructure.records.run_records import RunRecords
 from tests.support.headless_world import SCRIPTED, HeadlessWorld, call
 
 RUN_ID = "r-1"

@@ -9,20 +9,20 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from kode_sidecar.domain.message import TextBlock
-from kode_sidecar.errors import KodeError
-from kode_sidecar.event_log.editor_port import ApplyAnswer, DocumentEdit, FileEdit
-from kode_sidecar.ide_chat import Conversations
-from kode_sidecar.protocol.change_set import DecideParams, HunkDecision, UndoParams
-from kode_sidecar.protocol.session import (
+from kode_sidecar.agent.event_log.editor_port import ApplyAnswer, DocumentEdit, FileEdit
+from kode_sidecar.agent.sessions import SessionCatalog, SessionCopies
+from kode_sidecar.core.domain.message import TextBlock
+from kode_sidecar.core.protocol.change_set import DecideParams, HunkDecision, UndoParams
+from kode_sidecar.core.protocol.session import (
     SessionForkParams,
     SessionListParams,
     SessionNewParams,
     SessionUpdateParams,
     TreeSetHeadParams,
 )
-from kode_sidecar.protocol.turn import TurnStartParams, TurnSteerParams
-from kode_sidecar.sessions import SessionCatalog, SessionCopies
+from kode_sidecar.core.protocol.turn import TurnStartParams, TurnSteerParams
+from kode_sidecar.errors import KodeError
+from kode_sidecar.ide_chat import Conversations
 from tests.support.edit_editor import Editor
 from tests.support.model_script import answer, text, tool_call
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kode_sidecar.demo.model_server import RecordedResponse
+from kode_sidecar.devtools.demo.model_server import RecordedResponse
 from tests.support.kimi_rules import refusals
 from tests.support.model_script import TokenUsage, answer, hold, text, tool_call
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kode_sidecar.client.buffer import Buffer
-from kode_sidecar.client.editor import Editor, read_text, refused
-from kode_sidecar.text.text_edit import Edit
-from kode_sidecar.text.uris import canonical_key, path_to_uri
+from kode_sidecar.core.text.text_edit import Edit
+from kode_sidecar.core.text.uris import canonical_key, path_to_uri
+from kode_sidecar.terminal.client.buffer import Buffer
+from kode_sidecar.terminal.client.editor import Editor, read_text, refused
 from tests.support.edit_buffer import ChangeStyle, content_changes
 from tests.support.positions import Span
 

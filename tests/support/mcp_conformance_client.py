@@ -13,10 +13,10 @@ from typing import Any
 
 import httpx
 
-from kode_sidecar.mcp.contracts import Host, McpTool, ServerConfig
-from kode_sidecar.mcp.kept import RememberedLists
-from kode_sidecar.mcp.oauth import OAuth, TokenFile
-from kode_sidecar.mcp.server import Server
+from kode_sidecar.infrastructure.mcp.contracts import Host, McpTool, ServerConfig
+from kode_sidecar.infrastructure.mcp.kept import RememberedLists
+from kode_sidecar.infrastructure.mcp.oauth import OAuth, TokenFile
+from kode_sidecar.infrastructure.mcp.server import Server
 
 Json = dict[str, Any]
 SAMPLES = {"number": 5, "integer": 5, "string": "x", "boolean": True, "array": [], "object": {}}

@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from kode_sidecar.domain.message import (
+from kode_sidecar.core.domain.message import (
     Block,
     Cost,
     ImageBlock,

@@ -4,7 +4,7 @@ from dataclasses import replace
 from itertools import pairwise
 from random import Random
 
-from kode_sidecar.demo.answers import (
+from kode_sidecar.devtools.demo.answers import (
     Hold,
     Text,
     Thinking,
@@ -16,7 +16,7 @@ from kode_sidecar.demo.answers import (
     thinking,
     tool_call,
 )
-from kode_sidecar.demo.model_server import Piece, RecordedResponse, failure
+from kode_sidecar.devtools.demo.model_server import Piece, RecordedResponse, failure
 
 __all__ = [
     "Hold",

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any, cast
 
-from kode_sidecar.client.connection import Frame
-from kode_sidecar.client.fold import SessionFold
-from kode_sidecar.client.session_view import Json
+from kode_sidecar.terminal.client.connection import Frame
+from kode_sidecar.terminal.client.fold import SessionFold
+from kode_sidecar.terminal.client.session_view import Json
 
 Notification = tuple[str, Any]
 """Method and params, as `Client.subscribe` hands them out."""

@@ -7,16 +7,23 @@ from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "kode_sidecar"
+LAYERS = ("core", "infrastructure", "agent", "jobs", "servers", "terminal", "devtools")
+"""The seven packages, from the lowest to the highest."""
+
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True)
 class Module:
-    """`name` is `kernel.turn_loop`, `errors`, or `kernel` for a room's `__init__`."""
+    """`name` leaves the layer out: `kernel.turn_loop`, `errors`, `kernel` for its `__init__`.
+
+    `layer` is one of `LAYERS`, "" for what lies beside them.
+    """
 
     name: str
     path: Path
     tree: ast.Module
+    layer: str
 
     @property
     def room(self) -> str:
@@ -29,7 +36,7 @@ class Module:
 
 @dataclass(frozen=True)
 class Import:
-    """`target` is the module imported, `httpx.ssl` or `kode_sidecar.kernel.contracts`.
+    """`target` is the module imported, `httpx.ssl` or `kode_sidecar.core.kernel.contracts`.
 
     `room` is the room of ours it leads to, None for other packages and for our version.
     `late` means inside a function.
@@ -75,8 +82,25 @@ def modules() -> tuple[Module, ...]:
         parts = path.relative_to(PACKAGE).with_suffix("").parts
         if len(parts) > 1 and parts[-1] == "__init__":
             parts = parts[:-1]
-        found.append(Module(".".join(parts), path, ast.parse(path.read_text(encoding="utf-8"))))
+        layer = parts[0] if parts[0] in LAYERS else ""
+        if parts == (layer,):
+            continue  # the `__init__` of a layer holds its docstring alone
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        found.append(Module(".".join(parts[1:] if layer else parts), path, tree, layer))
     return tuple(found)
+
+
+@cache
+def layer_of(room: str) -> str:
+    """The layer that a room lies in, "" for single files beside the layers."""
+    return next(module.layer for module in modules() if module.room == room)
+
+
+def without_layer(target: str) -> str:
+    """`kode_sidecar.core.kernel.contracts` as `kode_sidecar.kernel.contracts`."""
+    package, *rest = target.split(".")
+    ours = package == PACKAGE.name and rest and rest[0] in LAYERS
+    return ".".join((package, *(rest[1:] if ours else rest)))
 
 
 @cache
@@ -92,10 +116,11 @@ def _imports_of(module: Module) -> Iterator[Import]:
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
-                yield Import(module, alias.name, node.lineno, id(node) in late)
+                yield Import(module, without_layer(alias.name), node.lineno, id(node) in late)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{module.name}:{node.lineno}: a relative import"
             for alias in node.names:
-                whole = f"{node.module}.{alias.name}"
-                target = whole if whole in ours else str(node.module)
+                named = without_layer(str(node.module))
+                whole = f"{named}.{alias.name}"
+                target = whole if whole in ours else named
                 yield Import(module, target, node.lineno, id(node) in late)

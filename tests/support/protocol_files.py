@@ -6,17 +6,17 @@ from typing import Any
 
 import msgspec
 
-from kode_sidecar.domain.agent_event import Event
-from kode_sidecar.domain.error_info import ErrorInfo
-from kode_sidecar.errors import ERRORS
-from kode_sidecar.protocol.events import EventParams
-from kode_sidecar.protocol.initialize import (
+from kode_sidecar.core.domain.agent_event import Event
+from kode_sidecar.core.domain.error_info import ErrorInfo
+from kode_sidecar.core.protocol.events import EventParams
+from kode_sidecar.core.protocol.initialize import (
     KodeInitializeOptions,
     KodeInitializeResult,
     UnsupportedVersionInfo,
 )
-from kode_sidecar.protocol.method import Method
-from kode_sidecar.protocol.methods import METHODS
+from kode_sidecar.core.protocol.method import Method
+from kode_sidecar.core.protocol.methods import METHODS
+from kode_sidecar.errors import ERRORS
 
 Json = dict[str, Any]
 FOLDER = Path(__file__).resolve().parents[2] / "protocol"

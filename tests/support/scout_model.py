@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from kode_sidecar.demo.model_server import RecordedResponse, failure
+from kode_sidecar.devtools.demo.model_server import RecordedResponse, failure
 from tests.support.answering_model import AnsweringModel, user_texts
 from tests.support.model_script import ToolCall, tool_call
 

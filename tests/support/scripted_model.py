@@ -2,9 +2,9 @@
 
 from collections.abc import AsyncGenerator, Sequence
 
-from kode_sidecar.domain.error_info import ErrorInfo, failure
-from kode_sidecar.domain.model_event import ModelEvent, ResponseFailed
-from kode_sidecar.kernel.contracts import ModelRequest
+from kode_sidecar.core.domain.error_info import ErrorInfo, failure
+from kode_sidecar.core.domain.model_event import ModelEvent, ResponseFailed
+from kode_sidecar.core.kernel.contracts import ModelRequest
 
 Script = Sequence[Sequence[ModelEvent]]
 """One answer: batches of events, as `ModelClient.stream` yields them."""

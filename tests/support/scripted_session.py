@@ -16,8 +16,8 @@ from typing import Any
 
 import msgspec
 
-from kode_sidecar.client.fold import SessionFold
-from kode_sidecar.domain.message import Message
+from kode_sidecar.core.domain.message import Message
+from kode_sidecar.terminal.client.fold import SessionFold
 from tests.support.answering_model import user_texts
 from tests.support.folds import final_state
 from tests.support.kept_messages import read_messages

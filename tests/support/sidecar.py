@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kode_sidecar.client.connection import Client
-from kode_sidecar.client.fold import SessionFold
-from kode_sidecar.client.handshake import Handshake
-from kode_sidecar.client.session_view import ChangeSetView, TurnView
-from kode_sidecar.client.watch import Watch
-from kode_sidecar.demo.model_server import ModelServer, RecordedResponse, Recording
+from kode_sidecar.devtools.demo.model_server import ModelServer, RecordedResponse, Recording
+from kode_sidecar.terminal.client.connection import Client
+from kode_sidecar.terminal.client.fold import SessionFold
+from kode_sidecar.terminal.client.handshake import Handshake
+from kode_sidecar.terminal.client.session_view import ChangeSetView, TurnView
+from kode_sidecar.terminal.client.watch import Watch
 from tests.support.kept_messages import read_messages
 from tests.support.mannered_editor import ManneredEditor
 from tests.support.normal_form import notifications

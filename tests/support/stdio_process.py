@@ -9,7 +9,7 @@ import sys
 import threading
 from typing import Any
 
-from kode_sidecar.protocol.base_protocol import FrameDecoder, encode_frame
+from kode_sidecar.core.protocol.base_protocol import FrameDecoder, encode_frame
 from tests.support.program import ROOT
 
 ECHO_APP = [sys.executable, str(ROOT / "tests" / "support" / "echo_app.py")]

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from kode_sidecar.client.connection import Frame
+from kode_sidecar.terminal.client.connection import Frame
 
 Json = dict[str, Any]
 

@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from kode_sidecar.domain.change_set import Position
+from kode_sidecar.core.domain.change_set import Position
 
 ENCODINGS = ["utf-8", "utf-16", "utf-32"]
 PIECES = ["a", "b ", "é", "中", "😀", "𝒳", "\u2028", "\x0c", "\x85", "\x0b", "\x1e", "\t"]

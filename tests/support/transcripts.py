@@ -20,10 +20,10 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.recording.comparison import ModelRequests, without_prompts
-from kode_sidecar.recording.replay import Replayed, play
-from kode_sidecar.recording.transcript import DrawnId, read_transcript
-from kode_sidecar.text.uris import path_to_uri
+from kode_sidecar.core.text.uris import path_to_uri
+from kode_sidecar.devtools.recording.comparison import ModelRequests, without_prompts
+from kode_sidecar.devtools.recording.replay import Replayed, play
+from kode_sidecar.devtools.recording.transcript import DrawnId, read_transcript
 from tests.support.long_job import with_python
 from tests.support.program import PROGRAM, ROOT
 from tests.support.sidecar import World, sidecar

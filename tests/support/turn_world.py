@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from kode_sidecar.domain.agent_event import BlockDelta, Event
-from kode_sidecar.domain.error_info import ErrorInfo
-from kode_sidecar.domain.message import (
+from kode_sidecar.core.domain.agent_event import BlockDelta, Event
+from kode_sidecar.core.domain.error_info import ErrorInfo
+from kode_sidecar.core.domain.message import (
     Blob,
     Message,
     Role,
@@ -16,7 +16,7 @@ from kode_sidecar.domain.message import (
     ToolResultBlock,
     ToolUseBlock,
 )
-from kode_sidecar.domain.model_event import (
+from kode_sidecar.core.domain.model_event import (
     ModelEvent,
     ResponseFinished,
     ResponseStarted,
@@ -24,8 +24,8 @@ from kode_sidecar.domain.model_event import (
     ToolUseDelta,
     ToolUseStarted,
 )
-from kode_sidecar.kernel import run_turn
-from kode_sidecar.kernel.contracts import (
+from kode_sidecar.core.kernel import run_turn
+from kode_sidecar.core.kernel.contracts import (
     Incoming,
     ModelRequest,
     Tool,

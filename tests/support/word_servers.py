@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from kode_sidecar.text.text_lines import LineIndex
-from kode_sidecar.text.uris import file_path, path_to_uri
+from kode_sidecar.core.text.text_lines import LineIndex
+from kode_sidecar.core.text.uris import file_path, path_to_uri
 from tests.support.mannered_editor import ManneredEditor
 
 SERVES = ("diagnostics", "definition", "references", "symbols", "hover", "rename")

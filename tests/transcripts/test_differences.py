@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kode_sidecar.recording.comparison import Difference, Ids, first_difference
-from kode_sidecar.recording.replay import play
-from kode_sidecar.recording.transcript import read_transcript
+from kode_sidecar.devtools.recording.comparison import Difference, Ids, first_difference
+from kode_sidecar.devtools.recording.replay import play
+from kode_sidecar.devtools.recording.transcript import read_transcript
 from tests.support.program import BUILT, PROGRAM, ROOT
 from tests.support.sidecar import HANG_SECONDS
 from tests.support.transcripts import PATIENCE, Case

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.client.connection import Client, RpcError
-from kode_sidecar.client.handshake import Handshake
-from kode_sidecar.client.watch import Watch
-from kode_sidecar.demo.model_server import ModelServer, Recording
+from kode_sidecar.devtools.demo.model_server import ModelServer, Recording
+from kode_sidecar.terminal.client.connection import Client, RpcError
+from kode_sidecar.terminal.client.handshake import Handshake
+from kode_sidecar.terminal.client.watch import Watch
 from tests.support.mannered_editor import ManneredEditor
 from tests.support.program import PROGRAM
 from tests.support.sidecar import HANG_SECONDS, World, sidecar

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.protocol.base_protocol import FrameDecoder, encode_frame
+from kode_sidecar.core.protocol.base_protocol import FrameDecoder, encode_frame
 from tests.support.program import PROGRAM
 from tests.support.sidecar import HANG_SECONDS
 from tests.support.transcripts import Case

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kode_sidecar.recording.comparison import different_requests
+from kode_sidecar.devtools.recording.comparison import different_requests
 from tests.conftest import FULL
 from tests.support.transcripts import Case, cases, prompts_of, read_prompts, update
 

@@ -1,6 +1,6 @@
 """A scout uses up its hundred calls: the next one is refused, the report still arrives."""
 
-from kode_sidecar.demo.model_server import RecordedResponse
+from kode_sidecar.devtools.demo.model_server import RecordedResponse
 from tests.support.answering_model import AnsweringModel
 from tests.support.model_script import answer, text, tool_call
 from tests.support.scout_model import explore, read, report, scout_model

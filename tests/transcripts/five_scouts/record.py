@@ -2,7 +2,7 @@
 
 import asyncio
 
-from kode_sidecar.client.fold import SessionFold
+from kode_sidecar.terminal.client.fold import SessionFold
 from tests.support.answering_model import AnsweringModel
 from tests.support.model_script import answer, hold, text
 from tests.support.scout_model import explore, read, report, scout_model

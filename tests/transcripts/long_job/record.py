@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from kode_sidecar.client.buffer import Buffer
-from kode_sidecar.text.uris import file_path
+from kode_sidecar.core.text.uris import file_path
+from kode_sidecar.terminal.client.buffer import Buffer
 from tests.support.answering_model import AnsweringModel
 from tests.support.long_job import CONFIG, FILES, SETTINGS, Worker, with_python
 from tests.support.sidecar import HANG_SECONDS

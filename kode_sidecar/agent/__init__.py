@@ -1,0 +1,1 @@
+"""The agent: what it sees, may do, does and remembers."""

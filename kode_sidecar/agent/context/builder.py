@@ -1,0 +1,245 @@
+"""What the model sees of a conversation: a window of stored messages, made fit for the API."""
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import msgspec
+
+from kode_sidecar.agent.context.compaction import after_summary
+from kode_sidecar.agent.context.user_edits import (
+    in_force,
+    only_pinned,
+    pinned_on,
+    without_left_out,
+)
+from kode_sidecar.core.domain.context_edits import NO_EDITS, ContextEdits
+from kode_sidecar.core.domain.event_parts import Effort
+from kode_sidecar.core.domain.message import (
+    Block,
+    ImageBlock,
+    Message,
+    ResourceBlock,
+    Role,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    unanswered,
+)
+from kode_sidecar.core.kernel.contracts import ModelRequest, ToolChoice, ToolSpec
+
+_KINDS: dict[Role, tuple[type[Block], ...]] = {
+    "system": (TextBlock, ResourceBlock),
+    "user": (TextBlock, ImageBlock, ResourceBlock),
+    "assistant": (TextBlock, ThinkingBlock, ToolUseBlock),
+    "tool": (),
+}
+_EARLIER = "[Earlier messages of this conversation are left out.]"
+_GO_ON = "[Go on where you stopped.]"
+_NO_RESULT = "[No result: the call was interrupted. Call the tool again if you still need it.]"
+
+
+def cut_window(path: Sequence[Message], limit: int | None) -> list[Message]:
+    """Return the most recent `limit` messages of a path (A5), all of them for None.
+
+    Tool results are never torn from their calls: the window then begins earlier, at the
+    message that holds the call, and it never begins with a tool message.
+    """
+    start = 0
+    if limit is not None and len(path) > limit:
+        start = _with_calls(path, len(path) - limit)
+    while start < len(path) and path[start].role == "tool":
+        start += 1
+    return list(path[start:])
+
+
+def shown_messages(
+    path: Sequence[Message], limit: int | None, edits: ContextEdits = NO_EDITS
+) -> list[Message]:
+    """Return what the model gets of a path: from its newest summary on, at most `limit`.
+
+    The summary itself is always there, and so is what the user pinned. Cut once, at the start of a
+    turn, so that the prompt only grows: hosts cache it by prefix.
+    """
+    pinned = pinned_on(path, edits)
+    messages = without_left_out(after_summary(in_force(path, edits), pinned), edits)
+    first = 1 if messages and messages[0].is_summary else 0
+    newest = cut_window(messages[first:], limit)
+    cut = messages[first : len(messages) - len(newest)]
+    return [*messages[:first], *only_pinned(cut, pinned), *newest]
+
+
+def _with_calls(path: Sequence[Message], start: int) -> int:
+    """Return `start`, or the place of the assistant message that the first results answer."""
+    for message in path[start:]:
+        if message.role == "assistant":
+            return start
+        # By its role, too: of a path that is not read yet no more is known.
+        if message.role == "tool" or message.results:
+            break
+    else:
+        return start
+    callers = (index for index in range(start - 1, -1, -1) if path[index].role == "assistant")
+    return next(callers, start)
+
+
+def normalize_messages_for_api(messages: Iterable[Message]) -> list[Message]:
+    """Return messages as every chat API accepts them (C9); the stored ones stay as they are.
+
+    API errors and messages with nothing to say are left out. After each message with tool calls
+    comes one tool message with one result a call, in call order; a missing result is made up, a
+    result without its call is dropped. The first message that is not a system message is the
+    user's; two answers never follow each other and none is last.
+    """
+    out: list[Message] = []
+    for message, calls in _with_results(messages):
+        if message.role == "assistant" and (not out or out[-1].role in ("system", "assistant")):
+            out.append(_note(message, _GO_ON if _has_dialogue(out) else _EARLIER))
+        out.append(message)
+        if calls is not None:
+            out.append(_answers(message, calls))
+    if out and out[-1].role == "assistant":
+        out.append(_note(out[-1], _GO_ON))
+    return out
+
+
+@dataclass
+class _Calls:
+    """The calls of an answer, the results found between it and the next, and what brought them."""
+
+    uses: list[ToolUseBlock]
+    results: list[ToolResultBlock] = field(default_factory=list[ToolResultBlock])
+    carrier: Message | None = None
+
+
+def _with_results(messages: Iterable[Message]) -> list[tuple[Message, _Calls | None]]:
+    found: list[tuple[Message, _Calls | None]] = []
+    calls: _Calls | None = None
+    for message in messages:
+        if message.is_api_error_message:
+            continue
+        kept = _fit(message)
+        if message.role == "assistant":
+            calls = _Calls(message.calls) if message.calls else None
+            if kept is not None:
+                found.append((kept, calls))
+            continue
+        if kept is not None:
+            found.append((kept, None))
+        if calls is not None:
+            calls.results += message.results
+            if message.role == "tool":
+                calls.carrier = calls.carrier or message
+    return found
+
+
+def _fit(message: Message) -> Message | None:
+    """Return the message with the blocks its role may hold; None when it then says nothing."""
+    kinds = _KINDS[message.role]
+    blocks: list[Block] = []
+    says_something = False
+    for block in message.content:
+        blank = isinstance(block, TextBlock) and (not block.text or block.text.isspace())
+        if isinstance(block, kinds) and not blank:
+            blocks.append(block)
+            says_something = says_something or not isinstance(block, ThinkingBlock)
+    if not says_something:
+        return None
+    if len(blocks) == len(message.content):
+        return message
+    return msgspec.structs.replace(message, content=tuple(blocks))
+
+
+def _answers(message: Message, calls: _Calls) -> Message:
+    # A model may give two calls the same id; the first result is then the first call's.
+    by_id: defaultdict[str, deque[ToolResultBlock]] = defaultdict(deque)
+    for result in calls.results:
+        by_id[result.tool_use_id].append(result)
+    content = tuple(
+        by_id[call.tool_use_id].popleft()
+        if by_id[call.tool_use_id]
+        else unanswered(call, _NO_RESULT)
+        for call in calls.uses
+    )
+    carrier = calls.carrier or Message(id="", session_id=message.session_id, role="tool")
+    return msgspec.structs.replace(carrier, content=content)
+
+
+def _has_dialogue(out: Sequence[Message]) -> bool:
+    return any(message.role != "system" for message in out)
+
+
+def _note(message: Message, text: str) -> Message:
+    content = (TextBlock(text=text),)
+    return Message(id="", session_id=message.session_id, role="user", content=content)
+
+
+def _without_thinking(message: Message) -> Message:
+    """What a host wants back whatever its model is told stays: only that host gets it."""
+    content = tuple(
+        block
+        for block in message.content
+        if not isinstance(block, ThinkingBlock) or block.opaque is not None
+    )
+    if len(content) == len(message.content):
+        return message
+    return msgspec.structs.replace(message, content=content)
+
+
+class ModelTraits(NamedTuple):
+    """What the requests to a model depend on.
+
+    `window` is how many tokens it reads, None where nobody knows it; `returns_thinking` whether it
+    gets its reasoning back.
+    """
+
+    window: int | None
+    returns_thinking: bool
+
+
+Traits = Callable[[str], ModelTraits]
+"""The traits of the model that a name stands for now."""
+
+
+@dataclass(frozen=True)
+class PromptContext:
+    """What stays the same over one turn: the system prompt and the model's settings.
+
+    `asker` is who asks, the session itself or one of its scouts. `stream`: answers are wanted as
+    they grow. `returns_thinking`: the model gets its reasoning back; else no request holds any.
+    """
+
+    session_id: str
+    model: str
+    system: str
+    temperature: float | None = 0.3
+    top_p: float | None = 0.95
+    sampling_chosen: bool = True
+    max_tokens: int | None = None
+    effort: Effort | None = None
+    returns_thinking: bool = True
+    asker: str = ""
+    stream: bool = True
+
+    def request(
+        self, messages: Iterable[Message], tools: Sequence[ToolSpec], tool_choice: ToolChoice
+    ) -> ModelRequest:
+        """Return the request about stored messages, whatever its size (`fitting` bounds that)."""
+        whole = normalize_messages_for_api(messages)
+        return ModelRequest(
+            model=self.model,
+            system=self.system,
+            messages=whole if self.returns_thinking else [*map(_without_thinking, whole)],
+            tools=tools,
+            tool_choice=tool_choice,
+            temperature=self.temperature,
+            top_p=self.top_p,
+            sampling_chosen=self.sampling_chosen,
+            max_tokens=self.max_tokens,
+            effort=self.effort,
+            cache_key=self.session_id,
+            asker=self.asker or f"main {self.session_id}",
+            stream=self.stream,
+        )

@@ -1,0 +1,96 @@
+"""The texts the model reads: `prompts/{zh,en}/{name}.md`, edited by people (A16)."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from string import Template
+from typing import Literal
+
+from kode_sidecar.errors import KodeError
+
+Locale = Literal["zh", "en"]
+
+
+def find_prompts() -> Path:
+    """Return the prompts folder of this installation: exe, wheel or checkout.
+
+    Raises KodeError `ConfigInvalid` when none of them has one.
+    """
+    package = Path(__file__).resolve().parents[2]
+    # PyInstaller unpacks data files below `sys._MEIPASS`.
+    unpacked: str | None = getattr(sys, "_MEIPASS", None)
+    places = [Path(unpacked) / "prompts"] if unpacked else []
+    places += [package / "_prompts", package.parent / "prompts"]
+    for place in places:
+        if (place / "en").is_dir():
+            return place
+    text = "The prompt files are missing from this installation; install kode-sidecar again."
+    raise KodeError("ConfigInvalid", text)
+
+
+class PromptFiles:
+    """Prompts in one language, looked at when asked for: an edited file works without a restart.
+
+    A file that has not changed (its time and size) is not read again, nor filled with the values
+    that it was filled with last.
+    """
+
+    def __init__(self, folder: Path, locale: Locale) -> None:
+        self._parent = folder
+        self._folder = str(folder / locale)
+        self._locale = locale
+        self._known: dict[str, tuple[tuple[int, int], str]] = {}
+        self._newest: dict[str, tuple[str, dict[str, str], str]] = {}
+
+    def speak(self, locale: Locale) -> None:
+        """Read the texts of this language from now on."""
+        if locale != self._locale:
+            self.__init__(self._parent, locale)
+
+    def in_locale(self, locale: Locale) -> "PromptFiles":
+        """Return the same prompts in a language."""
+        return self if locale == self._locale else PromptFiles(self._parent, locale)
+
+    def read(self, name: str, values: Mapping[str, str] | None = None) -> str:
+        """Return the text of `{name}.md`, without outer blank lines.
+
+        With `values` each `$name` in it is replaced; `$$` is a dollar sign.
+        Raises KodeError `ConfigInvalid`.
+        """
+        label = f"prompts/{self._locale}/{name}.md"
+        try:
+            text = self._text(name)
+        except FileNotFoundError:
+            hint = f"The prompt file {label} is missing; restore it or install kode-sidecar again."
+            raise KodeError("ConfigInvalid", hint) from None
+        except (OSError, UnicodeDecodeError):
+            hint = f"The prompt file {label} is not readable as UTF-8; mend it."
+            raise KodeError("ConfigInvalid", hint) from None
+        if values is None:
+            return text
+        try:
+            return self._filled(name, text, values)
+        except KeyError as error:
+            hint = f"{label} uses ${error.args[0]}, which has no value; known: {', '.join(values)}."
+            raise KodeError("ConfigInvalid", hint) from None
+        except ValueError:
+            hint = f"{label} holds a lone $; write $$ for a dollar sign."
+            raise KodeError("ConfigInvalid", hint) from None
+
+    def _text(self, name: str) -> str:
+        path = f"{self._folder}{os.sep}{name}.md"
+        status = os.stat(path)
+        state = (status.st_mtime_ns, status.st_size)
+        known = self._known.get(name)
+        if known is None or known[0] != state:
+            text = Path(path).read_text(encoding="utf-8-sig").strip()
+            known = self._known[name] = (state, text)
+        return known[1]
+
+    def _filled(self, name: str, text: str, values: Mapping[str, str]) -> str:
+        newest = self._newest.get(name)
+        if newest is None or newest[0] is not text or newest[1] != values:
+            newest = (text, dict(values), Template(text).substitute(values))
+            self._newest[name] = newest
+        return newest[2]

@@ -1,0 +1,174 @@
+"""The head of a `SKILL.md`: who the skill is and when it is of use (B8). Sans-IO.
+
+    ---
+    id: release-notes
+    name: Release notes
+    description: How release notes are written here. Use it when a version is prepared.
+    tags: [docs, release]
+    permissions: [write_artifact]
+    ---
+    The body, which only `skill_text` reads.
+
+Without an `id` the name is one, if it looks like one. Other fields are left to other programs.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from kode_sidecar.core.text.shown_text import one_line
+from kode_sidecar.errors import KodeError
+
+MAX_FRONT_MATTER_BYTES = 16_384
+"""How much of a file is read to find it, its two `---` lines included."""
+
+MAX_DESCRIPTION_CHARS = 1_024
+_MAX_NAME_CHARS = 100
+_MAX_VALUES = 500
+_MAX_ITEMS = 50
+_MAX_ITEM_CHARS = 200
+
+_BOM = b"\xef\xbb\xbf"
+_FENCE = r"---[ \t]*"
+_SPLIT = re.compile(rf"\A{_FENCE}\n(.*?)^{_FENCE}(?:\n|\Z)".encode(), re.DOTALL | re.MULTILINE)
+_ID = re.compile(r"[a-z0-9](?:[a-z0-9_-]|\.(?!\.)){0,63}")
+
+
+@dataclass(frozen=True)
+class FrontMatter:
+    """What a skill says of itself, each text on one line.
+
+    `permissions` is what it says it needs: a declaration that grants nothing.
+    """
+
+    id: str
+    name: str
+    description: str
+    tags: tuple[str, ...] = ()
+    permissions: tuple[str, ...] = ()
+
+
+def split_skill(data: bytes, name: str) -> tuple[bytes, bytes]:
+    """Return front matter and body of the file `name`, or of its beginning; LF line ends.
+
+    Raises KodeError `SkillInvalid`.
+    """
+    data = data.removeprefix(_BOM).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    found = _SPLIT.match(data)
+    if found:
+        return found[1], data[found.end() :]
+    if not re.match(rf"{_FENCE}(?:\n|\Z)".encode(), data):
+        raise skill_invalid(
+            name, 1, "", "begin the file with front matter between two lines of `---`"
+        )
+    if len(data) >= MAX_FRONT_MATTER_BYTES - 3:
+        text = f"the front matter does not end within {MAX_FRONT_MATTER_BYTES:,} bytes"
+        raise skill_invalid(name, 1, "", text)
+    raise skill_invalid(name, 1, "", "the front matter does not end: close it with a line `---`")
+
+
+def read_front_matter(data: bytes, name: str) -> FrontMatter:
+    """Read the metadata from the beginning of the file `name`.
+
+    `data` are its first `MAX_FRONT_MATTER_BYTES` at most.
+    Raises KodeError `SkillInvalid` naming file, line and field; they are in its details, too.
+    """
+    # Late: PyYAML takes 10 ms, and most users have no skills.
+    from kode_sidecar.core.text.yaml_text import YamlProblem, read_yaml  # noqa: PLC0415
+
+    front, _ = split_skill(data, name)
+    try:
+        document = read_yaml(utf8(front, name, first_line=2), only_text=True, max_nodes=_MAX_VALUES)
+    except YamlProblem as error:
+        # The line of the first `---` comes before it all.
+        raise skill_invalid(
+            name, error.line + 1 if error.line else 1, "", f"no YAML: {error.problem}"
+        ) from None
+    value = document.value
+    if not isinstance(value, dict):
+        raise skill_invalid(name, 2, "", "expected lines such as `description: When to use it.`")
+    fields = _Fields(name, cast("dict[str, object]", value), document.lines)
+    own_name = fields.text("name", _MAX_NAME_CHARS)
+    return FrontMatter(
+        id=fields.id(own_name),
+        name=own_name,
+        description=fields.text("description", MAX_DESCRIPTION_CHARS),
+        tags=fields.texts("tags"),
+        permissions=fields.texts("permissions"),
+    )
+
+
+def utf8(data: bytes, name: str, *, first_line: int = 1) -> str:
+    """Return the text of a file, or of its lines from `first_line` on.
+
+    Raises KodeError `SkillInvalid`.
+    """
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = first_line + data.count(b"\n", 0, error.start)
+        raise skill_invalid(name, line, "", "this is not UTF-8: save the file as UTF-8") from None
+
+
+class _Fields:
+    """The fields of one front matter, checked as they are taken."""
+
+    def __init__(self, file: str, values: Mapping[str, object], lines: Mapping[str, int]) -> None:
+        self._file = file
+        self._values = values
+        self._lines = lines
+
+    def id(self, name: str) -> str:
+        given = self._values.get("id")
+        if given is None:
+            if _ID.fullmatch(name):
+                return name
+            raise self._wrong("id", "is missing: add one such as `id: release-notes`")
+        if not isinstance(given, str) or not _ID.fullmatch(given):
+            raise self._wrong(
+                "id", "use up to 64 of a-z, 0-9, `-`, `_` and `.`, such as release-notes"
+            )
+        return given
+
+    def text(self, field: str, limit: int) -> str:
+        given = self._values.get(field)
+        if given is None:
+            raise self._wrong(field, "is missing")
+        if not isinstance(given, str):
+            raise self._wrong(field, "expected a text")
+        text = one_line(given)
+        if not text:
+            raise self._wrong(field, "is empty")
+        if len(text) > limit:
+            raise self._wrong(field, f"has {len(text):,} characters; the limit is {limit:,}")
+        return text
+
+    def texts(self, field: str) -> tuple[str, ...]:
+        given = self._values.get(field, [])
+        if given == "":
+            return ()
+        if not isinstance(given, list):
+            raise self._wrong(field, "expected a list such as [one, two]")
+        items = cast("list[object]", given)
+        if len(items) > _MAX_ITEMS:
+            raise self._wrong(field, f"has {len(items)} entries; the limit is {_MAX_ITEMS}")
+        texts = [one_line(item) if isinstance(item, str) else "" for item in items]
+        for number, text in enumerate(texts):
+            if not text or len(text) > _MAX_ITEM_CHARS:
+                text = f"expected a text of at most {_MAX_ITEM_CHARS} characters"
+                raise self._wrong(f"{field}[{number}]", text)
+        return tuple(texts)
+
+    def _wrong(self, field: str, problem: str) -> KodeError:
+        line = self._lines.get(f"$.{field}", self._lines.get("$", 1))
+        return skill_invalid(self._file, line + 1, field, problem)
+
+
+def skill_invalid(file: str, line: int, field: str, problem: str) -> KodeError:
+    """Make KodeError `SkillInvalid` with all of this in its details; `field` may be empty."""
+    what = f"`{field}`: {problem}" if field else problem
+    details: dict[str, object] = {"file": file, "line": line}
+    if field:
+        details["field"] = field
+    return KodeError("SkillInvalid", f"{file}, line {line}: {what}.", details=details)

@@ -1,0 +1,128 @@
+"""The system prompt: the agent's text, filled with what it works on, and `AGENTS.md` (C12, W12)."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kode_sidecar.agent.context.agents import AgentProfile
+from kode_sidecar.agent.context.prompt_files import PromptFiles
+from kode_sidecar.agent.context.skills import Skill, skill_index
+from kode_sidecar.core.text.shown_text import without_controls, without_hidden
+from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.workspace.paths import Root
+from kode_sidecar.infrastructure.workspace.workspace import Workspace
+
+FILE = "AGENTS.md"
+MAX_CHARS = 32_000
+_MAX_BYTES = 1_000_000
+
+
+@dataclass(frozen=True)
+class ProjectNote:
+    """The notes of one folder. `text` is bounded and free of control characters."""
+
+    root: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """Where an agent works. Equal surroundings give equal bytes: hosts cache prompts by prefix.
+
+    `date` is a day, `2026-01-02`: a time of day would spoil the cache with every turn.
+    `roots` are paths as the user knows them, `notes` what the trusted ones tell assistants,
+    `skills` those on offer to agents that can load them. `language_servers`: the editor lets the
+    model ask them. With `commands` the user lets it run some.
+    """
+
+    roots: Sequence[str]
+    platform: str
+    editor: str
+    date: str
+    notes: Sequence[ProjectNote] = ()
+    skills: Sequence[Skill] = ()
+    language_servers: bool = False
+    commands: bool = False
+
+
+def system_prompt(
+    prompts: PromptFiles, agent: AgentProfile, mode: str, surroundings: Surroundings
+) -> str:
+    """Return the prompt of an agent in a mode (`review`, `ask`, `auto`, `plan`).
+
+    Raises KodeError `ConfigInvalid` when a prompt file is missing or broken.
+    """
+    roots = [f"- {_one_line(root)}" for root in surroundings.roots]
+    values = {
+        "roots": "\n".join(roots) or "- (no folder is open)",
+        "platform": _one_line(surroundings.platform),
+        "editor": _one_line(surroundings.editor) or "unknown",
+        "date": _one_line(surroundings.date),
+        "mode": prompts.read(f"mode_{mode}"),
+    }
+    parts = [prompts.read(agent.prompt_file, values)]
+    if surroundings.commands and mode != "plan" and "run_command" in agent.tools:
+        parts.append(prompts.read("commands"))
+    if agent.instructions:
+        parts.append(agent.instructions)
+    for note in surroundings.notes:
+        told = {"root": _one_line(note.root), "notes": note.text}
+        parts.append(prompts.read("project_notes", told))
+    if surroundings.skills and "load_skill" in agent.tools:
+        parts.append(skill_index(prompts, surroundings.skills))
+    if surroundings.language_servers and "definition" in agent.tools:
+        parts.append(prompts.read("language_servers"))
+    return "\n\n".join(parts)
+
+
+def _one_line(text: str) -> str:
+    """Return a name from outside so that it cannot look like another line of the prompt."""
+    if not text.isprintable():
+        text = "".join(char if char.isprintable() else " " for char in text)
+    return text.strip()
+
+
+class ProjectNotes:
+    """Reads them when a turn starts; a file that has not changed is not read again.
+
+    `trusted` is the editor's word: without it nothing is even looked for. What the guard refuses
+    (a link that leads out, credentials) counts as absent.
+    """
+
+    def __init__(self, workspace: Workspace, trusted: Callable[[], bool]) -> None:
+        self._workspace = workspace
+        self._trusted = trusted
+        self._known: dict[Path, tuple[tuple[int, int], str]] = {}
+
+    def read(self) -> tuple[ProjectNote, ...]:
+        """Return the notes of all roots that have some, in the order of the roots."""
+        if not self._trusted():
+            return ()
+        found = ((root, self._text_of(root)) for root in self._workspace.roots)
+        return tuple(ProjectNote(str(root.path), text) for root, text in found if text)
+
+    def _text_of(self, root: Root) -> str:
+        path = root.path / FILE
+        try:
+            status = os.stat(path)
+            state = (status.st_mtime_ns, status.st_size)
+            if status.st_size > _MAX_BYTES:
+                return ""
+            document = self._workspace.open_document(self._workspace.locate(str(path)))
+            if document is None and path in self._known and self._known[path][0] == state:
+                return self._known[path][1]
+            text = _bounded(self._workspace.document(str(path), purpose="read").lf_text)
+        except (OSError, KodeError):
+            return ""
+        if document is None:
+            self._known[path] = (state, text)
+        return text
+
+
+def _bounded(text: str) -> str:
+    """Return notes as a model may read them: what the user cannot see in them is taken out."""
+    text = without_hidden(without_controls(text)).strip()
+    if len(text) <= MAX_CHARS:
+        return text
+    return f"{text[:MAX_CHARS]}\n[cut after {MAX_CHARS} of {len(text)} characters]"

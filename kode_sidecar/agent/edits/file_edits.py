@@ -1,0 +1,149 @@
+"""Asks the editor to create, rename or delete one file, and looks whether it did."""
+
+import asyncio
+import os
+from contextlib import suppress
+
+from kode_sidecar.agent.edits.hunks import EditResult
+from kode_sidecar.agent.edits.services import EditServices
+from kode_sidecar.agent.event_log.editor_port import ApplyAnswer, FileEdit
+from kode_sidecar.core.text.uris import canonical_key, path_to_uri
+from kode_sidecar.infrastructure.workspace.file_changes import FileChange
+from kode_sidecar.infrastructure.workspace.paths import Location
+
+LOOKS = 20
+"""How often the files are looked at while an editor may still be at work."""
+
+
+class FileEdits:
+    """Sends one change of a file at a time; the caller holds the locks of its documents."""
+
+    def __init__(self, services: EditServices) -> None:
+        self._services = services
+        self._workspace = services.workspace
+        self._overlay = services.overlay
+        self._files = services.files
+        self._changes = services.changes
+        self._editor = services.editor
+        self._watch = services.watch
+
+    def creates(self, hunk_id: str) -> bool:
+        """Return whether a hunk, or its undo, puts a file with a text where there is none."""
+        change = self._changes.find(hunk_id)
+        return change is not None and change.kind == "create"
+
+    def fits(self, hunk_id: str, text: str | None = None) -> bool:
+        """Return whether a hunk can still be done, or taken back, as it was meant.
+
+        `text` is what the file to delete will have by then, its present text where not given.
+        """
+        change = self._changes.find(hunk_id)
+        return change is not None and self._fits(change, text)
+
+    def _fits(self, change: FileChange, text: str | None = None) -> bool:
+        if change.adds is not None and self._files.is_taken(change.adds):
+            return False
+        if change.removes is None:
+            return True
+        found = self.text_at(change.place) if text is None else text
+        return found is not None and (change.kind == "rename" or found == change.lf_text)
+
+    def text_at(self, place: Location) -> str | None:
+        """Return the present text (LF) of the file at a place; None where there is none to read."""
+        document = self._workspace.open_document(place) or self._files.find(str(place.path))
+        return document.lf_text if document is not None and document.synced else None
+
+    async def send(self, change: FileChange, label: str, *, ask: bool) -> EditResult:
+        """Have it done, and return what became of it."""
+        places = [place for place in (change.removes, change.adds) if place is not None]
+        keys = [canonical_key(place.uri) for place in places]
+        self._services.in_flight.update(keys)
+        if change.kind == "create":
+            self._overlay.hold(change.key)
+        try:
+            result = await self._send(change, label, ask=ask)
+        finally:
+            self._overlay.release(change.key)
+            self._services.in_flight.difference_update(keys)
+        if result.is_applied:
+            self._tell_watch(change)
+        return result
+
+    def _tell_watch(self, change: FileChange) -> None:
+        """Say that it was the session's own doing."""
+        if change.target is not None:
+            uri = path_to_uri(change.target.path)
+            self._watch.moved(change.key, uri, change.target.path)
+        elif change.kind == "delete":
+            self._watch.removed(change.key)
+        else:
+            self._watch.created(change.uri, change.place.path, change.lf_text)
+
+    async def _send(self, change: FileChange, label: str, *, ask: bool) -> EditResult:
+        if not self._editor.can_change_files(change.kind) or not self._fits(change):
+            return EditResult("conflict")
+        edit = FileEdit(
+            label=label,
+            kind=change.kind,
+            uri=change.uri,
+            new_uri=change.target_uri or "",
+            text=change.text if change.kind == "create" else "",
+            ask=ask,
+        )
+        on_disk = change.removes is not None and os.path.lexists(change.removes.real)
+        try:
+            async with asyncio.timeout(self._services.locks.answer_seconds):
+                answer = await self._editor.apply_edit(edit)
+        except TimeoutError:
+            answer = ApplyAnswer(applied=False)
+        for look in range(LOOKS):
+            if self._is_done(change, on_disk=on_disk):
+                self._forget(change.removes)
+                return EditResult("applied")
+            if not answer.applied and look:
+                break
+            await self._pause()
+        return self._judge(change, answer)
+
+    async def _pause(self) -> None:
+        with suppress(TimeoutError):
+            seconds = self._services.settle_seconds / LOOKS
+            async with asyncio.timeout(seconds):
+                await asyncio.Event().wait()
+
+    def _is_done(self, change: FileChange, *, on_disk: bool) -> bool:
+        """Return whether it shows. A file that is on disk is gone once it is no longer there."""
+        if change.removes is not None:
+            left = os.path.lexists(change.removes.real) if on_disk else self._is_open(change)
+            if left or (not on_disk and self._changes.unsaved(change.removes.real)):
+                return False
+        if change.adds is None:
+            return True
+        if change.kind == "create":
+            return self.text_at(change.adds) == change.lf_text
+        on_disk = os.path.lexists(change.adds.real)
+        return on_disk or self._workspace.open_document(change.adds) is not None
+
+    def _judge(self, change: FileChange, answer: ApplyAnswer) -> EditResult:
+        """Return what to make of a change that does not show."""
+        if change.kind == "create":
+            document = self._workspace.open_document(change.place)
+            if document is not None:
+                return EditResult("diverged", document.lf_text)
+        if not answer.applied:
+            return EditResult("conflict")
+        if change.kind == "create":
+            self._changes.assume_created(change)
+            return EditResult("unconfirmed")
+        if change.removes is not None and self._changes.unsaved(change.removes.real):
+            self._forget(change.removes)
+            return EditResult("unconfirmed")
+        return EditResult("conflict")
+
+    def _is_open(self, change: FileChange) -> bool:
+        place = change.removes
+        return place is not None and self._workspace.open_document(place) is not None
+
+    def _forget(self, place: Location | None) -> None:
+        if place is not None:
+            self._changes.forget_unsaved(place.real)

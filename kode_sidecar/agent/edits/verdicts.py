@@ -1,0 +1,84 @@
+"""What the model is told of its hunks: one line for each, by a name that it remembers."""
+
+from collections.abc import Mapping
+
+from kode_sidecar.core.domain.change_set import HunkState, ProposedHunk
+
+MAX_COMMENT_CHARS = 2_000
+MAX_QUOTED_CHARS = 2_000
+MAX_NAME_CHARS = 60
+
+
+def verdict_line(hunk: ProposedHunk) -> str:
+    """What became of a decided hunk, for the model."""
+    return f"- {hunk.file.path}, {_name(hunk)}: {_verdict(hunk)}"
+
+
+_SAID: Mapping[HunkState, str] = {
+    "proposed": "not decided yet: it waits for the user, and your reads show it already.",
+    "superseded": "replaced by a later edit of yours.",
+    "undone": "undone by the user: what was there before is there again.",
+}
+
+
+def _verdict(hunk: ProposedHunk) -> str:
+    match hunk.state:
+        case "applied" if hunk.unconfirmed:
+            return "accepted and sent to the editor, unconfirmed: the file is not open there."
+        case "applied" if hunk.undone_by:
+            return "put back by the user: it is applied again."
+        case "applied":
+            comment = (hunk.comment or "").strip()[:MAX_COMMENT_CHARS]
+            said = f" The user says: {comment}" if comment else ""
+            return f"accepted and applied.{said}"
+        case "replaced":
+            sent = " (sent, unconfirmed: the file is not open)" if hunk.unconfirmed else ""
+            if hunk.replacement is None:  # an old journal does not tell
+                return f"the user replaced it{sent}."
+            return f"the user replaced it{sent}. The text is now:{_quoted(hunk.replacement)}"
+        case "rejected":
+            comment = (hunk.comment or "").strip()[:MAX_COMMENT_CHARS]
+            return f"rejected by the user: {comment}" if comment else "rejected by the user."
+        case "stale" | "conflict" if hunk.reason is not None:
+            return f"not applied: {hunk.reason}"
+        case "stale":
+            return "not applied: the file was closed, deleted or is out of step with the editor."
+        case "diverged":
+            found = hunk.diff or "" if hunk.found is None else hunk.found
+            return f"sent, but the text there is another one now:{_quoted(found)}"
+        case "conflict" if hunk.kind != "modify":
+            return "not done: there is another file, or another text, by now. Look again first."
+        case "conflict":
+            return "not applied: the text there changed meanwhile. Read it again before you go on."
+        case _:
+            return _SAID[hunk.state]
+
+
+def _name(hunk: ProposedHunk) -> str:
+    """A hunk by the first line that it changes, as a model remembers it."""
+    match hunk.kind:
+        case "create":
+            return "the new file"
+        case "delete":
+            return "the deletion of the file"
+        case "rename":
+            return f"the move to {hunk.new_file.path if hunk.new_file else ''}"
+        case "modify":
+            pass
+    old, new = _first_line(hunk.old_text), _first_line(hunk.new_text)
+    if not hunk.old_text:
+        return f"the added lines from `{new}`"
+    return f"the change at `{old}`" if hunk.new_text else f"the deletion of `{old}`"
+
+
+def _first_line(text: str) -> str:
+    line = next((line.strip() for line in text.split("\n") if line.strip()), "")
+    return line if len(line) <= MAX_NAME_CHARS else line[:MAX_NAME_CHARS] + "…"
+
+
+def _quoted(text: str) -> str:
+    if not text:
+        return " (nothing)"
+    cut = text if len(text) <= MAX_QUOTED_CHARS else text[:MAX_QUOTED_CHARS] + "…\n"
+    fence = "```" if "```" not in cut else "~~~~"
+    return f"\n{fence}\n{cut}{'' if cut.endswith(chr(10)) else chr(10)}{fence}"

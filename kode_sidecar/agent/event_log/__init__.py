@@ -1,0 +1,19 @@
+"""The numbered events of a session: what happened, told once and kept. See README.md."""
+
+from kode_sidecar.agent.event_log.history import LOSS, EventHistory, OpenMessage
+from kode_sidecar.agent.event_log.records import (
+    NewSession,
+    OpenedSession,
+    SessionDefaults,
+)
+from kode_sidecar.agent.event_log.stream import SessionStream
+
+__all__ = [
+    "LOSS",
+    "EventHistory",
+    "NewSession",
+    "OpenMessage",
+    "OpenedSession",
+    "SessionDefaults",
+    "SessionStream",
+]

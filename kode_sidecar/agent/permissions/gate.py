@@ -1,0 +1,301 @@
+"""The permissions of one session: its rules, and the gate before every call.
+
+No answer means no (W15).
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from kode_sidecar.agent.event_log.editor_port import EditorPort
+from kode_sidecar.agent.permissions.questions import UserQuestions
+from kode_sidecar.core.domain.agent_event import (
+    DecisionRequested,
+    DecisionResolved,
+    Event,
+    PermissionRequested,
+    PermissionResolved,
+)
+from kode_sidecar.core.domain.event_parts import PermissionOption
+from kode_sidecar.core.domain.permission import (
+    EDIT_TOOLS,
+    OPTIONS,
+    Effect,
+    Rule,
+    chosen,
+    deciding_rule,
+    is_pattern,
+)
+from kode_sidecar.core.domain.question_event import ResolvedBy
+from kode_sidecar.core.kernel.contracts import NewId, ToolCall
+from kode_sidecar.core.protocol.questions import PermissionRequestParams, RuleMatch, RuleView
+from kode_sidecar.core.text.line_diff import split_lines, unified_diff
+from kode_sidecar.core.text.shown_text import without_controls
+from kode_sidecar.errors import KodeError, invalid_at
+from kode_sidecar.infrastructure.workspace.credentials import SECRET_PATTERNS
+from kode_sidecar.infrastructure.workspace.sensitive import REFUSED_PATTERNS, SENSITIVE_PATTERNS
+
+MAX_RULES = 1_000
+MAX_MATCHES = 20
+
+Source = Literal["answer", "client"]
+
+_BUILT_IN: Sequence[tuple[Effect, Sequence[str], str]] = (
+    ("deny", REFUSED_PATTERNS, "It belongs to Git and is never edited."),
+    ("deny", SECRET_PATTERNS, "By its name it holds credentials; it is neither read nor edited."),
+    ("ask", SENSITIVE_PATTERNS, "It can run code or steer an agent, so every edit needs a yes."),
+)
+
+
+@dataclass
+class _Standing:
+    rule: Rule
+    source: Source
+    reason: str
+    set_at: str
+    matched: int = 0
+    matches: list[RuleMatch] = field(default_factory=list[RuleMatch])
+
+
+class PermissionRules:
+    """At most one rule for a tool and a pattern; forgotten with the session."""
+
+    def __init__(self) -> None:
+        self._rules: dict[tuple[str, str], _Standing] = {}
+
+    def add(self, rule: Rule, source: Source, reason: str, now: str) -> None:
+        """Take a rule. Raises KodeError `InvalidParams` for one that must not be."""
+        if not is_pattern(rule.pattern):
+            text = (
+                f"{rule.pattern!r} is no pattern. Write a path, a folder with /** behind it, or **."
+            )
+            raise invalid_at("$.pattern", text)
+        if rule.effect == "allow" and rule.pattern == "**":
+            raise invalid_at("$.pattern", "nothing allows everything; name a file or a folder.")
+        if len(self._rules) >= MAX_RULES and (rule.tool, rule.pattern) not in self._rules:
+            raise invalid_at("$.pattern", f"there are {MAX_RULES} rules already; remove some.")
+        self._rules[rule.tool, rule.pattern] = _Standing(rule, source, reason, now)
+
+    def remove(self, tool: str, pattern: str) -> None:
+        """Forget the rule of a tool and a pattern, if there is one."""
+        self._rules.pop((tool, pattern), None)
+
+    def decide(self, tool: str, paths: Sequence[str], *, sensitive: bool) -> Rule | None:
+        """The rule that decides about a call."""
+        rules = (standing.rule for standing in self._rules.values())
+        return deciding_rule(rules, tool, paths, sensitive=sensitive)
+
+    def matched(self, rule: Rule, subject: str, request_id: str, now: str) -> None:
+        """Record that a rule answered a question."""
+        standing = self._rules[rule.tool, rule.pattern]
+        standing.matched += 1
+        standing.matches.append(RuleMatch(subject=subject, request_id=request_id, at=now))
+        del standing.matches[:-MAX_MATCHES]
+
+    def reason(self, rule: Rule) -> str:
+        """Return the reason given with a rule."""
+        return self._rules[rule.tool, rule.pattern].reason
+
+    def views(self) -> Iterator[RuleView]:
+        """All rules, the session's own first."""
+        for standing in self._rules.values():
+            yield RuleView(
+                tool=standing.rule.tool,
+                pattern=standing.rule.pattern,
+                effect=standing.rule.effect,
+                source=standing.source,
+                reason=standing.reason,
+                set_at=standing.set_at,
+                matched=standing.matched,
+                matches=tuple(standing.matches),
+            )
+        for effect, patterns, reason in _BUILT_IN:
+            for pattern in patterns:
+                yield RuleView(
+                    tool="*", pattern=pattern, effect=effect, source="builtIn", reason=reason
+                )
+
+
+MAX_DIFF_CHARS = 20_000
+
+
+def preview(before: str, after: str, path: str) -> str:
+    """Return a unified diff for the question; it says where it is cut."""
+    diff = unified_diff(split_lines(before), split_lines(after), path)
+    cut = len(diff) - MAX_DIFF_CHARS
+    shown = diff if cut <= 0 else f"{diff[:MAX_DIFF_CHARS]}\n[{cut} characters cut]\n"
+    return without_controls(shown)
+
+
+class PermissionGate:
+    """The permissions of one session: asked for, remembered, forgotten with it."""
+
+    def __init__(
+        self,
+        session_id: str,
+        editor: EditorPort,
+        emit: Callable[[Event], int],
+        new_id: NewId,
+        questions: UserQuestions,
+        now: Callable[[], str],
+        published: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._session_id = session_id
+        self._editor = editor
+        self._emit = emit
+        self._new_id = new_id
+        self._questions = questions
+        self._now = now
+        self._published = published
+        self._rules = PermissionRules()
+
+    def rules(self) -> tuple[RuleView, ...]:
+        """The rules in force, the session's own first."""
+        return tuple(self._rules.views())
+
+    def set_rule(self, tool: str, pattern: str, effect: Effect | None) -> None:
+        """The client makes a rule; None takes back what there is. Raises KodeError."""
+        if effect is None:
+            self._rules.remove(tool, pattern)
+            return
+        if tool.partition(":")[0] not in EDIT_TOOLS:
+            asked = ", ".join(sorted(EDIT_TOOLS))
+            raise invalid_at("$.tool", f"permission is never asked for {tool!r}, only for {asked}.")
+        reason = "Set by the editor with kode/permission/set."
+        self._rules.add(Rule(tool, pattern, effect), "client", reason, self._now())
+
+    def standing(self, tool: str, path: str, *, sensitive: bool) -> Effect | None:
+        """What the session's own rules say of a call, for who asks about it elsewhere."""
+        rule = self._rules.decide(tool, (path,), sensitive=sensitive)
+        return rule.effect if rule else None
+
+    async def ask(
+        self,
+        call: ToolCall,
+        title: str,
+        subject: str,
+        *,
+        operation: str = "",
+        paths: Sequence[str] = (),
+        sensitive: bool = True,
+        reason: str = "",
+        diff: Callable[[], str] = str,
+        options: Sequence[PermissionOption] = OPTIONS,
+    ) -> bool:
+        """Whether `call` may act on `subject`: a path as the user knows it, or words for `paths`.
+
+        `operation` tells apart what one tool does: a yes for one is none for another.
+
+        What is neither `sensitive` nor met by a rule passes silently. Else it emits
+        `permission.requested` and then `permission.resolved`, once each, whatever happens: an
+        answer, none in time, a rule that knows it already, or a cancel, which
+        is raised. An option that was not among `options` counts as no. `reason` and `diff` tell
+        the user what for.
+        """
+        tool = f"{call.name}:{operation}" if operation else call.name
+        rule = self._rules.decide(tool, paths or (subject,), sensitive=sensitive)
+        if rule is None or rule.effect == "ask":
+            rule = self._rules.decide(tool, (subject,), sensitive=sensitive) or rule
+        if rule is None and not sensitive:
+            return True
+        question = PermissionRequestParams(
+            request_id=self._new_id("request"),
+            session_id=self._session_id,
+            turn_id=call.turn_id,
+            block_id=call.block_id,
+            tool_use_id=call.tool_use_id,
+            title=title,
+            subject=subject,
+            options=tuple(options),
+            reason=self._rules.reason(rule) if rule else reason,
+            diff=diff(),
+        )
+        self._emit(
+            PermissionRequested(
+                turn_id=call.turn_id,
+                message_id=call.message_id,
+                block_id=call.block_id,
+                request_id=question.request_id,
+                tool_use_id=call.tool_use_id,
+                title=title,
+                subject=subject,
+                options=question.options,
+                reason=question.reason,
+            )
+        )
+        if rule is not None:
+            self._rules.matched(rule, subject, question.request_id, self._now())
+            if rule.effect != "ask":
+                self._resolve(call, question, "policy")
+                return rule.effect == "allow"
+        return await self._ask_user(call, tool, question)
+
+    async def decision(
+        self,
+        call: ToolCall,
+        change_set_id: str,
+        hunk_ids: Sequence[str],
+        decided: Collection[asyncio.Future[None]],
+    ) -> None:
+        """Wait until `decided` is done, as long as for any answer.
+
+        It emits `decision.requested` and then `decision.resolved`, once each, whatever happens.
+        """
+        named: dict[str, Any] = {
+            "turn_id": call.turn_id,
+            "message_id": call.message_id,
+            "block_id": call.block_id,
+            "request_id": self._new_id("request"),
+        }
+        requested = DecisionRequested(
+            **named, change_set_id=change_set_id, hunk_ids=tuple(hunk_ids)
+        )
+        self._emit(requested)
+        by: ResolvedBy = "cancel"
+        try:
+            _, waiting = await asyncio.wait(decided, timeout=self._questions.timeout)
+            by = "timeout" if waiting else "user"
+        finally:
+            self._emit(DecisionResolved(**named, by=by))
+
+    async def _ask_user(self, call: ToolCall, tool: str, question: PermissionRequestParams) -> bool:
+        by: ResolvedBy = "cancel"
+        option: PermissionOption | None = None
+        try:
+            answer = await self._questions.put(
+                question, lambda: self._editor.ask_permission(question), self._published
+            )
+            by = "timeout" if answer is None else "user"
+            option = chosen(question.options, answer)
+        finally:
+            self._resolve(call, question, by, option)
+        if option is not None and option.kind == "allow_session":
+            self._remember(tool, question)
+        return option is not None and option.kind != "reject"
+
+    def _resolve(
+        self,
+        call: ToolCall,
+        question: PermissionRequestParams,
+        by: ResolvedBy,
+        option: PermissionOption | None = None,
+    ) -> None:
+        self._emit(
+            PermissionResolved(
+                turn_id=call.turn_id,
+                message_id=call.message_id,
+                block_id=call.block_id,
+                request_id=question.request_id,
+                by=by,
+                option_id=option.option_id if option else None,
+            )
+        )
+
+    def _remember(self, tool: str, question: PermissionRequestParams) -> None:
+        if "*" in question.subject:
+            return  # such a name would be taken for a pattern
+        reason = f"The user allowed it for this session when asked by {question.request_id}."
+        with suppress(KodeError):  # too many of them: this one is for once
+            self._rules.add(Rule(tool, question.subject), "answer", reason, self._now())

@@ -1,0 +1,247 @@
+"""Sessions as other things: a new session from one of its messages, a text to read or to keep."""
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from kode_sidecar.agent.sessions.files import SessionFolders
+from kode_sidecar.core.domain.conversation import Conversation
+from kode_sidecar.core.domain.message import (
+    KEEPS,
+    Blob,
+    Message,
+    ResourceBlock,
+    TextBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+)
+from kode_sidecar.core.protocol.events import ArtifactPlace, artifact_ref, place_of
+from kode_sidecar.core.protocol.session import (
+    SessionExportParams,
+    SessionExportResult,
+    SessionForkParams,
+    SessionForkResult,
+)
+from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.records.conversation_files import (
+    ConversationFiles,
+    ConversationMeta,
+)
+from kode_sidecar.infrastructure.records.conversation_store import (
+    StoredConversation,
+)
+from kode_sidecar.infrastructure.records.message_record import encode_message
+
+MAX_EXPORT_BYTES = 32 * 1024 * 1024
+_ROLES = {"user": "User", "assistant": "Assistant", "tool": "Tools", "system": "System"}
+_COUNTED = re.compile(r"(.*) \(([2-9]|[1-9]\d{1,3})\)", re.DOTALL)
+# What belongs to the session a message was said in, and not to the message.
+_OWN_META = ("turnId", "clientTurnKey")
+
+
+@dataclass(frozen=True)
+class SessionCopies:
+    """Reads and writes on threads; the session itself is left as it is.
+
+    `transcript` is the recording of this process so far, if there is one.
+    """
+
+    folders: SessionFolders
+    transcript: Callable[[], str | None]
+
+    async def fork(self, params: SessionForkParams) -> SessionForkResult:
+        """A new session whose history is the path to a message; saved.
+
+        Raises KodeError `SessionNotFound`, `MessageNotFound`, `Storage`.
+        """
+        session_id = self.folders.new_id("session")
+        writer = await asyncio.to_thread(self._copy, params, session_id)
+        try:
+            await self.folders.saver.save(writer)
+        except BaseException:
+            await asyncio.to_thread(self._discard, writer)
+            raise
+        writer.close()
+        return SessionForkResult(session_id=session_id)
+
+    def _discard(self, writer: ConversationFiles) -> None:
+        """A copy that was refused is not there."""
+        writer.close()
+        with suppress(KodeError):
+            self.folders.store.delete(writer.meta.id)
+
+    async def export(self, params: SessionExportParams) -> SessionExportResult:
+        """A session as text.
+
+        Raises KodeError `SessionNotFound`, `CapabilityMissing`, `TooLarge`, `Storage`.
+        """
+        if params.format == "tape":
+            return await asyncio.to_thread(self._tape, params.session_id)
+        write = _markdown if params.format == "md" else _jsonl
+        text = await asyncio.to_thread(self._write, params.session_id, write)
+        return SessionExportResult(file_name=f"{params.session_id}.{params.format}", text=text)
+
+    def _copy(self, params: SessionForkParams, session_id: str) -> ConversationFiles:
+        stored = self.folders.store.load(params.session_id)
+        conversation = stored.tree()
+        leaf = params.message_id or conversation.head
+        path = conversation.path(leaf)
+        now = self.folders.clock.timestamp()
+        origin: dict[str, Any] = {"sessionId": params.session_id}
+        if leaf is not None:
+            origin["messageId"] = leaf
+        meta = ConversationMeta(
+            id=session_id,
+            title=_title_of_copy(stored.meta.title),
+            agent_type=stored.meta.agent_type,
+            created_at=now,
+            updated_at=now,
+            meta={**stored.meta.meta, "forkedFrom": origin},
+            mode=stored.meta.mode or UNSET,
+            model=stored.meta.model or UNSET,
+            effort=stored.meta.effort or UNSET,
+        )
+        copies = self._copies(path, session_id)
+        copied = {old.id: new.id for old, new in zip(path, copies, strict=True)}
+        meta = meta.with_edits(stored.meta.edits.renamed(copied.get))
+        writer = self.folders.store.create(meta)
+        try:
+            for message in copies:
+                kept = _with_kept(message, copied)
+                writer.append(self._with_artifacts(kept, writer.folder))
+        except BaseException:
+            self._discard(writer)
+            raise
+        return writer
+
+    def _copies(self, path: Sequence[Message], session_id: str) -> list[Message]:
+        """The same messages in another session. What they cost was paid in the first one."""
+        copies: list[Message] = []
+        for depth, message in enumerate(path):
+            content = tuple(
+                msgspec.structs.replace(block, id=self.folders.new_id("block"))
+                for block in message.content
+            )
+            meta = {name: value for name, value in message.meta.items() if name not in _OWN_META}
+            copies.append(
+                msgspec.structs.replace(
+                    message,
+                    id=self.folders.new_id("message"),
+                    session_id=session_id,
+                    content=content,
+                    parent_id=copies[-1].id if copies else None,
+                    depth=depth,
+                    version=1,
+                    meta=meta,
+                    usage=None,
+                    cost=None,
+                    cost_usd=None,
+                    lost=None,
+                )
+            )
+        return copies
+
+    def _tape(self, session_id: str) -> SessionExportResult:
+        if not self.folders.store.exists(session_id):
+            raise KodeError("SessionNotFound", f"There is no session {session_id!r}.")
+        text = self.transcript()
+        if text is None:
+            raise KodeError(
+                "CapabilityMissing",
+                "This sidecar does not record: a tape holds a whole process from its start on. "
+                "Start it with `kode-sidecar serve --record FILE`, or use the format `jsonl`.",
+            )
+        _check_size(text, "its file is whole, where --record said")
+        return SessionExportResult(file_name=f"{session_id}.tape.jsonl", text=text)
+
+    def _with_artifacts(self, message: Message, folder: Path) -> Message:
+        """The same, the whole outputs of its tools kept in the new session, too."""
+
+        def kept(block: ToolResultBlock) -> ToolResultBlock:
+            if block.artifact is None:
+                return block
+            return msgspec.structs.replace(block, artifact=self._copied(block.artifact, folder))
+
+        return message.with_results(kept)
+
+    def _copied(self, artifact: Blob, folder: Path) -> Blob:
+        """One that is gone keeps its name: asking for it is told so."""
+        place = place_of(artifact.ref)
+        if isinstance(place, ArtifactPlace) and self.folders.store.copy_artifact(*place, folder):
+            ref = artifact_ref(folder.name, place.artifact_id)
+            return msgspec.structs.replace(artifact, ref=ref)
+        return artifact
+
+    def _write(self, session_id: str, write: Callable[[StoredConversation], str]) -> str:
+        text = write(self.folders.store.load(session_id))
+        _check_size(text, "read it in pages with kode/message/list")
+        return text
+
+
+def _with_kept(message: Message, copied: Mapping[str, str]) -> Message:
+    """The copy of a summary names the copy of what it keeps; others as they are."""
+    first = copied.get(str(message.meta.get(KEEPS))) if message.is_summary else None
+    if first is None:
+        return message
+    return msgspec.structs.replace(message, meta={**message.meta, KEEPS: first})
+
+
+def _title_of_copy(title: str) -> str:
+    """Return the title with a number that tells it from the first one, in any language.
+
+    Without a title it gets one from its next prompt, as every session does.
+    """
+    if not title:
+        return ""
+    counted = _COUNTED.fullmatch(title)
+    return f"{counted[1]} ({int(counted[2]) + 1})" if counted else f"{title} (2)"
+
+
+def _check_size(text: str, instead: str) -> None:
+    if len(text) > MAX_EXPORT_BYTES:
+        text = f"This is too large to be sent as one text; {instead}."
+        raise KodeError("TooLarge", text)
+
+
+def _jsonl(stored: StoredConversation) -> str:
+    """Every message, a line each, as in `messages.jsonl`."""
+    return "".join(f"{encode_message(message).decode()}\n" for message in stored.messages)
+
+
+def _markdown(stored: StoredConversation) -> str:
+    """The path to the head, to be read by people."""
+    conversation: Conversation = stored.tree()
+    parts = [f"# {stored.meta.title or stored.meta.id}\n"]
+    for message in conversation.path(conversation.head):
+        if message.origin == "reminder":
+            continue
+        said = [text for block in message.content if (text := _block(block))]
+        if said:
+            parts.append(f"## {_ROLES[message.role]}\n\n" + "\n\n".join(said) + "\n")
+    return "\n".join(parts)
+
+
+def _block(block: object) -> str:
+    match block:
+        case TextBlock(text=text):
+            return text.strip()
+        case ToolUseBlock(name=name, input=arguments):
+            return f"- `{name}` {_code(msgspec.json.encode(arguments).decode())}"
+        case ToolResultBlock(summary=summary, status=status):
+            return f"- {summary or status}"
+        case ResourceBlock(uri=uri):
+            return f"- attached: {uri}"
+        case _:
+            return ""
+
+
+def _code(text: str) -> str:
+    fence = "`" if "`" not in text else "``"
+    return f"{fence}{text}{fence}" if fence == "`" else f"{fence} {text} {fence}"

@@ -1,0 +1,393 @@
+"""One conversation with the user: its tree, its running turn, its change sets."""
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+from msgspec import UNSET
+
+from kode_sidecar.agent.edits import ChangeSets
+from kode_sidecar.agent.event_log import NewSession, SessionStream
+from kode_sidecar.agent.sessions.context_edits import edited
+from kode_sidecar.agent.sessions.files import (
+    changes_nothing,
+    save_head,
+    update_event,
+    updated,
+    with_head,
+    with_meta,
+)
+from kode_sidecar.agent.sessions.prompt_place import (
+    PromptPlace,
+    check_may_go_on,
+    may_go_on,
+    prompt_place,
+)
+from kode_sidecar.agent.sessions.repair import write_left_over
+from kode_sidecar.agent.turns import (
+    RunningTurn,
+    SessionServices,
+    TurnKeys,
+    TurnSetup,
+    answer_of,
+    compact_result,
+    log_turn,
+    prompt_blocks,
+    report_end,
+    report_usage,
+    run_to_end,
+    title_of,
+    turn_active,
+    turn_to_steer,
+    write_opening,
+)
+from kode_sidecar.core.domain.agent_event import (
+    SessionUpdated,
+    TurnCompleted,
+    TurnSteered,
+)
+from kode_sidecar.core.domain.error_info import ErrorInfo, error_info
+from kode_sidecar.core.domain.message import Block
+from kode_sidecar.core.kernel.contracts import CutOff, TurnEnd
+from kode_sidecar.core.protocol.session import Mode, SessionUpdateParams
+from kode_sidecar.core.protocol.turn import (
+    ContextCompactResult,
+    ContextEditParams,
+    ContextEditResult,
+    ContextInspectParams,
+    ContextInspectResult,
+    ContextUndoCompactionParams,
+    ToolsListResult,
+    TurnStartParams,
+    TurnStartResult,
+    TurnSteerParams,
+)
+from kode_sidecar.errors import KodeError, invalid_at
+from kode_sidecar.infrastructure.records.conversation_files import ConversationMeta
+from kode_sidecar.infrastructure.records.spending import Totals
+
+Release = Callable[[], None]
+
+
+class Session:
+    """The state of one conversation; everything that changes it goes through here.
+
+    `conversation` and `totals` are to be read. Handlers are processed in arrival order up to their
+    first await (protocol, O10), so what a method does before its first await is atomic.
+    """
+
+    def __init__(self, new: NewSession, services: SessionServices) -> None:
+        self.id, self.questions = new.id, services.questions
+        self._options = new
+        self._services = services
+        self._purses = services.budgets.model
+        opened = new.opened
+        self._records = records = opened.records
+        self.conversation = opened.conversation
+        self._turn: RunningTurn | None = None
+        self._turn_keys = TurnKeys(opened.conversation.messages)
+        self._compaction: asyncio.Task[ContextCompactResult] | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._stopped = may_go_on(opened.history.last_turn)
+        self.totals = Totals(opened.conversation.messages, opened.scouts_spent)
+        self.stream = SessionStream(records, services.editor, services.clock, opened.history)
+        self.change_sets = ChangeSets(
+            session_id=self.id,
+            workspace=services.workspace,
+            editor=services.editor,
+            emit=self.stream,
+            new_id=services.new_id,
+            questions=services.questions,
+            now=services.clock.timestamp,
+            save=self.stream.save,
+            published=self.stream.published,
+            locks=services.edit_locks,
+            title=lambda: self.meta.title,
+        )
+        self._setup = TurnSetup(
+            self.id, services, records, self.conversation, self.change_sets, self.stream
+        )
+        self.stream.hold()
+        self.change_sets.restore(opened.history)
+        self.stream.forget_held()
+
+    @property
+    def meta(self) -> ConversationMeta:
+        """The head of the session as last written."""
+        return self._records.meta
+
+    @property
+    def active_turn_id(self) -> str | None:
+        """The turn that runs, once its client knows it."""
+        turn = self._turn
+        return turn.id if turn is not None and turn.saved.is_set() else None
+
+    async def start_turn(self, params: TurnStartParams) -> tuple[TurnStartResult, Release]:
+        """Accept a prompt: it is saved and its turn runs. Call the second value after replying."""
+        async with self._turn_keys.starting(params.client_turn_key) as known:
+            if known is not None:
+                return msgspec.structs.replace(known, deduplicated=True), lambda: None
+            return await self._start_turn(params), self.stream.release
+
+    async def steer(self, params: TurnSteerParams) -> Release:
+        """Give the running turn the user's word; saved. Call the result after replying."""
+        turn = turn_to_steer(self._turn, params.turn_id)
+        blocks = prompt_blocks(params.input, self._services.new_id)
+        if not blocks:
+            raise invalid_at("$.input", "there is nothing to say. Send text.")
+        async with self.stream.saving():
+            turn.context.steer(blocks)
+            self.stream(TurnSteered(turn_id=turn.id, input=blocks))
+        return self.stream.release
+
+    async def update(self, params: SessionUpdateParams) -> Release:
+        """Change the session's head; saved. Call the result after replying."""
+        if changes_nothing(params):
+            return lambda: None  # nothing is held
+        before, options = self.meta, self._options
+        meta = updated(before, params)
+        self._options = with_meta(options, meta)
+
+        def undo() -> SessionUpdated:
+            self._options = options
+            return update_event(params, before, options.defaults)
+
+        event = update_event(params, meta, options.defaults)
+        return await save_head(self._records, self.stream, meta, event, undo)
+
+    def follow_defaults(self) -> None:
+        """Take the mode and the model of the settings, where the session names none; told."""
+        before = self._options
+        self._options = after = with_meta(before, self.meta)
+        if (before.mode, before.model) != (after.mode, after.model):
+            self.stream(SessionUpdated(mode=after.mode, model=after.model))
+
+    async def set_head(self, message_id: str | None) -> Release:
+        """Let the next turn start below another message; saved. Call the result after replying.
+
+        None: before the first one. Raises KodeError `TurnActive`, `MessageNotFound`, `Storage`.
+        """
+        self._check_idle()
+        # What it writes would be the head of a later process.
+        write_left_over(self._records, self.conversation, self.stream, self._services)
+        before, head, stopped = self.meta, self.conversation.head, self._stopped
+        self.conversation.set_head(message_id)
+        self._stopped = False
+        meta = with_head(before, message_id, self.conversation.newest)
+
+        def undo() -> SessionUpdated:
+            self.conversation.set_head(head)
+            self._stopped = stopped
+            return SessionUpdated(head_id=head or "")
+
+        event = SessionUpdated(head_id=message_id or "")
+        return await save_head(self._records, self.stream, meta, event, undo)
+
+    async def edit_context(
+        self, params: ContextEditParams | ContextUndoCompactionParams
+    ) -> tuple[ContextEditResult, Release]:
+        """Leave messages out of what the model sees, or pin them; saved.
+
+        Call the second value after replying. Raises KodeError `TurnActive`, `MessageNotFound`,
+        `InvalidParams`, `Storage`.
+        """
+        edits = edited(self.conversation, self.meta.edits, params)
+        await self._setup.read_ahead(self._options, UNSET, edits)
+        self._check_idle()
+        before = self.meta  # another edit may have come before this one
+        edits = edited(self.conversation, before.edits, params)
+        result = self._setup.compare(self._options, edits)
+        if edits == before.edits:
+            return result, lambda: None  # nothing is held
+        event, back = (SessionUpdated(context_edits=one) for one in (edits, before.edits))
+        meta = before.with_edits(edits)
+        return result, await save_head(self._records, self.stream, meta, event, lambda: back)
+
+    async def compact(self) -> tuple[ContextCompactResult, Release]:
+        """Sum up the conversation now; saved. Call the second value after replying.
+
+        Raises KodeError `TurnActive`, `AuthRequired`, `InvalidParams`, `Storage` and what the
+        provider answers.
+        """
+        await self._setup.read_ahead(self._options, UNSET)
+        budget = await self._services.budgets.limits(None)
+        self._check_may_start(self._options.model)
+        write_left_over(self._records, self.conversation, self.stream, self._services)
+        self._purses.open(self.id, "", budget, self.totals.costs, self.stream)
+        self._compaction = task = asyncio.create_task(self._compact(), name=f"compaction {self.id}")
+        try:
+            return await task, self.stream.release
+        except asyncio.CancelledError:
+            if task.done() and not task.cancelled() and task.exception() is None:
+                self.stream.release()  # it came too late, and there is no reply to wait for
+            raise
+        finally:
+            self._compaction = None
+            self._purses.close(self.id)
+
+    async def inspect(self, params: ContextInspectParams) -> ContextInspectResult:
+        """The request that would be sent next, and its parts.
+
+        Raises KodeError `MessageNotFound`, `InvalidParams`, `ConfigInvalid`.
+        """
+        place = prompt_place(self.conversation, params.parent_id, params.replaces)
+        return await self._setup.inspect(self._options, params, place.parent_id, self._turn)
+
+    def tools(self, mode: Mode | None) -> ToolsListResult:
+        """The tools on offer to the model."""
+        return self._setup.list_tools(self._options, mode or self._options.mode)
+
+    def cancel(self, turn_id: str | None) -> bool:
+        """Stop the running turn; no model call and no tool starts after this.
+
+        False when nothing runs or another turn does.
+        """
+        turn = self._turn
+        if turn is None or turn.ending or turn_id not in (None, turn.id):
+            return False
+        self.stream.cancel()
+        if turn.running and self._task is not None:
+            # A task that has not begun would never reach its own clean-up; its first
+            # `flow` ends it instead.
+            asyncio.get_running_loop().call_soon(self._cut, turn)
+            self._task.cancel()
+        return True
+
+    async def close(self) -> None:
+        """Cancel what runs and wait until it is gone."""
+        self.cancel(None)
+        if self._task is not None:
+            await asyncio.wait([self._task])
+        if self._compaction is not None:
+            self._compaction.cancel()
+            await asyncio.wait([self._compaction])
+        self.change_sets.close()
+
+    async def discard(self) -> None:
+        """Close it and release its files for good."""
+        await self.close()
+        self._records.close()
+
+    async def _start_turn(self, params: TurnStartParams) -> TurnStartResult:
+        """Raises as `start_turn` does; else the stream is held for the reply."""
+        place = prompt_place(self.conversation, params.parent_id, params.replaces)
+        await self._setup.read_ahead(self._options, place.parent_id)
+        budget = await self._services.budgets.limits(params.budget)
+        self._check_may_start(params.model or self._options.model)
+        write_left_over(self._records, self.conversation, self.stream, self._services)
+        blocks = prompt_blocks(params.input, self._services.new_id)
+        place = prompt_place(self.conversation, params.parent_id, params.replaces)
+        if not blocks:
+            check_may_go_on(self.conversation, place.parent_id, stopped=self._stopped)
+        turn = self._new_turn(params, place.parent_id)
+        self._purses.open(self.id, turn.id, budget, self.totals.costs, self.stream)
+        try:
+            async with self.stream.saving():
+                prompt_id = self._open_turn(turn, blocks, params, place)
+                self._turn = turn
+                self._task = asyncio.create_task(self._run(turn), name=f"turn {turn.id}")
+                result = TurnStartResult(turn_id=turn.id, message_id=prompt_id)
+                await asyncio.sleep(0)  # the model is asked before the disk is
+        except BaseException:
+            self.cancel(turn.id)
+            raise
+        finally:
+            turn.saved.set()
+        self._turn_keys.remember(params.client_turn_key, result)
+        return result
+
+    def _check_may_start(self, model: str) -> None:
+        self._check_idle()
+        missing = self._services.model.missing(model)
+        if missing is not None:
+            raise KodeError(missing.code, missing.message, details=missing.details)
+
+    def _check_idle(self) -> None:
+        if self._turn is not None:
+            raise turn_active(self._turn)
+        if self._compaction is not None:
+            text = "The conversation is being summed up; wait for the reply, or cancel the request."
+            raise KodeError("TurnActive", text)
+
+    def _new_turn(self, params: TurnStartParams, parent_id: str | None) -> RunningTurn:
+        turn_id = self._services.new_id("turn")
+        mode = params.mode or self._options.mode
+        context = self._setup.context(
+            self._options, turn_id, parent_id, mode, params.model, effort=params.effort
+        )
+        self.change_sets.enter_turn(turn_id, mode, self._setup.turn_ids(parent_id))
+        started = self._services.clock.monotonic()
+        return RunningTurn(turn_id, context, mode, asyncio.Event(), started, CutOff())
+
+    def _open_turn(
+        self,
+        turn: RunningTurn,
+        blocks: tuple[Block, ...],
+        params: TurnStartParams,
+        place: PromptPlace,
+    ) -> str:
+        """Write the prompt (a reminder before it), then report it; the prompt's message id."""
+        # Without a message above there is nothing that a reminder could refer to.
+        decided = turn.context.reminder() if turn.context.leaf_id is not None else None
+        opening = self._setup.begin(self._options, turn, decided, blocks, params)
+        agent, new_id = self._options.agent.name, self._services.new_id
+        prompt_id = write_opening(turn, agent, opening, place.known, new_id, self.stream)
+        self._setup.tell_no_folder(turn.id)
+        if not self.meta.title and (title := title_of(blocks)):
+            self._records.rename(title)
+            self.stream(SessionUpdated(title=title))
+        return prompt_id
+
+    async def _compact(self) -> ContextCompactResult:
+        options, head = self._options, self.conversation.head
+        context = self._setup.context(options, "", head, options.mode, None)
+        tools = self._setup.specs(options, options.mode, context)
+        summary = await self._setup.compactor.ask(context, tools)
+        if isinstance(summary, ErrorInfo):
+            raise answer_of(summary)
+        async with self.stream.saving():
+            event = self._setup.compactor.place(context, summary, tools)
+            self.totals.add(context.totals)
+            report_usage(self.totals, self.stream, context.use)
+        return compact_result(event)
+
+    async def _run(self, turn: RunningTurn) -> None:
+        services, options = self._services, self._options
+        end = await run_to_end(
+            turn,
+            services,
+            options.agent,
+            lambda: self._setup.tools(options, turn.mode, turn.context),
+            self._setup.save_artifact,
+            self.change_sets.forming(self.stream, turn.id),
+        )
+        # A user who cancels waits for no disk: that end is told once it is written, as all before
+        # it was, and saved right after. Every later acknowledgement waits for that save, too.
+        cancelled = end.stop_reason == "cancelled"
+        if not turn.ending:
+            completed = report_end(turn, end, services, self.totals, self.stream)
+            try:
+                if not cancelled:
+                    await self.stream.save_told()
+            finally:  # a session must never stay occupied
+                self._release(turn, completed)
+        if cancelled:
+            await self.stream.save_told()
+
+    def _cut(self, turn: RunningTurn) -> None:
+        """End a turn whose answer is still coming, for its task has nothing more to say."""
+        end = TurnEnd("cancelled")
+        try:
+            if turn.ending or not turn.cut_off():
+                return
+        except KodeError as error:
+            end = TurnEnd("error", error_info(error))
+        self._release(turn, report_end(turn, end, self._services, self.totals, self.stream))
+
+    def _release(self, turn: RunningTurn, completed: TurnCompleted) -> None:
+        self._turn = None
+        self._purses.close(self.id)
+        self._stopped = may_go_on(completed)
+        self.stream.release()
+        # Last, because the log's thread would compete with all of the above.
+        log_turn(self._services.log, self._services.provider, turn.context, completed)

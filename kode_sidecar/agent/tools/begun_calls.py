@@ -1,0 +1,144 @@
+"""What a call that the model is still writing would change so far, as far as it is finished. Pure.
+
+A patch is finished up to its last chunk but one, a whole text up to the lines that agree again
+with those of the file. What does not fit shows nothing: it is refused later, with the reason.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+
+from kode_sidecar.agent.tools.proposals import Rewrite
+from kode_sidecar.agent.tools.propose_edit import (
+    PATCH_NAMES,
+    ProposeEditParams,
+    mended_edits,
+    patch_in,
+    rename,
+)
+from kode_sidecar.agent.tools.propose_file import NAMES
+from kode_sidecar.agent.tools.text_rewrites import Overwrite, PatchChunks, QuotedEdits
+from kode_sidecar.core.text.apply_patch import FileAdd, FilePatch, FileUpdate
+from kode_sidecar.core.text.growing_json import GrowingArguments
+from kode_sidecar.core.text.line_diff import diff_lines, split_lines
+from kode_sidecar.core.text.text_edit import to_lf
+from kode_sidecar.infrastructure.workspace.document import Document
+from kode_sidecar.infrastructure.workspace.freshness import Freshness
+
+_AGREEING_LINES = 3
+"""So many lines must agree before what stands above them is believed to be finished."""
+_TRIES = 3
+_BEGIN, _END = "*** Begin Patch", "*** End Patch"
+
+
+@dataclass(frozen=True)
+class BegunFile:
+    """A file of a call: what its `rewrite` makes of it, or the `text` of a new one."""
+
+    path: str
+    rewrite: Rewrite | None = None
+    text: str = ""
+
+
+def begun_files(name: str, arguments: GrowingArguments, shown: Freshness) -> list[BegunFile]:
+    """Return the files that a call of the tool `name` would change, as far as it came."""
+    members = arguments.members
+    texts = {**members, **{key: _lines(text) for key, text in arguments.unfinished.items()}}
+    try:
+        if name == "propose_file":
+            return list(_whole_file(texts, shown))
+        patches = [texts[name] for name in PATCH_NAMES if name in texts]
+        files = [one for text in patches for file in _begun_patch(text) for one in _patched(file)]
+        return files or list(_quoted({**members, "edits": arguments.items}, shown))
+    except msgspec.ValidationError:
+        return []
+
+
+def _quoted(given: dict[str, object], shown: Freshness) -> Iterator[BegunFile]:
+    """Raises msgspec.ValidationError."""
+    mended, _ = mended_edits(given)
+    params = msgspec.convert(mended, ProposeEditParams, strict=False)
+    if params.edits:
+        yield BegunFile(params.path, QuotedEdits(params.path, params.edits, "", shown))
+
+
+def _patched(file: FilePatch) -> Iterator[BegunFile]:
+    if isinstance(file, FileAdd):
+        yield BegunFile(file.path, text=file.text)
+    elif isinstance(file, FileUpdate) and file.chunks:
+        yield BegunFile(file.path, PatchChunks(file.path, file.chunks))
+
+
+def _whole_file(texts: dict[str, str], shown: Freshness) -> Iterator[BegunFile]:
+    given: dict[str, Any] = dict(texts)
+    rename(given, NAMES)
+    path, content = given.get("path"), given.get("content")
+    if not isinstance(path, str) or not isinstance(content, str):
+        return
+    if given.get("action") == "create":
+        yield BegunFile(path, text=content)
+    elif given.get("action") == "overwrite":
+
+        def rewrite(document: Document, text: str) -> str:
+            begun = begun_text(text, to_lf(content))
+            return Overwrite(path, begun, shown, confirmed=False)(document, text)
+
+        yield BegunFile(path, rewrite)
+
+
+def begun_text(text: str, begun: str) -> str:
+    """Return `text` with the changes of it that whole lines `begun` of a new one have finished."""
+    old, new = split_lines(text), split_lines(begun)
+    runs = diff_lines(old, [*new, "\0"])  # the last run is what is not written yet
+    sure = [at for at, (one, other) in enumerate(pairwise(runs)) if _agree(one, other)]
+    parts: list[str] = []
+    at = 0
+    for a0, a1, b0, b1 in runs[: sure[-1] + 1] if sure else ():
+        parts += (*old[at:a0], *new[b0:b1])
+        at = a1
+    return "".join((*parts, *old[at:]))
+
+
+def _agree(run: Sequence[int], following: Sequence[int]) -> bool:
+    return following[0] - run[1] >= _AGREEING_LINES
+
+
+def _begun_patch(text: str) -> tuple[FilePatch, ...]:
+    """Return the files of a patch that is not finished, with the chunks that are."""
+    unified = _BEGIN not in text
+    lines = text.split("\n")
+    marks = [at for at in range(len(lines)) if _begins_anew(lines, at, unified=unified)]
+    ends = [*marks[-_TRIES:], *([len(lines)] if _adds_file(lines, marks) else [])]
+    for end in reversed(ends):
+        part = "\n".join([*lines[:end], "" if unified else _END])
+        try:
+            if files := patch_in({"patch": part}):
+                return files
+        except msgspec.ValidationError:
+            continue
+    return ()
+
+
+def _begins_anew(lines: Sequence[str], at: int, *, unified: bool) -> bool:
+    """Return whether a chunk or a file begins in a line, so that what is above it is finished."""
+    line = lines[at].lstrip()
+    if not unified:
+        return line.startswith("@@") or (line.startswith("*** ") and " of File" not in line)
+    pair = lines[at].startswith("--- ") and "".join(lines[at + 1 : at + 2]).startswith("+++ ")
+    return pair or lines[at].startswith(("@@", "diff --git "))
+
+
+def _adds_file(lines: Sequence[str], marks: Sequence[int]) -> bool:
+    """Return whether the last lines are those of a new file: each is finished where it ends."""
+    if not marks:
+        return False
+    new = lines[marks[-1]].lstrip().startswith("*** Add File: ")
+    return new or "".join(lines[max(marks[-1] - 2, 0) : marks[-1]]).startswith("--- /dev/null")
+
+
+def _lines(text: str) -> str:
+    """Return the lines of a text that are written to their ends."""
+    return text[: text.rfind("\n") + 1]

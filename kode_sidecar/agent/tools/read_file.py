@@ -1,0 +1,133 @@
+"""`read_file`: numbered lines of one file, as this session sees it."""
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from kode_sidecar.core.kernel.contracts import CallCard, Place, Tool, ToolCall, ToolOutcome
+from kode_sidecar.core.text.line_diff import split_lines
+from kode_sidecar.core.text.shown_text import CONTROL, cut_line, number_lines, without_controls
+from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.workspace.contracts import SessionFiles
+from kode_sidecar.infrastructure.workspace.document import Document, text_rev
+from kode_sidecar.infrastructure.workspace.workspace import OnShown, TextView, Workspace
+
+MAX_LINES = 2_000
+MAX_CHARS = 50_000
+MAX_LINE_CHARS = 2_000
+
+
+class ReadFileParams(Struct, forbid_unknown_fields=True):
+    """Read a text file of the project. Lines come numbered from 1, behind a tab.
+
+    You get the editor's text where the file is open there, with your own pending edits, else the
+    file on disk; the first line says which, and names `base_rev`, the revision you were shown.
+    At most 2,000 lines come at once: go on with `start`. Search first in large files.
+    """
+
+    path: Annotated[str, Meta(description="File, relative to the open folder, e.g. src/app.py")]
+    start: Annotated[int, Meta(ge=1, description="First line, from 1")] | None = None
+    end: Annotated[int, Meta(ge=1, description="Last line, inclusive")] | None = None
+
+
+def read_file_tool(
+    workspace: Workspace, files: SessionFiles | None = None, on_shown: OnShown | None = None
+) -> Tool:
+    """Make the tool. `files` has the session's proposals, `on_shown` gets what was shown."""
+    seen = files or workspace
+
+    async def run(params: ReadFileParams, call: ToolCall) -> ToolOutcome:  # noqa: ARG001
+        document = await seen.load(params.path, "read")
+        shown = seen.view(document)
+        name = workspace.display_path(document.key)
+        lines = split_lines(shown.text_lf)
+        start, end = _range(params, len(lines), name)
+        body, last = _body(lines, start, end)
+        rev = text_rev(shown.text_lf)
+        if on_shown is not None:
+            for first, final in _whole_lines(lines, start, last):
+                on_shown(document, shown.text_lf, first, final)
+        header = _header(document, name, shown, lines, (start, last), rev)
+        content = "\n".join(part for part in (header, body, _rest(last, end)) if part)
+        summary = f"{name} {start}-{last}" if lines else f"{name} (empty)"
+        return ToolOutcome(ok=True, summary=f"Read {summary}", content=content)
+
+    return Tool("read_file", ReadFileParams, run, read_only=True, kind="read", card=_card)
+
+
+def _card(params: ReadFileParams) -> CallCard:
+    first, last = params.start, params.end
+    if first is None and last is None:
+        return CallCard(f"Read {params.path}", (Place(params.path),))
+    lines = f"from line {first}" if last is None else f"lines {first or 1}-{last}"
+    return CallCard(f"Read {params.path}, {lines}", (Place(params.path, first or 1, last),))
+
+
+def _range(params: ReadFileParams, count: int, name: str) -> tuple[int, int]:
+    """Return the lines asked for; (1, 0) of an empty file."""
+    start = params.start or 1
+    end = min(params.end or count, count)
+    if params.end is not None and params.end < start:
+        raise KodeError("InvalidArguments", f"end ({params.end}) is before start ({start}).")
+    if start > max(count, 1):
+        raise KodeError(
+            "InvalidArguments", f"{name} has {count} lines, so there is no line {start}."
+        )
+    return start, end
+
+
+def _body(lines: list[str], start: int, end: int) -> tuple[str, int]:
+    """Return the numbered lines that fit, and the number of the last of them."""
+    shown: list[str] = []
+    room = MAX_CHARS
+    asked = lines[start - 1 : min(end, start - 1 + MAX_LINES)]
+    # One look at all of them is quicker than one at each.
+    harmless = CONTROL.search("".join(asked)) is None
+    for line in asked:
+        text = line.removesuffix("\n")
+        if not harmless:
+            text = without_controls(text)
+        if len(text) > MAX_LINE_CHARS:
+            text = cut_line(text, MAX_LINE_CHARS)
+        room -= len(text) + 7
+        if room < 0:
+            break
+        shown.append(text)
+    return number_lines(shown, start), start + len(shown) - 1
+
+
+def _whole_lines(lines: Sequence[str], start: int, last: int) -> Iterator[tuple[int, int]]:
+    """Return `start` to `last` without the lines that were cut; (1, 0) of an empty file."""
+    for number in range(start, last + 1):
+        if len(lines[number - 1]) > MAX_LINE_CHARS + 1:
+            yield start, number - 1
+            start = number + 1
+    yield start, last
+
+
+def _header(
+    document: Document,
+    name: str,
+    shown: TextView,
+    lines: list[str],
+    span: tuple[int, int],
+    rev: str,
+) -> str:
+    where = f"lines {span[0]}-{span[1]} of {len(lines)}" if lines else "the file is empty"
+    facts = [name, where, f"base_rev {rev[:12]}", shown.note]
+    if document.encoding != "utf-8" or document.bom:
+        facts.append(document.encoding + (" with BOM" if document.bom else ""))
+    if document.eol != "\n":
+        facts.append("line ends " + ("CRLF" if document.eol == "\r\n" else "CR"))
+    if lines and not lines[-1].endswith("\n"):
+        facts.append("no newline at the end")
+    asked = "".join(lines[span[0] - 1 : span[1]])
+    removed = len(asked) - len(without_controls(asked))
+    if removed:
+        facts.append(f"{removed} control characters not shown")
+    return "[" + " · ".join(facts) + "]"
+
+
+def _rest(last: int, end: int) -> str:
+    return f"[cut after line {last}; next: start={last + 1}]" if last < end else ""

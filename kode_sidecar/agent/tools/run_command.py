@@ -1,0 +1,320 @@
+"""`run_command`: one program, without a shell, in a folder of the workspace (off by default)."""
+
+import asyncio
+import codecs
+import hashlib
+import locale
+import os
+import re
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from kode_sidecar.agent.tools.governed import Subject
+from kode_sidecar.core.domain.error_info import failure
+from kode_sidecar.core.domain.message import Blob
+from kode_sidecar.core.domain.run_policy import RUN_COMMAND, command_path
+from kode_sidecar.core.kernel.contracts import CallCard, Tool, ToolCall, ToolOutcome
+from kode_sidecar.core.text.shown_text import without_controls
+from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.commands.command import (
+    CommandEnd,
+    CommandLimits,
+    ProgramRun,
+    run_program,
+)
+from kode_sidecar.infrastructure.commands.jail import Jail, jailed
+from kode_sidecar.infrastructure.commands.programs import (
+    command_environment,
+    find_program,
+    own_program,
+    search_folders,
+)
+from kode_sidecar.infrastructure.workspace.paths import Location
+from kode_sidecar.infrastructure.workspace.secret_text import find_secret
+from kode_sidecar.infrastructure.workspace.workspace import Workspace
+
+EVERY_SECONDS = 0.1
+_KEPT_BYTES = 4_000
+_LINES = 10
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
+
+
+def plain_lines(text: str) -> str:
+    """Return a text without colours; of a line written over and over, the last state."""
+    lines = _ESCAPES.sub("", text).replace("\r\n", "\n").split("\n")
+    return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in lines).rstrip("\n")
+
+
+class LiveOutput:
+    """Give it the output as it comes. Use with `with`: afterwards nothing more is told.
+
+    `tell` is the progress of a call: each time all that is to be shown, so that one may be lost.
+    """
+
+    def __init__(self, tell: Callable[[str, int | None, int | None], None]) -> None:
+        self._tell = tell
+        self._newest = b""
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __enter__(self) -> "LiveOutput":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def __call__(self, output: bytes) -> None:
+        """Take the next piece of it."""
+        self._newest = (self._newest + output)[-_KEPT_BYTES:]
+        if self._timer is None and output:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(EVERY_SECONDS, self._tell_newest)
+
+    def _tell_newest(self) -> None:
+        self._timer = None
+        lines = plain_lines(self._newest.decode("utf-8", "replace")).split("\n")[-_LINES:]
+        text = without_controls("\n".join(lines))
+        if text.strip():
+            self._tell(text, None, None)
+
+
+MAX_SECONDS = 600
+MAX_SHOWN_CHARS = 30_000
+MAX_ARGUMENT_CHARS = 30_000
+_HEAD_CHARS = 8_000
+
+
+class RunCommandParams(Struct, forbid_unknown_fields=True):
+    """Run one program and get its output and exit code.
+
+    There is no shell: no pipes, redirections, globs or variables; each entry of `argv` reaches the
+    program as it is. There is no input either. Everything the program started is ended with it.
+    """
+
+    argv: Annotated[
+        list[str],
+        Meta(
+            min_length=1,
+            max_length=500,
+            description='Program and arguments, e.g. ["python", "-m", "pytest", "-x"]. The program '
+            "by its plain name, without a folder.",
+        ),
+    ]
+    cwd: Annotated[str, Meta(description='Folder to run it in; "." is the project')] = "."
+    timeout_seconds: (
+        Annotated[int, Meta(ge=1, le=MAX_SECONDS, description="When to end it")] | None
+    ) = None
+
+
+@dataclass(frozen=True)
+class WantedCommand:
+    """A command that could run: with the file of its program, and the folder."""
+
+    argv: Sequence[str]
+    program: Path
+    folder: Location
+
+
+async def _decided_before(_wanted: WantedCommand, _call: ToolCall) -> None:
+    """A job's policy has answered already."""
+
+
+Elsewhere = Callable[[ProgramRun, ToolCall], Awaitable[CommandEnd | None]]
+"""Run it where the user can watch, such as in a terminal of the editor; None: it runs here."""
+
+
+async def nowhere_else(_run: ProgramRun, _call: ToolCall) -> None:
+    """Every command runs here."""
+
+
+@dataclass(frozen=True)
+class CommandPlace:
+    """Where commands run. `workspace` guards their folder; nothing below `sandbox` is a program.
+
+    Without a `sandbox` nothing below the open folders is one, but what `programs` name: files, by
+    the name of the program. `environ` is our own environment, of which a command gets the allowed
+    names and `more_names`. `keep` stores a whole output for the user. `permit` raises KodeError
+    `Denied` for what must not run. With a `jail` it runs in there, and never `elsewhere`.
+    """
+
+    workspace: Workspace
+    sandbox: Path | None
+    environ: Mapping[str, str]
+    keep: Callable[[str, bytes], Blob]
+    limits: CommandLimits = field(default_factory=CommandLimits)
+    more_names: Sequence[str] = ()
+    programs: Mapping[str, str] = field(default_factory=dict[str, str])
+    permit: Callable[[WantedCommand, ToolCall], Awaitable[None]] = _decided_before
+    jail: Jail | None = None
+    elsewhere: Elsewhere = nowhere_else
+
+    @property
+    def no_programs_below(self) -> Sequence[Path]:
+        """Where an agent could have put one."""
+        if self.sandbox is not None:
+            return (self.sandbox,)
+        return [root.path for root in self.workspace.roots]
+
+
+def command_subject(params: RunCommandParams) -> Sequence[Subject]:
+    """Return the command, word for word."""
+    return (Subject(command_path(params.argv), shown=" ".join(params.argv)[:200]),)
+
+
+def run_command_tool(place: CommandPlace) -> Tool:
+    """Make the tool."""
+
+    async def run(params: RunCommandParams, call: ToolCall) -> ToolOutcome:
+        _check_arguments(params.argv)
+        folder = place.workspace.locate(params.cwd)
+        if not os.path.isdir(folder.real):
+            raise KodeError("NotFound", f"There is no folder {folder.display} to run it in.")
+        out_of = place.no_programs_below
+        found = search_folders(_path_of(place.environ), out_of)
+        program = await asyncio.to_thread(_program, place, params.argv[0], found)
+        await place.permit(WantedCommand(params.argv, program, folder), call)
+        argv = [str(program), *params.argv[1:]]
+        if place.jail is not None:
+            roots = [root.real for root in place.workspace.roots]
+            argv = jailed(place.jail, argv, folder.real, roots, found)
+        started = time.monotonic()
+        wanted = ProgramRun(
+            Path(argv[0]),
+            argv[1:],
+            folder.real,
+            command_environment(
+                place.environ,
+                os.pathsep.join(map(str, found)),
+                str(place.sandbox or ""),
+                place.more_names,
+            ),
+            _limits(place.limits, params.timeout_seconds),
+        )
+        end = await _ran(wanted, place, call)
+        seconds = time.monotonic() - started
+        return _outcome(params, folder.display, end, seconds, place, call)
+
+    return Tool(RUN_COMMAND, RunCommandParams, run, kind="run", card=_card)
+
+
+async def _ran(wanted: ProgramRun, place: CommandPlace, call: ToolCall) -> CommandEnd:
+    """Run it elsewhere, or here."""
+    end = await place.elsewhere(wanted, call) if place.jail is None else None
+    if end is not None:
+        return end
+    with LiveOutput(call.progress) as live:
+        return await run_program(wanted, live)
+
+
+def _program(place: CommandPlace, name: str, found: Sequence[Path]) -> Path:
+    """Return the file that the user's settings name for it, else the first on the search path."""
+    own = place.programs.get(name)
+    if own is not None and place.workspace.roots:
+        program = own_program(own, place.workspace.roots[0].path)
+        if program is not None:
+            return program
+    return find_program(name, found, place.no_programs_below)
+
+
+def _card(params: RunCommandParams) -> CallCard:
+    return CallCard(f"Run {' '.join(params.argv)}")
+
+
+def _check_arguments(argv: Sequence[str]) -> None:
+    if any("\0" in argument for argument in argv):
+        raise KodeError("InvalidArguments", "An argument holds a NUL character.")
+    if sum(map(len, argv)) > MAX_ARGUMENT_CHARS:
+        raise KodeError(
+            "InvalidArguments",
+            f"The arguments have more than {MAX_ARGUMENT_CHARS:,} characters; write long input to "
+            "a file and name that.",
+        )
+
+
+def _path_of(environ: Mapping[str, str]) -> str:
+    return next((value for name, value in environ.items() if name.upper() == "PATH"), "")
+
+
+def _limits(limits: CommandLimits, wanted: int | None) -> CommandLimits:
+    """Return the limits of a call, which may ask for less time than is configured, never more."""
+    seconds = limits.seconds if wanted is None else min(float(wanted), limits.seconds)
+    return CommandLimits(seconds, limits.output_bytes)
+
+
+def _outcome(
+    params: RunCommandParams,
+    folder: str,
+    end: CommandEnd,
+    seconds: float,
+    place: CommandPlace,
+    call: ToolCall,
+) -> ToolOutcome:
+    text = _shown(end.output)
+    kept = place.keep(call.tool_use_id, end.output) if end.output else None
+    if kept and (len(text) > MAX_SHOWN_CHARS or "\0" in text or find_secret(text)):
+        text = _cut(text, end.output, kept.ref)
+    name = without_controls(params.argv[0])
+    how = _how(end, _limits(place.limits, params.timeout_seconds))
+    head = f"[{name} {how} · {seconds:.1f} s · in {folder}]"
+    ok = end.ended == "exited" and end.exit_code == 0
+    summary = f"{name} {how}"
+    reason = end.ended if end.ended != "exited" else "exit_code"
+    return ToolOutcome(
+        ok=ok,
+        summary=summary,
+        content=without_controls(f"{head}\n{text or '(no output)'}"),
+        data={"exitCode": end.exit_code, "ended": end.ended, "outputBytes": len(end.output)},
+        artifacts=(kept.ref,) if kept else (),
+        whole=kept,
+        error=None if ok else failure("ToolFailed", f"{summary}.", reason=reason),
+    )
+
+
+def _how(end: CommandEnd, limits: CommandLimits) -> str:
+    match end.ended:
+        case "timed_out":
+            return f"was ended after {limits.seconds:g} s"
+        case "too_much_output":
+            return f"was ended after {limits.output_bytes:,} bytes of output"
+        case "exited":
+            code = end.exit_code or 0
+            return f"was ended by signal {-code}" if code < 0 else f"exited with {code}"
+
+
+def _shown(output: bytes) -> str:
+    """Return the output as text with LF line ends; a NUL in it says that it is no text."""
+    if b"\0" in output:
+        return "\0"
+    for encoding in ("utf-8", locale.getencoding()):
+        try:
+            # Not final: the end may be missing because the program was killed.
+            text = codecs.getincrementaldecoder(encoding)().decode(output)
+        except (UnicodeDecodeError, LookupError):
+            continue
+        return plain_lines(text)
+    return plain_lines(output.decode("utf-8", "backslashreplace"))
+
+
+def _cut(text: str, output: bytes, kept: str) -> str:
+    whole = f"all {len(output):,} bytes are kept for the user as {kept}"
+    if "\0" in text:
+        sha = hashlib.sha256(output).hexdigest()
+        return f"[binary output, SHA-256 {sha}; {whole}]"
+    secret = find_secret(text)
+    if secret:
+        return f"[the output is not shown: it holds {secret}; {whole}]"
+    tail = MAX_SHOWN_CHARS - _HEAD_CHARS
+    left_out = len(text) - MAX_SHOWN_CHARS
+    middle = f"\n[{left_out:,} characters cut here; {whole}]\n"
+    return text[:_HEAD_CHARS] + middle + text[-tail:]

@@ -1,0 +1,51 @@
+"""One turn from prompt to end. See README.md; `toolset` is the second door, loaded late."""
+
+from kode_sidecar.agent.turns.budget import BudgetedModel, stricter
+from kode_sidecar.agent.turns.compactor import answer_of, compact_result
+from kode_sidecar.agent.turns.context import (
+    LearnedRates,
+    TurnContext,
+    report_message,
+    write_incoming,
+)
+from kode_sidecar.agent.turns.prompt import prompt_blocks, title_of
+from kode_sidecar.agent.turns.services import Budgets, EncodedRequest, SessionServices, ToolScope
+from kode_sidecar.agent.turns.setup import TurnSetup
+from kode_sidecar.agent.turns.turn import (
+    RunningTurn,
+    TurnKeys,
+    log_turn,
+    report_end,
+    report_usage,
+    run_to_end,
+    turn_active,
+    turn_to_steer,
+    write_opening,
+)
+
+__all__ = [
+    "BudgetedModel",
+    "Budgets",
+    "EncodedRequest",
+    "LearnedRates",
+    "RunningTurn",
+    "SessionServices",
+    "ToolScope",
+    "TurnContext",
+    "TurnKeys",
+    "TurnSetup",
+    "answer_of",
+    "compact_result",
+    "log_turn",
+    "prompt_blocks",
+    "report_end",
+    "report_message",
+    "report_usage",
+    "run_to_end",
+    "stricter",
+    "title_of",
+    "turn_active",
+    "turn_to_steer",
+    "write_incoming",
+    "write_opening",
+]

@@ -1,0 +1,319 @@
+"""A budget that no request passes: each one reserves what it may cost before it is sent.
+
+Of the prompt that is several times the estimate where its host has not counted yet, of the answer
+`max_tokens`, which is lowered to what there is room for. Where the rest would be no answer, nothing
+is sent.
+"""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from math import inf
+
+import msgspec
+
+from kode_sidecar.core.domain.agent_event import BudgetUpdated, Event, Notice
+from kode_sidecar.core.domain.budget import NEAR, Budget, BudgetScope, Habit, Pot, Prices
+from kode_sidecar.core.domain.error_info import ErrorInfo, failure
+from kode_sidecar.core.domain.event_parts import BudgetUse
+from kode_sidecar.core.domain.message import Cost
+from kode_sidecar.core.domain.model_event import (
+    AttemptDropped,
+    ModelEvent,
+    ResponseFailed,
+    ResponseStarted,
+    RetryPlanned,
+    TextDelta,
+    ThinkingDelta,
+    ToolUseDelta,
+    UsageReported,
+)
+from kode_sidecar.core.kernel.contracts import ModelClient, ModelRequest
+from kode_sidecar.errors import invalid_at
+
+SMALLEST_ANSWER = 256
+USUAL_ANSWER = 32_768
+
+PricesOf = Callable[[str], Prices | None]
+"""The prices of the model that a name stands for, the dearest that may answer; None: unknown."""
+SpentToday = Callable[[str], Awaitable[float]]
+"""What all sessions that are kept have cost today in a currency."""
+
+
+@dataclass
+class Purse:
+    """What the requests of one turn are paid from: there must be room in every pot."""
+
+    currency: str
+    pots: Mapping[BudgetScope, Pot]
+    habit: Habit
+    tell: Callable[[Event], int]
+    turn_id: str = ""
+    _near: set[BudgetScope] = field(default_factory=set[BudgetScope])
+
+    @property
+    def tightest(self) -> BudgetScope:
+        """The scope with the least room."""
+        return min(self.pots, key=lambda scope: self.pots[scope].room)
+
+    @property
+    def room(self) -> float:
+        """What a request may cost."""
+        return self.pots[self.tightest].room
+
+    def reserve(self, amount: float) -> None:
+        """Keep it for a request; a negative amount gives it back."""
+        for pot in self.pots.values():
+            pot.reserved += amount
+
+    def pay(self, amount: float) -> None:
+        """Take what a request has cost."""
+        for pot in self.pots.values():
+            pot.spent += amount
+
+    def announce(self, forecast: float = 0.0, *, last: bool = False, reached: bool = False) -> None:
+        """Tell how things stand; before a request, once each turn, that a limit is near.
+
+        `last`: another one like it will hardly fit.
+        """
+        pots = self.pots
+        near: list[BudgetScope] = [one for one in pots if pots[one].share(forecast) >= NEAR]
+        if last and self.tightest not in near:
+            near.append(self.tightest)
+        state = "reached" if reached else "near" if near else "within"
+        self.tell(
+            BudgetUpdated(
+                turn_id=self.turn_id,
+                currency=self.currency,
+                state=state,
+                uses=tuple(
+                    BudgetUse(scope=scope, limit=pot.limit, spent=pot.spent)
+                    for scope, pot in self.pots.items()
+                ),
+                forecast=forecast,
+            )
+        )
+        for scope in near:
+            if scope not in self._near and not reached:
+                self._near.add(scope)
+                self.tell(self._warning(scope, forecast))
+
+    def _warning(self, scope: BudgetScope, forecast: float) -> Notice:
+        pot = self.pots[scope]
+        text = (
+            f"The budget of this {scope} is nearly used up: {pot.spent:.4f} of {pot.limit:g} "
+            f"{self.currency}, and the next request will cost about {forecast:.4f}."
+        )
+        return Notice(turn_id=self.turn_id, code="BudgetNear", message=text, level="warning")
+
+
+class BudgetedModel:
+    """`ModelClient` that asks another one within the purse of the session that asks."""
+
+    def __init__(self, model: ModelClient, prices: PricesOf, spent_today: SpentToday) -> None:
+        self._model = model
+        self._prices = prices
+        self._spent_today = spent_today
+        self._purses: dict[str, Purse] = {}
+        self._sessions: dict[str, tuple[Pot, Habit]] = {}
+        self._day = Pot(0.0)
+        self._date = ""
+
+    def missing(self, model: str) -> ErrorInfo | None:
+        """See `ModelClient`."""
+        return self._model.missing(model)
+
+    async def look_up(self, budget: Budget | None, today: str) -> None:
+        """Read what the day has cost so far, where that counts. Raises KodeError `Storage`."""
+        if budget is None or budget.day is None:
+            return
+        known = await self._spent_today(budget.currency)
+        # What was just paid may not be on disk yet.
+        self._day.spent = max(known, self._day.spent if today == self._date else 0.0)
+        self._date = today
+
+    def open(
+        self,
+        session_id: str,
+        turn_id: str,
+        budget: Budget | None,
+        spent: Sequence[Cost],
+        tell: Callable[[Event], int],
+    ) -> None:
+        """Let the requests of a session be paid from now on; `spent` is what it has cost so far."""
+        if budget is None:
+            return
+        pot, habit = self._sessions.setdefault(session_id, (Pot(0.0), Habit()))
+        known = (cost.amount for cost in spent if cost.currency == budget.currency)
+        pot.spent = max(pot.spent, sum(known))
+        pots: dict[BudgetScope, Pot] = {"turn": Pot(0.0), "session": pot, "day": self._day}
+        limits = budget.limits()
+        kept: dict[BudgetScope, Pot] = {}
+        for scope, limit in limits.items():
+            kept[scope] = pots[scope]
+            kept[scope].limit = limit
+        self._purses[session_id] = Purse(budget.currency, kept, habit, tell, turn_id)
+
+    def within(self, session_id: str, limit: Cost) -> "BudgetedModel":
+        """Return the same model for one run, which may cost no more than that."""
+        model = BudgetedModel(self._model, self._prices, self._spent_today)
+        model.open(session_id, "", Budget(currency=limit.currency, turn=limit.amount), (), _untold)
+        return model
+
+    def sum_up(self, session_id: str) -> None:
+        """Tell what is spent at the end of a turn."""
+        purse = self._purses.get(session_id)
+        if purse is not None:
+            purse.announce()
+
+    def close(self, session_id: str) -> None:
+        """Let its requests be asked without a budget again; there is none until it is opened."""
+        self._purses.pop(session_id, None)
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[ModelEvent], None]:
+        """See `ModelClient`; what does not fit fails with `BudgetReached`."""
+        purse = self._purses.get(request.cache_key)
+        if purse is None or not purse.pots:
+            async with aclosing(self._model.stream(request)) as batches:
+                async for batch in batches:
+                    yield batch
+            return
+        prices = self._prices(request.model)
+        if prices is None or prices.currency != purse.currency:
+            yield [ResponseFailed(_unknown(request.model, purse.currency))]
+            return
+        bill = _Bill(request, prices, purse.habit)
+        purse.announce(
+            bill.forecast,
+            last=not bill.fits(purse.room - bill.forecast),
+            reached=not bill.fits(purse.room),
+        )
+        if not bill.fits(purse.room):
+            yield [ResponseFailed(_reached(purse))]
+            return
+        async with aclosing(self._paid(request, bill, purse)) as batches:
+            async for batch in batches:
+                yield batch
+
+    async def _paid(
+        self, request: ModelRequest, bill: "_Bill", purse: Purse
+    ) -> AsyncGenerator[Sequence[ModelEvent], None]:
+        reserved = bill.reserve(purse.room)
+        purse.reserve(reserved)
+        try:
+            asked = replace(request, max_tokens=bill.max_tokens)
+            async with aclosing(self._model.stream(asked)) as batches:
+                async for batch in batches:
+                    bill.read(batch)
+                    again = any(isinstance(event, RetryPlanned) for event in batch)
+                    if again and bill.so_far > 0 and not bill.fits(purse.room + reserved):
+                        yield [ResponseFailed(_reached(purse))]
+                        return
+                    yield batch
+        finally:
+            purse.reserve(-reserved)
+            purse.pay(bill.total)
+
+
+def _untold(_: Event) -> int:
+    """A run has no client that hears of its budget."""
+    return 0
+
+
+class _Bill:
+    """What one request may cost, and has cost so far, attempts that broke included."""
+
+    def __init__(self, request: ModelRequest, prices: Prices, habit: Habit) -> None:
+        self._prices = prices
+        self._habit = habit
+        size = len(msgspec.json.encode((request.system, request.messages)))
+        size += sum(len(msgspec.json.encode(tool.schema)) for tool in request.tools)
+        size += sum(len(tool.description) for tool in request.tools)
+        self._most = request.prompt_at_most or size
+        self._likely = min(request.prompt_likely or size // 4, self._most)
+        self._wanted = request.max_tokens or USUAL_ANSWER
+        self.forecast = habit.forecast(self._likely, prices)
+        self.max_tokens = self._wanted
+        self.so_far = 0.0
+        self._started = False
+        self._reported = False
+        self._received = 0
+
+    def fits(self, room: float) -> bool:
+        """Whether an answer of some use can be paid."""
+        return self._prices.most(self._most, min(SMALLEST_ANSWER, self._wanted)) <= (
+            room - self.so_far
+        )
+
+    def reserve(self, room: float) -> float:
+        """Lower the answer to what there is room for; return what the request may cost."""
+        left = room - self._prices.most(self._most, 0)
+        if self._prices.output > 0:
+            most = int(left / self._prices.output * 1_000_000)
+            self.max_tokens = min(self._wanted, most)
+        return self._prices.most(self._most, self.max_tokens)
+
+    def read(self, batch: Sequence[ModelEvent]) -> None:
+        """Count what comes."""
+        for event in batch:
+            match event:
+                case ResponseStarted():
+                    self._started = True
+                case TextDelta(text) | ThinkingDelta(text) | ToolUseDelta(_, text):
+                    self._received += len(text)
+                case UsageReported(usage, cost):
+                    self._habit.learn(usage)
+                    self._reported = True
+                    self.so_far += cost.amount if cost else 0.0
+                case AttemptDropped() | RetryPlanned():
+                    self._drop()
+                case _:
+                    pass
+
+    @property
+    def total(self) -> float:
+        """What it has cost; what a host did not tell the usage of is estimated."""
+        self._drop()
+        return self.so_far
+
+    def _drop(self) -> None:
+        if self._started and not self._reported:
+            self.so_far += self._prices.likely(self._likely, 0, self._received // 2)
+        self._started = self._reported = False
+        self._received = 0
+
+
+def stricter(own: Budget | None, asked: Budget | None) -> Budget | None:
+    """Return both budgets as one. Raises KodeError `InvalidParams` for one that makes no sense."""
+    for scope, limit in asked.limits().items() if asked is not None else ():
+        if not 0 < limit < inf:
+            raise invalid_at(f"$.budget.{scope}", "not above 0.")
+    if own is None or asked is None:
+        return own or asked
+    if own.currency != asked.currency:
+        text = f"the budget of the user's settings is in {own.currency}."
+        raise invalid_at("$.budget.currency", text)
+    limits = dict(own.limits())
+    for scope, limit in asked.limits().items():
+        limits[scope] = min(limit, limits.get(scope, limit))
+    return Budget(currency=own.currency, **limits)
+
+
+def _reached(purse: Purse) -> ErrorInfo:
+    scope = purse.tightest
+    pot = purse.pots[scope]
+    return failure(
+        "BudgetReached",
+        f"The budget of this {scope} has no room for another request: {pot.spent:.4f} of "
+        f"{pot.limit:g} {purse.currency} are spent. Raise `budget` in your config.yaml to go on.",
+        reason=scope,
+    )
+
+
+def _unknown(model: str, currency: str) -> ErrorInfo:
+    return failure(
+        "BudgetReached",
+        f"A budget in {currency} is set, and what {model} costs in {currency} is not known, so it "
+        "is not asked. Set the model's `price` in your config.yaml, or a budget in its currency.",
+        reason="no_price",
+    )

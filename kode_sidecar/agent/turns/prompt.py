@@ -1,0 +1,103 @@
+"""What a turn begins with: what the model is told before a prompt, and the prompt."""
+
+from binascii import Error as Base64Error
+from binascii import a2b_base64
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from kode_sidecar.agent.context.reminders import EditorNote
+from kode_sidecar.core.domain.message import (
+    NEW_TOOLS,
+    OUR_ORIGINS,
+    OWN_WORDS,
+    Block,
+    ImageBlock,
+    Message,
+    ResourceBlock,
+    TextBlock,
+    texts_of,
+)
+from kode_sidecar.core.kernel.contracts import Incoming, NewId
+from kode_sidecar.core.protocol.turn import TurnOptions
+from kode_sidecar.errors import invalid_at
+
+TITLE_LENGTH = 60
+
+
+def prompt_blocks(blocks: Sequence[Block], new_id: NewId) -> tuple[Block, ...]:
+    """The blocks of a prompt with ids of ours; blank text is left out.
+
+    Raises KodeError `InvalidParams` for blocks that only a model or a tool makes.
+    """
+    kept: list[Block] = []
+    for position, block in enumerate(blocks):
+        if not isinstance(block, TextBlock | ImageBlock | ResourceBlock):
+            text = "a prompt holds text, image and resource blocks only."
+            raise invalid_at(f"$.input[{position}]", text)
+        if isinstance(block, ImageBlock) and not _is_base64(block.data):
+            raise invalid_at(f"$.input[{position}].data", "this is no image in base64.")
+        if not isinstance(block, TextBlock) or block.text.strip():
+            ours = ("blob", "opaque") if isinstance(block, TextBlock) else ()
+            own: dict[str, Any] = dict.fromkeys(ours)
+            kept.append(msgspec.structs.replace(block, id=new_id("block"), **own))
+    return tuple(kept)
+
+
+def _is_base64(data: str) -> bool:
+    try:
+        return bool(a2b_base64(data, strict_mode=True))
+    except (Base64Error, ValueError):
+        return False
+
+
+def title_of(blocks: Sequence[Block]) -> str:
+    """The first line with words in it, cut to a title's length."""
+    text = next(iter(texts_of(blocks)), "")
+    line = next((line.strip() for line in text.split("\n") if line.strip()), "")
+    return line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1] + "…"
+
+
+_EDITOR_CONTEXT = "editorContext"
+
+
+def reminder_input(text: str, editor_context: Mapping[str, Any] | None = None) -> Incoming:
+    """What the sidecar tells the model on its own account, as a persisted message.
+
+    `editor_context` is what it says of the editor.
+    """
+    meta: dict[str, Any] = {"origin": "reminder"}
+    if editor_context is not None:
+        meta[_EDITOR_CONTEXT] = editor_context
+    return Incoming("user", (TextBlock(text=text),), meta)
+
+
+def prompt_reminder(
+    told: Sequence[str | None], note: EditorNote | None, shown: Sequence[Message]
+) -> Incoming | None:
+    """What goes before a prompt: what there is to be told, and what the user looks at.
+
+    The latter only if the messages that the model gets do not say so already.
+    """
+    texts = [text for text in told if text]
+    if note is None or note.meta == _known_editor_context(shown):
+        return reminder_input("\n\n".join(texts)) if texts else None
+    return reminder_input("\n\n".join([*texts, note.text]), note.meta)
+
+
+def _known_editor_context(shown: Sequence[Message]) -> Mapping[str, Any] | None:
+    said = (message.meta.get(_EDITOR_CONTEXT) for message in reversed(shown))
+    return next((context for context in said if context is not None), None)
+
+
+def prompt_input(
+    blocks: tuple[Block, ...], meta: Mapping[str, Any], options: TurnOptions | None
+) -> Incoming:
+    """The prompt. Its `meta` is the client's, but for the names whose meaning is ours."""
+    own = {name: value for name, value in meta.items() if name not in (OWN_WORDS, NEW_TOOLS)}
+    if own.get("origin") in OUR_ORIGINS:
+        del own["origin"]
+    if options is not None:
+        own["options"] = msgspec.to_builtins(options)
+    return Incoming("user", blocks, own)

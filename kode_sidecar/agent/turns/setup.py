@@ -1,0 +1,295 @@
+"""Prepare turns: their context, tools, first messages, and a preview of the next request."""
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import msgspec
+from msgspec import UnsetType
+
+from kode_sidecar.agent.context.builder import PromptContext, shown_messages
+from kode_sidecar.agent.context.compaction import is_undone
+from kode_sidecar.agent.context.fitting import Fitted
+from kode_sidecar.agent.context.user_edits import pinned_on, without_results
+from kode_sidecar.agent.edits import ChangeSets
+from kode_sidecar.agent.event_log import NewSession, SessionStream
+from kode_sidecar.agent.turns.compactor import Compactor
+from kode_sidecar.agent.turns.context import TokenMeter, TurnContext
+from kode_sidecar.agent.turns.inspection import edit_result, inspection, left_out, unwritten
+from kode_sidecar.agent.turns.prompt import prompt_blocks, prompt_input, prompt_reminder
+from kode_sidecar.agent.turns.services import SessionServices, ToolScope, remembered_for
+from kode_sidecar.agent.turns.turn import RunningTurn, with_turn_key
+from kode_sidecar.core.domain.agent_event import Notice
+from kode_sidecar.core.domain.context_edits import ContextEdits
+from kode_sidecar.core.domain.conversation import Conversation
+from kode_sidecar.core.domain.event_parts import Effort
+from kode_sidecar.core.domain.message import NEW_TOOLS, Block, Message
+from kode_sidecar.core.kernel import tool_specs
+from kode_sidecar.core.kernel.contracts import ArtifactSink, Incoming, Tool, ToolSpec
+from kode_sidecar.core.protocol.session import Mode
+from kode_sidecar.core.protocol.turn import (
+    ContextEditResult,
+    ContextInspectParams,
+    ContextInspectResult,
+    ToolsListResult,
+    ToolView,
+    TurnOptions,
+    TurnStartParams,
+)
+from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.records.conversation_files import ConversationFiles, save_artifact
+
+
+class TurnSetup:
+    """Prepares the turns of one session. It writes nothing and takes no reminder."""
+
+    def __init__(
+        self,
+        session_id: str,
+        services: SessionServices,
+        records: ConversationFiles,
+        conversation: Conversation,
+        change_sets: ChangeSets,
+        stream: SessionStream,
+    ) -> None:
+        self._session_id = session_id
+        self._services = services
+        self._records = records
+        self._conversation = conversation
+        self._change_sets = change_sets
+        self._stream = stream
+        self._meter = TokenMeter(services.rates)
+        self._context: TurnContext | None = None
+        new_id = partial(services.new_id, "artifact")
+        self.save_artifact: ArtifactSink = partial(save_artifact, records.folder, new_id)
+        self._offer = services.tools(
+            ToolScope(
+                session_id, self._newest_context, change_sets, stream, records, self.save_artifact
+            )
+        )
+        self._told_no_folder = False
+        self._offered: set[str] = set()
+        self.compactor = Compactor(services, stream, lambda: stream.history.plan)
+
+    def context(
+        self,
+        options: NewSession,
+        turn_id: str,
+        parent_id: str | None,
+        mode: Mode,
+        model: str | None,
+        *,
+        effort: Effort | None = None,
+        edits: ContextEdits | None = None,
+    ) -> TurnContext:
+        """The conversation from `parent_id` on, as its model gets it.
+
+        What is not given is as the session has it. Raises KodeError `MessageNotFound`.
+        """
+        services = self._services
+        edits = edits or self.edits
+        model = model or options.model
+        traits = services.traits(model)
+        outline = self._conversation.outline(parent_id)
+        prompt = PromptContext(
+            session_id=self._session_id,
+            model=model,
+            system=services.system_prompt(options.agent, mode),
+            temperature=services.temperature,
+            top_p=services.top_p,
+            sampling_chosen=services.sampling_chosen,
+            max_tokens=services.max_tokens,
+            effort=effort or self._records.meta.known_effort,
+            returns_thinking=traits.returns_thinking,
+        )
+        return TurnContext(
+            session_id=self._session_id,
+            turn_id=turn_id,
+            conversation=self._conversation,
+            keep=self._records.append,
+            clock=services.clock,
+            new_id=services.new_id,
+            parent_id=parent_id,
+            prompt=prompt,
+            shown=without_results(
+                self._conversation.whole(self._shown(options, outline, edits)), edits
+            ),
+            window=traits.window,
+            pinned=pinned_on(outline, edits),
+            meter=self._meter,
+            change_sets=self._change_sets,
+            compact=self.compactor.compact,
+            undone=lambda: is_undone(outline, self._conversation.children, edits),
+            left_out=lambda fitted: self._tell_left_out(turn_id, fitted),
+        )
+
+    def tell_no_folder(self, turn_id: str) -> None:
+        """Once a session the user hears why the model finds no files."""
+        if self._services.workspace.roots or self._told_no_folder:
+            return
+        self._told_no_folder = True
+        text = (
+            "No folder is open in the editor, so the model can read and edit the files that are "
+            "open there and no others. Open a folder to let it look around."
+        )
+        self._stream(Notice(turn_id=turn_id, code="NoFolder", message=text))
+
+    def _tell_left_out(self, turn_id: str, fitted: Fitted) -> None:
+        """The user hears what the model does not see for want of room (C10)."""
+        tokens = fitted.whole.tokens - fitted.size.tokens
+        text = (
+            f"The conversation is larger than the model's window: about {tokens} tokens of older "
+            "results and answers are left out of what it is told. Nothing is lost in the session."
+        )
+        self._stream(Notice(turn_id=turn_id, code="LeftOut", message=text))
+
+    def turn_ids(self, parent_id: str | None) -> Collection[str]:
+        """The turns that made the path to a message."""
+        path = self._conversation.outline(parent_id)
+        return {message.turn_id for message in path}
+
+    @property
+    def edits(self) -> ContextEdits:
+        """What the user left out and pinned."""
+        return self._records.meta.edits
+
+    async def read_ahead(
+        self,
+        options: NewSession,
+        parent_id: str | UnsetType | None,
+        edits: ContextEdits | None = None,
+    ) -> None:
+        """Read what the model is to see, on a thread: the loop must not wait for a disk.
+
+        Only what an earlier process left in a database is not in memory. Raises KodeError
+        `MessageNotFound`, `Storage`.
+        """
+        if not self._conversation.is_partial:
+            return
+        leaf = self._conversation.head if isinstance(parent_id, UnsetType) else parent_id
+        shown = self._shown(options, self._conversation.outline(leaf), edits or self.edits)
+        if not self._conversation.is_read(shown):
+            await asyncio.to_thread(self._conversation.whole, shown)
+
+    def _shown(
+        self, options: NewSession, outline: Sequence[Message], edits: ContextEdits
+    ) -> list[Message]:
+        return shown_messages(outline, options.agent.window_messages, edits)
+
+    def compare(self, options: NewSession, edits: ContextEdits) -> ContextEditResult:
+        """What an edit of the context does to the next request."""
+        head, mode = self._conversation.head, options.mode
+
+        def request_with(these: ContextEdits) -> Fitted:
+            context = self.context(options, "", head, mode, None, edits=these)
+            return context.fitted(self.specs(options, mode, context), "auto")
+
+        return edit_result(edits, request_with(self.edits), request_with(edits))
+
+    def tools(self, options: NewSession, mode: Mode, context: TurnContext) -> Sequence[Tool]:
+        """The tools on offer. What they do from now on belongs to the turn of `context`."""
+        self._context = context
+        return self._offer(options.agent, mode)
+
+    def _newest_context(self) -> TurnContext:
+        assert self._context is not None, "tools are offered before one is called"
+        return self._context
+
+    def specs(self, options: NewSession, mode: Mode, context: TurnContext) -> Sequence[ToolSpec]:
+        """Return the same tools as the model is told of them."""
+        return tool_specs(self.tools(options, mode, context))
+
+    def list_tools(self, options: NewSession, mode: Mode) -> ToolsListResult:
+        """Return the same tools as clients are told of them."""
+        context = self.context(options, "", None, mode, None)
+        tools = [tool for tool in self.tools(options, mode, context) if tool.offered]
+        return ToolsListResult(
+            tools=tuple(
+                ToolView(
+                    name=tool.name,
+                    kind=tool.kind,
+                    description=spec.description,
+                    schema=dict(spec.schema),
+                    read_only=tool.read_only,
+                )
+                for tool, spec in zip(tools, tool_specs(tools), strict=True)
+            )
+        )
+
+    async def inspect(
+        self,
+        options: NewSession,
+        params: ContextInspectParams,
+        parent_id: str | None,
+        running: RunningTurn | None,
+    ) -> ContextInspectResult:
+        """The next request of the running turn, else of one below `parent_id`, and its parts."""
+        if running is None:
+            await self.read_ahead(options, parent_id)
+            mode = params.mode or options.mode
+            blocks = prompt_blocks(params.input, self._services.new_id)
+            context = self.context(options, "", parent_id, mode, params.model, effort=params.effort)
+            decided = self._change_sets.untold(self.turn_ids(parent_id))
+            opening = self.opening(context, decided, blocks, {}, params.options)
+            with suppress(KodeError):  # memory that fails is left out of a turn, too
+                ask = self._services.recall
+                remembered = await remembered_for(blocks, context.shown, ask)
+                opening += [] if remembered is None else [remembered]
+        else:
+            context, mode = running.context, running.mode
+            opening = context.incoming(self._change_sets.untold(self.turn_ids(context.leaf_id)))
+        tools = self.specs(options, mode, context)
+        fitted = context.fitted(tools, "auto", [unwritten(incoming) for incoming in opening])
+        encoded = await self._services.encode(fitted.request)
+        due = context.will_sum_up(fitted)
+        shown = inspection(
+            fitted, encoded, compaction_due=due, with_body=params.body, pinned=context.pinned
+        )
+        path = self._conversation.outline(context.leaf_id)
+        gone = [one for one in path if one.id in self.edits.left_out]
+        return msgspec.structs.replace(shown, left_out=left_out(self._conversation.whole(gone)))
+
+    def begin(
+        self,
+        options: NewSession,
+        turn: RunningTurn,
+        decided: str | None,
+        blocks: tuple[Block, ...],
+        params: TurnStartParams,
+    ) -> list[Incoming]:
+        """Return the opening of a turn; it says which tools the session did not offer before."""
+        meta = with_turn_key(params.meta, params.client_turn_key)
+        opening = self.opening(turn.context, decided, blocks, meta, params.options)
+        names = [tool.name for tool in self.tools(options, turn.mode, turn.context)]
+        came = [name for name in names if name not in self._offered] if self._offered else []
+        if opening:
+            self._offered.update(names)
+        if opening and came:
+            first = opening[0]
+            opening[0] = replace(first, meta={**first.meta, NEW_TOOLS: came})
+        return opening
+
+    def opening(
+        self,
+        context: TurnContext,
+        decided: str | None,
+        blocks: tuple[Block, ...],
+        meta: Mapping[str, Any],
+        options: TurnOptions | None,
+    ) -> list[Incoming]:
+        """What a turn begins with: a reminder, if there is something to tell, and the prompt.
+
+        `decided` is what became of edits. Without blocks the turn goes on with what is there.
+        """
+        told = [None if context.leaf_id is None else decided]
+        if options is not None:
+            told.append(self._services.koding_note(options))
+        note = self._services.editor_note() if blocks else None
+        reminder = prompt_reminder(told, note, context.shown)
+        found = [] if reminder is None else [reminder]
+        if blocks:
+            found.append(prompt_input(blocks, meta, options))
+        return found

@@ -1,0 +1,239 @@
+"""The tools on offer to the main agent, and `explore`, which sends out scouts."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from kode_sidecar.agent.context.agents import AgentProfile
+from kode_sidecar.agent.context.memory import Memory
+from kode_sidecar.agent.context.skills import SkillLibrary
+from kode_sidecar.agent.permissions import EDIT_TOOLS, CommandPermission, Questions, ask_user_tool
+from kode_sidecar.agent.scouts import MAX_TASKS, Dispatch, as_json
+from kode_sidecar.agent.scouts.contracts import (
+    ExploreReport,
+    ExploreRequest,
+    ExploreTask,
+    ScoutServices,
+)
+from kode_sidecar.agent.tools.editor_lookup import EditorLookup, editor_lookup_tools
+from kode_sidecar.agent.tools.knowledge import About, load_skill_tool, write_memory_tool
+from kode_sidecar.agent.tools.list_files import list_files_tool
+from kode_sidecar.agent.tools.propose_edit import propose_edit_tool
+from kode_sidecar.agent.tools.propose_file import propose_file_tool
+from kode_sidecar.agent.tools.read_file import read_file_tool
+from kode_sidecar.agent.tools.rename_symbol import rename_symbol_tool
+from kode_sidecar.agent.tools.run_command import CommandPlace, run_command_tool
+from kode_sidecar.agent.tools.search_code import search_code_tool
+from kode_sidecar.agent.tools.update_plan import update_plan_tool
+from kode_sidecar.agent.turns.services import OfferTools, ToolScope
+from kode_sidecar.core.domain.command_rules import CommandRules
+from kode_sidecar.core.domain.error_info import failure
+from kode_sidecar.core.domain.message import Blob
+from kode_sidecar.core.kernel import tool_specs
+from kode_sidecar.core.kernel.contracts import CallCard, Tool, ToolCall, ToolOutcome, tool_failure
+from kode_sidecar.core.protocol.session import Mode
+from kode_sidecar.core.text.shown_text import without_controls
+from kode_sidecar.infrastructure.workspace.contracts import SessionFiles
+from kode_sidecar.infrastructure.workspace.language_servers import EditorQuery, LanguageServers
+from kode_sidecar.infrastructure.workspace.ripgrep import Ripgrep
+from kode_sidecar.infrastructure.workspace.workspace import Workspace
+
+_STATES = {"done": "reported", "timed_out": "timed out", "failed": "failed", "refused": "refused"}
+
+# The tools that ask the editor, and what it must answer for each.
+_EDITOR_TOOLS: Mapping[str, EditorQuery] = {
+    "diagnostics": "diagnostics",
+    "definition": "definition",
+    "references": "references",
+    "symbols": "symbols",
+    "rename_symbol": "rename",
+}
+
+
+class ExploreParams(Struct, forbid_unknown_fields=True):
+    """Send out scouts that read the project for you, side by side, one for each task.
+
+    A scout has tools to read and nothing else, up to ten minutes and 100 calls. It knows nothing
+    of this conversation and only its report comes back, so ask for what you would otherwise have
+    to read a lot for: where something is done, how a part works, what depends on it. Each finding
+    cites path and lines; `unverified` ones are not backed by the text there. A report that is not
+    `done` is partial. At most five scouts are out at once.
+    """
+
+    tasks: Annotated[
+        list[ExploreTask],
+        Meta(min_length=1, max_length=MAX_TASKS, description="Questions that stand on their own"),
+    ]
+
+
+def explore_tool(
+    dispatch: Dispatch,
+    scope: ToolScope,
+    reading: Callable[[], Sequence[Tool]],
+    text_of: Callable[[str], str],
+) -> Tool:
+    """The tool of one session. Scouts get `reading`; `text_of` a path is what they see of it."""
+
+    async def run(params: ExploreParams, call: ToolCall) -> ToolOutcome:
+        turn = scope.turn()
+        request = ExploreRequest(
+            call=call,
+            model=turn.model,
+            tools=reading(),
+            text_of=text_of,
+            emit=scope.emit,
+            spend=turn.totals.add_message,
+            open_log=scope.records.open_scout_log,
+            save_artifact=scope.save_artifact,
+        )
+        return _outcome(await dispatch.explore(params.tasks, request))
+
+    return Tool("explore", ExploreParams, run, read_only=True, kind="search", card=_card)
+
+
+def _card(params: ExploreParams) -> CallCard:
+    return CallCard("Explore: " + "; ".join(task.title for task in params.tasks))
+
+
+def _outcome(reports: Sequence[ExploreReport]) -> ToolOutcome:
+    if all(report.state == "refused" for report in reports):
+        return tool_failure(failure("Overloaded", reports[0].note))
+    counted = Counter(_STATES[report.state] for report in reports)
+    told = ", ".join(f"{count} {word}" for word, count in counted.items())
+    calls = sum(report.tool_calls for report in reports)
+    return ToolOutcome(
+        ok=True,
+        summary=f"{len(reports)} scout{'' if len(reports) == 1 else 's'}: {told}; {calls} calls",
+        content=without_controls(as_json(reports)),
+    )
+
+
+@dataclass(frozen=True)
+class SessionCommands:
+    """Commands as the user has set them up; `trusted` is the editor's word on the workspace.
+
+    `place` stores nothing and permits everything: each session has its own of both.
+    """
+
+    rules: CommandRules
+    place: CommandPlace
+    trusted: Callable[[], bool]
+
+    def tool(self, scope: ToolScope) -> Tool:
+        """Make the tool of a session."""
+
+        def keep(_call_id: str, output: bytes) -> Blob:
+            return scope.save_artifact(output.decode("utf-8", "backslashreplace"))
+
+        gate = scope.change_sets.permissions
+        permit = CommandPermission(self.rules, gate, self.place.workspace, self.trusted)
+        tool = run_command_tool(replace(self.place, keep=keep, permit=permit))
+        (spec,) = tool_specs([tool])
+        told = f"{spec.description}\n\n{_COMMANDS_SEE}"
+        return replace(tool, spec=replace(spec, description=told))
+
+
+_COMMANDS_SEE = (
+    "It sees files as they are on disk: neither your pending hunks nor what the user has not "
+    "saved. The user may be asked first."
+)
+
+
+@dataclass(frozen=True)
+class Toolbox:
+    """What the tools are made of, shared by all sessions. Without `memory` none is written.
+
+    `servers` gives the tools of the user's MCP servers; `plan` mode has none of them. `language` is
+    what the editor's language servers can be asked.
+    """
+
+    workspace: Workspace
+    ripgrep: Ripgrep
+    questions: Questions
+    scouts: ScoutServices
+    skills: SkillLibrary
+    memory: Memory | None
+    memory_scope: Callable[[About], str]
+    servers: Callable[[ToolScope], Sequence[Tool]] = lambda _: ()
+    language: LanguageServers = field(default_factory=LanguageServers)
+    commands: SessionCommands | None = None
+
+    def tools(self, scope: ToolScope) -> OfferTools:
+        """Return what offers the tools of one session; each is made when it is first offered.
+
+        All of them see the session's pending edits. In `plan` mode there is none that edits. What
+        there is nothing for is not offered; skills are those that the turn's system prompt lists,
+        which is made before.
+        """
+        makers = self._makers(scope)
+        made: dict[str, Tool] = {}
+
+        def offer(agent: AgentProfile, mode: Mode) -> Sequence[Tool]:
+            names = [name for name in agent.tools if self._has(name, mode)]
+            for name in names:
+                if name not in made:
+                    made[name] = makers[name]()
+            own = tuple([made[name] for name in names])
+            return own if mode == "plan" else (*own, *self.servers(scope))
+
+        return offer
+
+    def _has(self, name: str, mode: Mode) -> bool:
+        if name == "load_skill":
+            return bool(self.skills.newest.skills)
+        if name == "write_memory":
+            return self.memory is not None
+        if name in _EDITOR_TOOLS and not self.language.serves(_EDITOR_TOOLS[name]):
+            return False
+        if name == "run_command":
+            return self.commands is not None and mode != "plan" and self.commands.trusted()
+        return mode != "plan" or name not in EDIT_TOOLS
+
+    def _write_memory(self) -> Tool:
+        assert self.memory is not None, "else it is not offered"
+        return write_memory_tool(self.memory, self.memory_scope)
+
+    def _run_command(self, scope: ToolScope) -> Tool:
+        assert self.commands is not None, "else it is not offered"
+        return self.commands.tool(scope)
+
+    def _makers(self, scope: ToolScope) -> Mapping[str, Callable[[], Tool]]:
+        change_sets = scope.change_sets
+        files, shown = change_sets.session_files, change_sets.freshness
+        proposals = change_sets.proposals
+        lookup = EditorLookup(self.workspace, self.language, files, shown.note)
+        return {
+            **editor_lookup_tools(lookup),
+            "rename_symbol": lambda: rename_symbol_tool(
+                self.workspace, self.language, lookup, files, proposals
+            ),
+            "read_file": lambda: read_file_tool(self.workspace, files, shown.note),
+            "list_files": lambda: list_files_tool(self.workspace, files),
+            "search_code": lambda: search_code_tool(
+                self.workspace, self.ripgrep, files, shown.note
+            ),
+            "propose_edit": lambda: propose_edit_tool(proposals, files, shown),
+            "propose_file": lambda: propose_file_tool(proposals, files, shown),
+            "load_skill": lambda: load_skill_tool(self.skills.catalog),
+            "write_memory": self._write_memory,
+            "run_command": lambda: self._run_command(scope),
+            "update_plan": lambda: update_plan_tool(scope.emit),
+            "ask_user": lambda: ask_user_tool(self.questions, scope.emit),
+            "explore": lambda: explore_tool(
+                Dispatch(self.scouts),
+                scope,
+                lambda: self._scout_tools(files),
+                lambda path: files.view(files.document(path, purpose="read")).text_lf,
+            ),
+        }
+
+    def _scout_tools(self, files: SessionFiles) -> Sequence[Tool]:
+        """What a scout reads with. What it was shown, the main model was not."""
+        return (
+            read_file_tool(self.workspace, files),
+            list_files_tool(self.workspace, files),
+            search_code_tool(self.workspace, self.ripgrep, files),
+        )

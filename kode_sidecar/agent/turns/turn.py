@@ -1,0 +1,309 @@
+"""One turn: the one that runs in a session, its run to the end, its lines in the log."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from kode_sidecar.agent.context.agents import AgentProfile
+from kode_sidecar.agent.event_log import SessionStream
+from kode_sidecar.agent.turns.context import TurnContext, report_message, write_incoming
+from kode_sidecar.agent.turns.services import SessionServices, recall
+from kode_sidecar.core.domain.agent_event import (
+    ContextUse,
+    TurnCompleted,
+    TurnStarted,
+    UsageUpdated,
+)
+from kode_sidecar.core.domain.error_info import failure
+from kode_sidecar.core.domain.message import OUR_ORIGINS, Message, texts_of, unanswered
+from kode_sidecar.core.kernel import message_completed, run_turn
+from kode_sidecar.core.kernel.contracts import (
+    ArtifactSink,
+    CutOff,
+    Emit,
+    Incoming,
+    NewId,
+    Tool,
+    TurnEnd,
+    TurnLimits,
+    TurnScope,
+)
+from kode_sidecar.core.protocol.session import Mode
+from kode_sidecar.core.protocol.turn import TurnStartResult
+from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.records.json_log import JsonLog, LogScope
+from kode_sidecar.infrastructure.records.spending import Totals
+
+REMEMBERED_TURN_KEYS = 1_000
+
+_TURN_KEY = "clientTurnKey"
+_NEVER_RAN = "Not run: the call could not be saved."
+
+
+@dataclass
+class RunningTurn:
+    """The turn that occupies the session until its last event is out."""
+
+    id: str
+    context: TurnContext
+    mode: Mode
+    saved: asyncio.Event
+    started: float
+    cut_off: CutOff
+    running: bool = False
+    ending: bool = False
+
+    def name(self) -> dict[str, object] | None:
+        """Return its id for an error's details, None until the client has got it (O1)."""
+        return {"turnId": self.id} if self.saved.is_set() else None
+
+
+def turn_active(turn: RunningTurn) -> KodeError:
+    """Return the error for a request that must wait for the end of this turn."""
+    text = (
+        "A turn is running in this session; wait for turn.completed or cancel it with "
+        "kode/turn/cancel."
+    )
+    return KodeError("TurnActive", text, details=turn.name())
+
+
+def turn_to_steer(turn: RunningTurn | None, turn_id: str) -> RunningTurn:
+    """Return the running turn if it is the one meant. Raises `NoActiveTurn`, `TurnMismatch`."""
+    if turn is None or turn.ending:
+        text = "No turn is running in this session; start one with kode/turn/start."
+        raise KodeError("NoActiveTurn", text)
+    if turn.id != turn_id:
+        text = "Another turn is running; steer that one or cancel it with kode/turn/cancel."
+        raise KodeError("TurnMismatch", text, details=turn.name())
+    return turn
+
+
+class TurnKeys:
+    """The newest turns that clients started with a key, by that key.
+
+    The key is stored with the prompt, so a repeat after a crash still finds its turn.
+    """
+
+    def __init__(self, messages: Sequence[Message] = ()) -> None:
+        self._results: dict[str, TurnStartResult] = {}
+        self._starting: dict[str, asyncio.Event] = {}
+        for message in messages:
+            key = message.meta.get(_TURN_KEY)
+            if isinstance(key, str):
+                result = TurnStartResult(turn_id=message.turn_id, message_id=message.id)
+                self.remember(key, result)
+
+    @asynccontextmanager
+    async def starting(self, key: str | None) -> AsyncGenerator[TurnStartResult | None]:
+        """Start a turn with this key inside, unless this gives the one that was started with it.
+
+        Whoever repeats a key waits until the first start with it has succeeded or failed.
+        """
+        if key is None:
+            yield None
+            return
+        while key in self._starting:
+            await self._starting[key].wait()
+        self._starting[key] = done = asyncio.Event()
+        try:
+            yield self._results.get(key)
+        finally:
+            del self._starting[key]
+            done.set()
+
+    def remember(self, key: str | None, result: TurnStartResult) -> None:
+        """Keep the result of a start for repeats of its key."""
+        if key is None:
+            return
+        self._results[key] = result
+        if len(self._results) > REMEMBERED_TURN_KEYS:
+            del self._results[next(iter(self._results))]
+
+
+def with_turn_key(meta: Mapping[str, Any], key: str | None) -> dict[str, Any]:
+    """Return the meta of a prompt with the key it was sent with."""
+    return {**meta} if key is None else {**meta, _TURN_KEY: key}
+
+
+_MODULE = "turns"
+
+
+def _log_messages(log: JsonLog, turn_id: str, provider: str, messages: Sequence[Message]) -> None:
+    """A line per message. Prompts and answers are content; of tool results the summary."""
+    for message in messages:
+        answered = message.provider or provider
+        scope = LogScope(turn_id, message.session_id, message.id, answered)
+        text = "".join(texts_of(message.content))
+        if message.role == "tool":
+            for block in message.results:
+                log.write(
+                    "info",
+                    _MODULE,
+                    "tool_result",
+                    scope,
+                    tool_use_id=block.tool_use_id,
+                    status=block.status,
+                    summary=block.summary,
+                )
+        elif message.role == "assistant":
+            log.write(
+                "error" if message.is_api_error_message else "info",
+                _MODULE,
+                "answer",
+                scope,
+                duration_ms=message.duration_ms,
+                tokens=message.usage,
+                content={"reply": text},
+                model=message.model,
+                tools=[call.name for call in message.calls],
+            )
+        else:
+            log.write("info", _MODULE, "prompt", scope, content={"prompt": text})
+
+
+def log_turn(
+    log: JsonLog,
+    provider: Callable[[str], str],
+    context: TurnContext,
+    completed: TurnCompleted,
+) -> None:
+    """Log each message of a turn, and its end. `provider` maps a model to who serves it."""
+    _log_messages(log, context.turn_id, provider(context.model), context.messages)
+    log.write(
+        "error" if completed.error else "info",
+        _MODULE,
+        "turn_completed",
+        LogScope(context.turn_id, context.session_id),
+        duration_ms=completed.duration_ms,
+        tokens=completed.usage,
+        stop_reason=completed.stop_reason,
+        error=completed.error and completed.error.code,
+        error_message=completed.error and completed.error.message,
+        error_details=completed.error and completed.error.details,
+    )
+
+
+def write_opening(
+    turn: RunningTurn,
+    agent: str,
+    opening: Sequence[Incoming],
+    known: Mapping[str, Any],
+    new_id: NewId,
+    emit: Emit,
+) -> str:
+    """Write what a turn begins with, then report it; the id of the last of it.
+
+    `known` are more fields of the prompt. Raises KodeError `Storage`.
+    """
+
+    def fields(one: Incoming) -> Mapping[str, Any]:
+        return {} if one.meta.get("origin") in OUR_ORIGINS else known
+
+    try:
+        for one in opening:
+            write_incoming(turn.context, one, new_id, **fields(one))
+    except KodeError:  # what is written stays, so it is told
+        _report_written(turn, emit)
+        raise
+    prompt_id = turn.context.leaf_id or ""
+    emit(TurnStarted(turn_id=turn.id, message_id=prompt_id, agent=agent, mode=turn.mode))
+    _report_written(turn, emit)
+    return prompt_id
+
+
+def _report_written(turn: RunningTurn, emit: Emit) -> None:
+    for message in turn.context.messages:
+        report_message(emit, message, turn.id)
+
+
+async def run_to_end(
+    turn: RunningTurn,
+    services: SessionServices,
+    agent: AgentProfile,
+    tools: Callable[[], Sequence[Tool]],
+    save_artifact: ArtifactSink,
+    emit: Emit,
+) -> TurnEnd:
+    """Run the turn; return its end, also when it was cancelled or failed by a bug."""
+    scope = TurnScope(
+        session_id=turn.context.session_id,
+        turn_id=turn.id,
+        new_id=services.new_id,
+        clock=services.clock,
+        save_artifact=save_artifact,
+        report_bug=services.report_bug,
+        silence_told=services.silence_told,
+        cut_off=turn.cut_off,
+        uri_of=services.workspace.uri_of,
+    )
+    limits = TurnLimits(agent.max_tool_rounds, services.limit_instruction())
+    try:
+        turn.running = True
+        await services.beginnings.wait()
+        await recall(turn.context, services.recall, emit)
+        return await run_turn(scope, services.model, tools(), turn.context, limits, emit)
+    except asyncio.CancelledError:
+        return TurnEnd("cancelled")
+    except Exception as error:
+        services.report_bug("turn", error)
+        text = (
+            "The sidecar failed inside this turn; the log has the details. "
+            "The conversation is intact: send the prompt again."
+        )
+        return TurnEnd("error", failure("InternalError", text))
+
+
+def report_end(
+    turn: RunningTurn,
+    end: TurnEnd,
+    services: SessionServices,
+    totals: Totals,
+    stream: SessionStream,
+) -> TurnCompleted:
+    """The last events of a turn; they are held until the caller releases them.
+
+    What was said to it after its last step comes before: the next turn has it.
+    """
+    turn.ending = True
+    context = turn.context
+    stream.hold_end()
+    try:
+        steering = context.take_steering()
+        for incoming in (*_refused(context, stream, steering), *steering):
+            message = write_incoming(context, incoming, services.new_id)
+            report_message(stream, message, turn.id)
+    except KodeError as error:
+        stream.not_saved(error)
+    totals.add(context.totals)  # with what was written only now
+    report_usage(totals, stream, context.use)
+    services.budgets.model.sum_up(context.session_id)
+    spent = context.totals
+    completed = TurnCompleted(
+        turn_id=turn.id,
+        stop_reason=end.stop_reason,
+        usage=spent.usage,
+        context=context.use,
+        cost=spent.cost,
+        cost_usd=spent.cost_usd,
+        duration_ms=round((services.clock.monotonic() - turn.started) * 1000),
+        error=end.error,
+    )
+    stream(completed)
+    return completed
+
+
+def _refused(context: TurnContext, emit: Emit, steering: Sequence[Incoming]) -> Sequence[Incoming]:
+    """Write what the disk refused above these words; the results of its calls, which never ran."""
+    message = context.commit_refused() if steering else None
+    if message is None:
+        return ()
+    emit(message_completed(message, context.turn_id))
+    results = tuple(unanswered(call, _NEVER_RAN) for call in message.calls)
+    return (Incoming("tool", results, {}),) if results else ()
+
+
+def report_usage(totals: Totals, emit: Emit, use: ContextUse | None) -> None:
+    """Emit what the session has cost so far, and how full the window is."""
+    emit(UsageUpdated(usage=totals.usage, context=use, cost=totals.cost, cost_usd=totals.cost_usd))

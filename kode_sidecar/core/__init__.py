@@ -1,0 +1,1 @@
+"""Values, the wire, the loop: no IO."""

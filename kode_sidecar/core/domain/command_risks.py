@@ -1,0 +1,333 @@
+"""What in a command runs another program, or writes where it was told to. Pure, and data.
+
+A rule that allows `git log` knows nothing of `git log --output=x`, one that denies `rm` nothing of
+`xargs rm`. So such commands are asked for whatever the rules say, and the question says why. The
+tables err on the side of asking. What they cannot know is what a program of the user's own does
+with its arguments: that is for the user's rules.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kode_sidecar.core.domain.run_policy import LAUNCHERS
+
+
+class Risk(NamedTuple):
+    """Which word of a command it is, the program being number 0, and what that does."""
+
+    at: int
+    why: str
+
+
+Words = Sequence[tuple[int, str]]
+"""Arguments with their places in the command."""
+
+
+def family(name: str) -> str:
+    """Return a program's name without case, ending of Windows and version: `python` for all."""
+    plain = re.sub(r"\.(exe|com)$", "", name.casefold())
+    return re.sub(r"(?<=[a-z])[-.]?\d[\d.]*$", "", plain)
+
+
+@dataclass(frozen=True)
+class _Arguments:
+    """Arguments of some programs that do something.
+
+    `options` are long ones, known by any beginning; `letters` short ones, alone or in a bundle;
+    `words` stand by themselves, and with `assigns` so does `NAME=value`.
+    """
+
+    programs: str
+    does: str
+    options: str = ""
+    letters: str = ""
+    words: str = ""
+    assigns: bool = False
+
+    def risks(self, program: str, arguments: Words) -> Iterator[Risk]:
+        """Return those of these arguments that do it."""
+        for at, argument in arguments:
+            if self._is_meant(argument):
+                yield Risk(at, f"{program} {argument} {self.does}")
+
+    def _is_meant(self, argument: str) -> bool:
+        if not argument.startswith("-"):
+            assigns = self.assigns and re.match(r"\w+\s*[:?+!]?=", argument) is not None
+            return assigns or argument.casefold() in self.words.split()
+        long = argument.startswith("--")
+        if not long and any(letter in argument[1:] for letter in self.letters):
+            return True
+        name = re.split(r"[=,:]", argument.lstrip("-"), maxsplit=1)[0]
+        return name != "" and any(
+            option == name or (long and option.startswith(name)) for option in self.options.split()
+        )
+
+
+_RUNS = "runs another program"
+_CODE = "runs code that the command brings along"
+_WRITES = "writes a file of its own choice"
+
+# What a program does whatever its arguments are.
+_PROGRAMS = {
+    _RUNS: " ".join(LAUNCHERS)
+    + """
+    rbash mksh yash elvish nu xonsh ion git-shell toybox coreutils stdbuf chroot unshare nsenter
+    setpriv setarch linux taskset chrt ionice flock watch parallel time exec command eval strace
+    ltrace perf valgrind rr fakeroot proot bwrap firejail unbuffer expect rlwrap screen tmux dtach
+    abduco at batch crontab systemd-run systemctl service launchctl open xdg-open gio dbus-launch
+    dbus-run-session dbus-send gdbus busctl start-stop-daemon daemonize run-parts entr watchexec
+    direnv mise asdf nix nix-shell docker podman nerdctl kubectl vagrant lxc incus machinectl
+    distrobox toolbox flatpak snap wsl wine scp sftp rsync rsh mosh telnet nc ncat netcat socat
+    chpst setuidgid gosu su-exec npx bunx uvx pipx corepack tclsh wish osascript gdb lldb dlv jdb
+    iex irb pry jshell forfiles conhost control regsvr msiexec schtasks wmic bitsadmin certutil
+    installutil msbuild odbcconf explorer ld.so ld-linux.so ld-linux-x86-64.so
+    """,
+    _CODE: "awk gawk mawk nawk original-awk sed gsed bc dc m ed ex gnuplot",
+    "opens a place to type commands in": """
+    vi vim vim.basic vim.tiny nvim view vimdiff emacs emacsclient nano pico joe micro helix hx
+    less more most man info pager editor sensible-editor sensible-pager select-editor code subl
+    sqlite psql mysql mariadb mongosh redis-cli ftp lftp mutt w links elinks lynx
+    """,
+    "packs files, and runs what its options name": "tar bsdtar gtar zip unzip cpio ar shar",
+    _WRITES: "dd tee install ln truncate shred mkfifo mknod patch",
+}
+_ARGUMENTS = (
+    _Arguments("find gfind", _RUNS, options="exec execdir ok okdir"),
+    _Arguments("find gfind", _WRITES, options="delete fprint fprint0 fprintf fls"),
+    _Arguments("fd fdfind", _RUNS, letters="xX"),
+    _Arguments("rg ripgrep", _RUNS, options="pre-glob search-zip", letters="z"),
+    _Arguments("ag ack ugrep", _RUNS, options="view", letters="QZz"),
+    _Arguments("sort gsort", _WRITES, options="temporary-directory", letters="oT"),
+    _Arguments(
+        "curl wget aria http https",
+        _WRITES,
+        letters="oOKPDcTdFei",
+        options="config remote-name remote-name-all output-dir directory-prefix dump-header "
+        "cookie-jar trace trace-ascii use-askpass input-file post-file upload-file data form",
+    ),
+    _Arguments("ruby jruby", _CODE, options="require", letters="erxSI"),
+    _Arguments("perl", _CODE, letters="eEmMdxIni"),
+    _Arguments(
+        "node nodejs",
+        _CODE,
+        letters="epr",
+        options="print require import loader "
+        "experimental-loader env-file run test-reporter test-global-setup",
+    ),
+    _Arguments(
+        "deno bun",
+        _RUNS,
+        letters="epAr",
+        words="eval run x exec repl task install create",
+        options="print preload require import-map allow-run allow-all",
+    ),
+    _Arguments(
+        "php",
+        _CODE,
+        letters="rBREFdzac",
+        options="run process-code process-begin process-end define php-ini interactive",
+    ),
+    _Arguments("lua luajit texlua", _CODE, letters="eli"),
+    _Arguments(
+        "r rscript julia groovy scala elixir erl ghc runghc runhaskell raku guile sbcl "
+        "clojure ocaml swift crystal nim",
+        _CODE,
+        letters="eErL",
+        options="expr load print",
+    ),
+    _Arguments(
+        "java javac javaw kotlin",
+        _RUNS,
+        options="javaagent agentpath agentlib processor "
+        "processorpath processor-path jar class-path classpath cp",
+    ),
+    _Arguments(
+        "make gmake bmake nmake",
+        _RUNS,
+        letters="fCIE",
+        assigns=True,
+        options="file makefile directory include-dir environment-overrides",
+    ),
+    _Arguments(
+        "ninja cmake ctest meson",
+        _RUNS,
+        letters="fCPES",
+        words="env",
+        options="script build-and-test wrap",
+    ),
+    _Arguments(
+        "just task rake gulp grunt invoke nox tox mage scons waf bazel buck",
+        _RUNS,
+        letters="fdcr",
+        options="justfile taskfile rakefile gulpfile file run_under set",
+    ),
+    _Arguments(
+        "npm pnpm yarn",
+        _RUNS,
+        letters="cC",
+        options="node-options prefix globalconfig userconfig call use-yarnrc cwd",
+        words="exec x dlx explore init create install i ci add link rebuild config set edit node",
+    ),
+    _Arguments(
+        "pip uv poetry pdm hatch conda mamba pipenv rye",
+        _RUNS,
+        words="install download wheel run tool exec env build add sync",
+    ),
+    _Arguments(
+        "go",
+        _RUNS,
+        words="run generate tool install get env",
+        options="vettool modfile overlay ldflags gcflags asmflags C",
+    ),
+    _Arguments(
+        "cargo rustc",
+        _RUNS,
+        letters="CZ",
+        words="run r install script fix",
+        options="config manifest-path linker codegen",
+    ),
+    _Arguments(
+        "gcc g++ cc c++ cpp clang clang++ ld ld.lld gold as tcc",
+        _RUNS,
+        letters="B",
+        options="wrapper fplugin specs load-pass-plugin plugin use-ld",
+    ),
+    _Arguments(
+        "mvn gradle gradlew sbt ant lein",
+        _RUNS,
+        letters="IDfbPc",
+        options="build-file settings-file project-dir define file listener",
+        words="exec:exec exec:java",
+    ),
+    _Arguments("dotnet", _RUNS, words="run tool script msbuild fsi watch", options="property"),
+    _Arguments("gh glab", _RUNS, words="alias extension ext api codespace config browse"),
+    _Arguments(
+        "hg svn jj bzr fossil",
+        _RUNS,
+        options="config config-option diff-cmd editor-cmd "
+        "diff3-cmd merge-cmd config-dir config-toml config-file extcmd repository tool",
+    ),
+    _Arguments("openssl", _RUNS, options="engine provider provider-path"),
+    _Arguments(
+        "terraform tofu pulumi ansible ansible-playbook helm",
+        _RUNS,
+        letters="eim",
+        options="extra-vars inventory post-renderer module-name",
+    ),
+)
+# By the names that programs have in common for such things.
+_ANYWHERE = _Arguments(
+    "",
+    "runs another program, or writes a file of its own choice",
+    options="exec exec-batch execute eval pager editor shell script-shell rsh to-command filter "
+    "use-compress-program compress-program checkpoint-action rmt-command upload-pack receive-pack "
+    "toolexec init-script preprocessor hostname-bin ext-diff output output-file output-document "
+    "open-files-in-pager pre post-command pre-command command cmd rcfile init-file",
+)
+
+
+def risks_of(name: str, argv: Sequence[str]) -> Iterator[Risk]:
+    """Return what of a command is asked for; `name` is the program's, as called or as its file."""
+    program, arguments = family(name), tuple(enumerate(argv))[1:]
+    for does, programs in _PROGRAMS.items():
+        if program in programs.split():
+            yield Risk(0, f"{program} {does}")
+    if program in ("python", "pythonw", "pypy", "py"):
+        yield from _python(program, arguments)
+    elif program == "git":
+        yield from _git(arguments)
+    for table in _ARGUMENTS:
+        if program in table.programs.split():
+            yield from table.risks(program, arguments)
+    yield from _ANYWHERE.risks(program, arguments)
+    for at, argument in arguments:
+        if argument.startswith("@") and len(argument) > 1:
+            yield Risk(at, f"{program} may read more arguments from the file {argument[1:]}")
+
+
+_PYTHON_FLAGS = re.compile(r"-[BEIOPRSbdhqsuvV]+")
+_PYTHON_OPTIONS = _Arguments("", _CODE, letters="cmWXxi")
+_PYTHON_MODULES = _Arguments(
+    "",
+    _RUNS,
+    words="timeit pdb cprofile profile trace runpy code idlelib idlelib.idle pip ensurepip "
+    "http.server ipython ptpython bdb doctest zipapp webbrowser venv virtualenv pipx asyncio",
+)
+
+
+def _python(program: str, arguments: Words) -> Iterator[Risk]:
+    """A script, or a module behind harmless flags, ends what Python itself reads."""
+    rest = list(arguments)
+    while rest and _PYTHON_FLAGS.fullmatch(rest[0][1]):
+        rest.pop(0)
+    if rest and rest[0][1] == "-m":
+        yield from _PYTHON_MODULES.risks(f"{program} -m", rest[1:2])
+    elif rest and rest[0][1].startswith("-"):
+        yield from _PYTHON_OPTIONS.risks(program, rest)
+
+
+_GIT_HARMLESS = ("--no-pager", "--no-optional-locks", "--no-replace-objects", "--version")
+_GIT_COMMANDS = """
+    add am annotate apply archive bisect blame branch bundle cat-file check-attr check-ignore
+    check-mailmap checkout cherry cherry-pick clean clone commit commit-tree count-objects describe
+    diff diff-files diff-index diff-tree fetch for-each-ref format-patch fsck gc grep hash-object
+    init log ls-files ls-remote ls-tree merge merge-base merge-file merge-tree mv name-rev notes
+    prune pull push range-diff read-tree rebase reflog remote reset restore rev-list rev-parse
+    revert rm shortlog show show-branch show-ref sparse-checkout stash status submodule switch
+    symbolic-ref tag update-index update-ref var verify-commit version whatchanged worktree
+    write-tree
+"""
+_GIT_ANY = (
+    _Arguments("", _WRITES, options="output-directory contents separate-git-dir prefix"),
+    _Arguments(
+        "",
+        _RUNS,
+        options="textconv filters extcmd tool template config help interactive "
+        "edit edit-description gpg-sign sign unsafe-paths show-signature paginate remote "
+        "strategy recurse-submodules",
+    ),
+)
+_GIT_OWN = (
+    _Arguments("grep", _RUNS, letters="O"),
+    _Arguments("rebase", _RUNS, letters="xisS"),
+    _Arguments("format-patch archive", _WRITES, letters="o"),
+    _Arguments("clone", _RUNS, letters="cu"),
+    _Arguments("commit merge pull cherry-pick revert", _RUNS, letters="eS"),
+    _Arguments("tag", _RUNS, letters="esu"),
+    _Arguments("add clean", _RUNS, letters="ei"),
+    _Arguments("bisect", _RUNS, words="run visualize view"),
+    _Arguments("submodule", _RUNS, words="foreach update add init sync"),
+    _Arguments("remote", _RUNS, words="add set-url update"),
+    _Arguments("notes", _RUNS, words="edit"),
+    _Arguments("bundle", _WRITES, words="create"),
+)
+
+
+def _git(arguments: Words) -> Iterator[Risk]:
+    rest = list(arguments)
+    while rest and rest[0][1].startswith("-"):
+        at, option = rest.pop(0)
+        if option not in _GIT_HARMLESS:
+            yield Risk(at, f"git {option} in front of git's command decides what else it runs")
+    if not rest:
+        return
+    at, command = rest.pop(0)
+    if command not in _GIT_COMMANDS.split():
+        yield Risk(at, f"git {command} is none of git's plain commands: it may run a program")
+    own = (table for table in _GIT_OWN if command in table.programs.split())
+    for table in (*_GIT_ANY, *own):
+        yield from table.risks(f"git {command}", rest)
+    for at, argument in rest:
+        if "::" in argument:
+            yield Risk(at, f"git {command} {argument} names a program to talk to")
+
+
+def first_of(risks: Iterable[Risk], spelled_out: int) -> str:
+    """Return why a command is asked for; empty if nothing in it has to be.
+
+    The first `spelled_out` words are the user's own: a rule that says `uv run pytest` means it. Not
+    so what they end with, because more follows, and not a program that runs any other.
+    """
+    return next((one.why for one in risks if one.at == 0 or one.at >= spelled_out - 1), "")

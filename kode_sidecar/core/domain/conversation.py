@@ -1,0 +1,162 @@
+"""The tree of a conversation: every message has one parent, like a commit in git."""
+
+from collections.abc import Callable, Collection, Iterable, KeysView, Sequence
+
+from kode_sidecar.core.domain.message import Message, Role
+from kode_sidecar.errors import KodeError
+
+ReadMessages = Callable[[Sequence[str]], Iterable[Message]]
+"""Reads messages by their ids; blocks. Raises KodeError `Storage`."""
+
+
+class Conversation:
+    """Messages by id, with their branches and one head.
+
+    Those that `unread` names are without their content until somebody wants it; `read` gives it.
+    Loading is tolerant: a message whose parent is not there before it (its line was damaged)
+    becomes a root, and of two messages with one id the first counts. Adding is strict.
+    """
+
+    def __init__(
+        self,
+        messages: Iterable[Message] = (),
+        unread: Collection[str] = (),
+        read: ReadMessages | None = None,
+    ) -> None:
+        self._unread = set(unread)
+        self._read = read
+        self._messages: dict[str, Message] = {}
+        self._parents: dict[str, str | None] = {}
+        self._children: dict[str | None, list[Message]] = {}
+        self._head: str | None = None
+        for message in messages:
+            if message.id not in self._messages:
+                self._insert(message)
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    @property
+    def ids(self) -> KeysView[str]:
+        """Of all messages."""
+        return self._messages.keys()
+
+    def __contains__(self, message_id: object) -> bool:
+        return message_id in self._messages
+
+    @property
+    def head(self) -> str | None:
+        """Id of the message a new turn starts below; None while there is none."""
+        return self._head
+
+    def set_head(self, message_id: str | None) -> None:
+        """Move the head. Raises KodeError `MessageNotFound`."""
+        self._check(message_id)
+        self._head = message_id
+
+    def add(self, message: Message) -> None:
+        """Insert a message below its parent and make it the head.
+
+        Raises KodeError `MessageNotFound` for an unknown parent, ValueError for an id in use.
+        """
+        self._check(message.parent_id)
+        if message.id in self._messages:
+            raise ValueError(f"message id {message.id!r} is in use")
+        self._insert(message)
+
+    def get(self, message_id: str) -> Message:
+        """Raises KodeError `MessageNotFound`, `Storage`."""
+        self._check(message_id)
+        return self.whole([self._messages[message_id]])[0]
+
+    def path(self, leaf_id: str | None) -> list[Message]:
+        """Return the messages from the root to `leaf_id`, both included; empty for None.
+
+        Raises KodeError `MessageNotFound`, `Storage`.
+        """
+        return self.whole(self.outline(leaf_id))
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether anything was not read yet."""
+        return bool(self._unread)
+
+    def is_read(self, messages: Iterable[Message]) -> bool:
+        """Return whether all of these are here with their content."""
+        return self._unread.isdisjoint(one.id for one in messages)
+
+    def whole(self, messages: Sequence[Message]) -> list[Message]:
+        """Return the same with their content; blocks where that must be read.
+
+        Raises KodeError `Storage`.
+        """
+        missing = [one.id for one in messages if one.id in self._unread]
+        if missing and self._read is not None:
+            for message in self._read(missing):
+                self._messages[message.id] = message
+                self._unread.discard(message.id)
+        return [self._messages[one.id] for one in messages]
+
+    def outline(self, leaf_id: str | None) -> list[Message]:
+        """Return a path of which nothing is read: some may be without their content.
+
+        Raises KodeError `MessageNotFound`.
+        """
+        self._check(leaf_id)
+        found: list[Message] = []
+        step = leaf_id
+        while step is not None:
+            found.append(self._messages[step])
+            step = self._parents[step]
+        found.reverse()
+        return found
+
+    def parent_of(self, message_id: str) -> str | None:
+        """Id of the message right above one, None at a root. Raises KodeError `MessageNotFound`."""
+        self._check(message_id)
+        return self._parents[message_id]
+
+    def children(self, parent_id: str | None) -> Sequence[Message]:
+        """The messages right below `parent_id` (None: the roots), oldest first; nothing is read.
+
+        Raises KodeError `MessageNotFound`.
+        """
+        self._check(parent_id)
+        return tuple(self._children.get(parent_id, ()))
+
+    @property
+    def newest(self) -> str | None:
+        """Id of the message written last, wherever the head is."""
+        return next(reversed(self._messages), None)
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """All of them, in the order written; nothing is read."""
+        return tuple(self._messages.values())
+
+    def leaves(self) -> Sequence[Message]:
+        """Return the last message of each branch, oldest first; nothing is read."""
+        return tuple(one for one in self._messages.values() if one.id not in self._children)
+
+    def next_version(self, parent_id: str | None, role: Role) -> int:
+        """The version of a new message there: 1 + the highest among siblings of that role."""
+        versions = (child.version for child in self.children(parent_id) if child.role == role)
+        return 1 + max(versions, default=0)
+
+    def depth_below(self, parent_id: str | None) -> int:
+        """Return the depth of a new message there; roots have depth 0. Nothing is read."""
+        self._check(parent_id)
+        return 0 if parent_id is None else self._messages[parent_id].depth + 1
+
+    def _insert(self, message: Message) -> None:
+        # Only a message that is there already counts as parent: links never form a circle.
+        parent = message.parent_id if message.parent_id in self._messages else None
+        self._messages[message.id] = message
+        self._parents[message.id] = parent
+        self._children.setdefault(parent, []).append(message)
+        self._head = message.id
+
+    def _check(self, message_id: str | None) -> None:
+        if message_id is not None and message_id not in self._messages:
+            text = f"There is no message {message_id!r} in this session; reload its messages."
+            raise KodeError("MessageNotFound", text)

@@ -1,0 +1,89 @@
+"""Who may do what without being asked. Pure; the default for what is asked is no (W15)."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from kode_sidecar.core.domain.event_parts import PermissionOption
+
+Effect = Literal["allow", "ask", "deny"]
+
+ALLOW_ONCE = PermissionOption(option_id="allow-once", kind="allow_once", name="Allow once")
+ALLOW_SESSION = PermissionOption(
+    option_id="allow-session", kind="allow_session", name="Allow in this session"
+)
+REJECT = PermissionOption(option_id="reject", kind="reject", name="Reject")
+OPTIONS = (ALLOW_ONCE, ALLOW_SESSION, REJECT)
+
+EDIT_TOOLS = frozenset({"propose_edit", "propose_file", "rename_symbol"})
+"""What `plan` mode does not offer, and what permission is asked for."""
+
+_ALL_BELOW = "**"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What exactly one tool may do with what matches exactly one pattern.
+
+    `tool` is its name, or for one of the things it does `name:operation`.
+
+    `pattern` is a path as the user was shown it; one that ends in `/**` covers all below it, `**`
+    everything. Whether upper and lower case differ depends on the volume, so they do for `allow`
+    only.
+    """
+
+    tool: str
+    pattern: str
+    effect: Effect = "allow"
+
+    def covers(self, tool: str, subject: str, *, sensitive: bool) -> bool:
+        """Whether it is about this tool and subject; only by its name is a sensitive one allowed.
+
+        A wide pattern never allows what always needs an explicit yes (W11).
+        """
+        if tool != self.tool and not tool.startswith(f"{self.tool}:"):
+            return False
+        allows = self.effect == "allow"
+        pattern = self.pattern if allows else self.pattern.casefold()
+        subject = subject if allows else subject.casefold()
+        if subject == pattern:
+            return True
+        wide = pattern.endswith(_ALL_BELOW) and not (allows and sensitive)
+        return wide and subject.startswith(pattern.removesuffix(_ALL_BELOW))
+
+
+def is_pattern(text: str) -> bool:
+    """Return whether a rule can be made of it: a path, one with `/**` at its end, or `**`."""
+    head = text.removesuffix(_ALL_BELOW)
+    wide = head != text
+    plain = bool(text.strip()) and "*" not in head and len(text) <= 1_000 and text.isprintable()
+    return plain and (not wide or not head or head.endswith("/"))
+
+
+def deciding_rule(
+    rules: Iterable[Rule], tool: str, paths: Sequence[str], *, sensitive: bool
+) -> Rule | None:
+    """Return the rule that decides about a call on these paths: a denial first, then a permission.
+
+    A denial or a wish to be asked counts for any of the paths; a permission must cover them all.
+    """
+    found = list(rules)
+
+    def first(effect: Effect) -> Rule | None:
+        needed = all if effect == "allow" else any
+        return next(
+            (
+                rule
+                for rule in found
+                if rule.effect == effect
+                and needed(rule.covers(tool, path, sensitive=sensitive) for path in paths)
+            ),
+            None,
+        )
+
+    return first("deny") or first("allow") or first("ask")
+
+
+def chosen(options: Sequence[PermissionOption], option_id: str | None) -> PermissionOption | None:
+    """Return the option that was chosen; None for no answer and for one that was never offered."""
+    return next((option for option in options if option.option_id == option_id), None)

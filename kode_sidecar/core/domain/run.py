@@ -1,0 +1,182 @@
+"""A governed run as its records tell it (B5, B7, B11). snake_case on disk, as its users expect."""
+
+from typing import Any, Literal
+
+from msgspec import Struct, field, structs
+
+from kode_sidecar.core.domain.error_info import ErrorInfo
+from kode_sidecar.core.domain.message import Cost, Usage
+
+RunState = Literal[
+    "pending",
+    "running",
+    "completed",
+    "incomplete",
+    "failed",
+    "cancelled",
+    "waiting_for_tool",
+    "waiting_for_user",
+    "review_required",
+    "revision_required",
+]
+Governance = Literal["passed", "failed", "incomplete", "blocked"]
+StepName = Literal[
+    "config",
+    "ids",
+    "sandbox",
+    "records",
+    "skills",
+    "memory",
+    "prompt",
+    "tools",
+    "engine",
+    "deliverables",
+    "final",
+]
+Actor = Literal["runtime", "engine", "model", "tool", "governance", "user"]
+ToolStatus = Literal["ok", "error", "denied", "cancelled"]
+Severity = Literal["debug", "info", "warning", "error"]
+
+FINAL_STATES: frozenset[RunState] = frozenset({"completed", "incomplete", "failed", "cancelled"})
+"""A run in one of these does not change any more."""
+
+
+class RunError(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An `ErrorInfo` in the files of a run: the same fields, in snake_case."""
+
+    code: str
+    message: str
+    category: str
+    retryable: bool
+    http_status: int | None = None
+    retry_after_ms: int | None = None
+    details: dict[str, Any] | None = None
+
+
+def run_error(error: ErrorInfo) -> RunError:
+    """Return the same failure as the files of a run spell it."""
+    return RunError(**structs.asdict(error))
+
+
+class RunRecord(Struct, frozen=True, kw_only=True):
+    """`run.json`: the truth about a run.
+
+    Times are RFC 3339 in UTC. `step` is the one the run is at, or ended in. `failure_reason` is
+    `error.code`. With `config.yaml` and `prompt.md` beside it a run can be done again:
+    `config_path` is where the configuration came from, `overrides` what the command line changed.
+    A `dry_run` ends before the engine and stays `pending`. `usage` and `costs`, a sum for each
+    currency, are those of all answers so far; `cost_usd` is absent where no price is known.
+
+    While it is not in a final state the process `pid` holds the lock of its folder, which the
+    system takes back when the process is gone, however it went.
+    """
+
+    schema_version: int = 1
+    session_id: str
+    task_id: str
+    run_id: str
+    profile_id: str = ""
+    config_fingerprint: str = ""
+    config_path: str = ""
+    overrides: dict[str, Any] = field(default_factory=dict[str, Any])
+    engine: str = ""
+    model: str = ""
+    sandbox_root: str
+    status: RunState = "pending"
+    governance: Governance | None = None
+    step: StepName = "config"
+    failure_reason: str | None = None
+    error: RunError | None = None
+    final_text: str = ""
+    created_at: str
+    started_at: str | None = None
+    updated_at: str
+    completed_at: str | None = None
+    dry_run: bool = False
+    pid: int = 0
+    usage: Usage = Usage()
+    costs: tuple[Cost, ...] = ()
+    cost_usd: float | None = None
+
+
+class RunEvent(Struct, frozen=True, kw_only=True):
+    """One line of `events.jsonl`.
+
+    `sequence` counts 1, 2, 3 … without gaps. `type` is a noun and what became of it, such as
+    `step.started`. `correlation_id` ties together what belongs to one thing (a tool call, a
+    step), `parent_event_id` names the event that this one follows from. `data` is small and holds
+    no secrets: what is large or secret lies in an artifact, which `data` names.
+    """
+
+    event_id: str
+    sequence: int
+    run_id: str
+    session_id: str
+    task_id: str
+    type: str
+    timestamp: str
+    actor: Actor
+    severity: Severity
+    summary: str
+    data: dict[str, Any] = field(default_factory=dict[str, Any])
+    correlation_id: str = ""
+    parent_event_id: str = ""
+
+
+class ToolRecord(Struct, frozen=True, kw_only=True):
+    """One line of `logs/tools.jsonl`: a call that ended. `action` says what it worked on.
+
+    The fields with defaults are known at its end.
+    """
+
+    call_id: str
+    tool_name: str
+    action: str
+    started_at: str
+    completed_at: str = ""
+    duration_ms: int = 0
+    status: ToolStatus = "ok"
+    args_summary: str
+    result_summary: str = ""
+    artifacts: tuple[str, ...] = ()
+    error: RunError | None = None
+
+
+class ErrorRecord(Struct, frozen=True, kw_only=True):
+    """One line of `logs/errors.jsonl`. `where` is a step or a tool."""
+
+    timestamp: str
+    run_id: str
+    where: str
+    error: RunError
+    correlation_id: str = ""
+    event_id: str = ""
+
+
+class RunResult(Struct, frozen=True, kw_only=True):
+    """What a run came to (B1)."""
+
+    session_id: str
+    task_id: str
+    run_id: str
+    status: RunState
+    sandbox_root: str
+    final_text: str = ""
+    error: RunError | None = None
+    governance: Governance | None = None
+    usage: Usage = Usage()
+    costs: tuple[Cost, ...] = ()
+    cost_usd: float | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """0 completed, 1 failed, 3 incomplete, 4 blocked, 130 cancelled.
+
+        A dry run ends with 0, or with 1 where a real one could not ask the model.
+        """
+        if self.governance == "blocked":
+            return 4
+        if self.status == "pending" and self.error is not None:
+            return 1
+        codes = {"completed": 0, "pending": 0, "incomplete": 3, "cancelled": 130}
+        return codes.get(self.status, 1)

@@ -1,0 +1,16 @@
+"""The agent engine: provider-blind and editor-blind. See README.md; enter here only."""
+
+from kode_sidecar.core.kernel.message_assembler import MessageAssembler
+from kode_sidecar.core.kernel.model_step import block_events, message_added, message_completed
+from kode_sidecar.core.kernel.tool_runner import bounded_output, tool_specs
+from kode_sidecar.core.kernel.turn_loop import run_turn
+
+__all__ = [
+    "MessageAssembler",
+    "block_events",
+    "bounded_output",
+    "message_added",
+    "message_completed",
+    "run_turn",
+    "tool_specs",
+]

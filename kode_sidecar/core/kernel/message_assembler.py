@@ -1,0 +1,308 @@
+"""Turns the model's events into content blocks and the events that show them growing.
+
+Sans-IO. Per block the order is started → deltas → completed or dropped, once each.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from kode_sidecar.core.domain.agent_event import (
+    BlockCompleted,
+    BlockDelta,
+    BlockDropped,
+    BlockStarted,
+    Event,
+    ModelWaiting,
+    Notice,
+)
+from kode_sidecar.core.domain.error_info import ErrorInfo
+from kode_sidecar.core.domain.message import (
+    Block,
+    Cost,
+    LostUsage,
+    TextBlock,
+    ThinkingBlock,
+    ToolUseBlock,
+    Usage,
+)
+from kode_sidecar.core.domain.model_event import (
+    AttemptDropped,
+    AttemptLost,
+    FinishReason,
+    ModelEvent,
+    ModelNotice,
+    OpaqueData,
+    ResponseFailed,
+    ResponseFinished,
+    ResponseStarted,
+    RetryPlanned,
+    TextDelta,
+    TextMarked,
+    ThinkingDelta,
+    ThinkingSigned,
+    ToolUseDelta,
+    ToolUseStarted,
+    UsageReported,
+)
+from kode_sidecar.core.kernel.call_cards import CallCards
+from kode_sidecar.core.text.shown_text import mend_surrogates, mend_value, without_controls
+
+Shown = Event | BlockDelta
+
+
+class _OpenBlock:
+    """A block that still grows."""
+
+    __slots__ = ("block", "is_changed", "length", "parts")
+
+    def __init__(self, block: TextBlock | ThinkingBlock | ToolUseBlock) -> None:
+        self.block = block
+        self.is_changed = False  # something of what the model said was left out
+        self.parts: list[str] = []
+        self.length = 0
+
+    def grow(self, text: str) -> BlockDelta:
+        delta = BlockDelta(block_id=self.block.id, at=self.length, add=text)
+        self.parts.append(text)
+        self.length += len(text)
+        return delta
+
+    def finished(self, cards: CallCards) -> TextBlock | ThinkingBlock | ToolUseBlock:
+        text = "".join(self.parts)
+        block = self.block
+        if isinstance(block, TextBlock):
+            return msgspec.structs.replace(block, text=text)
+        if isinstance(block, ThinkingBlock):
+            return msgspec.structs.replace(block, text=text)
+        arguments = parse_arguments(text)
+        if arguments is None:
+            return msgspec.structs.replace(block, invalid_input=text)
+        return cards.whole(msgspec.structs.replace(block, input=arguments))
+
+
+def parse_arguments(text: str) -> dict[str, Any] | None:
+    """The arguments of a tool call, or None when they are no JSON object.
+
+    Nothing at all means no arguments. Raw control characters inside strings are tolerated:
+    models send them. Half a character becomes U+FFFD: no later request could carry it.
+    """
+    if not text.strip():
+        return {}
+    try:
+        value: object = json.loads(text, strict=False)
+        if "\\ud" in text or "\\uD" in text:
+            value = mend_value(value)
+    except (ValueError, RecursionError):
+        return None
+    return cast(dict[str, Any], value) if isinstance(value, dict) else None
+
+
+class MessageAssembler:
+    """One model answer in the making. Feed it batches, then call `finish` or `abort` once.
+
+    `cards` know what clients are told of the calls. After that `blocks` holds the finished blocks
+    in order of appearance.
+    """
+
+    def __init__(
+        self,
+        new_block_id: Callable[[], str],
+        turn_id: str,
+        message_id: str,
+        cards: CallCards | None = None,
+    ) -> None:
+        self._cards = cards or CallCards()
+        self._new_block_id = new_block_id
+        self._turn_id = turn_id
+        self._message_id = message_id
+        self._open: list[_OpenBlock] = []
+        self._text: _OpenBlock | None = None
+        self._tools: dict[int, _OpenBlock] = {}
+        self.blocks: list[Block] = []
+        self.usage: Usage | None = None
+        self.cost: Cost | None = None
+        self.cost_usd: float | None = None
+        self.lost: LostUsage | None = None
+        self.response_id: str | None = None
+        self.provider: str | None = None
+        self.model: str | None = None
+        self.finish_reason: FinishReason | None = None
+        self.error: ErrorInfo | None = None
+
+    def feed(self, batch: Iterable[ModelEvent]) -> list[Shown]:
+        """What a batch means for the editor, in order."""
+        out: list[Shown] = []
+        for event in batch:
+            match event:
+                case TextDelta(text):
+                    self._grow_text(text, thinking=False, out=out)
+                case ThinkingDelta(text):
+                    self._grow_text(text, thinking=True, out=out)
+                case ThinkingSigned():
+                    self._sign(event, out)
+                case TextMarked(opaque):
+                    self._mark(opaque)
+                case OpaqueData(data, index):
+                    self._keep(data, index, out)
+                case ToolUseStarted(index, tool_use_id, name):
+                    self._text = None
+                    block = ToolUseBlock(
+                        id=self._new_block_id(),
+                        tool_use_id=mend_surrogates(tool_use_id),
+                        name=mend_surrogates(name),
+                    )
+                    self._tools[index] = self._start(self._cards.begun(block), out)
+                case ToolUseDelta(index, fragment):
+                    _append_delta(out, self._tools[index].grow(fragment))
+                case AttemptDropped(reason):
+                    out.extend(self._drop(self._open, reason))
+                    self._forget()
+                case _:
+                    self._note(event, out)
+        return out
+
+    def _note(self, event: ModelEvent, out: list[Shown]) -> None:
+        match event:
+            case ResponseStarted(response_id, model, provider):
+                self.response_id = response_id or self.response_id
+                self.model = model or self.model
+                self.provider = provider or self.provider
+            case UsageReported(usage, cost, cost_usd):
+                self.usage, self.cost, self.cost_usd = usage, cost, cost_usd
+            case AttemptLost(lost):
+                self.lost = lost.plus(self.lost)
+            case ModelNotice(code, message):
+                out.append(Notice(turn_id=self._turn_id, code=code, message=message))
+            case RetryPlanned(reason, seconds, attempt, code):
+                out.append(
+                    ModelWaiting(
+                        turn_id=self._turn_id,
+                        state="retrying",
+                        message=reason,
+                        retry_in_ms=round(seconds * 1000),
+                        attempt=attempt,
+                        code=code or None,
+                    )
+                )
+            case ResponseFinished(reason):
+                self.finish_reason = reason
+            case ResponseFailed(error):
+                self.error = error
+            case _:
+                raise AssertionError(f"feed handles {type(event).__name__}")
+
+    def finish(self) -> list[Shown]:
+        """The answer is whole: complete every open block."""
+        return self._complete(self._open)
+
+    def abort(self, reason: str) -> list[Shown]:
+        """The answer is broken off: keep what was said, drop tool calls that may be cut."""
+        cut = [item for item in self._open if isinstance(item.block, ToolUseBlock)]
+        said = [item for item in self._open if not isinstance(item.block, ToolUseBlock)]
+        return [*self._complete(said), *self._drop(cut, reason)]
+
+    @property
+    def tool_uses(self) -> list[ToolUseBlock]:
+        """The calls of a finished answer, in order."""
+        return [block for block in self.blocks if isinstance(block, ToolUseBlock)]
+
+    def _grow_text(self, text: str, *, thinking: bool, out: list[Shown]) -> None:
+        shown = without_controls(text)  # whoever draws it: no escape moves a cursor (W13)
+        is_changed, text = shown != text, shown
+        kind = ThinkingBlock if thinking else TextBlock
+        current = self._text
+        if current is None or not isinstance(current.block, kind):
+            if not thinking:
+                # Hosts send blank lines before the answer; a block starts with its first word.
+                text = text.lstrip("\n")
+                if not text:
+                    return
+            current = self._text = self._start(kind(id=self._new_block_id(), text=""), out)
+        current.is_changed |= is_changed
+        if text:
+            _append_delta(out, current.grow(text))
+
+    def _sign(self, seal: ThinkingSigned, out: list[Shown]) -> None:
+        current = self._text
+        if seal.redacted or current is None or not isinstance(current.block, ThinkingBlock):
+            block = ThinkingBlock(id=self._new_block_id(), text="", redacted=seal.redacted)
+            current = self._start(block, out)
+        if not current.is_changed:  # else it would sign another text
+            current.block = msgspec.structs.replace(current.block, signature=seal.signature)
+        if seal.opaque is not None:
+            current.block = msgspec.structs.replace(current.block, opaque=seal.opaque)
+        self._text = None
+
+    def _mark(self, opaque: dict[str, Any]) -> None:
+        current = self._text
+        if current is not None and isinstance(current.block, TextBlock):
+            current.block = msgspec.structs.replace(current.block, opaque=opaque)
+            self._text = None
+
+    def _keep(self, data: dict[str, Any], index: int | None, out: list[Shown]) -> None:
+        if index is None:
+            thoughts = (one for one in self._open if isinstance(one.block, ThinkingBlock))
+            item = next(thoughts, None)
+            item = item or self._start(ThinkingBlock(id=self._new_block_id(), text=""), out)
+        else:
+            item = self._tools[index]
+        if not isinstance(item.block, TextBlock):
+            known = item.block.opaque or {}
+            item.block = msgspec.structs.replace(item.block, opaque={**known, **data})
+
+    def _start(
+        self, block: TextBlock | ThinkingBlock | ToolUseBlock, out: list[Shown]
+    ) -> _OpenBlock:
+        item = _OpenBlock(block)
+        self._open.append(item)
+        out.append(
+            BlockStarted(
+                turn_id=self._turn_id,
+                message_id=self._message_id,
+                block_id=block.id,
+                block=block,
+            )
+        )
+        return item
+
+    def _complete(self, items: Sequence[_OpenBlock]) -> list[Shown]:
+        out: list[Shown] = []
+        for item in items:
+            block = item.finished(self._cards)
+            self.blocks.append(block)
+            out.append(
+                BlockCompleted(
+                    turn_id=self._turn_id,
+                    message_id=self._message_id,
+                    block_id=block.id,
+                    block=block,
+                )
+            )
+        self._forget()
+        return out
+
+    def _drop(self, items: Sequence[_OpenBlock], reason: str) -> list[Shown]:
+        return [
+            BlockDropped(
+                turn_id=self._turn_id,
+                message_id=self._message_id,
+                block_id=item.block.id,
+                reason=reason,
+            )
+            for item in items
+        ]
+
+    def _forget(self) -> None:
+        self._open, self._text, self._tools = [], None, {}
+
+
+def _append_delta(out: list[Shown], delta: BlockDelta) -> None:
+    """Merge with the delta before it: all growth of one batch is one delta."""
+    last = out[-1] if out else None
+    if isinstance(last, BlockDelta) and last.block_id == delta.block_id:
+        out[-1] = BlockDelta(block_id=last.block_id, at=last.at, add=last.add + delta.add)
+    else:
+        out.append(delta)

@@ -1,0 +1,227 @@
+"""One question to the model, and the assistant message that its answer becomes."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from types import TracebackType
+
+import msgspec
+
+from kode_sidecar.core.domain.agent_event import (
+    BlockCompleted,
+    BlockStarted,
+    MessageAdded,
+    MessageCompleted,
+    ModelWaiting,
+)
+from kode_sidecar.core.domain.error_info import ErrorInfo
+from kode_sidecar.core.domain.message import Block, Message, TextBlock
+from kode_sidecar.core.kernel.call_cards import CallCards
+from kode_sidecar.core.kernel.contracts import Context, Emit, ModelClient, ModelRequest, TurnScope
+from kode_sidecar.core.kernel.message_assembler import MessageAssembler, Shown
+
+
+class ModelStep:
+    """Runs once. Afterwards `assembler` tells what came, and the message is committed.
+
+    With `ask_again` the model refused, and the context has another request for it.
+
+    The message enters the tree with its first block: an answer without any leaves no trace.
+    A failed answer keeps what was said, plus the error, as a message the model never sees.
+    """
+
+    def __init__(
+        self, scope: TurnScope, context: Context, emit: Emit, cards: CallCards | None = None
+    ) -> None:
+        self._scope = scope
+        self._context = context
+        self._emit = emit
+        self._message = context.open("assistant", {})
+        self._added = False
+        self._over = False
+        self._started = scope.clock.monotonic()
+        self._error_blocks: tuple[Block, ...] = ()
+        self.ask_again = False
+        self.assembler = MessageAssembler(
+            lambda: scope.new_id("block"), scope.turn_id, self._message.id, cards
+        )
+
+    async def run(self, model: ModelClient, request: ModelRequest) -> None:
+        """Stream the answer and commit it, whole, failed or cancelled."""
+        cut_off = self._scope.cut_off
+        cut_off.end = self._cut
+        try:
+            await self._stream(model, request)
+            cut_off.end = None
+            if self._over:
+                raise asyncio.CancelledError  # the stream ended although it was cancelled
+            error = self.assembler.error
+            if error is None:
+                self._show(self.assembler.finish())
+            elif not self._added and await self._context.recover(error):
+                self.ask_again = True
+            else:
+                self._show(self.assembler.abort(error.message))
+                self._show_error(error)
+        except BaseException:
+            self._cut()
+            raise
+        else:
+            self._commit()
+
+    def _cut(self) -> None:
+        """Commit what came so far, unless that was done; nothing belongs to the answer now."""
+        self._scope.cut_off.end = None
+        if not self._over:
+            self._show(self.assembler.abort("cancelled"))
+            self._commit()
+
+    async def _stream(self, model: ModelClient, request: ModelRequest) -> None:
+        scope = self._scope
+        watch = _SilenceWatch(scope.turn_id, scope.silence_told, scope.clock.monotonic, self._emit)
+        with watch:
+            async with aclosing(model.stream(request)) as batches:
+                watch.listen()
+                async for batch in batches:
+                    if self._over:
+                        return
+                    watch.heard()
+                    self._show(self.assembler.feed(batch))
+                    await self._emit.flow()
+                    watch.listen()
+
+    def _show(self, events: Sequence[Shown]) -> None:
+        for event in events:
+            if not self._added and isinstance(event, BlockStarted):
+                self._added = True
+                self._emit(message_added(self._message, self._scope.turn_id))
+            self._emit(event)
+
+    def _show_error(self, error: ErrorInfo) -> None:
+        block = TextBlock(id=self._scope.new_id("block"), text=error.message)
+        self._show(block_events(block, self._scope.turn_id, self._message.id))
+        self._error_blocks = (block,)
+
+    def _commit(self) -> None:
+        self._over = True
+        if not self._added:
+            return
+        duration_ms = round((self._scope.clock.monotonic() - self._started) * 1000)
+        assembler = self.assembler
+        message = msgspec.structs.replace(
+            self._message,
+            content=(*assembler.blocks, *self._error_blocks),
+            usage=assembler.usage,
+            cost=assembler.cost,
+            cost_usd=assembler.cost_usd,
+            lost=assembler.lost,
+            duration_ms=duration_ms,
+            response_id=assembler.response_id,
+            provider=assembler.provider,
+            model=assembler.model,
+            is_api_error_message=bool(self._error_blocks),
+        )
+        self._context.commit(message)
+        self._emit(message_completed(message, self._scope.turn_id))
+
+
+class _SilenceWatch:
+    """Emits `ModelWaiting` once the model has been silent for `every` seconds, and so on.
+
+    Use with `with`. Time counts only between `listen` and `heard`: a slow reader of the answer is
+    not the model's silence. `now` counts seconds.
+    """
+
+    def __init__(self, turn_id: str, every: float, now: Callable[[], float], emit: Emit) -> None:
+        self._turn_id = turn_id
+        self._every = every
+        self._now = now
+        self._emit = emit
+        self._since: float | None = None
+        self._told_at = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __enter__(self) -> "_SilenceWatch":
+        self._look_in(self._every)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def listen(self) -> None:
+        """The model is to speak now."""
+        self._since = self._told_at = self._now()
+
+    def heard(self) -> None:
+        """It did, or somebody else did for it."""
+        self._since = None
+
+    def _look_in(self, seconds: float) -> None:
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._look)
+
+    def _look(self) -> None:
+        if self._since is None:
+            self._look_in(self._every)
+            return
+        now = self._now()
+        left = self._told_at + self._every - now
+        if left <= 0:
+            self._told_at, left = now, self._every
+            self._tell(now - self._since)
+        self._look_in(left)
+
+    def _tell(self, seconds: float) -> None:
+        self._emit(
+            ModelWaiting(
+                turn_id=self._turn_id,
+                state="silent",
+                message=f"The model has said nothing for {seconds:.0f} s; it may be thinking.",
+                silent_ms=round(seconds * 1000),
+            )
+        )
+
+
+def message_added(message: Message, turn_id: str) -> MessageAdded:
+    """The event that places a message in the tree."""
+    return MessageAdded(
+        turn_id=turn_id,
+        message_id=message.id,
+        role=message.role,
+        parent_id=message.parent_id,
+        depth=message.depth,
+        version=message.version,
+        replaces=message.replaces,
+        created_at=message.created_at,
+        meta=message.meta,
+    )
+
+
+def message_completed(message: Message, turn_id: str) -> MessageCompleted:
+    """The event that says a message is on disk."""
+    return MessageCompleted(
+        turn_id=turn_id,
+        message_id=message.id,
+        usage=message.usage,
+        cost=message.cost,
+        cost_usd=message.cost_usd,
+        lost=message.lost,
+        duration_ms=message.duration_ms,
+        response_id=message.response_id,
+        provider=message.provider,
+        model=message.model,
+        is_api_error_message=message.is_api_error_message,
+    )
+
+
+def block_events(block: Block, turn_id: str, message_id: str) -> tuple[Shown, Shown]:
+    """A block that arrives whole: started and completed at once."""
+    return (
+        BlockStarted(turn_id=turn_id, message_id=message_id, block_id=block.id, block=block),
+        BlockCompleted(turn_id=turn_id, message_id=message_id, block_id=block.id, block=block),
+    )

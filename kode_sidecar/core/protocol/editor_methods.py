@@ -1,0 +1,82 @@
+"""The rows of what the sidecar tells and asks the editor."""
+
+from functools import partial
+
+from kode_sidecar.core.protocol import documents, events, language, process, questions
+from kode_sidecar.core.protocol.method import Method
+
+_told = partial(Method, direction="server_to_client")
+
+EDITOR_METHODS: tuple[Method, ...] = (
+    _told("kode/event", "Durable events of one session.", events.EventParams),
+    _told("kode/delta", "Growth of open blocks.", events.DeltaParams),
+    _told(
+        "kode/mcp/changed",
+        "An MCP server started, failed, or offers other tools: ask `kode/mcp/list` again. Only sent"
+        " once the client has asked for that list.",
+        process.Empty,
+        since="1.0",
+    ),
+    _told(
+        "kode/permission/request",
+        "Ask the user to allow a tool call.",
+        questions.PermissionRequestParams,
+        questions.PermissionRequestResult,
+    ),
+    _told(
+        "kode/openDocument",
+        "Open a file whose encoding only the editor knows; its `didOpen` brings the text. Only sent"
+        " to clients with the capability `openDocument`.",
+        documents.OpenDocumentParams,
+        documents.OpenDocumentResult,
+    ),
+    _told(
+        "kode/ask",
+        "Put a choice to the user for the model.",
+        questions.AskParams,
+        questions.AskResult,
+    ),
+    _told(
+        "kode/editor/diagnostics",
+        "What the editor's language servers find wrong. This and the five that follow are only sent"
+        " to clients that announced them under the capability `editor`.",
+        language.EditorDiagnosticsParams,
+        language.EditorDiagnosticsResult,
+        since="1.0",
+    ),
+    _told(
+        "kode/editor/definition",
+        "Where the symbol at a place is defined.",
+        language.EditorPlaceParams,
+        language.EditorLocationsResult,
+        since="1.0",
+    ),
+    _told(
+        "kode/editor/references",
+        "Where the symbol at a place is used.",
+        language.EditorPlaceParams,
+        language.EditorLocationsResult,
+        since="1.0",
+    ),
+    _told(
+        "kode/editor/symbols",
+        "The symbols of a file, or those of the workspace that match.",
+        language.EditorSymbolsParams,
+        language.EditorSymbolsResult,
+        since="1.0",
+    ),
+    _told(
+        "kode/editor/hover",
+        "What the editor would show for a place.",
+        language.EditorPlaceParams,
+        language.EditorHoverResult,
+        since="1.0",
+    ),
+    _told(
+        "kode/editor/rename",
+        "What renaming a symbol would change. It comes back as hunks; nothing is applied now.",
+        language.EditorRenameParams,
+        language.EditorRenameResult,
+        since="1.0",
+    ),
+)

@@ -1,0 +1,323 @@
+"""The handshake: what `initialize` may ask for, what it answers, and what is passed on after it.
+
+Plain data and the standard library: the front door answers with it before anything heavy is
+imported. Tests hold it to the types of `protocol.initialize` and to what pygls would say.
+"""
+
+from collections.abc import Callable, Iterator
+
+from kode_sidecar.core.protocol.base_protocol import (
+    MAX_BODY_BYTES,
+    MAX_HEADER_BYTES,
+    FrameDecoder,
+    LineDecoder,
+)
+from kode_sidecar.core.protocol.generated import REQUESTS, SCHEMA_SHA256
+from kode_sidecar.errors import KodeError
+
+Object = dict[str, object]
+Leaf = type | tuple[str, ...] | list[type]
+"""A JSON type, one of some words, or a list of one type."""
+
+Shape = Leaf | dict[str, "Shape"]
+"""The same, or an object with these members."""
+
+PATH = "$.initializationOptions.kode"
+SETTINGS = f"{PATH}.settings"
+"""An empty list is as good as none there: it is what Lua makes of an empty table."""
+
+_OPTIONS: dict[str, Shape] = {
+    "protocolVersions": [str],
+    "client": {"name": str, "version": str},
+    "locale": str,
+    "trusted": bool,
+    "settings": {
+        "mode": ("review", "ask", "auto", "plan"),
+        "agent": str,
+        "model": str,
+        "locale": str,
+        "fileEncoding": str,
+    },
+    "delivery": {"maxInlineBytes": int},
+    "capabilities": {
+        "permission": dict,
+        "ask": dict,
+        "changeSetReview": dict,
+        "openDocument": dict,
+        "editor": {
+            "diagnostics": dict,
+            "definition": dict,
+            "references": dict,
+            "symbols": dict,
+            "hover": dict,
+            "rename": dict,
+        },
+    },
+}
+_REQUIRED = frozenset({"name"})  # in an object that is there; else null is as good as absent
+
+
+def check_options(options: object) -> None:
+    """Raises KodeError `InvalidParams` that names the first place with a wrong value."""
+    _check_members(options, _OPTIONS, PATH)
+
+
+def unknown_members(options: object) -> list[str]:
+    """The places of members that are not known and are ignored: a spelling mistake, or news."""
+    return list(_unknown(options, _OPTIONS, PATH))
+
+
+def _unknown(value: object, shape: Shape, path: str) -> Iterator[str]:
+    if isinstance(shape, dict):
+        for name, member in as_object(value).items():
+            known = shape.get(name)
+            if known is None:
+                yield f"{path}.{name}"
+            else:
+                yield from _unknown(member, known, f"{path}.{name}")
+
+
+def invalid(path: str, wrong: str = "wrong type") -> KodeError:
+    """An `InvalidParams` about one place."""
+    return KodeError("InvalidParams", f"{wrong} at `{path}`", details={"path": path})
+
+
+def as_object(value: object) -> Object:
+    """`value` if it is a JSON object, else an empty one."""
+    if isinstance(value, dict):
+        return value  # type: ignore[reportUnknownVariableType]
+    return {}
+
+
+def as_list(value: object) -> list[object]:
+    """`value` if it is a JSON array, else an empty one."""
+    return value if isinstance(value, list) else []  # type: ignore[reportUnknownVariableType]
+
+
+def _check(value: object, shape: Shape, path: str) -> None:
+    if isinstance(shape, dict):
+        _check_members(value, shape, path)
+    elif isinstance(shape, tuple):
+        if value not in shape:
+            raise invalid(path, f"expected one of {', '.join(shape)}")
+    elif isinstance(shape, list):
+        items = as_list(value)
+        if items is not value:
+            raise invalid(path)
+        for index, item in enumerate(items):
+            _check(item, shape[0], f"{path}[{index}]")
+    elif type(value) is not shape:  # to Python a boolean is an integer, to JSON it is not
+        raise invalid(path)
+
+
+def _check_members(value: object, members: dict[str, Shape] | dict[str, Leaf], path: str) -> None:
+    options = as_object(value)
+    if options is not value and not (value == [] and path == SETTINGS):
+        raise invalid(path)
+    for name, shape in members.items():
+        member = options.get(name)
+        if member is not None:
+            _check(member, shape, f"{path}.{name}")
+        elif name in _REQUIRED:
+            raise invalid(f"{path}.{name}", "missing or null")
+
+
+SERVER_NAME = "kode-sidecar"
+PROTOCOL_VERSIONS = ("1.0", "0.9")
+"""Versions served, newest first. 0.9 is told the same as 1.0: what moved is in the changelog."""
+
+DOCTOR_COMMAND = "kode.doctor"
+"""`workspace/executeCommand` for clients that speak no `kode/*`."""
+
+POSITION_ENCODINGS = ("utf-8", "utf-16", "utf-32")
+TEXT_SYNC_INCREMENTAL = 2  # LSP TextDocumentSyncKind
+
+LIMITS: dict[str, int] = {
+    "maxHeaderBytes": MAX_HEADER_BYTES,
+    "maxBodyBytes": MAX_BODY_BYTES,
+    "maxQueuedBytes": 64 * 1024 * 1024,
+    "maxRequestsInFlight": 10_000,
+}
+"""`maxQueuedBytes`: output a client may leave unread before the process gives up."""
+
+EDITOR_SETTINGS = ("mode", "agent", "model", "locale", "fileEncoding")
+"""What an editor may set in `initializationOptions.kode.settings`. Unknown names are ignored."""
+
+USER_SETTINGS = (
+    *("api_key", "base_url", "proxy", "window_messages", "temperature", "top_p", "max_tokens"),
+    "context_window",
+    *("http_timeout_connect", "http_timeout_first_byte", "http_timeout_idle"),
+    *("http_timeout_write", "http_retry_budget", "http_silence_told", "permission_timeout"),
+    "edit_timeout",
+    *("providers", "logical_models", "agents", "mcp", "storage", "storage_root", "log_dir"),
+    *("log_redact_content", "log_redact_chars", "skill_folders", "commands", "budget"),
+    *("memory_mode", "memory_url", "memory_key", "memory_timeout"),
+)
+"""What only the user's own files and environment may set, in any spelling. A test compares both
+tuples with the settings."""
+
+# What keys, hosts and proxies are called elsewhere: an editor that passes one made a mistake.
+_FOREIGN_NAMES = (
+    *("key", "keys", "token", "secret", "password", "authorization", "headers", "url", "host"),
+    *("hosts", "endpoint", "tls", "verify", "trustenv", "permissions", "command"),
+)
+_FORBIDDEN_NAMES = frozenset(name.replace("_", "") for name in (*USER_SETTINGS, *_FOREIGN_NAMES))
+_FORBIDDEN_ENDINGS = ("apikey", "baseurl", "proxy", "proxies", "authtoken", "secret", "password")
+
+
+def initialize_result(params: Object, server_version: str) -> Object:
+    """The answer to `initialize`.
+
+    Raises KodeError: `InvalidParams` naming the JSON path, `UnsupportedVersion`, or
+    `ConfigInvalid` for settings that an editor may not pass.
+    """
+    if not isinstance(params.get("capabilities"), dict | None):
+        raise invalid("$.capabilities")
+    client = as_object(params.get("capabilities"))
+    version = _check_kode(params)
+    capabilities = _server_capabilities(client)
+    capabilities["experimental"] = {
+        "kode": {
+            "protocolVersion": version,
+            "server": {"name": SERVER_NAME, "version": server_version},
+            "schemaSha256": SCHEMA_SHA256,
+            "limits": LIMITS,
+            "capabilities": _kode_capabilities(),
+        }
+    }
+    server_info: Object = {"name": SERVER_NAME, "version": server_version}
+    return {"capabilities": capabilities, "serverInfo": server_info}
+
+
+def kode_options(params: Object) -> Object:
+    """`initializationOptions.kode`, empty when the client sent none."""
+    options = params.get("initializationOptions")
+    return as_object(as_object(options).get("kode"))
+
+
+def editor_settings(params: Object) -> Object:
+    """The settings the editor passed, only those it may."""
+    settings = as_object(kode_options(params).get("settings"))
+    return {name: settings[name] for name in EDITOR_SETTINGS if settings.get(name) is not None}
+
+
+def position_encoding(client_capabilities: Object) -> str:
+    """The client's first choice that is served, else `utf-16` (LSP 3.17 `positionEncodings`)."""
+    offered = as_object(client_capabilities.get("general")).get("positionEncodings")
+    for name in as_list(offered):
+        if isinstance(name, str) and name in POSITION_ENCODINGS:
+            return name
+    return "utf-16"
+
+
+def _server_capabilities(client: Object) -> Object:
+    sync: Object = {"openClose": True, "change": TEXT_SYNC_INCREMENTAL, "save": True}
+    asked = as_object(as_object(client.get("textDocument")).get("synchronization"))
+    for name in ("willSave", "willSaveWaitUntil"):
+        if asked.get(name) is not None:
+            sync[name] = False
+    return {
+        "positionEncoding": position_encoding(client),
+        "textDocumentSync": sync,
+        "executeCommandProvider": {"commands": [DOCTOR_COMMAND]},
+        "workspace": {
+            "workspaceFolders": {"supported": True, "changeNotifications": True},
+            "fileOperations": {},
+        },
+    }
+
+
+def _kode_capabilities() -> Object:
+    """`kode/turn/start` becomes `{"turn": {"start": {}}}`."""
+    tree: Object = {}
+    for method in REQUESTS:
+        node = tree
+        for part in method.split("/")[1:]:
+            if part not in node:
+                node[part] = {}
+            node = as_object(node[part])
+    return tree
+
+
+def _check_kode(params: Object) -> str:
+    """The protocol version to speak. Raises KodeError."""
+    told = as_object(params.get("initializationOptions")).get("kode")
+    kode = kode_options(params)
+    if told is not None:
+        check_options(told)
+    forbidden = _forbidden_settings(kode.get("settings"), "")
+    if forbidden:
+        raise KodeError(
+            "ConfigInvalid",
+            f"an editor may not set {', '.join(forbidden)}: set it in the environment"
+            " (such as KIMI_API_KEY) or in your own config.yaml",
+            details={"settings": forbidden},
+        )
+    offered = kode.get("protocolVersions")
+    for version in PROTOCOL_VERSIONS:
+        if offered is None or version in as_list(offered):
+            return version
+    raise KodeError(
+        "UnsupportedVersion",
+        f"this sidecar speaks protocol {', '.join(PROTOCOL_VERSIONS)}:"
+        " update the editor plugin or the sidecar",
+        details={"supportedVersions": list(PROTOCOL_VERSIONS)},
+    )
+
+
+def _forbidden_settings(value: object, prefix: str) -> list[str]:
+    """The dotted names under `value` that an editor may not set."""
+    found: list[str] = []
+    for name, child in as_object(value).items():
+        plain = name.replace("_", "").replace("-", "").replace(".", "").lower()
+        if plain in _FORBIDDEN_NAMES or plain.endswith(_FORBIDDEN_ENDINGS):
+            found.append(prefix + name)
+        else:
+            found += _forbidden_settings(child, f"{prefix}{name}.")
+    return found
+
+
+class Handover:
+    """What the front door passes on once `initialize` is answered.
+
+    `params` and `result` are those of `initialize`, `handshake` its two messages. `bodies` came
+    right behind it and `decoder` may hold the beginning of the next; its `failure` may be set.
+    `unpacker_id` is the process that unpacked this one, read before it could have gone unnoticed;
+    None where this is no one-file program.
+    `wait_drained` blocks until everything the front door said is written: whoever writes next
+    calls it first.
+    """
+
+    __slots__ = (
+        "bodies",
+        "decoder",
+        "fd_in",
+        "fd_out",
+        "handshake",
+        "params",
+        "result",
+        "unpacker_id",
+        "wait_drained",
+    )
+
+    def __init__(
+        self,
+        fd_in: int,
+        fd_out: int,
+        params: dict[str, object],
+        result: dict[str, object],
+        handshake: tuple[bytes, bytes],
+        decoder: FrameDecoder | LineDecoder,
+        bodies: list[bytes],
+        wait_drained: Callable[[], None],
+        unpacker_id: int | None,
+    ) -> None:
+        self.fd_in = fd_in
+        self.fd_out = fd_out
+        self.params = params
+        self.result = result
+        self.handshake = handshake
+        self.decoder = decoder
+        self.bodies = bodies
+        self.unpacker_id = unpacker_id
+        self.wait_drained = wait_drained

@@ -1,0 +1,291 @@
+"""Sessions: made, listed, read, changed, attached to, copied; their messages and trees."""
+
+from typing import Any, Literal
+
+from msgspec import UNSET, Struct, UnsetType, field
+
+from kode_sidecar.core.domain.agent_event import (
+    AskRequested,
+    DecisionRequested,
+    Event,
+    PermissionRequested,
+    PlanItem,
+    TurnCompleted,
+)
+from kode_sidecar.core.domain.context_edits import ContextEdits
+from kode_sidecar.core.domain.event_parts import Effort
+from kode_sidecar.core.domain.message import Cost, Message, Role, Usage
+from kode_sidecar.core.protocol.change_set import ChangeSetView
+from kode_sidecar.errors import KodeError
+
+Mode = Literal["review", "ask", "auto", "plan"]
+
+
+class SessionNewParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """`agent` names an agent (`ide-helper`, `coder`), `model` a logical model or provider id.
+
+    `effort` is how hard the model thinks, by default as much as it does by itself.
+    """
+
+    title: str | None = None
+    agent: str | None = None
+    model: str | None = None
+    mode: Mode | None = None
+    effort: Effort | None = None
+    meta: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+def page_limit(limit: int, most: int) -> int:
+    """How much goes on a page. Raises KodeError `InvalidParams`."""
+    if limit < 1:
+        text = f"Expected a number from 1 to {most} at `$.limit`"
+        raise KodeError("InvalidParams", text, details={"path": "$.limit"})
+    return min(limit, most)
+
+
+class SessionView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The head of a session. `meta` holds its `roots`; `active_turn_id` is there while one runs,
+    `draft` is what the user has begun to write. `effort` is absent where the model's own is used,
+    `context_edits` where nothing is left out of the context or pinned to it.
+
+    `mode` and `model` are what its next turn uses, `updated_at` is when it was last written to.
+    """
+
+    session_id: str
+    title: str
+    agent: str
+    mode: Mode
+    model: str
+    created_at: str
+    updated_at: str
+    meta: dict[str, Any] = field(default_factory=dict[str, Any])
+    draft: str = field(default_factory=str)
+    effort: Effort | None = None
+    context_edits: ContextEdits | None = None
+    active_turn_id: str | None = None
+
+
+class SessionNewResult(Struct, frozen=True, kw_only=True, rename="camel"):
+    """`seq` is the number of the last event so far; the next has `seq` + 1.
+
+    `session` tells its mode, model and agent, whoever chose them.
+    """
+
+    session_id: str
+    seq: int
+    session: SessionView
+
+
+class SessionListParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """By default the sessions whose `meta.roots` name one of the folders that are open now.
+
+    `all` gives those of other folders too; `query` is looked for in titles, prompts and answers,
+    whatever the case.
+    `limit` is at most 500; `cursor` is the `next_cursor` of the page before.
+    """
+
+    cursor: str | None = None
+    limit: int = 50
+    query: str | None = None
+    all: bool = False
+
+
+class SessionListResult(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The one last written to comes first. Without `next_cursor` there is no more."""
+
+    sessions: tuple[SessionView, ...]
+    next_cursor: str | None = None
+
+
+class SessionRef(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The id is that of `kode/session/new` or `kode/session/list`."""
+
+    session_id: str
+
+
+class SessionGetResult(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """`head_id` is the message the next turn starts below, `heads` the last of each branch.
+
+    Totals are over all branches; `cost` is absent when amounts have different currencies.
+    """
+
+    session: SessionView
+    heads: tuple[str, ...]
+    messages: int
+    head_id: str | None = None
+    usage: Usage = field(default_factory=Usage)
+    cost: Cost | None = None
+    cost_usd: float | None = None
+
+
+class SessionUpdateParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Absent means unchanged. `null` clears: no title, the settings' mode or model, no `meta`.
+
+    `meta` is replaced whole, but the session's `roots` and `projectRoot` stay unless it names
+    them. A running turn keeps its mode, model and effort. `draft` is a prompt that was not sent
+    yet.
+    """
+
+    session_id: str
+    title: str | UnsetType | None = UNSET
+    mode: Mode | UnsetType | None = UNSET
+    model: str | UnsetType | None = UNSET
+    effort: Effort | UnsetType | None = UNSET
+    meta: dict[str, Any] | UnsetType | None = UNSET
+    draft: str | UnsetType | None = UNSET
+
+
+class MessageListParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The messages from the root to `leaf_id` (absent: the head), or `all` branches.
+
+    `limit` is at most 1000; `cursor` is the `next_cursor` of the page before.
+    """
+
+    session_id: str
+    leaf_id: str | None = None
+    all: bool = False
+    cursor: str | None = None
+    limit: int = 100
+
+
+class MessageListResult(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Oldest first. Without `next_cursor` there is no more."""
+
+    messages: tuple[Message, ...]
+    next_cursor: str | None = None
+
+
+Access = Literal["write", "read"]
+ExportFormat = Literal["md", "jsonl", "tape"]
+
+
+class SessionAttachParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """`after_seq` is the last event you have folded: you get those after it, else a snapshot.
+
+    With `write` the session is yours, as after `kode/session/new`. With `read` you see what another
+    process does in it, and whatever would change it is refused. Its events stream either way; who
+    reads gets no deltas, each text comes whole with its block.
+    """
+
+    session_id: str
+    after_seq: int | None = None
+    access: Access = "write"
+
+
+class OpenBlock(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A block that still grows: `text` is what its deltas have brought so far."""
+
+    block_id: str
+    text: str
+
+
+class SessionAttachResult(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A replay (`events`) or a snapshot (the rest); the next event has `seq` + 1.
+
+    In a snapshot `messages` are those of all branches, oldest first; with `cursor` there are more:
+    go on with `kode/message/list` and `all`. `open_messages` are begun and not complete yet, with
+    the blocks so far. `pending` and `asks` are what waits for the user, `last_turn` is
+    how the newest turn ended that is over, `plan` the model's newest list of steps.
+    """
+
+    mode: Literal["replay", "snapshot"]
+    seq: int
+    events: tuple[Event, ...] = ()
+    session: SessionView | None = None
+    messages: tuple[Message, ...] = ()
+    cursor: str | None = None
+    open_messages: tuple[Message, ...] = ()
+    head_id: str | None = None
+    change_sets: tuple[ChangeSetView, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    cost: Cost | None = None
+    cost_usd: float | None = None
+    active_turn_id: str | None = None
+    last_turn: TurnCompleted | None = None
+    pending: tuple[PermissionRequested | DecisionRequested, ...] = field(
+        default_factory=tuple[PermissionRequested | DecisionRequested, ...]
+    )
+    asks: tuple[AskRequested, ...] = field(default_factory=tuple[AskRequested, ...])
+    plan: tuple[PlanItem, ...] = ()
+    open_blocks: tuple[OpenBlock, ...] = ()
+
+
+class SessionForkParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The history of the new session is the path to `message_id`, by default to the head."""
+
+    session_id: str
+    message_id: str | None = None
+
+
+class SessionForkResult(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The new session, kept and not open: attach to it.
+
+    Its title is that of the first one with a number, `Tea (2)`; `forkedFrom` in its `meta` names
+    the `sessionId` and the `messageId` that it comes from.
+    """
+
+    session_id: str
+
+
+class SessionExportParams(Struct, frozen=True, kw_only=True, rename="camel"):
+    """`md` is the current branch to be read, `jsonl` all messages as they are kept.
+
+    A `tape` exists only of a process that was started to record.
+    """
+
+    session_id: str
+    format: ExportFormat
+
+
+class SessionExportResult(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The whole text, and a name for a file of it."""
+
+    file_name: str
+    text: str
+
+
+class TreeNode(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A message without its blocks. `parent_id` is absent at a root.
+
+    `origin` tells what is no word of the user among the `user` messages: `reminder`, `steer`,
+    `compaction`. `text` is the first line of what it says, cut; `tools` are the tools it calls.
+    """
+
+    message_id: str
+    role: Role
+    parent_id: str | None = None
+    depth: int = 0
+    version: int = 1
+    created_at: str = ""
+    turn_id: str = ""
+    origin: str = ""
+    text: str = ""
+    tools: tuple[str, ...] = ()
+    is_api_error_message: bool = False
+
+
+class TreeGetParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """`limit` is at most 5000; `cursor` is the `next_cursor` of the page before."""
+
+    session_id: str
+    cursor: str | None = None
+    limit: int = 1_000
+
+
+class TreeGetResult(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """All messages in the order written, so parents come first.
+
+    `head_id` is the message the next turn starts below; absent before the first one. Without
+    `next_cursor` there is no more.
+    """
+
+    nodes: tuple[TreeNode, ...]
+    head_id: str | None = None
+    next_cursor: str | None = None
+
+
+class TreeSetHeadParams(Struct, frozen=True, kw_only=True, rename="camel"):
+    """`message_id` `null`: before the first message."""
+
+    session_id: str
+    message_id: str | None

@@ -1,0 +1,33 @@
+"""All settings of the process, and where each one came from."""
+
+from kode_sidecar.core.settings.checks import api_key as checked_key
+from kode_sidecar.core.settings.load import (
+    LiveSettings,
+    client_agent,
+    load_settings,
+    state_folder,
+    with_editor,
+)
+from kode_sidecar.core.settings.values import (
+    PROJECT_SERVER_FILES,
+    BudgetSettings,
+    CommandSettings,
+    LoadedSettings,
+    Settings,
+    describe,
+)
+
+__all__ = [
+    "PROJECT_SERVER_FILES",
+    "BudgetSettings",
+    "CommandSettings",
+    "LiveSettings",
+    "LoadedSettings",
+    "Settings",
+    "checked_key",
+    "client_agent",
+    "describe",
+    "load_settings",
+    "state_folder",
+    "with_editor",
+]

@@ -1,0 +1,137 @@
+"""Punctuation that looks alike, and how a place keeps its own where an edit leaves it alone. Pure.
+
+A model writes `-` and `"` where a text has a long dash and curved quotes. The text's own characters
+stay as far as the quote and its replacement agree on them; a pair, or a run of one character, stays
+whole or is written as the model wrote it, never half and half.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from kode_sidecar.core.text.line_diff import diff_lines, split_lines
+from kode_sidecar.core.text.text_edit import common_prefix, common_suffix
+
+_DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63"
+_SINGLE_QUOTES = "\u2018\u2019\u201a\u201b\u2032"
+_DOUBLE_QUOTES = "\u201c\u201d\u201e\u201f\u2033"
+_ODD_BLANKS = "\u00a0\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+_FULL_WIDTH = [c for c in range(0xFF01, 0xFF5F) if not chr(c).isalnum()]
+_PUNCTUATION = {
+    **dict.fromkeys(map(ord, _DASHES), "-"),
+    **dict.fromkeys(map(ord, _SINGLE_QUOTES), "'"),
+    **dict.fromkeys(map(ord, _DOUBLE_QUOTES), '"'),
+    **dict.fromkeys(map(ord, _ODD_BLANKS), " "),
+    **{code: chr(code - 0xFEE0) for code in _FULL_WIDTH},
+}
+"""One character for one, so that offsets stay; letters and digits are never folded."""
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
+_OPENERS = "\u201c\u201e\u201f\u2018\u201a\u201b\uff08\uff3b\uff5b"
+_CLOSERS = "\u201d\u201c\u2019\u2018\uff09\uff3d\uff5d"
+
+
+def folded(text: str) -> str:
+    """Return the text with plain punctuation in place of its look-alikes, as long as before."""
+    return text.translate(_PUNCTUATION)
+
+
+def with_own_punctuation(there: str, old: str, new: str) -> str:
+    """Return `new` with the punctuation of `there`, which reads as `old` but for look-alikes."""
+    sources = _sources(old, new)
+    plain_old, plain_new = folded(old), folded(new)
+    old_pairs, new_pairs = set(_pairs(plain_old)), list(_pairs(plain_new))
+    paired = {at for pair in new_pairs for at in pair}
+    groups = [*new_pairs, *_runs(plain_new)]
+    halves = [*old_pairs, *_runs(plain_old)]
+    changed = True
+    while changed:
+        changed = False
+        for group in groups:
+            kept = [sources[at] for at in group]
+            if any(_differs(there, new, sources, at) for at in group) and not _whole(
+                there, kept, old_pairs
+            ):
+                changed = _let_go(sources, group) or changed
+        used = {source: at for at, source in enumerate(sources) if source is not None}
+        for whole in halves:
+            rest = [used[at] for at in whole if at in used]
+            if 0 < len(rest) < len(whole) and not paired.issuperset(rest):
+                changed = _let_go(sources, rest) or changed
+    return "".join(
+        char if source is None else there[source] for char, source in zip(new, sources, strict=True)
+    )
+
+
+def _sources(old: str, new: str) -> list[int | None]:
+    """Return for each character of `new` the one of `old` that it still is.
+
+    Lines that are equal are; of changed ones the characters that they share at both ends.
+    """
+    sources: list[int | None] = [None] * len(new)
+    old_lines, new_lines = split_lines(old), split_lines(new)
+    runs = [*diff_lines(old_lines, new_lines), (len(old_lines),) * 2 + (len(new_lines),) * 2]
+    old_at = new_at = a = 0
+    for a0, a1, b0, b1 in runs:
+        same = sum(map(len, old_lines[a:a0]))
+        sources[new_at : new_at + same] = range(old_at, old_at + same)
+        old_at, new_at = old_at + same, new_at + same
+        before, after = "".join(old_lines[a0:a1]), "".join(new_lines[b0:b1])
+        head = common_prefix(before, after)
+        tail = common_suffix(before, after, head)
+        sources[new_at : new_at + head] = range(old_at, old_at + head)
+        old_at, new_at = old_at + len(before), new_at + len(after)
+        sources[new_at - tail : new_at] = range(old_at - tail, old_at)
+        a = a1
+    return sources
+
+
+def _whole(there: str, kept: Sequence[int | None], pairs: set[tuple[int, ...]]) -> bool:
+    """Return whether a pair or a run of the place is kept as one: both ends, in their order."""
+    if None in kept:
+        return False
+    places = tuple(at for at in kept if at is not None)
+    if places in pairs or places == tuple(range(places[0], places[0] + len(places))):
+        return True
+    first, last = there[places[0]], there[places[-1]]
+    return len(places) == 2 and first in _OPENERS and last in _CLOSERS
+
+
+def _differs(there: str, new: str, sources: Sequence[int | None], at: int) -> bool:
+    source = sources[at]
+    return source is not None and there[source] != new[at]
+
+
+def _let_go(sources: list[int | None], group: Sequence[int]) -> bool:
+    """Write these characters as the model did; whether that is a change."""
+    held = any(sources[at] is not None for at in group)
+    for at in group:
+        sources[at] = None
+    return held
+
+
+def _pairs(text: str) -> Iterator[tuple[int, ...]]:
+    """Yield the places of brackets and quotes that belong together, an apostrophe apart."""
+    opened: list[int] = []
+    quotes: dict[str, int] = {}
+    for at, char in enumerate(text):
+        if char in _CLOSING:
+            opened.append(at)
+        elif char in _CLOSING.values():
+            if opened and _CLOSING[text[opened[-1]]] == char:
+                yield opened.pop(), at
+        elif char == '"' or (char == "'" and not _in_a_word(text, at)):
+            if char in quotes:
+                yield quotes.pop(char), at
+            else:
+                quotes[char] = at
+
+
+def _in_a_word(text: str, at: int) -> bool:
+    return text[at - 1 : at].isalnum() and text[at + 1 : at + 2].isalnum()
+
+
+def _runs(text: str) -> Iterator[tuple[int, ...]]:
+    """Yield the places of two and more equal signs in a row, brackets apart."""
+    for char, group in groupby(range(len(text)), text.__getitem__):
+        places = tuple(group)
+        if len(places) > 1 and char in "-'\" .,!?:;~":
+            yield places

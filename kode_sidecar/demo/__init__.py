@@ -1,8 +1,0 @@
-"""`kode-sidecar demo`: a recorded turn or governed runs through the real process, or its model."""
-
-from kode_sidecar.demo.play import play
-from kode_sidecar.demo.play_job import play_job
-from kode_sidecar.demo.serve import serve_model, serve_script
-from kode_sidecar.demo.stage import DemoOptions
-
-__all__ = ["DemoOptions", "play", "play_job", "serve_model", "serve_script"]

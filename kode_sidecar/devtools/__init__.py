@@ -1,0 +1,1 @@
+"""For authors of plugins and for bug reports."""

@@ -1,0 +1,161 @@
+"""One agent turn through the real process, as an editor and its user see it."""
+
+import os
+from contextlib import AsyncExitStack
+from typing import Any, TextIO
+
+from kode_sidecar.devtools.demo.model_server import ModelServer, load_recording
+from kode_sidecar.devtools.demo.stage import (
+    HERE,
+    DemoFailed,
+    DemoOptions,
+    Show,
+    perform,
+    recorded_environment,
+)
+from kode_sidecar.terminal.client.buffer import Buffer
+from kode_sidecar.terminal.client.connection import Client
+from kode_sidecar.terminal.client.editor import Editor
+from kode_sidecar.terminal.client.handshake import Handshake
+from kode_sidecar.terminal.client.session_view import ChangeSetView
+from kode_sidecar.terminal.client.watch import Watch
+
+DELTA_MS = 15.0
+RECORDED_HUNKS = 2
+
+
+async def play(options: DemoOptions, out: TextIO | None = None) -> int:
+    """Play one turn to `out` (standard output); the exit code."""
+
+    async def acts(show: Show) -> None:
+        async with AsyncExitStack() as stack:
+            await _Play(show).run(stack)
+
+    return await perform(options, out, acts)
+
+
+class _Play:
+    """The acts, in order."""
+
+    def __init__(self, show: Show) -> None:
+        self._options, self._stage = show.options, show.stage
+        self._terminal, self._say = show.terminal, show.say
+
+    async def run(self, stack: AsyncExitStack) -> None:
+        terminal = self._terminal
+        terminal.line(self._say("stage", project=self._stage.project), "dim")
+        client = await stack.enter_async_context(
+            await Client.spawn(env=await self._environment(stack))
+        )
+        watch, editor = Watch(client, terminal), Editor(client)
+        await self._connect(client, editor)
+        buffer = editor.open(self._stage.file, self._stage.unsaved_text, language_id="javascript")
+        terminal.line(self._say("opened"), "dim")
+        session_id = await self._converse(client, watch)
+        change_set = self._review(watch, session_id, editor)
+        await self._decide(client, watch.session(session_id).seq, change_set, buffer)
+        self._show_records(session_id)
+        code = await client.close()
+        if code != 0:
+            raise DemoFailed(self._say("wrong_exit", code=code))
+
+    async def _environment(self, stack: AsyncExitStack) -> dict[str, str]:
+        """Return the child's environment; starts the recorded model if that is to answer."""
+        if self._options.live:
+            environment = dict(os.environ)
+            self._terminal.line(self._say("live"), "dim")
+        else:
+            recording = load_recording(HERE / "recording" / self._say.language, DELTA_MS)
+            model = ModelServer(recording, paced=not self._options.fast)
+            await stack.enter_async_context(model)
+            environment = recorded_environment(os.environ, model.base_url)
+            self._terminal.line(self._say("recorded", url=model.base_url), "dim")
+        return {**environment, "KODE_HOME": str(self._stage.home)}
+
+    async def _connect(self, client: Client, editor: Editor) -> None:
+        handshake = Handshake(
+            roots=[self._stage.project],
+            locale="zh-CN" if self._say.language == "zh" else "en",
+            client_name="kode-sidecar demo",
+        )
+        await editor.client.initialize(handshake)
+        server = client.kode["server"]
+        self._terminal.line(
+            self._say(
+                "connected",
+                server=server["name"],
+                version=server["version"],
+                pid=client.process.pid,
+                protocol=client.kode["protocolVersion"],
+                encoding=editor.encoding,
+            ),
+            "dim",
+        )
+
+    async def _converse(self, client: Client, watch: Watch) -> str:
+        """One prompt, streamed until the turn ends; the session's id."""
+        new = await client.request("kode/session/new", {"agent": "ide-helper"})
+        session_id: str = new["sessionId"]
+        prompt = {"type": "text", "text": self._say("prompt")}
+        started = await client.request(
+            "kode/turn/start", {"sessionId": session_id, "input": [prompt]}
+        )
+        turn = await watch.turn_end(session_id, started["turnId"])
+        if turn.stop_reason != "end_turn":
+            error: dict[str, Any] = turn.result.get("error") or {}
+            text = error.get("message", "")
+            raise DemoFailed(self._say("wrong_turn", reason=turn.stop_reason, error=text))
+        return session_id
+
+    def _review(self, watch: Watch, session_id: str, editor: Editor) -> ChangeSetView:
+        """Show the change set of the turn."""
+        change_sets = list(watch.session(session_id).change_sets.values())
+        hunks = [hunk for change_set in change_sets for hunk in change_set.hunks("proposed")]
+        expected = ">0" if self._options.live else RECORDED_HUNKS
+        if not hunks or (not self._options.live and len(hunks) != RECORDED_HUNKS):
+            raise DemoFailed(self._say("wrong_hunks", count=len(hunks), expected=expected))
+        self._terminal.line()
+        self._terminal.line(self._say("review"), "bold")
+        change_set = change_sets[-1]
+        texts = {uri: text for uri in change_set.files if (text := editor.text(uri)) is not None}
+        self._terminal.change_set(change_set, texts, editor.encoding)
+        return change_set
+
+    async def _decide(
+        self, client: Client, seen_seq: int, change_set: ChangeSetView, buffer: Buffer
+    ) -> None:
+        """Accept the first hunk, reject the rest, and hold the sidecar to it."""
+        terminal = self._terminal
+        before, on_disk = buffer.text, self._stage.file.read_bytes()
+        accepted, *rejected = [hunk.id for hunk in change_set.hunks("proposed")]
+        decisions: list[dict[str, Any]] = [{"hunkId": accepted, "action": "accept"}]
+        decisions += [
+            {"hunkId": hunk_id, "action": "reject", "comment": self._say("comment")}
+            for hunk_id in rejected
+        ]
+        terminal.line()
+        terminal.line(self._say("decide"), "bold")
+        params = {"changeSetId": change_set.id, "seenSeq": seen_seq, "decisions": decisions}
+        answer = await client.request("kode/changeSet/decide", params)
+        outcome = (answer["applied"], answer["rejected"], answer["verified"])
+        if outcome != ([accepted], rejected, True):
+            raise DemoFailed(self._say("wrong_outcome", answer=answer))
+        terminal.line(self._say("outcome", applied=1, rejected=len(rejected), verified="✓"))
+        terminal.line()
+        terminal.line(self._say("changed"), "bold")
+        terminal.difference(before, buffer.text)
+        if self._stage.file.read_bytes() != on_disk:
+            raise DemoFailed(self._say("wrong_disk", file=self._stage.file.name))
+        if buffer.text.count("\n") == buffer.text.count("\r\n"):
+            terminal.line(self._say("untouched", lines=buffer.text.count("\r\n")), "dim")
+
+    def _show_records(self, session_id: str) -> None:
+        conversation = self._stage.home / "conversations" / session_id
+        self._terminal.line()
+        self._terminal.line(self._say("records"), "bold")
+        for path in (
+            conversation / "messages.jsonl",
+            conversation / "journal.jsonl",
+            self._stage.home / "logs" / "agent.log",
+        ):
+            self._terminal.line(f"  {path}")

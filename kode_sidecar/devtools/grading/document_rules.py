@@ -1,0 +1,165 @@
+"""Rules about documents: what an editor tells of its texts, and what becomes of edits of them."""
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from kode_sidecar.devtools.grading.talk import Exchange, Frame, Json, Talk, Text, with_edits
+from kode_sidecar.devtools.recording import as_object
+
+SHOWN_SECONDS = 2.0
+"""So long the sidecar waits for the text to show an edit, before it takes it for lost."""
+
+
+class Fault(NamedTuple):
+    """What a client did wrong, and the line of the recording that shows it."""
+
+    line: int
+    text: str
+
+
+Faults = Iterator[Fault]
+
+
+class SentEdit(NamedTuple):
+    """One `workspace/applyEdit` for the text of one open document."""
+
+    exchange: Exchange
+    uri: str
+    version: object
+    edits: list[Json]
+
+    @property
+    def applied(self) -> bool:
+        return as_object(self.exchange.result).get("applied") is True
+
+
+def versions_kept(talk: Talk) -> Faults:
+    """Every `didOpen`, `didChange` and `didClose` is possible, and versions only grow."""
+    for uri, texts in talk.documents.items():
+        yield from (
+            Fault(text.frame.line, f"{text.frame.method} of {uri}: {text.wrong}")
+            for text in texts
+            if text.wrong
+        )
+
+
+def applied_shown(talk: Talk) -> Faults:
+    """What was answered `applied: true` is in the text, told by `didChange` within two seconds.
+
+    The order of the two does not matter.
+    """
+    for sent in sent_edits(talk):
+        if sent.applied and not _shown(talk, sent):
+            text = "was answered `applied: true`, and no `didChange` shows it within two seconds"
+            yield Fault(sent.exchange.request.line, f"the edit of {sent.uri} {text}")
+
+
+def refused_untouched(talk: Talk) -> Faults:
+    """What was answered `applied: false` is not in the text, unless it is sent again and done."""
+    every = list(sent_edits(talk))
+    for sent in every:
+        place, answers = sent.exchange.request.place, sent.exchange.answers
+        if not answers or sent.applied or _wanted(talk, sent) is None:
+            continue
+        later = (one.exchange.request.place for one in every if one.uri == sent.uri)
+        until = next((one for one in later if one > place), len(talk.frames))
+        if _shown(talk, sent, until):
+            text = "was answered `applied: false`, and the text shows it all the same"
+            yield Fault(sent.exchange.request.line, f"the edit of {sent.uri} {text}")
+
+
+def stale_refused(talk: Talk) -> Faults:
+    """An edit for a version that the document has no more is not applied."""
+    for sent in sent_edits(talk):
+        answer = sent.exchange.answers[0] if sent.exchange.answers else None
+        if answer is None or not sent.applied or sent.version is None:
+            continue
+        told = [
+            text.version
+            for text in talk.documents[sent.uri]
+            if text.frame.place < sent.exchange.request.place
+        ]
+        if told and isinstance(sent.version, int) and told[-1] != sent.version:
+            text = f"for version {sent.version} was applied to version {told[-1]}"
+            yield Fault(answer.line, f"the edit of {sent.uri} {text}")
+
+
+def sent_edits(talk: Talk) -> Iterator[SentEdit]:
+    """Yield the edits of open documents; files that are made or removed are no text yet."""
+    for exchange in talk.questions:
+        if exchange.request.method != "workspace/applyEdit":
+            continue
+        edit = as_object(exchange.request.params.get("edit"))
+        for change in edit.get("documentChanges", ()):
+            document = as_object(change.get("textDocument"))
+            if document and _open_at(talk, str(document["uri"]), exchange.request):
+                yield SentEdit(
+                    exchange, document["uri"], document.get("version"), list(change["edits"])
+                )
+        for uri, edits in as_object(edit.get("changes")).items():
+            if _open_at(talk, uri, exchange.request):
+                yield SentEdit(exchange, uri, None, list(edits))
+
+
+def _open_at(talk: Talk, uri: str, frame: Frame) -> bool:
+    before = _before(talk, uri, frame)
+    return before is not None and before.text is not None
+
+
+def _before(talk: Talk, uri: str, frame: Frame) -> Text | None:
+    texts = talk.documents.get(uri, ())
+    return next((text for text in reversed(texts) if text.frame.place < frame.place), None)
+
+
+def _wanted(talk: Talk, sent: SentEdit) -> str | None:
+    """The text with the edit; None where it already was so."""
+    before = _before(talk, sent.uri, sent.exchange.request)
+    if before is None or before.text is None:
+        return None
+    wanted = with_edits(before.text, sent.edits, talk.encoding)
+    return wanted if wanted != before.text else None
+
+
+def _shown(talk: Talk, sent: SentEdit, before: float = math.inf) -> bool:
+    """Whether some text between the request and two seconds after its answer is that with the edit.
+
+    Frames from the place `before` on do not count.
+    What the user typed meanwhile may be in it: then the sidecar's own verdict counts.
+    """
+    wanted, request = _wanted(talk, sent), sent.exchange.request
+    if wanted is None:
+        return True
+    until = sent.exchange.answers[0].at + SHOWN_SECONDS if sent.exchange.answers else request.at
+    if not talk.whole and talk.frames[-1].at < until:
+        return True  # nobody knows what came after the cut
+    seen = [
+        text.text
+        for text in talk.documents[sent.uri]
+        if request.place < text.frame.place < before and text.frame.at <= until
+    ]
+    if _lf(wanted) in map(_lf, seen):
+        return True
+    news = [str(edit.get("newText", "")) for edit in sent.edits]
+    typed_too = any(all(new in text for new in news) for text in seen if text is not None)
+    return typed_too and _verified(talk, sent)
+
+
+def _verified(talk: Talk, sent: SentEdit) -> bool:
+    """Whether what the sidecar told next of that document is that its hunks were applied."""
+    answer = sent.exchange.answers[0] if sent.exchange.answers else None
+    if answer is None:
+        return False
+    told = (
+        [hunk.get("state") for hunk in file.get("hunks", ())]
+        for frame, event in talk.events()
+        if frame.place > answer.place and event.get("type") == "changeSet.updated"
+        for file in event.get("files", ())
+        if file.get("uri") == sent.uri and frame.at <= answer.at + 2 * SHOWN_SECONDS
+    )
+    return all(state in ("applied", "replaced") for state in next(told, ["lost"]))
+
+
+def _lf(text: str | None) -> str | None:
+    """The text with LF line ends: some editors tell theirs so."""
+    return None if text is None else text.replace("\r\n", "\n")

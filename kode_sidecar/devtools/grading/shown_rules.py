@@ -1,0 +1,120 @@
+"""Rules about what a client shows, as far as it tells: by `kode/editor/didShow`, in its tests."""
+
+from collections.abc import Iterator
+from typing import NamedTuple, cast
+
+from kode_sidecar.devtools.grading.document_rules import Fault, Faults
+from kode_sidecar.devtools.grading.talk import Frame, Json, Talk
+from kode_sidecar.devtools.recording import as_object
+
+SHOW = "kode/editor/didShow"
+_GROWN = ("text", "thinking")
+
+SLOW_SECONDS = 0.5
+"""What takes longer to grow is to be seen growing."""
+
+
+class Shown(NamedTuple):
+    """What a client said that it shows of a block."""
+
+    frame: Frame
+    block_id: str
+    text: str
+
+
+def shown(talk: Talk) -> list[Shown]:
+    """Return what the client told of what it shows, in order."""
+    return [
+        Shown(frame, str(frame.params.get("blockId")), str(frame.params.get("text")))
+        for frame in talk.frames
+        if frame.by_client and frame.method == SHOW
+    ]
+
+
+def deltas_folded(talk: Talk) -> Faults:
+    """What is shown of a block is its beginning, only grows, and is all of it in the end."""
+    grown, complete, dropped = _texts(talk)
+    stored = dict(_stored_texts(talk))
+    last: dict[str, Shown] = {}
+    for one in shown(talk):
+        before, last[one.block_id] = last.get(one.block_id), one
+        known = stored.get(one.block_id)
+        whole = complete.get(one.block_id, grown.get(one.block_id, known))
+        if one.block_id in dropped:
+            continue
+        if whole is None:
+            yield Fault(one.frame.line, f"nobody told of a text in block {one.block_id}")
+        elif not whole.startswith(one.text) and not grown.get(one.block_id, "").startswith(
+            one.text
+        ):
+            yield Fault(one.frame.line, f"block {one.block_id} is not as it was told: {one.text!r}")
+        elif before is not None and len(one.text) < len(before.text):
+            yield Fault(one.frame.line, f"block {one.block_id} has lost some of its text")
+    for block_id, one in last.items():
+        whole = "" if block_id in dropped else complete.get(block_id, one.text)
+        if one.text != whole:
+            yield Fault(one.frame.line, f"at the end block {block_id} shows {one.text!r}")
+    if last:
+        for block_id in complete.keys() - last.keys() - dropped:
+            if complete[block_id]:
+                yield Fault(talk.frames[-1].line, f"block {block_id} was never shown")
+
+
+def growth_shown(talk: Talk) -> Faults:
+    """A text that takes its time is seen growing."""
+    for block_id, (first, end) in _streamed(talk).items():
+        between = range(first.place + 1, end.place)
+        on_time = (one for one in shown(talk) if one.frame.place in between)
+        if not any(one.block_id == block_id and one.text for one in on_time):
+            yield Fault(end.line, f"block {block_id} was not shown while it grew")
+
+
+def _streamed(talk: Talk) -> dict[str, tuple[Frame, Frame]]:
+    """The first delta and the end of each text that took its time to grow."""
+    first: dict[str, Frame] = {}
+    found: dict[str, tuple[Frame, Frame]] = {}
+    for frame in talk.frames:
+        for delta in frame.params.get("deltas", ()) if frame.method == "kode/delta" else ():
+            first.setdefault(delta["blockId"], frame)
+        for event in frame.params.get("events", ()) if frame.method == "kode/event" else ():
+            begun = first.get(str(event.get("blockId")))
+            is_end = event.get("type") == "block.completed"
+            is_text = as_object(event.get("block")).get("type") in _GROWN
+            if begun and is_end and is_text and frame.at - begun.at > SLOW_SECONDS:
+                found.setdefault(event["blockId"], (begun, frame))
+    return found
+
+
+def _stored_texts(talk: Talk) -> Iterator[tuple[str, str]]:
+    """The texts in answers, such as a snapshot: those of turns whose events nobody was told."""
+    todo: list[object] = [exchange.result for exchange in talk.asked]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, list):
+            todo += cast(list[object], value)
+        elif isinstance(value, dict):
+            block = cast(Json, value)
+            todo += block.values()
+            if block.get("type") in _GROWN and "id" in block:
+                yield str(block["id"]), str(block.get("text", ""))
+
+
+def _texts(talk: Talk) -> tuple[dict[str, str], dict[str, str], set[str]]:
+    """What deltas have brought, what was completed, and what was dropped, by block."""
+    grown: dict[str, str] = {}
+    complete: dict[str, str] = {}
+    dropped: set[str] = set()
+    for frame in talk.frames:
+        if frame.by_client:
+            continue
+        for delta in frame.params.get("deltas", ()) if frame.method == "kode/delta" else ():
+            have = grown.get(delta["blockId"], "")
+            if delta["at"] <= len(have):
+                grown[delta["blockId"]] = have + delta["add"][len(have) - delta["at"] :]
+        for event in frame.params.get("events", ()) if frame.method == "kode/event" else ():
+            block: Json = as_object(event.get("block"))
+            if event.get("type") == "block.dropped":
+                dropped.add(str(event.get("blockId")))
+            elif event.get("type") == "block.completed" and block.get("type") in _GROWN:
+                complete[str(event.get("blockId"))] = str(block.get("text", ""))
+    return grown, complete, dropped

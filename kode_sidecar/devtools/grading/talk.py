@@ -1,0 +1,193 @@
+"""A recording as a conversation: who said what, which answer belongs to which request.
+
+Pure: made of the frames alone, in the order in which the process met them.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, cast
+
+from kode_sidecar.core.text.text_edit import Edit, apply_edits
+from kode_sidecar.core.text.text_lines import LineIndex, PositionEncoding
+from kode_sidecar.devtools.recording import FrameIn, FrameOut, Transcript, as_object, read_frame
+
+Json = dict[str, Any]
+_CHANGES = ("textDocument/didOpen", "textDocument/didChange", "textDocument/didClose")
+
+
+class Frame(NamedTuple):
+    """One message: `place` counts frames, `line` is that of the recording, `at` seconds."""
+
+    place: int
+    line: int
+    at: float
+    by_client: bool
+    message: Json
+
+    @property
+    def method(self) -> str:
+        """Empty for an answer."""
+        return str(self.message.get("method", ""))
+
+    @property
+    def params(self) -> Json:
+        return as_object(self.message.get("params"))
+
+    @property
+    def is_request(self) -> bool:
+        return bool(self.method) and "id" in self.message
+
+
+@dataclass
+class Exchange:
+    """A request, and every answer that its id got."""
+
+    request: Frame
+    answers: list[Frame] = field(default_factory=list[Frame])
+    cancelled: Frame | None = None
+
+    @property
+    def result(self) -> object:
+        """Of the first answer; None without one, and for an error."""
+        return self.answers[0].message.get("result") if self.answers else None
+
+    @property
+    def error_code(self) -> int | None:
+        """Of the first answer, if it is an error."""
+        error = as_object(self.answers[0].message.get("error")) if self.answers else {}
+        code = error.get("code")
+        return code if isinstance(code, int) else None
+
+
+class Text(NamedTuple):
+    """What a document said from a frame on; `text` is None once it is closed.
+
+    `wrong` tells what was impossible about the frame.
+    """
+
+    frame: Frame
+    version: object
+    text: str | None
+    wrong: str = ""
+
+
+class Talk:
+    """All of a recording, told apart once."""
+
+    def __init__(self, transcript: Transcript) -> None:
+        self.frames = tuple(_frames(transcript))
+        self.whole = transcript.whole
+        self.asked: list[Exchange] = []
+        """What the client asked, in order."""
+        self.questions: list[Exchange] = []
+        """What the server asked, in order."""
+        self.stray: list[Frame] = []
+        """Answers of the client to what nobody asked."""
+        self.documents: dict[str, list[Text]] = {}
+        self._pair()
+        self.client: Json = {}
+        answer: Json = {}
+        if self.asked and self.asked[0].request.method == "initialize":
+            self.client = self.asked[0].request.params
+            answer = as_object(as_object(self.asked[0].result).get("capabilities"))
+        self.encoding: PositionEncoding = cast(
+            PositionEncoding, answer.get("positionEncoding", "utf-16")
+        )
+        self._read_documents()
+
+    @property
+    def kode(self) -> Json:
+        """What the client announced of kode's own."""
+        return as_object(as_object(self.client.get("initializationOptions")).get("kode"))
+
+    def events(self) -> Iterator[tuple[Frame, Json]]:
+        """Yield what was told by `kode/event`, one by one."""
+        for frame in self.frames:
+            if frame.method == "kode/event" and not frame.by_client:
+                for event in frame.params.get("events", ()):
+                    yield frame, event
+
+    def _pair(self) -> None:
+        of_client: dict[object, Exchange] = {}
+        of_server: dict[object, Exchange] = {}
+        for frame in self.frames:
+            if frame.is_request:
+                exchange = Exchange(frame)
+                (self.asked if frame.by_client else self.questions).append(exchange)
+                (of_client if frame.by_client else of_server)[frame.message["id"]] = exchange
+            elif "id" in frame.message:
+                exchanges = of_server if frame.by_client else of_client
+                exchange = exchanges.get(frame.message["id"])
+                if exchange is not None:
+                    exchange.answers.append(frame)
+                elif frame.by_client:
+                    self.stray.append(frame)
+            elif frame.method == "$/cancelRequest" and not frame.by_client:
+                exchange = of_server.get(frame.params.get("id"))
+                if exchange is not None:
+                    exchange.cancelled = frame
+
+    def _read_documents(self) -> None:
+        for frame in self.frames:
+            if frame.by_client and frame.method in _CHANGES:
+                told = as_object(frame.params.get("textDocument"))
+                uri = str(told.get("uri"))
+                texts = self.documents.setdefault(uri, [])
+                before = texts[-1] if texts else None
+                texts.append(_next_text(frame, told, before, self.encoding))
+
+
+def _frames(transcript: Transcript) -> Iterator[Frame]:
+    place = 0
+    for number, line in enumerate(transcript.lines, 1):
+        if isinstance(line, FrameIn | FrameOut):
+            is_text = isinstance(line, FrameIn) and line.text is not None
+            message = {} if is_text else read_frame(bytes(line.frame))
+            yield Frame(place, number, line.t, isinstance(line, FrameIn), message)
+            place += 1
+
+
+def _next_text(frame: Frame, told: Json, before: Text | None, encoding: PositionEncoding) -> Text:
+    is_open = before is not None and before.text is not None
+    version = told.get("version")
+    if frame.method.endswith("didOpen"):
+        numbered = isinstance(version, int) and not isinstance(version, bool)
+        wrong = "it is open already" if is_open else "" if numbered else "it has no version"
+        return Text(frame, version, str(told.get("text", "")), wrong)
+    if before is None or before.text is None:
+        return Text(frame, version, None, "it is not open")
+    if frame.method.endswith("didClose"):
+        return Text(frame, version, None)
+    text, wrong = before.text, ""
+    for change in frame.params.get("contentChanges", ()):
+        try:
+            text = with_edits(text, [change], encoding) if "range" in change else change["text"]
+        except (ValueError, KeyError, TypeError) as error:
+            wrong = f"a change cannot be made: {error}"
+    older = isinstance(version, int) and isinstance(before.version, int)
+    if not wrong and not (older and cast(int, version) > cast(int, before.version)):
+        wrong = f"version {version} follows version {before.version}"
+    return Text(frame, version, text, wrong)
+
+
+def with_edits(text: str, edits: Sequence[Json], encoding: PositionEncoding) -> str:
+    """Return a text after LSP edits or changes. Raises ValueError for what cannot be meant."""
+    index = LineIndex(text, encoding)
+
+    def offset(place: Json) -> int:
+        line, character = place["line"], place["character"]
+        if line < 0 or character < 0:
+            raise ValueError("a position is negative")
+        return index.offset(line, character)
+
+    made = [
+        Edit(
+            offset(edit["range"]["start"]),
+            offset(edit["range"]["end"]),
+            str(edit.get("newText", edit.get("text", ""))),
+        )
+        for edit in edits
+    ]
+    if any(edit.end < edit.start for edit in made):
+        raise ValueError("a range ends before it starts")
+    return apply_edits(text, sorted(made, key=lambda edit: (edit.start, edit.end)))

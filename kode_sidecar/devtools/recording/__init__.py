@@ -1,0 +1,36 @@
+"""Recording this process, and playing a recording to it."""
+
+from pathlib import Path
+
+from kode_sidecar.devtools.recording.grease import Grease
+from kode_sidecar.devtools.recording.lanes import as_object, read_frame
+from kode_sidecar.devtools.recording.playback import Playback
+from kode_sidecar.devtools.recording.recorder import Recorder
+from kode_sidecar.devtools.recording.transcript import (
+    FrameIn,
+    FrameOut,
+    Transcript,
+    read_transcript,
+)
+
+__all__ = [
+    "FrameIn",
+    "FrameOut",
+    "Playback",
+    "Recorder",
+    "Transcript",
+    "as_object",
+    "open_recording",
+    "read_frame",
+    "read_transcript",
+]
+
+
+def open_recording(
+    record: str | None, tape: str | None, requests: str | None, *, grease: bool = False
+) -> Recorder | Playback:
+    """Return what records to a file, or what plays one. Raises KodeError `Storage`."""
+    if tape is not None:
+        return Playback(read_transcript(Path(tape)), None if requests is None else Path(requests))
+    assert record is not None
+    return Recorder(Path(record).absolute(), Grease() if grease else None)

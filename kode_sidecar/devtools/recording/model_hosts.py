@@ -1,0 +1,268 @@
+"""Model hosts of a recorded process and of one to which a recording is played.
+
+Request headers, and with them the keys, are never looked at.
+"""
+
+import asyncio
+import json
+import sys
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from kode_sidecar.devtools.recording.playback_loop import PlaybackLoop
+from kode_sidecar.devtools.recording.recording_loop import not_recorded
+from kode_sidecar.devtools.recording.redaction import SecretMask
+from kode_sidecar.devtools.recording.transcript import (
+    AnyLine,
+    Arrived,
+    Asked,
+    Ended,
+    Failed,
+    Left,
+    ModelInput,
+    Opened,
+    Transcript,
+    data_of,
+    with_data,
+)
+from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.providers.endpoint import Host, HostResponse
+from kode_sidecar.infrastructure.providers.provider_config import HttpTimeouts
+
+_NO_AGENT = "models"  # asks for the list of models
+_SECRET_HEADERS = ("set-cookie", "authorization")
+
+
+class AnswerLog:
+    """Writes the requests of all hosts, and what they answer, as lines of one recording."""
+
+    def __init__(self, write: Callable[[AnyLine], None], mask: SecretMask) -> None:
+        self._write = write
+        self._mask = mask
+        self._asks: Counter[str] = Counter()
+        self._held: dict[tuple[str, int], bytes] = {}
+
+    def asked(self, agent: str, method: str, path: str) -> int:
+        """Write a request and return its number among those of the agent, from 1."""
+        self._asks[agent] += 1
+        ask = self._asks[agent]
+        self._write(Asked(agent=agent, ask=ask, method=method, path=path))
+        return ask
+
+    def opened(self, agent: str, ask: int, status: int, headers: Mapping[str, str]) -> None:
+        """Write the head of an answer."""
+        told = {k: v for k, v in headers.items() if k.lower() not in _SECRET_HEADERS}
+        self._write(Opened(agent=agent, ask=ask, status=status, headers=told))
+
+    def arrived(self, agent: str, ask: int, data: bytes) -> None:
+        """Write the bytes of one read, nothing for the end. What may be half a key waits."""
+        if not data:
+            self._release(agent, ask)
+            self._write(Ended(agent=agent, ask=ask))
+            return
+        data = self._held.pop((agent, ask), b"") + data
+        whole = self._mask.split(data)
+        if whole < len(data):
+            self._held[agent, ask] = data[whole:]
+        self._write_bytes(agent, ask, data[:whole])
+
+    def failed(self, agent: str, ask: int, error: KodeError) -> None:
+        """Write that the request or the answer broke."""
+        self._release(agent, ask)
+        self._write(
+            Failed(
+                agent=agent,
+                ask=ask,
+                code=error.code,
+                message=error.message,
+                retryable=error.retryable,
+                details=error.details,
+            )
+        )
+
+    def left(self, agent: str, ask: int) -> None:
+        """Write that the rest of the answer is not wanted."""
+        self._release(agent, ask)
+        self._write(Left(agent=agent, ask=ask))
+
+    def _release(self, agent: str, ask: int) -> None:
+        self._write_bytes(agent, ask, self._held.pop((agent, ask), b""))
+
+    def _write_bytes(self, agent: str, ask: int, data: bytes) -> None:
+        if data:
+            self._write(Arrived(agent=agent, ask=ask, **with_data(data)))
+
+
+class RecordingHost:
+    """A real host whose answers are written down."""
+
+    def __init__(self, host: Host, log: AnswerLog) -> None:
+        self._host = host
+        self._log = log
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        asker: str = "",
+        timeouts: HttpTimeouts | None = None,
+    ) -> AsyncGenerator[HostResponse, None]:
+        """Ask the real host; see `Host`."""
+        agent = asker or _NO_AGENT
+        ask = self._log.asked(agent, method, path)
+        opening = self._host.stream(method, path, body, headers, asker, timeouts)
+        try:
+            try:
+                with not_recorded():
+                    response = await opening.__aenter__()
+            except KodeError as error:
+                self._log.failed(agent, ask, error)
+                raise
+            try:
+                self._log.opened(agent, ask, response.status, response.headers)
+                yield _RecordingResponse(response, self._log, agent, ask)
+            finally:
+                with not_recorded():
+                    await opening.__aexit__(*sys.exc_info())
+        finally:
+            self._log.left(agent, ask)
+
+    async def aclose(self) -> None:
+        """Close the real host."""
+        await self._host.aclose()
+
+
+class _RecordingResponse:
+    def __init__(self, response: HostResponse, log: AnswerLog, agent: str, ask: int) -> None:
+        self.status = response.status
+        self.headers = response.headers
+        self.note_progress = response.note_progress
+        self._response = response
+        self._log = log
+        self._name = agent, ask
+
+    async def read(self) -> bytes:
+        try:
+            with not_recorded():
+                data = await self._response.read()
+        except KodeError as error:
+            self._log.failed(*self._name, error)
+            raise
+        self._log.arrived(*self._name, data)
+        return data
+
+    async def read_all(self, limit: int) -> bytes:
+        return await _read_all(self, limit)
+
+    async def drain(self, seconds: float) -> None:
+        with not_recorded():
+            await self._response.drain(seconds)
+        self._log.arrived(*self._name, b"")
+
+
+class PlaybackHost:
+    """All hosts of a recording: no network, no key.
+
+    Requests go to the file `requests`, a line each. An answer is found by its agent and its number,
+    never by what was asked; asking for more than was recorded is an error.
+    """
+
+    def __init__(self, transcript: Transcript, loop: PlaybackLoop, requests: Path | None) -> None:
+        self._transcript = transcript
+        self._loop = loop
+        self._requests = None if requests is None else requests.open("ab", buffering=0)
+        self._asks: Counter[str] = Counter()
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        asker: str = "",
+        timeouts: HttpTimeouts | None = None,
+    ) -> AsyncGenerator[HostResponse, None]:
+        """Give the recorded answer; see `Host`. Raises KodeError as recorded."""
+        del headers, timeouts
+        agent = asker or _NO_AGENT
+        self._asks[agent] += 1
+        ask = self._asks[agent]
+        self._write_request(agent, ask, method, path, body)
+        try:
+            head = await self.next_part(agent, ask)
+            if not isinstance(head, Opened):
+                raise _not_recorded(agent, ask)
+            yield _PlaybackResponse(self, self._loop, head)
+        finally:
+            self._loop.give_up(agent, ask)
+
+    async def aclose(self) -> None:
+        """Do nothing: no connection is open."""
+
+    async def next_part(self, agent: str, ask: int) -> ModelInput:
+        """Return the next recorded part of an answer. Raises the KodeError it failed with."""
+        line = await self._loop.next_of(agent, ask)
+        if line is None:
+            if self._transcript.was_asked(agent, ask):
+                await asyncio.Event().wait()  # nothing more came until it was given up
+            raise _not_recorded(agent, ask)
+        if isinstance(line, Failed):
+            raise KodeError(line.code, line.message, retryable=line.retryable, details=line.details)
+        return line
+
+    def close(self) -> None:
+        """Close the file of requests."""
+        if self._requests is not None:
+            self._requests.close()
+
+    def _write_request(
+        self, agent: str, ask: int, method: str, path: str, body: bytes | None
+    ) -> None:
+        if self._requests is None:
+            return
+        told = {"agent": agent, "ask": ask, "method": method, "path": path}
+        told |= {"body": json.loads(body)} if body else {}
+        line = json.dumps(told, ensure_ascii=False).encode("utf-8", "replace")
+        self._requests.write(line + b"\n")
+
+
+class _PlaybackResponse:
+    def __init__(self, host: PlaybackHost, loop: PlaybackLoop, head: Opened) -> None:
+        self.status = head.status
+        self.headers: Mapping[str, str] = head.headers
+        self._host = host
+        self._loop = loop
+        self._name = head.agent, head.ask
+
+    def note_progress(self) -> None:
+        """Do nothing: a recording has no idle timeout."""
+
+    async def read(self) -> bytes:
+        line = await self._host.next_part(*self._name)
+        return data_of(line) if isinstance(line, Arrived) else b""
+
+    async def read_all(self, limit: int) -> bytes:
+        return await _read_all(self, limit)
+
+    async def drain(self, seconds: float) -> None:
+        """Wait until the end of the body had come, or was waited for no longer."""
+        del seconds
+        await self._loop.next_of(*self._name)
+
+
+def _not_recorded(agent: str, ask: int) -> KodeError:
+    text = f"The recording holds no answer to question {ask} of {agent}: it was not asked then."
+    return KodeError("Provider", text, retryable=False)
+
+
+async def _read_all(response: HostResponse, limit: int) -> bytes:
+    body = bytearray()
+    while len(body) < limit and (data := await response.read()):
+        body += data
+    return bytes(body[:limit])

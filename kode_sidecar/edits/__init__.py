@@ -1,6 +1,0 @@
-"""Hunks: proposed, decided, sent, verified, undone. See README.md."""
-
-from kode_sidecar.edits.change_sets import ChangeSets
-from kode_sidecar.edits.services import EditLocks
-
-__all__ = ["ChangeSets", "EditLocks"]

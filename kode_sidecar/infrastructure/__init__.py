@@ -1,0 +1,1 @@
+"""Models, tool servers, files, disk, programs."""

@@ -1,0 +1,204 @@
+"""Run one program to its end or to its limits, and end everything that it started.
+
+POSIX: the program runs under a guard (`commands.guard`), which ends it and its descendants when the
+pipe between the two is closed; so it does when the sidecar is killed. Windows: a job object, from
+which nothing can break away.
+"""
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.commands.guard import guard_command
+from kode_sidecar.infrastructure.commands.windows_job import WindowsJob
+
+Ended = Literal["exited", "timed_out", "too_much_output"]
+_DRAIN_SECONDS = 2.0
+_CREATE_SUSPENDED = 0x00000004
+_CREATE_NO_WINDOW = getattr(subprocess, "CREATE_NO_WINDOW", 0)
+
+
+@dataclass(frozen=True)
+class CommandLimits:
+    """What a command may use. `output_bytes` of standard output and error together."""
+
+    seconds: float = 120.0
+    output_bytes: int = 10_000_000
+
+
+@dataclass(frozen=True)
+class ProgramRun:
+    """What is to run, where, and how long."""
+
+    program: Path
+    arguments: Sequence[str]
+    folder: Path
+    environment: Mapping[str, str]
+    limits: CommandLimits
+
+
+@dataclass(frozen=True)
+class CommandEnd:
+    """How a command ended. `exit_code` is negative for a signal, None where it was killed by us.
+
+    `output` is what it wrote, standard output and error as they came, up to the limit.
+    """
+
+    ended: Ended
+    exit_code: int | None
+    output: bytes
+
+
+def _unwatched(_output: bytes) -> None:
+    """Nobody looks on."""
+
+
+async def run_program(
+    wanted: ProgramRun, on_output: Callable[[bytes], None] = _unwatched
+) -> CommandEnd:
+    """Run it without a shell and without input. All that it started ends with it, at the latest.
+
+    `on_output` gets what it writes as it comes, up to the limit. Raises KodeError `ToolFailed`
+    where it cannot be started, and asyncio.CancelledError after it was killed.
+    """
+    loop = asyncio.get_running_loop()
+    tree = _ProcessTree()
+    argv, options = tree.start_options([str(wanted.program), *wanted.arguments])
+    try:
+        transport, watched = await loop.subprocess_exec(
+            lambda: _Watched(wanted.limits.output_bytes, on_output),
+            *argv,
+            cwd=wanted.folder,
+            env=wanted.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            **options,
+        )
+    except (OSError, ValueError) as error:
+        tree.end()
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise KodeError("ToolFailed", f"{wanted.program.name} cannot be started: {why}.") from None
+    finally:
+        tree.started()
+    try:
+        tree.adopt(transport.get_pid())
+        return await _to_the_end(transport, watched, tree, wanted.limits)
+    finally:
+        tree.end()
+        transport.close()
+
+
+async def _to_the_end(
+    transport: asyncio.SubprocessTransport,
+    watched: "_Watched",
+    tree: "_ProcessTree",
+    limits: CommandLimits,
+) -> CommandEnd:
+    ended: Ended = "timed_out"
+    try:
+        events = (watched.exited, watched.overflowed)
+        done, _ = await asyncio.wait(
+            events, timeout=limits.seconds, return_when=asyncio.FIRST_COMPLETED
+        )
+        if watched.overflowed in done:
+            ended = "too_much_output"
+        elif done:
+            ended = "exited"
+    finally:
+        tree.end()
+        # Its last words may still be in the pipe; one that escaped keeps the pipe open.
+        await _until_done(asyncio.wait((watched.exited, watched.closed), timeout=_DRAIN_SECONDS))
+    code = transport.get_returncode() if ended == "exited" else None
+    if ended == "exited" and watched.overflowed.done():
+        ended = "too_much_output"
+    return CommandEnd(ended, code, bytes(watched.output))
+
+
+async def _until_done(work: Awaitable[Any]) -> None:
+    """Wait for the end of `work`; a cancellation that comes before is raised only then."""
+    task, cancelled = asyncio.ensure_future(work), None
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
+
+
+class _Watched(asyncio.SubprocessProtocol):
+    """What comes from a process. The futures are done, each once, when it happens."""
+
+    def __init__(self, limit: int, on_output: Callable[[bytes], None]) -> None:
+        loop = asyncio.get_running_loop()
+        self._limit = limit
+        self._on_output = on_output
+        self.output = bytearray()
+        self.exited: asyncio.Future[None] = loop.create_future()
+        self.closed: asyncio.Future[None] = loop.create_future()
+        self.overflowed: asyncio.Future[None] = loop.create_future()
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        del fd
+        room = self._limit - len(self.output)
+        self.output += data[:room]
+        self._on_output(data[:room])
+        if len(data) > room:
+            _set(self.overflowed)
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        del fd, exc
+        _set(self.closed)
+
+    def process_exited(self) -> None:
+        _set(self.exited)
+
+
+def _set(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+class _ProcessTree:
+    """A program with all its descendants, which end together."""
+
+    def __init__(self) -> None:
+        self._read_end = self._lifeline = -1
+        self._job: Any = None
+
+    def start_options(self, argv: list[str]) -> tuple[list[str], dict[str, Any]]:
+        """Return the command line to start in place of `argv`, and how to start it."""
+        if sys.platform == "win32":
+            return argv, {"creationflags": _CREATE_SUSPENDED | _CREATE_NO_WINDOW}
+        self._read_end, self._lifeline = os.pipe()
+        options = {"pass_fds": (self._read_end,), "start_new_session": True}
+        return guard_command(self._read_end, argv), options
+
+    def started(self) -> None:
+        """Let go of what only the child needs."""
+        if self._read_end >= 0:
+            os.close(self._read_end)
+            self._read_end = -1
+
+    def adopt(self, process_id: int) -> None:
+        """On Windows the process starts to run only now.
+
+        Raises KodeError `ToolFailed` where the system gives no job for it; it is killed then.
+        """
+        if sys.platform == "win32":
+            self._job = WindowsJob(process_id)
+
+    def end(self) -> None:
+        """Kill all that still runs; the second time nothing happens."""
+        if self._job is not None:
+            self._job.kill()
+        if self._lifeline >= 0:
+            os.close(self._lifeline)
+            self._lifeline = -1

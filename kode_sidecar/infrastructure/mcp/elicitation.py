@@ -1,0 +1,81 @@
+"""What a server asks the user in the middle of a call, put as choices (MCP, elicitation).
+
+A field is a choice, a yes or no, or a value that the server itself suggests. What would have to be
+typed is left out where the server can do without, and else the question counts as not answered.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, cast
+
+from kode_sidecar.core.text.shown_text import cut_line, one_line, without_controls
+from kode_sidecar.infrastructure.mcp.contracts import Json, as_object
+
+Choose = Callable[[str, Sequence[str], bool], Awaitable[Sequence[str] | None]]
+"""`(question, choices, several)`: what the user chose, word for word; None when they did not."""
+
+_MOST_FIELDS, _MOST_CHOICES = 20, 50
+_LABEL_CHARS, _QUESTION_CHARS = 200, 2_000
+_LEFT_OUT = "(leave it out)"
+
+
+async def elicited(server: str, choose: Choose, message: str, schema: Json) -> Json | None:
+    """Return the user's answers by field; None when they did not answer, or had to type."""
+    fields = as_object(schema.get("properties"))
+    if len(fields) > _MOST_FIELDS:
+        return None
+    required: Any = schema.get("required") or ()
+    asks = f"The MCP server {server} asks: {message}"
+    if not fields:
+        agreed = await choose(_shown(asks), ("Yes", "No"), False)
+        return {} if agreed and agreed[0] == "Yes" else None
+    answers: Json = {}
+    for name, raw in fields.items():
+        field = as_object(raw)
+        values = _values(field)
+        if not values:
+            if name in required:
+                return None
+            continue
+        several = field.get("type") == "array"
+        if name not in required and not several:
+            values[_LEFT_OUT] = None
+        about = f"{field.get('title') or name}: {field.get('description') or ''}"
+        chosen = await choose(_shown(f"{asks}\n{about}"), tuple(values), several)
+        if not chosen:
+            return None
+        picked = [values[label] for label in chosen if label in values]
+        if several:
+            answers[name] = picked
+        elif chosen[0] != _LEFT_OUT:
+            answers[name] = picked[0]
+    return answers
+
+
+def _values(field: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a field by the words the user sees; none where it has to be typed."""
+    if field.get("type") == "array":
+        return _values({**as_object(field.get("items")), "type": "string"})
+    if field.get("type") == "boolean":
+        return {"Yes": True, "No": False}
+    options: Any = field.get("oneOf") or field.get("anyOf")
+    if isinstance(options, list):
+        named = [as_object(one) for one in cast(list[Any], options)]
+        pairs = [(one.get("title"), one.get("const")) for one in named if "const" in one]
+    elif isinstance(field.get("enum"), list):
+        names: Any = field.get("enumNames") or field["enum"]
+        pairs = list(zip(names, field["enum"], strict=False))
+    elif "default" in field:
+        pairs = [(field["default"], field["default"])]
+    else:
+        pairs = []
+    return {_label(title, value): value for title, value in pairs[:_MOST_CHOICES]}
+
+
+def _label(title: object, value: object) -> str:
+    return cut_line(
+        one_line(without_controls(str(value if title is None else title))), _LABEL_CHARS
+    )
+
+
+def _shown(text: str) -> str:
+    return without_controls(text)[:_QUESTION_CHARS]

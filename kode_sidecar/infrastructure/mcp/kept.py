@@ -1,0 +1,98 @@
+"""What is kept on disk about servers, each by the fingerprint of its configuration.
+
+A changed command is another server, which waits for a yes again and whose tools are not known.
+"""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import msgspec
+
+from kode_sidecar.core.whole_files import make_private
+from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.mcp.contracts import Listing
+from kode_sidecar.infrastructure.records.disk import replace_file
+
+T = TypeVar("T")
+_MOST_BYTES = 4_000_000
+
+
+class Kept(Generic[T]):
+    """One value for each server, all in a file that only the user can read; None keeps no file.
+
+    Other processes write it, too. A damaged one counts as empty.
+    """
+
+    def __init__(self, path: Path | None, kind: type[T], *, durable: bool) -> None:
+        self._path = path
+        self._durable = durable
+        self._values: dict[str, T] = {}
+        self._decoder = msgspec.json.Decoder(dict[str, kind])
+
+    def get(self, fingerprint: str) -> T | None:
+        """What is kept of a server."""
+        if self._path is not None:
+            try:
+                self._values = self._decoder.decode(self._path.read_bytes())
+            except OSError:
+                pass  # not there yet, or in another process's hands: what was read last holds
+            except (msgspec.MsgspecError, UnicodeDecodeError):
+                self._values = {}
+        return self._values.get(fingerprint)
+
+    def put(self, fingerprint: str, value: T) -> None:
+        """Keep a value in place of the one before. Raises KodeError `Storage`."""
+        self.get(fingerprint)
+        self._values[fingerprint] = value
+        if self._path is None:
+            return
+        try:
+            make_private(self._path.parent)
+        except OSError as error:
+            text = f"Nothing can be kept in {self._path}: {error.strerror}."
+            raise KodeError("Storage", text) from None
+        replace_file(self._path, msgspec.json.encode(self._values), durable=self._durable)
+
+
+class Approvals(Kept[bool]):
+    """The yeses and noes of the user to servers of projects; None: to no server yet.
+
+    The fingerprint of such a server holds every word of its entry, and its folder.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        super().__init__(path, bool, durable=False)
+
+
+class RememberedLists:
+    """What servers offered the last time: the model is told of tools without a start.
+
+    One file a server, in one folder; None keeps nothing on disk. A file that cannot be read counts
+    as none.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self._known: dict[str, Listing | None] = {}
+
+    def get(self, fingerprint: str) -> Listing | None:
+        """What a server offered the last time."""
+        if fingerprint not in self._known:
+            self._known[fingerprint] = None
+            if self._folder is not None:
+                path = self._folder / f"{fingerprint}.json"
+                with suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError):
+                    if path.stat().st_size <= _MOST_BYTES:
+                        data = path.read_bytes()
+                        self._known[fingerprint] = msgspec.json.decode(data, type=Listing)
+        return self._known[fingerprint]
+
+    def put(self, fingerprint: str, listing: Listing) -> None:
+        """Remember a list. What cannot be written is remembered until this process ends."""
+        self._known[fingerprint] = listing
+        if self._folder is not None:
+            with suppress(OSError, KodeError):
+                make_private(self._folder)
+                path = self._folder / f"{fingerprint}.json"
+                replace_file(path, msgspec.json.encode(listing), durable=False)

@@ -1,0 +1,343 @@
+"""JSON-RPC with one MCP server over any channel: requests, answers, progress, cancel.
+
+Both spec generations are spoken. 2025-11-25 begins with `initialize` and keeps a state;
+2026-07-28 has no handshake: every request carries `_meta` with version and capabilities, and a
+server that needs the user answers `input_required` instead of asking.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, Protocol
+
+from kode_sidecar import __version__
+from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.mcp.contracts import (
+    Host,
+    Json,
+    Progress,
+    as_object,
+    quoted,
+    server_error,
+)
+
+MODERN = "2026-07-28"
+STATEFUL = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
+CLIENT = {"name": "kode-sidecar", "title": "kode-sidecar", "version": __version__}
+
+_META = "io.modelcontextprotocol/"
+_METHOD_NOT_FOUND, _INVALID_PARAMS, _UNSUPPORTED_VERSION = -32601, -32602, -32022
+_PROBE_SECONDS = 5.0
+_INPUT_ROUNDS = 10
+_LIST_CHANGED = tuple(
+    f"notifications/{each}/list_changed" for each in ("tools", "resources", "prompts")
+)
+
+
+class Channel(Protocol):
+    """The way to a server. What it sends is handed to `Peer.receive`, its end to `Peer.closed`."""
+
+    async def send(
+        self, message: Json, *, version: str, headers: Mapping[str, str] | None = None
+    ) -> None:
+        """Send one message. `version` is what was agreed on, empty before. Raises KodeError.
+
+        `headers` are for a channel that has such.
+        """
+        ...
+
+    async def cancel(self, request_id: int, *, modern: bool) -> bool:
+        """Give up the answer to a request; whether the server knows it by that alone."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of the server, and end what was started for it."""
+        ...
+
+
+class Peer:
+    """One conversation with a server. `server` is its name, for error texts."""
+
+    def __init__(
+        self, server: str, host: Host, list_changed: Callable[[], None] = lambda: None
+    ) -> None:
+        self.server = server
+        self.version = ""
+        self.capabilities: Json = {}
+        self.server_info: Json = {}
+        self.instructions = ""
+        self._host = host
+        self._list_changed = list_changed
+        self._channel: Channel | None = None
+        self._next_id = 0
+        self._waiting: dict[int, asyncio.Future[Json]] = {}
+        self._progress: dict[int, Progress] = {}
+        self._answering: set[asyncio.Task[None]] = set()
+        self._end: KodeError | None = None
+
+    @property
+    def modern(self) -> bool:
+        """Whether the stateless generation was agreed on."""
+        return self.version == MODERN
+
+    async def open(self, channel: Channel, known_version: str = "") -> None:
+        """Agree on a generation. `known_version` is what this server spoke the last time.
+
+        Raises KodeError `ToolFailed`.
+        """
+        self._channel = channel
+        if known_version not in STATEFUL and await self._discover():
+            return
+        await self._initialize()
+
+    async def request(
+        self,
+        method: str,
+        params: Json,
+        *,
+        seconds: float,
+        progress: Progress | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Json:
+        """Ask, answer what the server wants to know on the way, and return the result.
+
+        Raises KodeError `ToolFailed`; asyncio.CancelledError after the server was told.
+        """
+        for _ in range(_INPUT_ROUNDS):
+            result = await self._ask(method, params, seconds, progress, headers)
+            if result.get("resultType") != "input_required":
+                return result
+            params = {**params, "inputResponses": await self._inputs(result)}
+            if "requestState" in result:
+                params["requestState"] = result["requestState"]
+        raise server_error(self.server, "asked too many questions in one call.", "input_rounds")
+
+    def receive(self, message: Json) -> None:
+        """Take one message of the server. Never raises: what is no message is passed over."""
+        method, number = message.get("method"), message.get("id")
+        if method is None:
+            future = self._waiting.get(number) if isinstance(number, int) else None
+            if future is not None and not future.done():
+                future.set_result(message)
+        elif isinstance(method, str):
+            params = as_object(message.get("params"))
+            if number is None:
+                self._noted(method, params)
+            else:
+                task = asyncio.create_task(self._answer(number, method, params))
+                self._answering.add(task)
+                task.add_done_callback(self._answering.discard)
+
+    def closed(self, error: KodeError) -> None:
+        """The channel ended: everything that waits fails with `error`."""
+        self._end = self._end or error
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(error)
+                future.exception()  # somebody may have given up waiting
+
+    def fail(self, request_id: int, error: KodeError) -> None:
+        """One request will get no answer."""
+        future = self._waiting.get(request_id)
+        if future is not None and not future.done():
+            future.set_exception(error)
+
+    def waits_for(self, request_id: int) -> bool:
+        """Whether somebody still waits for this answer."""
+        future = self._waiting.get(request_id)
+        return future is not None and not future.done()
+
+    async def close(self) -> None:
+        """End the conversation."""
+        for task in tuple(self._answering):
+            task.cancel()
+        if self._channel is not None:
+            await self._channel.close()
+
+    async def _discover(self) -> bool:
+        """Ask by the stateless generation; False where the server does not speak it."""
+        self.version = MODERN
+        try:
+            result = await self._discovered()
+        except KodeError as error:
+            if self._end is not None or (error.details or {}).get("reason") == "http":
+                raise
+            self.version = ""
+            return False
+        supported = result.get("supportedVersions")
+        if not isinstance(supported, list) or MODERN not in supported:
+            self.version = ""
+            return False
+        self.capabilities = as_object(result.get("capabilities"))
+        self.instructions = str(result.get("instructions") or "")
+        meta = as_object(result.get("_meta"))
+        self.server_info = as_object(result.get("serverInfo") or meta.get(f"{_META}serverInfo"))
+        return True
+
+    async def _discovered(self) -> Json:
+        try:
+            return await self._ask("server/discover", {}, _PROBE_SECONDS, None)
+        except KodeError as error:
+            details = error.details or {}
+            supported = as_object(details.get("data")).get("supported")
+            if details.get("code") != _UNSUPPORTED_VERSION or MODERN not in (supported or ()):
+                raise
+            return await self._ask("server/discover", {}, _PROBE_SECONDS, None)
+
+    async def _initialize(self) -> None:
+        params = {
+            "protocolVersion": STATEFUL[0],
+            "capabilities": self._capabilities(),
+            "clientInfo": CLIENT,
+        }
+        result = await self._ask("initialize", params, None, None)
+        version = str(result.get("protocolVersion"))
+        if version not in STATEFUL:
+            raise server_error(
+                self.server,
+                f"speaks the protocol version {version[:40]}, which this program does not: "
+                "update one of them.",
+                "version",
+            )
+        self.version = version
+        self.capabilities = as_object(result.get("capabilities"))
+        self.server_info = as_object(result.get("serverInfo"))
+        self.instructions = str(result.get("instructions") or "")
+        await self._send({"method": "notifications/initialized"})
+
+    def _capabilities(self) -> Json:
+        able: Json = {} if self.modern else {"roots": {"listChanged": False}}
+        if self._host.elicit is not None:
+            able["elicitation"] = {"form": {}} if self.modern else {}
+        return able
+
+    async def _ask(
+        self,
+        method: str,
+        params: Json,
+        seconds: float | None,
+        progress: Progress | None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Json:
+        self._next_id += 1
+        number = self._next_id
+        future: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = future
+        if progress is not None:
+            self._progress[number] = progress
+        try:
+            async with asyncio.timeout(seconds):
+                await self._send(
+                    {"id": number, "method": method, "params": self._with_meta(params, number)},
+                    headers,
+                )
+                return self._result(method, await future)
+        except TimeoutError:
+            await self._give_up(number, "timed out")
+            raise server_error(
+                self.server,
+                f"did not answer {method} within {seconds:g} seconds.",
+                "timeout",
+                retryable=True,
+            ) from None
+        except asyncio.CancelledError:
+            await self._give_up(number, "cancelled by the user")
+            raise
+        finally:
+            self._waiting.pop(number, None)
+            self._progress.pop(number, None)
+
+    def _with_meta(self, params: Json, number: int) -> Json:
+        meta: Json = dict(as_object(params.get("_meta")))
+        if number in self._progress:
+            meta["progressToken"] = number
+        if self.modern:
+            meta[f"{_META}protocolVersion"] = self.version
+            meta[f"{_META}clientCapabilities"] = self._capabilities()
+            meta[f"{_META}clientInfo"] = CLIENT
+        return {**params, "_meta": meta} if meta else params
+
+    def _result(self, method: str, message: Json) -> Json:
+        error = message.get("error")
+        if error is None:
+            return as_object(message.get("result"))
+        failure = as_object(error)
+        why = str(failure.get("message") or "no reason given")
+        raise server_error(
+            self.server,
+            f"refused {method}. {quoted(why)}",
+            "refused",
+            code=failure.get("code"),
+            data=failure.get("data"),
+        )
+
+    async def _send(self, message: Json, headers: Mapping[str, str] | None = None) -> None:
+        if self._end is not None:
+            raise self._end
+        assert self._channel is not None, "opened first"
+        await self._channel.send(
+            {"jsonrpc": "2.0", **message}, version=self.version, headers=headers
+        )
+
+    async def _give_up(self, number: int, reason: str) -> None:
+        if self._channel is None or self._end is not None:
+            return
+        with suppress(KodeError):
+            if not await self._channel.cancel(number, modern=self.modern):
+                params = {"requestId": number, "reason": reason}
+                await self._send({"method": "notifications/cancelled", "params": params})
+
+    def _noted(self, method: str, params: Json) -> None:
+        if method == "notifications/progress":
+            token = params.get("progressToken")
+            report = self._progress.get(token) if isinstance(token, int) else None
+            if report is not None:
+                report(
+                    str(params.get("message") or ""),
+                    _number(params.get("progress")),
+                    _number(params.get("total")),
+                )
+        elif method in _LIST_CHANGED:
+            self._list_changed()
+
+    async def _answer(self, number: object, method: str, params: Json) -> None:
+        """Answer a question of a server of the stateful generation."""
+        answer: Json
+        try:
+            answer = {"result": await self._asked(method, params)}
+        except KodeError as error:
+            code = _METHOD_NOT_FOUND if error.code == "MethodNotFound" else _INVALID_PARAMS
+            answer = {"error": {"code": code, "message": error.message}}
+        with suppress(KodeError):
+            await self._send({"id": number, **answer})
+
+    async def _asked(self, method: str, params: Json) -> Json:
+        if method == "ping":
+            return {}
+        if method == "roots/list":
+            return {"roots": [{"uri": uri} for uri in self._host.roots()]}
+        if method == "elicitation/create" and self._host.elicit is not None:
+            return await self._elicited(params)
+        raise KodeError("MethodNotFound", f"This client does not serve {method}.")
+
+    async def _elicited(self, params: Json) -> Json:
+        assert self._host.elicit is not None
+        schema = as_object(params.get("requestedSchema"))
+        found = await self._host.elicit(str(params.get("message") or ""), schema)
+        if found is None:
+            return {"action": "cancel"}
+        return {"action": "accept", "content": found}
+
+    async def _inputs(self, result: Json) -> Json:
+        """Answer what a server of the stateless generation wants to know before it goes on."""
+        asked = as_object(result.get("inputRequests"))
+        return {
+            key: await self._asked(
+                str(as_object(one).get("method")), as_object(as_object(one).get("params"))
+            )
+            for key, one in asked.items()
+        }
+
+
+def _number(value: Any) -> float | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None

@@ -1,0 +1,158 @@
+"""The servers that a project's own files name: `mcpServers` in JSON, or a mapping in YAML.
+
+They are data: each waits for the user's yes, which is bound to every word of its entry.
+"""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.mcp.config import MOST_SERVERS, VARIABLE, check, filled
+from kode_sidecar.infrastructure.mcp.contracts import ServerConfig
+from kode_sidecar.infrastructure.workspace.paths import Root
+from kode_sidecar.infrastructure.workspace.workspace import Workspace
+
+_MOST_BYTES = 1_000_000
+
+
+class _Entry(Struct, frozen=True, kw_only=True):
+    """One server; what else stands there is not ours. `command` may be a list of all its words."""
+
+    command: str | list[str] = ""
+    args: list[str] = []
+    env: dict[str, str] = {}
+    url: str = ""
+    headers: dict[str, str] = {}
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        words = [self.command] if isinstance(self.command, str) else self.command
+        return (*words, *self.args) if any(words) else ()
+
+
+class ProjectServers:
+    """Reads the files of the open folders, again when one has changed.
+
+    `trusted` is the editor's word: without it nothing is even looked for.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        files: Sequence[str],
+        trusted: Callable[[], bool],
+        variables: Mapping[str, str],
+    ) -> None:
+        self.problems: list[str] = []
+        self._files = files
+        self._workspace = workspace
+        self._trusted = trusted
+        self._variables = variables
+        self._state: object = None
+        self._known: tuple[ServerConfig, ...] = ()
+
+    def read(self) -> tuple[ServerConfig, ...]:
+        """The servers of all folders, the first of a name; `problems` says what is wrong."""
+        state = self._states()
+        if state != self._state:
+            self._state, self.problems = state, []
+            found: dict[str, ServerConfig] = {}
+            for root in self._workspace.roots if any(state) else ():
+                for file in self._files:
+                    for one in self._of_file(root, file):
+                        found.setdefault(one.name, one)
+            self._known = tuple(found.values())
+        return self._known
+
+    def _states(self) -> list[tuple[str, int, int]]:
+        states: list[tuple[str, int, int]] = []
+        for root in self._workspace.roots if self._trusted() else ():
+            for file in self._files:
+                path = root.path / file
+                try:
+                    status = os.stat(path)
+                except OSError:
+                    continue
+                states.append((str(path), status.st_mtime_ns, status.st_size))
+        return states
+
+    def _of_file(self, root: Root, file: str) -> list[ServerConfig]:
+        path = root.path / file
+        try:
+            if not path.is_file():
+                return []
+            if path.stat().st_size > _MOST_BYTES:
+                raise KodeError("ConfigInvalid", f"{path}: more than {_MOST_BYTES:,} bytes.")
+            text = self._workspace.document(str(path), purpose="read").lf_text
+            return read_servers(text, file, root.path, self._variables, self.problems.append)
+        except (OSError, KodeError) as error:
+            self.problems.append(str(error))
+            return []
+
+
+def read_servers(
+    text: str,
+    file: str,
+    folder: Path,
+    variables: Mapping[str, str],
+    problem: Callable[[str], None],
+) -> list[ServerConfig]:
+    """The servers of one file; `problem` is told of entries that cannot be used.
+
+    Raises KodeError `ConfigInvalid` where the file as a whole cannot be read.
+    """
+    servers: list[ServerConfig] = []
+    for name, raw in list(_entries(text, file).items())[:MOST_SERVERS]:
+        try:
+            servers.append(_server(name, raw, f"{file}, {name}", folder, variables))
+        except KodeError as error:
+            problem(error.message)
+    return servers
+
+
+def _entries(text: str, file: str) -> Mapping[str, Any]:
+    kind = dict[str, Any]
+    try:
+        if file.endswith(".json"):
+            whole = msgspec.json.decode(text, type=kind)
+            return msgspec.convert(whole.get("mcpServers", {}), kind)
+        return msgspec.convert(_yaml(text), kind)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise KodeError("ConfigInvalid", f"{file}: {error}") from None
+
+
+def _yaml(text: str) -> object:
+    # Late: PyYAML, for projects with such a file.
+    from kode_sidecar.core.text.yaml_text import read_yaml  # noqa: PLC0415
+
+    return read_yaml(text).value or {}
+
+
+def _server(
+    name: str, raw: object, where: str, folder: Path, variables: Mapping[str, str]
+) -> ServerConfig:
+    try:
+        entry = msgspec.convert(raw, _Entry)
+    except msgspec.ValidationError as error:
+        raise KodeError("ConfigInvalid", f"{where}: {error}") from None
+    check(name, where, program=bool(entry.argv), address=bool(entry.url))
+    return ServerConfig(
+        name,
+        entry.argv,
+        entry.url,
+        filled(entry.env, variables, where),
+        filled(entry.headers, variables, where),
+        str(folder),
+        source="project",
+        written=msgspec.json.encode(raw).decode(),
+        borrowed=_borrowed([*entry.env.values(), *entry.headers.values()]),
+    )
+
+
+def _borrowed(values: Sequence[str]) -> tuple[str, ...]:
+    return tuple(sorted({name for value in values for name in VARIABLE.findall(value)}))

@@ -1,0 +1,192 @@
+"""All servers of this process: found by name, searched, agreed to, ended together."""
+
+import asyncio
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+
+from msgspec import Struct
+
+from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.mcp.contracts import Authorize, Host, McpTool, ServerConfig
+from kode_sidecar.infrastructure.mcp.kept import Approvals, RememberedLists
+from kode_sidecar.infrastructure.mcp.server import Server
+
+_WORD = re.compile(r"\w+")
+MOST_CHARS = 64
+"""What models take of a tool's name."""
+_REFUSED = re.compile(r"[^A-Za-z0-9_-]+")
+_TAIL_CHARS = 8
+
+
+class Found(Struct, frozen=True):
+    """A tool, the server that has it, and the name under which a model may call it directly."""
+
+    server: Server
+    tool: McpTool
+    name: str
+
+
+class Offer(Struct, frozen=True):
+    """The names of the servers, and the tools that are offered one by one."""
+
+    names: tuple[str, ...]
+    direct: tuple[Found, ...]
+
+
+class Servers:
+    """The configured servers. Making it starts nothing; `environment` is what programs get.
+
+    `project` tells those that the open folders name; `approvals` which of these may start.
+    `authorize` makes what answers a refusal of a server at an address.
+    """
+
+    def __init__(
+        self,
+        configs: Iterable[ServerConfig],
+        host: Host,
+        remembered: RememberedLists,
+        *,
+        environment: Mapping[str, str],
+        now: Callable[[], float],
+        find: Callable[[str], str] = str,
+        changed: Callable[[], None] = lambda: None,
+        project: Callable[[], Sequence[ServerConfig]] = tuple,
+        approvals: Approvals | None = None,
+        authorize: Callable[[ServerConfig], Authorize | None] = lambda _: None,
+    ) -> None:
+        self._servers: dict[str, Server] = {}
+        self._frozen: dict[str, Offer] = {}
+        self._project = project
+        self._approvals = approvals or Approvals(None)
+
+        def make(config: ServerConfig) -> Server:
+            return Server(
+                config,
+                host,
+                remembered,
+                environment=environment,
+                now=now,
+                find=find,
+                changed=changed,
+                authorize=authorize(config),
+                allowed=partial(self._allowed, config),
+            )
+
+        self._make = make
+        for config in configs:
+            self._servers.setdefault(config.name, make(config))
+
+    def refresh(self) -> None:
+        """Look again which servers the open folders name: the user's own come before those."""
+        named = {config.name: config for config in self._project()}
+        for name, server in list(self._servers.items()):
+            if server.config.source == "project" and server.config != named.get(name):
+                server.kill()
+                del self._servers[name]
+        for name, config in named.items():
+            if name not in self._servers:
+                self._servers[name] = self._make(config)
+
+    def decide(self, name: str, fingerprint: str, *, allowed: bool) -> None:
+        """Keep the user's word on a project's server, as its entry was when they were asked.
+
+        Raises KodeError `NotFound`, `Storage`; `StaleBase` where the entry is another by now.
+        """
+        server = self.get(name)
+        if server.config.fingerprint != fingerprint:
+            text = f"The entry of the MCP server {name} has changed: look at it again."
+            raise KodeError("StaleBase", text)
+        self._approvals.put(fingerprint, allowed)
+        if not allowed:
+            server.kill()
+
+    def _allowed(self, config: ServerConfig) -> bool | None:
+        return config.source != "project" or self._approvals.get(config.fingerprint)
+
+    def get(self, name: str) -> Server:
+        """Raises KodeError `NotFound`."""
+        server = self._servers.get(name)
+        if server is None:
+            known = ", ".join(self._servers) or "none"
+            text = f"There is no MCP server {name!r}. Configured: {known}."
+            raise KodeError("NotFound", text)
+        return server
+
+    def offer(self, session_id: str) -> Offer:
+        """What the beginning of a session's requests tells: frozen when it is first asked for.
+
+        So that beginning stays the same, and hosts find it in their caches.
+        """
+        if session_id not in self._frozen:
+            direct = tuple(
+                Found(server, tool, tool_name(server.config.name, tool.name))
+                for server in self._servers.values()
+                if server.config.direct and server.allowed() and (known := server.known())
+                for tool in known.tools
+            )
+            self._frozen[session_id] = Offer(tuple(self._servers), direct)
+        return self._frozen[session_id]
+
+    def forget(self, session_id: str) -> None:
+        """A session is gone."""
+        self._frozen.pop(session_id, None)
+
+    async def search(self, query: str, server: str | None, most: int) -> list[Found]:
+        """The tools that fit `query` best; all of the servers when it is empty.
+
+        Servers whose lists nobody remembers are started, side by side; one that fails, or waits for
+        the user's yes, is left out unless it was named. Raises KodeError `NotFound`, `ToolFailed`.
+        """
+        if server is not None:
+            chosen = [self.get(server)]
+            await chosen[0].listing()
+        else:
+            chosen = [one for one in self._servers.values() if one.allowed()]
+            unknown = [one.listing() for one in chosen if one.known() is None]
+            await asyncio.gather(*unknown, return_exceptions=True)
+        found = [
+            Found(one, tool, tool_name(one.config.name, tool.name))
+            for one in chosen
+            if (known := one.known())
+            for tool in known.tools
+        ]
+        words = {word.casefold() for word in _WORD.findall(query)}
+        scored = [(_score(one, words), -at, one) for at, one in enumerate(found)]
+        fitting = [entry for entry in scored if entry[0] > 0 or not words]
+        fitting.sort(key=lambda entry: entry[:2], reverse=True)
+        return [one for _, _, one in fitting[:most]]
+
+    def all(self) -> Sequence[Server]:
+        """All servers, in the order of the settings."""
+        return tuple(self._servers.values())
+
+    def kill(self) -> None:
+        """End all programs at once; from any thread."""
+        for server in self._servers.values():
+            server.kill()
+
+    async def close(self) -> None:
+        """End all servers in order, side by side."""
+        closing = (server.close() for server in self._servers.values())
+        await asyncio.gather(*closing, return_exceptions=True)
+
+
+def _score(found: Found, words: set[str]) -> int:
+    """How well a tool fits: words in its name count more than those that describe it."""
+    name = f"{found.server.config.name} {found.tool.name} {found.tool.title}".casefold()
+    about = found.tool.description.casefold()
+    return sum(3 * (word in name) + (word in about) for word in words)
+
+
+def tool_name(server: str, tool: str) -> str:
+    """Return `mcp__SERVER__TOOL`, or a shorter one with a tail that tells it from its likes.
+
+    A name hangs on server and tool alone, so it is the same in every session.
+    """
+    plain = f"mcp__{server}__{_REFUSED.sub('_', tool)}"
+    if len(plain) <= MOST_CHARS and plain.endswith(f"__{tool}"):
+        return plain
+    tail = hashlib.sha256(f"{server}\0{tool}".encode()).hexdigest()[:_TAIL_CHARS]
+    return f"{plain[: MOST_CHARS - 1 - _TAIL_CHARS]}_{tail}"

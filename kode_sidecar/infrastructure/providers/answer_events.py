@@ -1,0 +1,269 @@
+"""The events of one answer, whatever the dialect: joined deltas, reasoning. Sans-IO.
+
+Neighbouring deltas of one read become one event. Reasoning that a host left in the text, as
+`<think>…</think>` before the answer, is told apart, and so are tool calls in it (`leaked_calls`).
+"""
+
+from kode_sidecar.core.domain.model_event import (
+    ModelEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolUseDelta,
+    ToolUseStarted,
+)
+from kode_sidecar.core.text.shown_text import mend_surrogates
+from kode_sidecar.infrastructure.providers.leaked_calls import LeakedCall, LeakedCallScanner
+
+_THINK_BEGIN, _THINK_END = "<think>", "</think>"
+TEXT = -1
+THINKING = -2
+_NOTHING = -3
+
+
+class ThinkTags:
+    """Splits the growing text of an answer; feed it all text until `passed`."""
+
+    def __init__(self) -> None:
+        self._held: str = ""
+        self._inside = False
+        self._thought = False
+        self.passed = False
+
+    def feed(self, text: str) -> tuple[str, str]:
+        """Return what is reasoning and what is text of that which is certain by now."""
+        text = self._held + text
+        self._held = ""
+        if not self._inside:
+            begin = text.lstrip()
+            if not begin.startswith(_THINK_BEGIN):
+                if _THINK_BEGIN.startswith(begin):
+                    self._held = text
+                    return "", ""
+                self.passed = True
+                return "", text
+            self._inside = True
+            text = begin[len(_THINK_BEGIN) :]
+        thought, found, rest = text.partition(_THINK_END)
+        if found:
+            self.passed = True
+        else:
+            thought, self._held = _without_start_of_close(thought)
+        if not self._thought:
+            thought = thought.lstrip()
+            self._thought = bool(thought)
+        return thought, rest
+
+    def finish(self) -> tuple[str, str]:
+        """Return what was held back, now that nothing follows."""
+        held = self._held
+        self._held, self.passed = "", True
+        return (held, "") if self._inside else ("", held)
+
+
+def _without_start_of_close(text: str) -> tuple[str, str]:
+    at = text.rfind("<")
+    if at >= 0 and _THINK_END.startswith(text[at:]):
+        return text[:at], text[at:]
+    return text, ""
+
+
+class StrayEnd:
+    """Takes one `</think>` out of the growing text that nothing opened: a template opened it.
+
+    It stands on a line of its own, or the text begins with it; empty lines behind it go as well.
+    What stood before it was shown.
+    """
+
+    def __init__(self) -> None:
+        self._held: str = ""
+        self._in_line = False
+        self._skips_lines = True
+        self.done = False
+
+    def feed(self, text: str) -> str:
+        """Return what is certainly text."""
+        if self.done:
+            rest = text.lstrip("\r\n") if self._skips_lines else text
+            self._skips_lines = self._skips_lines and not rest
+            return rest
+        text, self._held = self._held + text, ""
+        begin = text.find(_THINK_END)
+        while begin >= 0:
+            if self._begins_line(text, begin):
+                rest = text[begin + len(_THINK_END) :]
+                if not rest:
+                    break
+                if rest[0] in "\r\n":
+                    self.done = True
+                    return text[:begin] + self.feed(rest)
+            begin = text.find(_THINK_END, begin + 1)
+        at = text.rfind("<")
+        if at >= 0 and _THINK_END.startswith(text[at:]) and self._begins_line(text, at):
+            text, self._held = text[:at], text[at:]
+        if text:
+            self._in_line = text[-1] != "\n"
+        return text
+
+    def finish(self) -> str:
+        """Return what was held back, now that nothing follows; the whole tag is none of it."""
+        held, self._held = self._held, ""
+        return "" if held == _THINK_END else held
+
+    def _begins_line(self, text: str, at: int) -> bool:
+        return text[at - 1] == "\n" if at else not self._in_line
+
+
+class DeltaRuns:
+    """Collects events in order. A kind is `TEXT`, `THINKING` or the index of a tool call.
+
+    Tool calls for one of `tool_names` that leaked into text are held back until `end_leaks`.
+    With `think_tags` reasoning in front of the text is told apart.
+    Set `torn` once a text may hold lone surrogates: then halves of characters are joined.
+    `growth` counts the characters that came, held back or not. `call_is_torn`: a character in the
+    arguments of a call came in half only.
+    """
+
+    def __init__(self, tool_names: frozenset[str], *, think_tags: bool = False) -> None:
+        self._tool_names = tool_names
+        self._think_tags = think_tags
+        self._events: list[ModelEvent] = []
+        self._kind = _NOTHING
+        self._run: list[str] = []
+        self.torn = False
+        self.growth = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        names = self._tool_names
+        self._scanners = {kind: LeakedCallScanner(names) for kind in (THINKING, TEXT) if names}
+        self._tags = ThinkTags() if self._think_tags else None
+        self._stray = StrayEnd() if self._think_tags else None
+        self._last = _NOTHING
+        self._half = ""
+        self.call_is_torn = False
+        self.has_any = False
+        self.has_text = False
+
+    def restart(self) -> None:
+        """The answer begins anew; what was said is to be taken back."""
+        self._close()
+        self._begin()
+
+    def add(self, kind: int, text: str) -> None:
+        """Growth of what is open, or the start of something of another kind."""
+        if kind != self._kind:
+            self._close()
+            if kind != self._last:
+                self._release()
+                self._last = kind
+            self._kind = kind
+            self.has_any = True
+        self._run.append(text)
+
+    def put(self, event: ModelEvent) -> None:
+        """An event of its own."""
+        if isinstance(event, ToolUseDelta):
+            self.add(event.index, event.json)
+            return
+        self._close()
+        self._release()
+        self._last = _NOTHING
+        self._events.append(event)
+        self.has_any = self.has_any or isinstance(event, ToolUseStarted)
+
+    def take(self) -> list[ModelEvent]:
+        """Return what was collected since the last time."""
+        self._close()
+        events, self._events = self._events, []
+        return events
+
+    def end_leaks(self, *, take_calls: bool) -> list[LeakedCall]:
+        """Return the calls that leaked; what was held back but is none becomes text again."""
+        self._close()
+        self._release()
+        calls: list[LeakedCall] = []
+        for kind, scanner in self._scanners.items():
+            found, rest = scanner.finish(take_calls=take_calls)
+            calls += found
+            if rest:
+                self._show(kind, rest)
+        return calls
+
+    def _close(self) -> None:
+        kind = self._kind
+        if kind == _NOTHING:
+            return
+        text = "".join(self._run)
+        opens_empty = not self._run[0]
+        self._kind, self._run = _NOTHING, []
+        self.growth += len(text)
+        if self.torn:
+            text = self._mend(kind, text)
+        if self._tags is not None and kind < 0:
+            text = self._without_thought(self._tags, kind, text)
+        self._pass(kind, text, opens_empty=opens_empty)
+
+    def _pass(self, kind: int, text: str, *, opens_empty: bool = False) -> None:
+        if kind == TEXT and self._stray is not None:
+            text = self._stray.feed(text)
+        if self._scanners and kind < 0:
+            text = self._scanners[kind].feed(text)
+        if text or opens_empty:
+            self._show(kind, text)
+
+    def _without_thought(self, tags: ThinkTags, kind: int, text: str) -> str:
+        if kind == TEXT:
+            thought, text = tags.feed(text)
+            if thought:
+                self._pass(THINKING, thought)
+        if kind == THINKING or tags.passed:
+            # Who sends reasoning apart does not tag it in the text as well.
+            self._release_tags()
+        return text
+
+    def _release_tags(self) -> None:
+        if self._tags is not None:
+            thought, text = self._tags.finish()
+            self._tags = None
+            if thought:
+                self._pass(THINKING, thought)
+            if text:
+                self._pass(TEXT, text)
+
+    def _release_stray(self) -> None:
+        stray, self._stray = self._stray, None
+        if stray is not None:
+            if held := stray.finish():
+                self._pass(TEXT, held)
+            self._stray = stray
+
+    def _release(self) -> None:
+        """Something else follows, or nothing: what was held back for its rest gets none."""
+        if self._last == TEXT:
+            self._release_tags()
+            self._release_stray()
+        if self._half:
+            self._half = ""
+            self.call_is_torn = self.call_is_torn or self._last >= 0
+            self._pass(self._last, "\ufffd")
+        if self._last in self._scanners and (held := self._scanners[self._last].release()):
+            self._show(self._last, held)
+
+    def _show(self, kind: int, text: str) -> None:
+        if kind == TEXT:
+            self.has_text = self.has_text or not text.isspace()
+            self._events.append(TextDelta(text))
+        elif kind == THINKING:
+            self._events.append(ThinkingDelta(text))
+        else:
+            self._events.append(ToolUseDelta(kind, text))
+
+    def _mend(self, kind: int, text: str) -> str:
+        """Join the halves of characters that were cut in two; lone halves become U+FFFD."""
+        text, self._half = self._half + text, ""
+        if text and "\ud800" <= text[-1] <= "\udbff":
+            text, self._half = text[:-1], text[-1]
+        mended = mend_surrogates(text)
+        if kind >= 0 and mended.count("\ufffd") > text.count("\ufffd"):
+            self.call_is_torn = True
+        return mended

@@ -1,0 +1,243 @@
+"""One request to the model and its answer, up to its end or its failure."""
+
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+
+from msgspec.structs import replace
+
+from kode_sidecar.core.domain.error_info import ErrorInfo, error_info, failure
+from kode_sidecar.core.domain.message import LostUsage, Usage
+from kode_sidecar.core.domain.model_event import (
+    ModelEvent,
+    ModelNotice,
+    ResponseFailed,
+    ResponseFinished,
+    ResponseStarted,
+    TextDelta,
+    ThinkingDelta,
+    ThinkingSigned,
+    ToolUseDelta,
+    ToolUseStarted,
+    UsageReported,
+)
+from kode_sidecar.core.kernel.contracts import ModelRequest
+from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.providers.dialect import AnswerDecoder
+from kode_sidecar.infrastructure.providers.dialects import DIALECTS
+from kode_sidecar.infrastructure.providers.endpoint import Endpoint, HostResponse
+from kode_sidecar.infrastructure.providers.error_words import seconds_until_reset
+from kode_sidecar.infrastructure.providers.profiles import ModelProfile, usage_event
+from kode_sidecar.infrastructure.providers.rate_limiter import MAX_RETRY_AFTER
+from kode_sidecar.infrastructure.providers.request_options import guessed_tokens
+
+_MAX_ERROR_BODY = 64 * 1024
+# W16: many times what any model may say.
+_MAX_ANSWER_CHARS = 32 * 1024 * 1024
+# How long the last bytes of a finished answer are waited for, to keep the connection.
+_DRAIN_SECONDS = 0.05
+_TOKENS_PER_CHARACTER = 0.3
+# A count below this share of ours is no matter of estimates.
+_READ_SHARE = 0.6
+_SHOWN = (TextDelta, ThinkingDelta, ThinkingSigned, ToolUseStarted, ToolUseDelta)
+
+
+_MOST_RAW = 4 * 1024 * 1024
+
+
+class RawAnswer:
+    """What a host sent, for debugging: the body of the last answer, cut at a limit."""
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.headers: Mapping[str, str] = {}
+        self.body = bytearray()
+
+    def begin(self, response: HostResponse) -> None:
+        """Another answer begins."""
+        self.status, self.headers = response.status, response.headers
+        self.body.clear()
+
+    def add(self, data: bytes) -> None:
+        """More of it."""
+        self.body += data[: max(0, _MOST_RAW - len(self.body))]
+
+
+class Attempt:
+    """Runs once. Afterwards `error` tells why it failed, None when the answer is whole.
+
+    `started`: the answer began; `shown`: the user saw some of it; `usage`: what a failed answer
+    reported. `notices` go out with the start of the answer, and those of options that `model` does
+    not accept, each that is not yet in `told`. `patience` is how many seconds the host may be
+    silent; None: as its timeouts say.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        model: ModelProfile,
+        request: ModelRequest,
+        told: set[ModelNotice],
+        notices: Iterable[ModelNotice] = (),
+        patience: float | None = None,
+    ) -> None:
+        self._endpoint = endpoint
+        self._model = model
+        self._request = request
+        self._dialect = DIALECTS[model.dialect]
+        self._body, dropped = self._dialect.encode_request(request, model)
+        self._notices = (*notices, *dropped)
+        self._told = told
+        timeouts = endpoint.config.timeouts.of(model.timeouts)
+        self._timeouts = (timeouts if request.stream else timeouts.whole()).at_most(patience)
+        self._headers: Mapping[str, str] = {}
+        self.error: ErrorInfo | None = None
+        self.started = False
+        self.shown = False
+        self.usage: list[UsageReported] = []
+        self._said = 0
+
+    @property
+    def lost(self) -> LostUsage | None:
+        """What a failed attempt is to be paid for: nothing if the host had not begun to answer.
+
+        What a host tells before its end lacks the end: then what it said counts by its length.
+        """
+        if self.error is None or not self.started:
+            return None
+        told = self.usage[0] if self.usage else None
+        output = round(self._said * _TOKENS_PER_CHARACTER)
+        if told is not None and told.usage.output_tokens >= output / 2:
+            return LostUsage(usage=told.usage, cost=told.cost, cost_usd=told.cost_usd)
+        known = told.usage if told is not None else Usage(input_tokens=self._asked_tokens())
+        known = replace(known, output_tokens=output, total_tokens=known.input_tokens + output)
+        priced = usage_event(known, self._model.price)
+        cost = priced.cost and replace(priced.cost, amount=round(priced.cost.amount, 6))
+        dollars = priced.cost_usd if priced.cost_usd is None else round(priced.cost_usd, 6)
+        return LostUsage(usage=known, cost=cost, cost_usd=dollars, estimated=True)
+
+    def _cut_notice(self, events: Iterable[ModelEvent]) -> list[ModelNotice]:
+        """Told when the host counted far fewer tokens than it was sent: it read no more."""
+        asked = self._request.prompt_tokens or 0
+        for told in _usage_in(events):
+            if 0 < told.usage.input_tokens < asked * _READ_SHARE:
+                text = (
+                    f"{self._endpoint.errors.host} read {told.usage.input_tokens:,} of about "
+                    f"{asked:,} tokens: it left out the beginning of the conversation. Give the "
+                    "model a larger context there (OLLAMA_CONTEXT_LENGTH, or num_ctx), or say its "
+                    "`context_window` in config.yaml."
+                )
+                notice = ModelNotice("PromptCut", text)
+                return [notice] if self._is_news(notice) else []
+        return []
+
+    def _asked_tokens(self) -> int:
+        """Two figures: nothing finer is known of it."""
+        return int(float(f"{self._request.prompt_tokens or guessed_tokens(self._body):.2g}"))
+
+    async def batches(
+        self, raw: RawAnswer | None = None
+    ) -> AsyncGenerator[Sequence[ModelEvent], None]:
+        """Return the answer, one batch per read. A failure is in `error`, not among the events."""
+        endpoint = self._endpoint
+        decoder: AnswerDecoder | None = None
+        try:
+            async with endpoint.limiter.turn(), self._ask() as response:
+                self._headers = response.headers
+                if raw is not None:
+                    raw.begin(response)
+                if response.status != 200:
+                    self._refused(response, await response.read_all(_MAX_ERROR_BODY), raw)
+                    return
+                self._pause_when_used_up(response)
+                answer = self._dialect.new_decoder(self._request, self._model, endpoint.errors)
+                decoder = AnswerDecoder(answer)
+                growth = 0
+                while not decoder.ended and (data := await response.read()):
+                    if raw is not None:
+                        raw.add(data)
+                    events = decoder.feed(data)
+                    if decoder.growth > growth:
+                        growth = self._checked(decoder.growth)
+                        response.note_progress()
+                    if events:
+                        yield self._passed_on(events)
+                self._said = decoder.growth
+                yield self._passed_on(decoder.finish())
+                self._learn()
+                await response.drain(_DRAIN_SECONDS)
+        except KodeError as error:
+            if decoder is None or not decoder.complete:
+                if decoder is not None:
+                    self._said = decoder.growth
+                    self.usage = _usage_in(decoder.finish())
+                self._fail(error_info(error))
+                return
+            # The model had said that it was done; only the end of the bytes is missing.
+            yield self._passed_on(decoder.finish())
+
+    def _is_news(self, event: ModelEvent) -> bool:
+        if isinstance(event, ModelNotice):
+            if event in self._told:
+                return False
+            self._told.add(event)
+        return True
+
+    def _ask(self) -> AbstractAsyncContextManager[HostResponse]:
+        headers = self._endpoint.headers(self._model)
+        path, asker = self._dialect.path, self._request.asker
+        http = self._endpoint.http()
+        return http.stream("POST", path, self._body, headers, asker, self._timeouts)
+
+    def _refused(self, response: HostResponse, body: bytes, raw: RawAnswer | None) -> None:
+        if raw is not None:
+            raw.add(body)
+        errors = self._endpoint.errors
+        self.error = errors.response(response.status, response.headers, body, self._model.id)
+        self._learn()
+
+    def _fail(self, error: ErrorInfo) -> None:
+        """The answer began and is none; its host can still be asked about this request."""
+        self.error = self._endpoint.errors.traced(error, self._headers)
+
+    def _learn(self) -> None:
+        if self.error is not None and self.error.code == "RateLimited":
+            self._endpoint.limiter.learn(self.error)
+
+    def _checked(self, growth: int) -> int:
+        """Raises KodeError `TooLarge` for an answer without end."""
+        if growth > _MAX_ANSWER_CHARS:
+            text = f"The answer of {self._endpoint.errors.host} has no end; it was cut off."
+            raise KodeError("TooLarge", text)
+        return growth
+
+    def _pause_when_used_up(self, response: HostResponse) -> None:
+        """The host counts, and says that this was the last request for now."""
+        seconds = seconds_until_reset(response.headers)
+        if seconds is not None:
+            self._endpoint.limiter.pause(min(seconds, MAX_RETRY_AFTER))
+
+    def _passed_on(self, events: list[ModelEvent]) -> list[ModelEvent]:
+        """Return `events` as they go out: with the notices, without what tells of a failure."""
+        if not self.started and events and isinstance(events[0], ResponseStarted):
+            self.started = True
+            events[1:1] = self._notices
+        if any(isinstance(event, ModelNotice) for event in events):
+            events = [event for event in events if self._is_news(event)]
+        if self._model.cuts_silently:
+            events = [*self._cut_notice(events), *events]
+        self.shown = self.shown or any(isinstance(event, _SHOWN) for event in events)
+        last = events[-1] if events else None
+        if isinstance(last, ResponseFailed):
+            self._fail(last.error)
+        elif isinstance(last, ResponseFinished) and last.reason == "incomplete":
+            host = self._endpoint.errors.host
+            text = f"The answer of {host} broke off before its end: ask again."
+            self._fail(failure("IncompleteAnswer", text))
+        else:
+            return events
+        self.usage = _usage_in(events)
+        return [event for event in events[:-1] if not isinstance(event, UsageReported)]
+
+
+def _usage_in(events: Iterable[ModelEvent]) -> list[UsageReported]:
+    return [event for event in events if isinstance(event, UsageReported)]

@@ -1,0 +1,64 @@
+"""The dialects there are, by the name that a profile carries. Sans-IO.
+
+Sources: Moonshot's chat completion reference and thinking-model guide, with what their servers
+were seen to refuse; OpenAI's references of chat completions and responses.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+
+from kode_sidecar.core.kernel.contracts import ModelRequest
+from kode_sidecar.infrastructure.providers.anthropic_request import ANTHROPIC_MESSAGES
+from kode_sidecar.infrastructure.providers.dialect import Dialect, EncodedRequest
+from kode_sidecar.infrastructure.providers.openai_chat import ChatDecoder
+from kode_sidecar.infrastructure.providers.openai_request import (
+    PATH,
+    ChatHabits,
+    bearer_headers,
+    encode_chat,
+)
+from kode_sidecar.infrastructure.providers.profiles import DialectName, ModelProfile
+from kode_sidecar.infrastructure.providers.responses_request import OPENAI_RESPONSES
+from kode_sidecar.infrastructure.providers.tool_schema import normalize_schema, object_schema
+
+
+def chat_dialect(habits: ChatHabits, *, needs_done: bool) -> Dialect:
+    """With `needs_done` only `[DONE]` ends an answer, otherwise a finish reason does, too."""
+
+    def encode_request(request: ModelRequest, profile: ModelProfile) -> EncodedRequest:
+        return encode_chat(request, profile, habits)
+
+    return Dialect(
+        PATH, bearer_headers, encode_request, partial(ChatDecoder.of, needs_done=needs_done)
+    )
+
+
+KIMI = chat_dialect(
+    ChatHabits(
+        schema=normalize_schema,
+        budget_name="max_completion_tokens",
+        # Above 1 every Moonshot model refuses temperature and top_p.
+        highest_sampling=1.0,
+        takes_cache_key=True,
+    ),
+    needs_done=True,
+)
+
+
+OPENAI_CHAT = chat_dialect(
+    ChatHabits(
+        schema=object_schema,
+        budget_name="max_tokens",
+        highest_sampling=2.0,
+        takes_cache_key=False,
+    ),
+    needs_done=False,
+)
+
+
+DIALECTS: Mapping[DialectName, Dialect] = {
+    "kimi": KIMI,
+    "openai_chat": OPENAI_CHAT,
+    "openai_responses": OPENAI_RESPONSES,
+    "anthropic_messages": ANTHROPIC_MESSAGES,
+}

@@ -1,0 +1,189 @@
+"""One provider in use: its connections, its pace, and the models it says it serves."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, suppress
+from typing import Any, Protocol, cast
+
+import msgspec
+
+from kode_sidecar.core.domain.error_info import ErrorInfo
+from kode_sidecar.core.domain.host_facts import HostFacts, OfferedModel
+from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.providers.dialects import DIALECTS
+from kode_sidecar.infrastructure.providers.profiles import ModelProfile, with_facts
+from kode_sidecar.infrastructure.providers.provider_config import HttpTimeouts, ProviderConfig
+from kode_sidecar.infrastructure.providers.rate_limiter import RateLimiter
+from kode_sidecar.infrastructure.providers.registry import HostMemory, SessionHosts
+
+MODELS_PATH = "/models"
+MAX_MODELS_BYTES = 4 * 1024 * 1024
+
+
+class HostResponse(Protocol):
+    """An answer whose body is still to be read, over HTTP or from a recording.
+
+    `http_client.HttpResponse` says what each method does.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+
+    def note_progress(self) -> None: ...
+
+    async def read(self) -> bytes: ...
+
+    async def read_all(self, limit: int) -> bytes: ...
+
+    async def drain(self, seconds: float) -> None: ...
+
+
+class Host(Protocol):
+    """Where requests go: `http_client.HttpClient`, or a recording. `asker` names who asks."""
+
+    def stream(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        asker: str = "",
+        timeouts: HttpTimeouts | None = None,
+    ) -> AbstractAsyncContextManager[HostResponse]: ...
+
+    async def aclose(self) -> None: ...
+
+
+OpenHost = Callable[[ProviderConfig], Host]
+
+
+def read_models(body: bytes, host: str, url_name: str = "KIMI_BASE_URL") -> list[OfferedModel]:
+    """Return the models in the host's order; an entry that cannot be read is left out.
+
+    A field of another type than expected counts as absent. Raises KodeError `Provider`.
+    """
+    try:
+        answer = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        answer = None
+    fields = cast(dict[str, Any], answer) if isinstance(answer, dict) else {}
+    entries: object = fields.get("data", fields.get("models", answer))
+    if not isinstance(entries, list):
+        text = f"{host} did not answer with a list of models: check {url_name}."
+        raise KodeError("Provider", text, retryable=False)
+    return [model for entry in cast(list[Any], entries) if (model := _model(entry)) is not None]
+
+
+def _model(entry: Any) -> OfferedModel | None:
+    if not isinstance(entry, dict):
+        return None
+    fields = cast(dict[str, Any], entry)
+    model_id = fields.get("id") or fields.get("name")
+    if not isinstance(model_id, str):
+        return None
+    window = fields.get("context_length")
+    return OfferedModel(
+        model_id,
+        window if isinstance(window, int) and window > 0 else None,
+        _flag(fields.get("supports_image_in")),
+        _flag(fields.get("supports_reasoning")),
+    )
+
+
+def _flag(value: Any) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+class Endpoint:
+    """Lives as long as the process. `limiter` is shared by all endpoints of one key.
+
+    `hosts` remembers what the host says. Raises KodeError
+    `ConfigInvalid` for an address that is none.
+    """
+
+    def __init__(
+        self,
+        config: ProviderConfig,
+        open_host: OpenHost,
+        limiter: RateLimiter,
+        hosts: HostMemory | None = None,
+    ) -> None:
+        self.config = config
+        self.errors = config.errors()
+        self.limiter = limiter
+        self._open_host = open_host
+        self._http: Host | None = None
+        self._opening = threading.Lock()
+        self._host = config.host()
+        self._hosts = hosts or SessionHosts()
+
+    def http(self) -> Host:
+        """Return the HTTP client, built on first use, in any thread.
+
+        Raises KodeError `ConfigInvalid`.
+        """
+        with self._opening:
+            if self._http is None:
+                self._http = self._open_host(self.config)
+            return self._http
+
+    def headers(self, model: ModelProfile) -> dict[str, str]:
+        """Return the headers of a request, key included."""
+        return self.config.headers(dict(DIALECTS[model.dialect].headers(self.config.api_key)))
+
+    def described(self, model: ModelProfile) -> ModelProfile:
+        """Return `model` with what the host last said of it."""
+        facts = self._hosts.facts(self._host)
+        offered = facts.offered(model.id)
+        if model.context_window is None and model.id in facts.windows:
+            model = with_facts(model, context_window=facts.windows[model.id])
+        if offered is None:
+            return model
+        return with_facts(
+            model,
+            context_window=offered.context_length,
+            images=offered.supports_image_in,
+            reasoning=offered.supports_reasoning,
+        )
+
+    def learn_window(self, model: ModelProfile, error: ErrorInfo) -> None:
+        """Keep the window that a refusal names, for a model of which nobody knew it."""
+        window = (error.details or {}).get("window")
+        if error.code == "ContextOverflow" and isinstance(window, int):
+            self._keep(self._hosts.facts(self._host).with_window(model.id, window))
+
+    def _keep(self, facts: HostFacts) -> None:
+        # A hint that cannot be written is learned again next time.
+        with suppress(KodeError):
+            self._hosts.keep(self._host, facts)
+
+    @property
+    def wants_list(self) -> bool:
+        """Whether the host is to be asked for its list in the background."""
+        return self._hosts.wants_list(self._host)
+
+    async def remember_list(self) -> None:
+        """Ask for the list of models and keep it; a host that does not say is asked tomorrow."""
+        facts = self._hosts.facts(self._host)
+        self._keep(facts.with_list(facts.models, time.time()))
+        with suppress(KodeError):
+            await self.list_models()
+
+    async def list_models(self) -> list[OfferedModel]:
+        """Return the models the host serves to this key. Raises KodeError."""
+        http = self.http()
+        headers = self.headers(self.config.profile.model("list"))
+        async with http.stream("GET", MODELS_PATH, None, headers) as response:
+            body = await response.read_all(MAX_MODELS_BYTES)
+        if response.status != 200:
+            error = self.errors.response(response.status, response.headers, body, "list")
+            raise KodeError(error.code, error.message, http_status=response.status)
+        models = read_models(body, self.errors.host, self.config.url_name)
+        self._keep(self._hosts.facts(self._host).with_list(models, time.time()))
+        return models
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        if self._http is not None:
+            await self._http.aclose()

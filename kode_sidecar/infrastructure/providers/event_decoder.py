@@ -1,0 +1,194 @@
+"""What the decoders of all dialects share: the state of one answer, and how it begins and ends.
+
+A decoder is fed by `feed_many` what the event stream decoder gives, until `ended` or the end of
+the bytes, then comes `finish`. A whole answer or an error body goes the same way, as one event.
+Sans-IO.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Self, TypeVar
+
+from kode_sidecar.core.domain.error_info import ErrorInfo, failure
+from kode_sidecar.core.domain.model_event import (
+    AttemptDropped,
+    FinishReason,
+    ModelEvent,
+    ModelNotice,
+    ResponseFailed,
+    ResponseFinished,
+    ResponseStarted,
+)
+from kode_sidecar.core.kernel.contracts import ModelRequest
+from kode_sidecar.infrastructure.providers.answer_events import DeltaRuns
+from kode_sidecar.infrastructure.providers.lenient_json import is_utf8
+from kode_sidecar.infrastructure.providers.profiles import ModelProfile, Price
+from kode_sidecar.infrastructure.providers.provider_errors import ProviderErrors
+
+PASSED_OVER = -4
+"""The kind of a block that we have no use for, with all its deltas."""
+# With one of these an answer may well be empty, and its calls do not run.
+_SAYS_ENOUGH: frozenset[FinishReason] = frozenset(
+    {"incomplete", "length", "content_filter", "paused"}
+)
+_T = TypeVar("_T")
+
+
+class EventDecoder(ABC):
+    """Events of one answer. `price` makes usage into cost, `provider` says whose answer it is.
+
+    `tool_names` are the tools a call leaked into the text may be for; without them text is
+    never held back. Neighbouring deltas of one `feed_many` become one event.
+    """
+
+    _think_tags = False
+
+    def __init__(
+        self,
+        *,
+        price: Price | None = None,
+        tool_names: frozenset[str] = frozenset(),
+        errors: ProviderErrors | None = None,
+        provider: str = "",
+    ) -> None:
+        self._errors = errors or ProviderErrors()
+        self._price = price
+        self._provider = provider
+        self._runs = DeltaRuns(tool_names, think_tags=self._think_tags)
+        self._done = False
+        self._failed = False
+        self._bad_in_a_row = 0
+        self.bad_events = 0
+        self._begin()
+
+    @classmethod
+    def of(cls, request: ModelRequest, profile: ModelProfile, errors: ProviderErrors) -> Self:
+        """Return the decoder for the answer to a request."""
+        names = frozenset(tool.name for tool in request.tools)
+        return cls(price=profile.price, tool_names=names, errors=errors, provider=profile.provider)
+
+    def _begin(self) -> None:
+        """Nothing was said yet."""
+        self._has_gap = False
+        self._raw_reason: str | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Nothing that follows matters: the end mark came, an error, or garbage."""
+        return self._done or self._failed or self._bad_in_a_row > 1
+
+    @property
+    def complete(self) -> bool:
+        """The model said that it is done, whatever happens to the connection now."""
+        return self._done or self._raw_reason is not None
+
+    @property
+    def growth(self) -> int:
+        """How many characters the model has said; more means that it is at work."""
+        return self._runs.growth
+
+    @abstractmethod
+    def feed_many(self, batch: Iterable[bytes]) -> list[ModelEvent]:
+        """Return what the events of one read mean, in order. Bytes that are no JSON are passed over
+        once; two in a row end the answer.
+        """
+
+    @abstractmethod
+    def finish(self) -> list[ModelEvent]:
+        """Return what the end of the answer means; call once, after the last `feed_many`."""
+
+    @abstractmethod
+    def _reason(self) -> FinishReason: ...
+
+    def _read_events(
+        self,
+        batch: Iterable[bytes],
+        exact: Callable[[bytes], _T],
+        tolerant: Callable[[bytes], _T | None],
+    ) -> Iterator[tuple[bytes, _T]]:
+        for data in batch:
+            # As `ended` says; asked for every delta, a property would cost as much as all of this.
+            if self._done or self._failed or self._bad_in_a_row > 1:
+                break
+            try:
+                event = exact(data)
+            except (ValueError, RecursionError):
+                salvaged = self._salvage(data, tolerant)
+                if salvaged is None:
+                    continue
+                event = salvaged
+            if self._bad_in_a_row:
+                self._bad_in_a_row = 0
+            yield data, event
+
+    def _salvage(self, data: bytes, tolerant: Callable[[bytes], _T | None]) -> _T | None:
+        """An event that strict JSON refuses; two in a row that nobody can read end the stream."""
+        if data.strip() == b"[DONE]":
+            self._done = self._ends_with_mark()
+            return None
+        event = tolerant(data)
+        if event is None:
+            self._bad_in_a_row += 1
+        else:
+            self._runs.torn = True
+        if event is None or not is_utf8(data):
+            self.bad_events += 1
+            self._has_gap = self._has_gap or self._raw_reason is None
+        return event
+
+    def _ends_with_mark(self) -> bool:
+        """Return whether the mark `[DONE]`, which a gateway may add to any dialect, ends this."""
+        return self._raw_reason is not None
+
+    def _put_all(self, events: Iterable[ModelEvent]) -> None:
+        for event in events:
+            self._runs.put(event)
+
+    def _put_start(self, response_id: object, model: str | None) -> None:
+        """The answer begins; gateways leave its id or model empty."""
+        named = None if response_id in (None, "") else str(response_id)
+        self._runs.put(ResponseStarted(named, model or None, self._provider or None))
+
+    def _drop_attempt(self) -> None:
+        """A gateway asked again in the middle of an answer: only the new one counts."""
+        self._runs.restart()
+        self._runs.put(AttemptDropped(f"{self._errors.host} began its answer anew."))
+
+    def _fail(self, error: Any) -> None:
+        self._failed = True
+        self._runs.put(ResponseFailed(self._errors.in_stream(error)))
+
+    def _put_end(self, *, has_calls: bool, has_nameless_call: bool) -> list[ModelEvent]:
+        """The last events: notices of how the answer came, and its end or the failure it is."""
+        runs, reason, host = self._runs, self._reason(), self._errors.host
+        fault = _fault(reason, runs, has_calls=has_calls, has_nameless_call=has_nameless_call)
+        if fault is not None:
+            runs.put(ResponseFailed(fault))
+            return runs.take()
+        if reason != "incomplete" and self.bad_events:
+            runs.put(damage_notice(host))
+        if reason != "incomplete" and not self._done:
+            text = f"{host} ends its answers without the usual end mark; they are taken as whole."
+            runs.put(ModelNotice("StreamUnmarkedEnd", text))
+        runs.put(ResponseFinished(reason, self._raw_reason))
+        return runs.take()
+
+
+def damage_notice(host: str) -> ModelNotice:
+    """Told when an event was passed over."""
+    text = f"{host} sent a damaged piece of an answer; it was left out, so words may be missing."
+    return ModelNotice("StreamDamaged", text)
+
+
+def _fault(
+    reason: FinishReason, runs: DeltaRuns, *, has_calls: bool, has_nameless_call: bool
+) -> ErrorInfo | None:
+    if reason in _SAYS_ENOUGH:
+        return None
+    if has_nameless_call:
+        return failure("IncompleteAnswer", "The model called a tool without naming it; ask again.")
+    if not runs.has_text and not has_calls:
+        return failure(
+            "EmptyAnswer", "The model ended its answer without saying anything; ask again."
+        )
+    return None

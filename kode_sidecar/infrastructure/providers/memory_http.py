@@ -1,0 +1,168 @@
+"""Memory behind a service of the user's: a client of `protocol/memory-http.md` (B10).
+
+No redirect is followed, no proxy of the system used, an answer is read up to a limit, and nothing
+is asked twice: who asks goes on without. Neither the key nor what the service says of a failure
+gets into a message.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from kode_sidecar.core.domain.memory import MAX_CONTENT_CHARS, MemoryItem, check_memory
+from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.providers.error_words import ErrorWords, seconds_to_wait
+from kode_sidecar.infrastructure.providers.provider_config import HttpTimeouts, host_of
+
+if TYPE_CHECKING:  # loaded by a thread, after the process answers
+    from kode_sidecar.infrastructure.providers.http_client import HttpClient
+
+MAX_ANSWER_BYTES = 1_000_000
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class MemoryHost:
+    """Where the service is. Without a `key` none is sent. One call takes `timeout` seconds at most.
+
+    `url_name` and `key_name` are what the user sets to change them.
+    """
+
+    base_url: str
+    key: str = field(default="", repr=False)
+    timeout: float = 10.0
+    proxy: str | None = field(default=None, repr=False)
+    url_name: str = "memory_url"
+    key_name: str = "KODE_MEMORY_KEY"
+
+    @property
+    def timeouts(self) -> HttpTimeouts:
+        """The call as a whole has a limit of its own."""
+        each = self.timeout
+        return HttpTimeouts(connect=each, first_byte=each, idle=each, write=each)
+
+    def host(self) -> str:
+        """Raises KodeError `ConfigInvalid` for anything but https, or http to this machine."""
+        return host_of(self.base_url, self.url_name)
+
+
+class _Recall(Struct, frozen=True):
+    query: str
+    scope: str
+    limit: int
+
+
+class _Recalled(Struct, frozen=True):
+    memories: list[MemoryItem]
+
+
+class _Write(Struct, frozen=True):
+    content: str
+    scope: str
+    tags: Sequence[str]
+
+
+class _Written(Struct, frozen=True):
+    id: str
+
+
+class HttpMemory:
+    """`context.memory.Memory` over HTTP; lives as long as the process.
+
+    `open_http` builds the HTTP client; it is called in a thread, on first use.
+    """
+
+    def __init__(self, host: MemoryHost, open_http: Callable[[MemoryHost], "HttpClient"]) -> None:
+        self._host = host
+        self._open_http = open_http
+        self._http: HttpClient | None = None
+        self._opening = asyncio.Lock()
+
+    async def recall(self, query: str, scope: str, limit: int) -> Sequence[MemoryItem]:
+        """At most `limit` items as the service orders them; what is too long is cut.
+
+        Raises KodeError `MemoryUnavailable`, `MemoryRefused`, `ConfigInvalid`.
+        """
+        found = await self._post("/recall", _Recall(query, scope, limit), _Recalled)
+        return [
+            msgspec.structs.replace(item, content=item.content[:MAX_CONTENT_CHARS])
+            for item in found.memories[:limit]
+            if item.scope == scope and item.state == "accepted"
+        ]
+
+    async def write(self, content: str, scope: str, tags: Sequence[str]) -> MemoryItem:
+        """Hand one thing over; the service has it when this returns. Raises as `recall` does."""
+        check_memory(content, scope, tags)
+        written = await self._post("/write", _Write(content, scope, tags), _Written)
+        return MemoryItem(id=written.id, content=content, scope=scope, tags=tuple(tags))
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        if self._http is not None:
+            await self._http.aclose()
+
+    async def _post(self, path: str, body: Struct, answer: type[T]) -> T:
+        name = self._host.host()
+        async with self._opening:
+            if self._http is None:
+                self._http = await asyncio.to_thread(self._open_http, self._host)
+        try:
+            async with asyncio.timeout(self._host.timeout):
+                return await self._ask(self._http, path, body, answer)
+        except TimeoutError:
+            text = (
+                f"The memory service {name} did not answer within {self._host.timeout:g} seconds."
+            )
+            raise KodeError("MemoryUnavailable", text) from None
+        except KodeError as error:
+            if error.code != "Network":
+                raise
+            raise KodeError(
+                "MemoryUnavailable", f"Memory: {error.message}", retryable=error.retryable
+            ) from None
+
+    async def _ask(self, http: "HttpClient", path: str, body: Struct, answer: type[T]) -> T:
+        name = http.host
+        headers = {"content-type": "application/json", "accept": "application/json"}
+        if self._host.key:
+            headers["authorization"] = f"Bearer {self._host.key}"
+        sent = msgspec.json.encode(body)
+        async with http.stream("POST", path, sent, headers) as response:
+            if response.status not in (200, 201):
+                raise self._refused(name, path, response.status, dict(response.headers))
+            data = await response.read_all(MAX_ANSWER_BYTES + 1)
+        if len(data) > MAX_ANSWER_BYTES:
+            text = f"The memory service {name} sent more than {MAX_ANSWER_BYTES:,} bytes."
+            raise KodeError("MemoryRefused", text)
+        try:
+            return msgspec.json.decode(data, type=answer)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            text = (
+                f"The memory service {name} answered {path} with something else than the contract "
+                f"says: check {self._host.url_name}."
+            )
+            raise KodeError("MemoryRefused", text) from None
+
+    def _refused(self, name: str, path: str, status: int, headers: dict[str, str]) -> KodeError:
+        if status in (408, 425, 429) or status >= 500:
+            after = seconds_to_wait(headers, ErrorWords("", "", status))
+            return KodeError(
+                "MemoryUnavailable",
+                f"The memory service {name} cannot answer now (HTTP {status}): try again later.",
+                http_status=status,
+                retry_after_ms=None if after is None else round(after * 1000),
+            )
+        advice = {
+            401: f"check {self._host.key_name}",
+            403: f"check {self._host.key_name}",
+            404: f"there is no {path} below {self._host.url_name}",
+        }.get(status, "it does not keep the contract")
+        if 300 <= status < 400:
+            advice = f"it redirects, which is not followed: check {self._host.url_name}"
+        text = f"The memory service {name} refused (HTTP {status}): {advice}."
+        return KodeError("MemoryRefused", text, http_status=status)

@@ -1,0 +1,286 @@
+"""The stream of OpenAI-compatible chat hosts as model events. Sans-IO."""
+
+from collections.abc import Iterable
+from typing import Any, Self
+
+from kode_sidecar.core.domain.model_event import FinishReason, ModelEvent, OpaqueData
+from kode_sidecar.core.kernel.contracts import ModelRequest
+from kode_sidecar.infrastructure.providers.answer_events import TEXT, THINKING
+from kode_sidecar.infrastructure.providers.event_decoder import EventDecoder
+from kode_sidecar.infrastructure.providers.openai_wire import (
+    Choice,
+    Chunk,
+    ChunkReader,
+    ContentPart,
+    Delta,
+    ReasoningDetails,
+    WireUsage,
+    error_of,
+    told_cost,
+    usage_of,
+)
+from kode_sidecar.infrastructure.providers.profiles import ModelProfile, Price, usage_event
+from kode_sidecar.infrastructure.providers.provider_errors import ProviderErrors
+from kode_sidecar.infrastructure.providers.tool_call_assembly import ToolCallAssembly
+
+_FINISH_REASONS: dict[str, FinishReason] = {
+    "stop": "stop",
+    "eos": "stop",
+    "end_turn": "stop",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "length": "length",
+    "max_tokens": "length",
+    "model_length": "length",
+    "model_context_window_exceeded": "length",
+    "content_filter": "content_filter",
+    "insufficient_system_resource": "incomplete",
+    "abort": "incomplete",
+}
+
+
+class ChatDecoder(EventDecoder):
+    """With `needs_done` an answer ends with `[DONE]` and nothing else; otherwise its finish reason
+    is enough.
+    """
+
+    _think_tags = True
+
+    def __init__(
+        self,
+        *,
+        price: Price | None = None,
+        tool_names: frozenset[str] = frozenset(),
+        errors: ProviderErrors | None = None,
+        provider: str = "",
+        needs_done: bool = False,
+    ) -> None:
+        super().__init__(price=price, tool_names=tool_names, errors=errors, provider=provider)
+        self._reader = ChunkReader()
+        self._needs_done = needs_done
+        self._identity = AnswerIdentity()
+        self._is_over = False
+
+    @classmethod
+    def of(
+        cls,
+        request: ModelRequest,
+        profile: ModelProfile,
+        errors: ProviderErrors,
+        *,
+        needs_done: bool = False,
+    ) -> Self:
+        """Return the decoder for the answer to a request."""
+        found = super().of(request, profile, errors)
+        found._reader, found._needs_done = ChunkReader(profile.names), needs_done
+        return found
+
+    def _begin(self) -> None:
+        super()._begin()
+        self._calls = ToolCallAssembly()
+        self._started = False
+        self._named_reasoning = False
+        self._details = ReasoningDetails()
+        self._usage: WireUsage | None = None
+
+    @property
+    def complete(self) -> bool:
+        """The model said that it is done, whatever happens to the connection now."""
+        return self._done or (self._raw_reason is not None and not self._needs_done)
+
+    def feed_many(self, batch: Iterable[bytes]) -> list[ModelEvent]:
+        identity = self._identity
+        for data, chunk in self._read_events(batch, self._reader.exact, self._reader.tolerant):
+            if chunk.id == identity.id:
+                identity.seen += 1
+            elif self._is_of_another_answer(chunk):
+                continue
+            choices = chunk.choices
+            # The common case, growth and nothing else, takes the short way.
+            if choices and chunk.usage is None and chunk.error is None:
+                choice = choices[0]
+                delta = choice.delta
+                if (
+                    delta is not None
+                    and choice.finish_reason is None
+                    and not choice.index
+                    and choice.usage is None
+                    and choice.error is None
+                ):
+                    if not self._started:
+                        self._start(chunk)
+                    self._grow(delta)
+                    continue
+            self._read_rest(data, chunk)
+        return self._runs.take()
+
+    def finish(self) -> list[ModelEvent]:
+        if self._failed:
+            return []
+        self._start(None)
+        runs, calls = self._runs, self._calls
+        for leaked in runs.end_leaks(take_calls=not calls.count):
+            self._put_all(calls.add_complete(*leaked))
+        self._put_all(calls.finish())
+        if self._details.whole:
+            runs.put(OpaqueData({"reasoning_details": self._details.whole}))
+        if self._usage is not None:
+            runs.put(usage_event(usage_of(self._usage), self._price, told_cost(self._usage)))
+        return self._put_end(has_calls=calls.count > 0, has_nameless_call=calls.has_nameless_call())
+
+    def _is_of_another_answer(self, chunk: Chunk) -> bool:
+        """A gateway that asks again glues a second answer to the first; its id tells them apart.
+
+        After the end of the first one it is passed over, before that it takes its place.
+        """
+        if self._raw_reason is not None:
+            self._is_over = self._is_over or self._identity.lasts or self._identity.begins(chunk)
+            return self._is_over and bool(chunk.choices)
+        if self._identity.begins(chunk):
+            self._drop_attempt()
+            self._begin()
+        return False
+
+    def _start(self, chunk: Chunk | None) -> None:
+        if not self._started:
+            self._started = True
+            self._put_start(chunk and chunk.id, chunk and chunk.model)
+
+    def _grow(self, delta: Delta) -> None:
+        runs = self._runs
+        reasoning = delta.reasoning_content or delta.reasoning
+        if reasoning:
+            self._named_reasoning = True
+        if delta.reasoning_details:
+            told = self._details.add(delta.reasoning_details)
+            # Most hosts that send the list say the same under another name.
+            reasoning = reasoning if self._named_reasoning else told
+        if reasoning or (delta.reasoning_content is not None and not runs.has_any):
+            runs.add(THINKING, reasoning or "")
+        content = delta.content
+        if content:
+            if isinstance(content, str):
+                runs.add(TEXT, content)
+            else:
+                self._add_parts(content, TEXT)
+        if delta.refusal:
+            runs.add(TEXT, delta.refusal)
+        if delta.tool_calls:
+            self._put_all(self._calls.feed(delta.tool_calls))
+
+    def _add_parts(self, parts: list[ContentPart], kind: int) -> None:
+        for part in parts:
+            if isinstance(part.thinking, str):
+                self._runs.add(THINKING, part.thinking)
+            elif part.thinking:
+                self._add_parts(part.thinking, THINKING)
+            if part.text:
+                self._runs.add(kind, part.text)
+
+    def _read_rest(self, data: bytes, chunk: Chunk) -> None:
+        """Everything but plain growth: errors, usage, the end, a whole completion."""
+        error = error_of(data, chunk)
+        if error is not None:
+            self._fail(error)
+            return
+        groq = chunk.x_groq.usage if chunk.x_groq else None
+        self._usage = chunk.usage or groq or self._usage
+        if not chunk.choices:
+            return
+        self._start(chunk)
+        choice = _first(chunk.choices)
+        if choice is None:
+            return
+        self._usage = chunk.usage or choice.usage or self._usage
+        if choice.delta is not None:
+            self._grow(choice.delta)
+        elif choice.message is not None:
+            calls, choice.message.tool_calls = choice.message.tool_calls, None
+            self._grow(choice.message)
+            self._put_all(self._calls.feed(calls or (), whole=True))
+            self._done = True
+        self._raw_reason = choice.finish_reason or self._raw_reason
+
+    def _ends_with_mark(self) -> bool:
+        return True
+
+    def _reason(self) -> FinishReason:
+        if not self.complete or (self._calls.count and (self._has_gap or self._runs.call_is_torn)):
+            # What was lost may be a line of a call: such a call never runs.
+            return "incomplete"
+        if self._raw_reason is None:
+            return "tool_calls" if self._calls.count else "other"
+        reason = _FINISH_REASONS.get(self._raw_reason, "other")
+        return "tool_calls" if reason in ("stop", "other") and self._calls.count else reason
+
+
+def _first(choices: list[Choice]) -> Choice | None:
+    """Return the one answer that was asked for: a host may send several, in any order."""
+    return next((choice for choice in choices if not choice.index), None)
+
+
+class AnswerIdentity:
+    """What is known of the ids of one answer.
+
+    A gateway that asks again glues a second answer to the first. Hosts differ in what tells the
+    two apart: most give an answer one id, some a new one to every chunk, some none to the first
+    event.
+
+    `id` is the newest one, and `seen` counts the chunks that had it: whoever reads chunks counts
+    up for each with the same id, and asks `begins` only where it differs.
+    """
+
+    def __init__(self) -> None:
+        self.id: str | int | None = None
+        self.seen = 0
+        self._changes = False
+        self._role_left = False
+        self._role_waits = False
+        self._opening: Any = None
+
+    @property
+    def lasts(self) -> bool:
+        """The host gives an answer one id."""
+        return self.seen > 1 and not self._changes and self.id is not None
+
+    def begins(self, chunk: Chunk) -> bool:
+        """Return whether another answer begins with a chunk whose id is not `id`.
+
+        An answer opens with a role. Where ids mean nothing, since each chunk has another one, it
+        must look like the first chunk did, after others that named no role.
+        """
+        choice = chunk.choices[0] if chunk.choices else None
+        delta = choice.delta if choice else None
+        has_role = delta is not None and delta.role is not None
+        if not chunk.id:
+            # The role of an answer may come before its id.
+            self._role_waits = self._role_waits or (has_role and self.id is not None)
+            return False
+        has_role, self._role_waits = has_role or self._role_waits, False
+        if self.id is None:
+            self._open(chunk, delta)
+            return False
+        if self.lasts:
+            begins = has_role
+        else:
+            opens = choice is not None and choice.finish_reason is None
+            begins = opens and has_role and self._role_left and _shape(delta) == self._opening
+        if begins:
+            self._open(chunk, delta)
+            return True
+        self.id, self.seen, self._changes = chunk.id, 1, True
+        self._role_left = self._role_left or not has_role
+        return False
+
+    def _open(self, chunk: Chunk, delta: Delta | None) -> None:
+        self.id, self.seen = chunk.id, 1
+        self._changes = self._role_left = False
+        self._opening = _shape(delta)
+
+
+def _shape(delta: Delta | None) -> tuple[bool, ...]:
+    """Return what a chunk says something in."""
+    if delta is None:
+        return ()
+    thoughts = delta.reasoning_content or delta.reasoning or delta.reasoning_details
+    return bool(delta.content), bool(thoughts), bool(delta.tool_calls)

@@ -1,0 +1,290 @@
+"""Requests and messages of the chat API of OpenAI. Sans-IO.
+
+Source: OpenAI chat completion reference. Hosts differ in little, and `ChatHabits` says in what.
+The history is expected to be whole (`context.builder` sees to that); what a host would refuse
+outright is left out all the same.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, cast
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from kode_sidecar.core.domain.message import (
+    NEW_TOOLS,
+    OWN_WORDS,
+    Block,
+    ImageBlock,
+    Message,
+    ResourceBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+)
+from kode_sidecar.core.kernel.contracts import ModelRequest, ToolSpec
+from kode_sidecar.infrastructure.providers.dialect import EncodedRequest
+from kode_sidecar.infrastructure.providers.profiles import ModelProfile
+from kode_sidecar.infrastructure.providers.request_options import (
+    CALL_A_TOOL,
+    Keeps,
+    budget,
+    is_foreign,
+    json_bytes,
+    sampling,
+    thinking,
+    tool_choice,
+    with_safe_ids,
+)
+from kode_sidecar.infrastructure.providers.tool_schema import normalize_schema, object_schema
+
+PATH = "/chat/completions"
+Schema = dict[str, Any]
+ToolSchema = Callable[[Mapping[str, Any]], Schema]
+LateTools = Mapping[str, Sequence[ToolSpec]]
+_SCHEMAS = {"json_schema": object_schema, "mfjs": normalize_schema}
+ChatMessage = dict[str, Any]
+# What else a block may keep was given in another dialect of the same host.
+_GIVEN_BACK = ("reasoning_details", "extra_content")
+NO_OUTPUT = "(no output)"
+
+
+@dataclass(frozen=True)
+class ChatHabits:
+    """What hosts of one kind want to be told, and how.
+
+    `budget_name` is the field for the tokens of an answer, `highest_sampling` the largest
+    temperature accepted; `takes_cache_key`: others refuse the unknown field `prompt_cache_key`.
+    """
+
+    schema: ToolSchema
+    budget_name: str
+    highest_sampling: float
+    takes_cache_key: bool
+
+
+def encode_chat(request: ModelRequest, profile: ModelProfile, habits: ChatHabits) -> EncodedRequest:
+    """Return the request for one model; options it refuses are left out."""
+    schema = _SCHEMAS.get(profile.tool_schema, habits.schema)
+    late: LateTools = late_tools(request) if profile.late_tools else {}
+    messages = chat_messages(request.system, request.messages, profile, late, schema)
+    choice = tool_choice(request, profile)
+    if choice.asked:
+        messages.append({"role": "system", "content": CALL_A_TOOL})
+    body: dict[str, Any] = {"model": profile.id, "messages": messages}
+    if request.tools:
+        told = {tool.name for tools in late.values() for tool in tools}
+        body["tools"] = [_tool(one, schema) for one in request.tools if one.name not in told]
+        body["tool_choice"] = choice.sent
+    sent, notices = sampling(request, profile, habits.highest_sampling)
+    body.update(sent)
+    if request.max_tokens is not None:
+        name = profile.names.max_tokens or habits.budget_name
+        body[name] = budget(request.max_tokens, request, profile, body)
+    if request.cache_key and habits.takes_cache_key:
+        body["prompt_cache_key"] = request.cache_key
+    body["stream"] = request.stream
+    if request.stream:
+        body["stream_options"] = {"include_usage": True}
+    effort, told = thinking(request, profile)
+    body.update({**profile.body, **effort})
+    return EncodedRequest(json_bytes(body), (*choice.notices, *notices, *told))
+
+
+def bearer_headers(api_key: str) -> dict[str, str]:
+    """Return the headers of every request."""
+    return {"authorization": f"Bearer {api_key}", "content-type": "application/json"}
+
+
+@lru_cache(maxsize=256)
+def _tool(tool: ToolSpec, schema: ToolSchema) -> msgspec.Raw:
+    """Return a tool as it stands in every request, encoded once."""
+    function = {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": schema(tool.schema),
+    }
+    return msgspec.Raw(json_bytes({"type": "function", "function": function}))
+
+
+def late_tools(request: ModelRequest) -> LateTools:
+    """The tools that came into the conversation with a message, by its id: each with the first.
+
+    Some tool always stands before the conversation, for a choice needs one there.
+    """
+    left = {tool.name: tool for tool in request.tools}
+    found: dict[str, list[ToolSpec]] = {}
+    for message in request.messages:
+        names: object = message.meta.get(NEW_TOOLS)
+        known = cast(list[object], names) if isinstance(names, list) else ()
+        came = [left.pop(one) for one in known if isinstance(one, str) and one in left]
+        if came:
+            found[message.id] = came
+    return found if left else {}
+
+
+def chat_messages(
+    system: str,
+    messages: Sequence[Message],
+    profile: ModelProfile,
+    late: LateTools,
+    schema: ToolSchema,
+) -> list[ChatMessage]:
+    """The system prompt, then the conversation, without errors and messages that say nothing.
+
+    `late` are tools that stand before a message.
+    """
+    found: list[ChatMessage] = []
+    if system:
+        found.append({"role": "system", "content": system})
+    for message in with_safe_ids(messages, _keeps_id(profile.provider)):
+        if tools := late.get(message.id):
+            # With a content, be it null, such a message is refused.
+            found.append({"role": "system", "tools": [_tool(one, schema) for one in tools]})
+        if not message.is_api_error_message:
+            found += _encode(message, profile)
+    return found
+
+
+def _keeps_id(provider: str) -> Keeps:
+    """A host's own ids stay verbatim, even those that repeat."""
+    return lambda message, _id, _used: not is_foreign(message, provider)
+
+
+def _encode(message: Message, profile: ModelProfile) -> list[ChatMessage]:
+    if message.role == "assistant":
+        own = bool(message.provider) and message.provider == profile.provider
+        return _assistant(message.content, profile, own=own)
+    results = [block for block in message.content if isinstance(block, ToolResultBlock)]
+    found = [_result(block, profile) for block in results]
+    # A result is text alone in this dialect, so what tools show follows, as if the user did.
+    seen = [part for one in results for part in one.content if isinstance(part, ImageBlock)]
+    if content := _content([*(seen if profile.images else ()), *message.content], profile):
+        found.append({"role": _role(message, profile), "content": content})
+    return found
+
+
+def _role(message: Message, profile: ModelProfile) -> str:
+    is_note = message.meta.get("origin") == "reminder" and message.meta.get(OWN_WORDS) is True
+    if is_note and profile.system_notes:
+        return "system"
+    return "user" if message.role == "tool" else message.role
+
+
+def _assistant(blocks: Sequence[Block], profile: ModelProfile, *, own: bool) -> list[ChatMessage]:
+    """`own`: this host gave the answer, and gets back what it wants back with it."""
+    texts: list[str] = []
+    thoughts: list[str] = []
+    calls: list[dict[str, Any]] = []
+    opaque: dict[str, Any] = {}
+    for block in blocks:
+        if isinstance(block, TextBlock):
+            texts.append(block.text)
+        elif isinstance(block, ThinkingBlock):
+            thoughts.append(block.text)
+            opaque.update(_given_back(block) if own else {})
+        elif isinstance(block, ToolUseBlock):
+            calls.append({**_call(block), **(_given_back(block) if own else {})})
+    text = _joined(texts)
+    if not text and not calls:
+        return []
+    message: ChatMessage = {"role": "assistant"}
+    if text:
+        # Beside calls a blank content is refused, so it is left out.
+        message["content"] = text
+    if profile.thinking != "never" and (thoughts or calls):
+        # A thinking model wants its reasoning back with every call; empty counts as there.
+        message[profile.names.reasoning_back or "reasoning_content"] = "".join(thoughts)
+    if calls:
+        message["tool_calls"] = calls
+    return [{**opaque, **message}]
+
+
+def _given_back(block: ThinkingBlock | ToolUseBlock) -> dict[str, Any]:
+    opaque = block.opaque or {}
+    return {name: opaque[name] for name in _GIVEN_BACK if name in opaque}
+
+
+def _call(block: ToolUseBlock) -> dict[str, Any]:
+    arguments = "{}"
+    if block.invalid_input is None:
+        arguments = msgspec.json.encode(block.input).decode()
+    function = {"name": block.name, "arguments": arguments}
+    return {"id": block.tool_use_id, "type": "function", "function": function}
+
+
+def _result(block: ToolResultBlock, profile: ModelProfile) -> ChatMessage:
+    text = _joined(
+        part.text if isinstance(part, TextBlock) else _image_of_result(part, profile)
+        for part in block.content
+    )
+    return {
+        "role": "tool",
+        "tool_call_id": block.tool_use_id,
+        "content": text or block.summary or NO_OUTPUT,
+    }
+
+
+def _content(blocks: Sequence[Block], profile: ModelProfile) -> str | list[dict[str, Any]]:
+    """Return a text where all is text (some models take nothing else), else a list of parts."""
+    texts: list[str] = []
+    images: list[dict[str, Any]] = []
+    for block in blocks:
+        if isinstance(block, TextBlock):
+            texts.append(block.text)
+        elif isinstance(block, ResourceBlock):
+            texts.append(resource_text(block))
+        elif isinstance(block, ImageBlock) and profile.images:
+            url = f"data:{block.media_type};base64,{block.data}"
+            images.append({"type": "image_url", "image_url": {"url": url}})
+        elif isinstance(block, ImageBlock):
+            texts.append(image_note(block, profile))
+    text = _joined(texts)
+    if not images:
+        return text
+    return [*images, *([{"type": "text", "text": text}] if text else ())]
+
+
+def _image_of_result(image: ImageBlock, profile: ModelProfile) -> str:
+    if profile.images:
+        return f"[An image, {image.media_type}: it follows the results.]"
+    return image_note(image, profile)
+
+
+def image_note(block: ImageBlock, profile: ModelProfile) -> str:
+    """Return what a model that cannot see is told of an image."""
+    return f"[An image, {block.media_type}: {profile.id} reads text only.]"
+
+
+def resource_text(block: ResourceBlock) -> str:
+    """An attached file or selection as the model reads it: its path, then the text in a fence."""
+    label = f"Attached: {_path(block.uri)}"
+    if block.start_line is not None:
+        end = block.start_line if block.end_line is None else block.end_line
+        label += f", lines {block.start_line}-{end}"
+    if block.text is None:
+        return label
+    longest = max((len(run) for run in re.findall("`+", block.text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    end = "" if block.text.endswith("\n") else "\n"
+    return f"{label}\n{fence}{block.language_id or ''}\n{block.text}{end}{fence}"
+
+
+def _path(uri: str) -> str:
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return uri
+    if parts.scheme != "file":
+        return uri
+    path = unquote(parts.path)
+    # file:///c%3A/x is the path c:/x
+    return path[1:] if re.match(r"/[A-Za-z]:", path) else path
+
+
+def _joined(texts: Iterable[str]) -> str:
+    return "\n\n".join([text for text in texts if text and not text.isspace()])

@@ -1,0 +1,281 @@
+"""The stream of OpenAI's Responses API as model events. Sans-IO.
+
+An answer is a list of items: reasoning, messages, calls. An item is told by its place in the list,
+for gateways give it a new id with every event; what stands in the event that closes it is the truth
+about it.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec import Struct
+
+from kode_sidecar.core.domain.model_event import (
+    FinishReason,
+    ModelEvent,
+    TextMarked,
+    ThinkingSigned,
+)
+from kode_sidecar.core.text.shown_text import mend_surrogates
+from kode_sidecar.infrastructure.providers.answer_events import TEXT, THINKING
+from kode_sidecar.infrastructure.providers.event_decoder import PASSED_OVER, EventDecoder
+from kode_sidecar.infrastructure.providers.openai_wire import ToolCallDelta, ToolFunction
+from kode_sidecar.infrastructure.providers.profiles import usage_event
+from kode_sidecar.infrastructure.providers.responses_wire import (
+    Event,
+    Item,
+    Reply,
+    decode_exact,
+    decode_tolerant,
+    fields_of,
+    parts_text,
+    text_of,
+    usage_of,
+    whole_reply,
+)
+from kode_sidecar.infrastructure.providers.tool_call_assembly import ToolCallAssembly
+
+REASONING_ITEM = "reasoning_item"
+"""Under this name a thinking block keeps the item that its host wants back."""
+PHASE = "phase"
+"""Whether a message is on the way or the answer: newer models want the word back, as it came."""
+_CALL = 0
+_KINDS = {"message": TEXT, "reasoning": THINKING, "function_call": _CALL}
+_KIND_OF_DELTA = {
+    "response.output_text.delta": TEXT,
+    "response.refusal.delta": TEXT,
+    "response.reasoning_summary_text.delta": THINKING,
+    "response.reasoning_text.delta": THINKING,
+    "response.function_call_arguments.delta": _CALL,
+}
+_LAST_EVENTS = {
+    "response.completed": "completed",
+    "response.incomplete": "incomplete",
+    "response.failed": "failed",
+}
+_INCOMPLETE: dict[str, FinishReason] = {
+    "max_output_tokens": "length",
+    "content_filter": "content_filter",
+}
+# What of an item of reasoning its host reads again.
+_KEPT = ("type", "id", "summary", "content", "encrypted_content")
+
+
+class _Slot(Struct):
+    """An item of the answer. `number` is our own place for it, `said` what it said so far.
+
+    `part` is the one of a summary that grows; `is_named`: a call has its id and name.
+    """
+
+    number: int
+    kind: int
+    said: list[str] = []
+    part: int | None = None
+    is_named: bool = False
+    is_closed: bool = False
+
+
+class ResponsesDecoder(EventDecoder):
+    """The answer is over with the event that says how it ended; `_last` is what that one said."""
+
+    def _begin(self) -> None:
+        super()._begin()
+        self._head: Reply | None = None
+        self._last: Reply | None = None
+        self._calls = ToolCallAssembly()
+        self._head_came_twice = False
+        self._slots: list[_Slot] = []
+        self._at_index: dict[int, _Slot] = {}
+        self._at_id: dict[str | int, _Slot] = {}
+
+    def feed_many(self, batch: Iterable[bytes]) -> list[ModelEvent]:
+        for data, event in self._read_events(batch, decode_exact, decode_tolerant):
+            kind = _KIND_OF_DELTA.get(event.type)
+            if kind is None:
+                self._read(event, data)
+            elif isinstance(event.delta, str):
+                self._grow(self._slot(event, kind), event.delta, event.summary_index)
+        return self._runs.take()
+
+    def finish(self) -> list[ModelEvent]:
+        if self._failed:
+            return []
+        if self._head is None:
+            self._start(Reply())
+        runs, calls, last = self._runs, self._calls, self._last
+        for leaked in runs.end_leaks(take_calls=not calls.count):
+            self._put_all(calls.add_complete(*leaked))
+        self._put_all(calls.finish())
+        if last is not None and last.usage is not None:
+            runs.put(usage_event(usage_of(last.usage), self._price))
+        return self._put_end(has_calls=calls.count > 0, has_nameless_call=calls.has_nameless_call())
+
+    def _read(self, event: Event, data: bytes) -> None:
+        """Everything but growth."""
+        item = fields_of(event.item)
+        reply = event.response or Reply()
+        match event.type:
+            case "response.created" | "response.in_progress" | "response.queued":
+                self._announce(reply, is_first=event.type == "response.created")
+            case "response.output_item.added":
+                self._open(event, item)
+            case "response.output_item.done":
+                self._close(self._slot(event, _KINDS.get(text_of(item, "type"))), item)
+            case "response.function_call_arguments.done":
+                slot = self._slot(event, _CALL)
+                if isinstance(event.arguments, str):
+                    self._check_arguments(slot, event.arguments)
+            case "response.completed" | "response.incomplete" | "response.failed":
+                self._end(reply, _LAST_EVENTS[event.type])
+            case "" if event.object == "response":
+                reply = whole_reply(data)
+                self._end(reply, reply.status or "completed")
+            case _:
+                if event.type == "error" or event.error or (not event.type and event.message):
+                    self._fail(event.error or {"code": event.code, "message": event.message})
+
+    def _announce(self, head: Reply, *, is_first: bool) -> None:
+        """The answer begins, or a gateway asked again and begins another one."""
+        if self._head is None:
+            self._start(head)
+        elif is_first and head.id == self._head.id:
+            self._head_came_twice = True
+        elif is_first:
+            self._restart(head)
+
+    def _start(self, head: Reply) -> None:
+        self._begin()
+        self._head = head
+        self._put_start(head.id, head.model)
+
+    def _restart(self, head: Reply) -> None:
+        self._drop_attempt()
+        self._start(head)
+
+    def _end(self, reply: Reply, status: str) -> None:
+        """The last event says how the answer ended, and all of it once more."""
+        if status == "failed":
+            self._fail(reply.error or {"message": "no reason was given"})
+            return
+        if self._head is None:
+            self._start(reply)
+        output = reply.output or ()
+        if len(output) > len(self._slots):
+            self._read_untold(output)
+        reply.status = status
+        self._last, self._done, self._raw_reason = reply, True, _raw_reason(reply)
+
+    def _read_untold(self, output: Iterable[Any]) -> None:
+        """Items that came in no event of their own."""
+        for index, item in enumerate(map(fields_of, output)):
+            if index not in self._at_index and item.get("id") not in self._at_id:
+                kind = _KINDS.get(text_of(item, "type"))
+                self._close(self._new_slot(index, item.get("id"), kind), item)
+
+    def _open(self, event: Event, item: Item) -> None:
+        if self._head_came_twice and event.output_index in self._at_index:
+            # The same head again was no slip: its items come again, too.
+            self._restart(self._head or Reply())
+        kind = _KINDS.get(text_of(item, "type"))
+        slot = self._new_slot(event.output_index, item.get("id"), kind)
+        if slot.kind == _CALL:
+            self._grow_call(slot, item, text_of(item, "arguments"))
+
+    def _new_slot(self, index: int | None, item_id: object, kind: int | None) -> _Slot:
+        if self._head is None:
+            self._start(Reply())
+        slot = _Slot(len(self._slots), PASSED_OVER if kind is None else kind)
+        self._slots.append(slot)
+        if index is not None:
+            self._at_index[index] = slot
+        if isinstance(item_id, str | int):
+            self._at_id[item_id] = slot
+        return slot
+
+    def _slot(self, event: Event, kind: int | None) -> _Slot:
+        """Return the item an event is about, a new one of this kind where its start is lost."""
+        found = None if event.item_id is None else self._at_id.get(event.item_id)
+        if found is None and event.output_index is not None:
+            found = self._at_index.get(event.output_index)
+        elif found is None and self._slots and not self._slots[-1].is_closed:
+            found = self._slots[-1]
+        if found is None:
+            found = self._new_slot(event.output_index, event.item_id, kind)
+        return found
+
+    def _grow(self, slot: _Slot, text: str, part: int | None) -> None:
+        if slot.kind == _CALL:
+            self._grow_call(slot, {}, text)
+        elif slot.kind != PASSED_OVER:
+            before = self._slots[slot.number - 1] if slot.number else None
+            follows = before is not None and before.kind == slot.kind and before.said
+            if (slot.part != part) if slot.said else follows:
+                text = f"\n\n{text}"
+            slot.part = part
+            slot.said.append(text)
+            self._runs.add(slot.kind, text)
+
+    def _grow_call(self, slot: _Slot, item: Item, arguments: str) -> None:
+        name, call_id = text_of(item, "name") or None, text_of(item, "call_id") or None
+        if slot.is_named:
+            # Some hosts give a call another id when it is whole: the first one was told.
+            name = call_id = None
+        slot.is_named = slot.is_named or (name is not None and call_id is not None)
+        if arguments:
+            slot.said.append(arguments)
+        fragment = ToolCallDelta(slot.number, call_id, ToolFunction(name, arguments))
+        self._put_all(self._calls.feed((fragment,)))
+
+    def _close(self, slot: _Slot, item: Item) -> None:
+        """The item is whole; what it says now counts where nothing was said before."""
+        if slot.is_closed:
+            return
+        slot.is_closed = True
+        if slot.kind == _CALL:
+            self._grow_call(slot, item, "")
+            if "arguments" in item:
+                self._check_arguments(slot, text_of(item, "arguments"))
+        elif slot.kind == TEXT:
+            if not slot.said:
+                self._grow(slot, parts_text(item.get("content")), None)
+            if phase := text_of(item, PHASE):
+                self._runs.put(TextMarked({PHASE: phase}))
+        elif slot.kind == THINKING:
+            self._close_reasoning(slot, item)
+
+    def _close_reasoning(self, slot: _Slot, item: Item) -> None:
+        if not slot.said:
+            told = parts_text(item.get("summary"), "\n\n") or parts_text(item.get("content"))
+            if told:
+                self._grow(slot, told, None)
+        if item.get("encrypted_content") or item.get("content"):
+            kept = {name: item[name] for name in _KEPT if item.get(name) is not None}
+            self._runs.put(ThinkingSigned(None, opaque={REASONING_ITEM: kept}))
+
+    def _check_arguments(self, slot: _Slot, whole: str) -> None:
+        """Compare what grew with what the host says in the end: pieces may have been lost."""
+        grown = "".join(slot.said)
+        if not grown:
+            self._grow_call(slot, {}, whole)
+        elif mend_surrogates(grown) != mend_surrogates(whole):
+            self._has_gap = True
+
+    def _reason(self) -> FinishReason:
+        count = self._calls.count
+        if self._last is None or (count and (self._has_gap or self._runs.call_is_torn)):
+            # What was lost may be a line of a call: such a call never runs.
+            return "incomplete"
+        match self._last.status:
+            case "completed":
+                return "tool_calls" if count else "stop"
+            case "incomplete":  # whatever cut it, its calls do not run
+                return _INCOMPLETE.get(self._raw_reason or "", "length" if count else "other")
+            case "cancelled" | "in_progress" | "queued":
+                return "incomplete"
+            case _:
+                return "tool_calls" if count else "other"
+
+
+def _raw_reason(last: Reply) -> str:
+    """Return the host's word for the end: the reason where there is one, else the status."""
+    return text_of(fields_of(last.incomplete_details), "reason") or last.status or ""

@@ -1,0 +1,259 @@
+"""Chunks of an OpenAI-compatible stream: only what is used, as structs. Sans-IO.
+
+Hosts that name things their own way are read as if they did not: what `WireNames` says is moved
+to where OpenAI has it. Only those hosts pay for it.
+"""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import msgspec
+from msgspec import Struct
+
+from kode_sidecar.core.domain.message import Usage
+from kode_sidecar.infrastructure.providers.lenient_json import (
+    MOST_TOKENS,
+    Number,
+    lenient_json,
+    token_count,
+)
+from kode_sidecar.infrastructure.providers.profiles import WireNames
+
+Json = dict[str, Any]
+_IN_ANSWER = ("text", "reasoning", "usage")
+_COUNTS = {
+    "input_tokens": "prompt_tokens",
+    "output_tokens": "completion_tokens",
+    "cached_tokens": "cached_tokens",
+    "reasoning_tokens": "reasoning_tokens",
+}
+
+
+class ToolFunction(Struct):
+    """`arguments` is a piece of JSON text; some hosts send the finished object."""
+
+    name: str | None = None
+    arguments: str | dict[str, Any] | None = None
+
+
+class ToolCallDelta(Struct):
+    """A piece of a tool call. Hosts leave out `index`, or repeat or blank `id`.
+
+    `extra_content` holds Gemini's signature of a thought.
+    """
+
+    index: int | None = None
+    id: str | int | None = None
+    function: ToolFunction | None = None
+    extra_content: dict[str, Any] | None = None
+
+
+class ContentPart(Struct):
+    """Content as a list: text, or thinking with a text or parts of its own."""
+
+    type: str = ""
+    text: str | None = None
+    thinking: "str | list[ContentPart] | None" = None
+
+
+class Delta(Struct):
+    """What grew; also the `message` of a whole completion."""
+
+    role: str | None = None
+    content: str | list[ContentPart] | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    reasoning_details: list[Any] | None = None
+    refusal: str | None = None
+    tool_calls: list[ToolCallDelta] | None = None
+
+
+class TokenDetails(Struct):
+    cached_tokens: Number = None
+    reasoning_tokens: Number = None
+
+
+class WireUsage(Struct):
+    """Token counts; cached ones hide under four names, reasoning ones under two."""
+
+    prompt_tokens: Number = None
+    completion_tokens: Number = None
+    total_tokens: Number = None
+    cached_tokens: Number = None
+    prompt_tokens_details: TokenDetails | None = None
+    completion_tokens_details: TokenDetails | None = None
+    reasoning_tokens: Number = None
+    prompt_cache_hit_tokens: Number = None
+    cache_read_input_tokens: Number = None
+    cost: Any = None
+
+
+class GroqExtra(Struct):
+    usage: WireUsage | None = None
+
+
+class Choice(Struct):
+    index: int | None = None
+    delta: Delta | None = None
+    message: Delta | None = None
+    finish_reason: str | None = None
+    usage: WireUsage | None = None
+    error: Any = None
+
+
+class Chunk(Struct):
+    """One event. `choices` may be empty, null or absent."""
+
+    id: str | int | None = None
+    model: str | None = None
+    choices: list[Choice] | None = None
+    usage: WireUsage | None = None
+    error: Any = None
+    x_groq: GroqExtra | None = None
+
+
+class ReasoningDetails:
+    """OpenRouter's list of what a model thought, which it wants back as it was.
+
+    A piece goes on where the one before it ended, if both are of one type and place.
+    """
+
+    def __init__(self) -> None:
+        self.whole: list[Json] = []
+
+    def add(self, pieces: list[Any]) -> str:
+        """Take in the pieces of one event; what they say in words."""
+        said: list[str] = []
+        for piece in _objects(pieces):
+            words = piece.get("text") or piece.get("summary")
+            said += [words] if isinstance(words, str) else []
+            last = self.whole[-1] if self.whole else piece
+            place = [(last.get(name), piece.get(name)) for name in ("type", "index")]
+            if last is piece or any(new not in (None, old) for old, new in place):
+                self.whole.append(dict(piece))
+                continue
+            for name, value in piece.items():
+                before = last.get(name)
+                grows = name in ("text", "summary", "data")
+                if grows and isinstance(before, str) and isinstance(value, str):
+                    last[name] = before + value
+                elif value is not None:
+                    last[name] = value
+        return "".join(said)
+
+
+def error_of(data: bytes, chunk: Chunk) -> object:
+    """Return the error that an event reports, however it is wrapped; None when it reports none."""
+    if chunk.error:
+        return chunk.error
+    for choice in chunk.choices or ():
+        if choice.error:
+            return choice.error
+        if choice.finish_reason == "error":
+            return {"message": "the host reported an error without saying which"}
+    if chunk.choices is None and chunk.usage is None:
+        return _bare_error(data)
+    return None
+
+
+def _bare_error(data: bytes) -> object:
+    """`{"object": "error", "message": ...}` and the like."""
+    value = lenient_json(data)
+    if not isinstance(value, dict):
+        return None
+    fields = cast(dict[str, Any], value)
+    named = fields.get("object") == "error" or fields.get("type") == "error" or "code" in fields
+    return fields if named and (fields.get("message") or fields.get("detail")) else None
+
+
+def usage_of(wire: WireUsage) -> Usage:
+    """Counts in our sense: cached tokens are part of the input, wherever the host put them."""
+    details = wire.prompt_tokens_details
+    inside = token_count(
+        wire.cached_tokens, details and details.cached_tokens, wire.prompt_cache_hit_tokens
+    )
+    cached = inside or token_count(wire.cache_read_input_tokens)
+    given = token_count(wire.prompt_tokens)
+    # More cached than prompt tokens: this host counts them apart.
+    tokens_in = given + cached if cached > given else given
+    tokens_out = token_count(wire.completion_tokens)
+    out = wire.completion_tokens_details
+    return Usage(
+        input_tokens=tokens_in,
+        output_tokens=tokens_out,
+        total_tokens=token_count(wire.total_tokens) or tokens_in + tokens_out,
+        cached_tokens=cached,
+        reasoning_tokens=token_count(out and out.reasoning_tokens, wire.reasoning_tokens),
+    )
+
+
+def told_cost(wire: WireUsage) -> float | None:
+    """Return what the host says that the answer costs: a number, or the total of several."""
+    cost = wire.cost
+    if isinstance(cost, dict):
+        cost = cast(Json, cost).get("total_cost")
+    if isinstance(cost, bool) or not isinstance(cost, int | float):
+        return None
+    return float(cost) if 0 <= cost < MOST_TOKENS else None
+
+
+_decode = msgspec.json.Decoder(Chunk).decode
+
+
+class ChunkReader:
+    """Reads the chunks of a host that uses these names."""
+
+    def __init__(self, names: WireNames | None = None) -> None:
+        usual = names is None or not any(getattr(names, name) for name in (*_IN_ANSWER, *_COUNTS))
+        self._names = None if usual else names
+        self.exact: Callable[[bytes], Chunk] = _decode if usual else self._renamed
+        """Raises msgspec.DecodeError (a ValueError) and RecursionError."""
+
+    def tolerant(self, data: bytes) -> Chunk | None:
+        """Return a chunk from JSON that strict readers refuse; None when it is none at all."""
+        value = lenient_json(data)
+        try:
+            if self._names is not None:
+                value = _renamed(value, self._names)
+            return msgspec.convert(value, Chunk, strict=False)
+        except (ValueError, RecursionError):
+            return None
+
+    def _renamed(self, data: bytes) -> Chunk:
+        assert self._names is not None
+        value = msgspec.json.decode(data)
+        return msgspec.convert(_renamed(value, self._names), Chunk, strict=False)
+
+
+def _renamed(value: Any, names: WireNames) -> Any:
+    if not isinstance(value, dict):
+        return value
+    chunk = cast(Json, value)
+    _move(chunk, names.usage, "usage")
+    for choice in _objects(chunk.get("choices")):
+        for part in _objects([choice.get("delta"), choice.get("message")]):
+            _move(part, names.text, "content")
+            _move(part, names.reasoning, "reasoning_content")
+        _rename_counts(choice.get("usage"), names)
+    _rename_counts(chunk.get("usage"), names)
+    return chunk
+
+
+def _rename_counts(usage: Any, names: WireNames) -> None:
+    for usage_object in _objects([usage]):
+        for name, usual in _COUNTS.items():
+            _move(usage_object, getattr(names, name), usual)
+
+
+def _move(value: Json, path: str, name: str) -> None:
+    """Put what stands at a dotted path where its usual name is."""
+    found: Any = value if path else None
+    for part in path.split("."):
+        found = cast(Json, found).get(part) if isinstance(found, dict) else None
+    if found is not None:
+        value[name] = found
+
+
+def _objects(values: Any) -> list[Json]:
+    items = cast(list[Any], values) if isinstance(values, list) else []
+    return [cast(Json, item) for item in items if isinstance(item, dict)]

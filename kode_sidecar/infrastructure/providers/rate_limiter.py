@@ -1,0 +1,159 @@
+"""When to ask a host: its pace, and again after a failure."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from kode_sidecar.core.domain.error_info import ErrorInfo
+
+# A limit that was guessed, not told, is tried again after this long.
+_GUESS_HOLDS = 60.0
+_MINUTE = 60.0
+_MOST_REMEMBERED = 10_000
+MAX_RETRIES = 3
+MAX_RETRY_AFTER = 60.0
+"""Seconds; a host that asks for more is reported instead of waited for."""
+STALLED = "silentSeconds"
+"""The detail of a failure that was no more than silence."""
+STALLED_SECONDS = 120.0
+"""A host that says nothing is given up after this, unless the user waits longer."""
+_SHORTEST_WAIT = 10.0
+# An answer without content mostly comes again the same way, and every one is paid.
+_MAX_RETRIES_OF = {"EmptyAnswer": 2}
+
+
+class RateLimiter:
+    """Lets requests go in order, as many side by side and in a minute as the host allows.
+
+    Nothing is limited before the host has refused something. `now` and `sleep` count seconds.
+    """
+
+    def __init__(
+        self, now: Callable[[], float], sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    ) -> None:
+        self._now = now
+        self._sleep = sleep
+        self._running = 0
+        self._at_once: int | None = None
+        self._guessed_until: float | None = None
+        self._per_minute: int | None = None
+        self._begun: deque[float] = deque(maxlen=_MOST_REMEMBERED)
+        self._not_before = now()
+        self._line: deque[asyncio.Event] = deque()
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncGenerator[None, None]:
+        """Wait for this request's turn, and keep its place until its answer has ended."""
+        await self._wait_in_line()
+        self._running += 1
+        try:
+            yield
+        finally:
+            self._running -= 1
+            self._wake_first()
+
+    def learn(self, error: ErrorInfo) -> None:
+        """A request that has its turn was refused: what the host said of its limits."""
+        told = error.details or {}
+        if per_minute := told.get("perMinute"):
+            self._per_minute = per_minute
+        if at_once := told.get("atOnce"):
+            self._at_once, self._guessed_until = at_once, None
+        elif told.get("limit") == "concurrency":
+            # The refused one is counted here; whoever else holds a place was not refused.
+            self._at_once = max(1, min(self._running - 1, self._at_once or self._running))
+            self._guessed_until = self._now() + _GUESS_HOLDS
+
+    def pause(self, seconds: float) -> None:
+        """Nobody asks before so many seconds are over."""
+        self._not_before = max(self._not_before, self._now() + seconds)
+
+    async def _wait_in_line(self) -> None:
+        """First come, first served; a place that is given up goes to the next."""
+        place = asyncio.Event()
+        self._line.append(place)
+        try:
+            while True:
+                if self._line[0] is not place or not self._has_room():
+                    place.clear()
+                    await place.wait()
+                elif (seconds := self._seconds_to_go()) > 0:
+                    await self._sleep(seconds)
+                else:
+                    break
+            self._begun.append(self._now())
+        finally:
+            self._line.remove(place)
+            self._wake_first()
+
+    def _has_room(self) -> bool:
+        if self._guessed_until is not None and self._now() > self._guessed_until:
+            self._at_once = self._guessed_until = None
+        return self._at_once is None or self._running < self._at_once
+
+    def _seconds_to_go(self) -> float:
+        seconds = self._not_before - self._now()
+        count = self._per_minute
+        if count is not None and len(self._begun) >= count:
+            seconds = max(seconds, self._begun[-count] + _MINUTE - self._now())
+        return seconds
+
+    def _wake_first(self) -> None:
+        if self._line:
+            self._line[0].set()
+
+
+@dataclass(frozen=True)
+class RetryPolicy:
+    """Exponential delays with full jitter; `random` gives numbers in [0, 1). Seconds.
+
+    `budget` is how long after the first attempt began another one may still begin. A host that
+    says nothing is given up `stalled` seconds after the question, unless the user waits longer.
+    """
+
+    random: Callable[[], float]
+    base: float = 0.5
+    overloaded_base: float = 4.0
+    longest: float = 20.0
+    budget: float = 300.0
+    stalled: float = STALLED_SECONDS
+
+    def next_delay(
+        self, attempt: int, error: ErrorInfo, shown: int, elapsed: float = 0.0
+    ) -> float | None:
+        """Seconds to wait before the next attempt; None when there is none.
+
+        `attempt` counts the failed attempts, `shown` those among them of which the user saw
+        something: of those only the first may be followed by another. `elapsed` is the time
+        since the first one began.
+        """
+        delay = self._delay(attempt, error, shown)
+        if delay is None or elapsed + delay > self.budget:
+            return None
+        if is_stall(error) and elapsed + delay + _SHORTEST_WAIT > self.stalled:
+            return None
+        return delay
+
+    def patience(self, error: ErrorInfo | None, elapsed: float) -> float | None:
+        """Seconds for which the next attempt may be silent after this failure; None: as usual."""
+        if error is None or not is_stall(error):
+            return None
+        return self.stalled - elapsed
+
+    def _delay(self, attempt: int, error: ErrorInfo, shown: int) -> float | None:
+        most = min(MAX_RETRIES, _MAX_RETRIES_OF.get(error.code, MAX_RETRIES))
+        if not error.retryable or attempt > most or shown > 1:
+            return None
+        if error.retry_after_ms is not None:
+            seconds = error.retry_after_ms / 1000
+            return seconds if seconds <= MAX_RETRY_AFTER else None
+        overloaded = bool(error.details and error.details.get("limit") == "overload")
+        base = self.overloaded_base if overloaded else self.base
+        return self.random() * min(self.longest, base * 2 ** (attempt - 1))
+
+
+def is_stall(error: ErrorInfo) -> bool:
+    """Return whether an attempt failed because its host said nothing."""
+    return STALLED in (error.details or {})

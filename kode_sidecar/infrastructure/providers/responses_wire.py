@@ -1,0 +1,131 @@
+"""Events of OpenAI's Responses API: only what is used, in one struct for all types. Sans-IO.
+
+Fields follow the streaming and response objects of OpenAI's reference. Items stay as they came:
+their shapes are many, and reasoning goes back to its host letter by letter.
+"""
+
+from typing import Any, cast
+
+import msgspec
+from msgspec import Struct
+
+from kode_sidecar.core.domain.message import Usage
+from kode_sidecar.infrastructure.providers.lenient_json import Number, lenient_json, token_count
+
+Item = dict[str, Any]
+
+
+class InputDetails(Struct):
+    """What of the input the host's cache held, and what it put there."""
+
+    cached_tokens: Number = None
+    cache_write_tokens: Number = None
+
+
+class OutputDetails(Struct):
+    """What of the output was reasoning."""
+
+    reasoning_tokens: Number = None
+
+
+class WireUsage(Struct):
+    """Token counts; those of the cache are part of the input, reasoning is part of the output."""
+
+    input_tokens: Number = None
+    output_tokens: Number = None
+    input_tokens_details: InputDetails | None = None
+    output_tokens_details: OutputDetails | None = None
+
+
+class Reply(Struct):
+    """The answer as a whole, so far as its host says: at its start, at its end, or all of it."""
+
+    id: str | None = None
+    model: str | None = None
+    status: str | None = None
+    output: list[Any] | None = None
+    usage: WireUsage | None = None
+    error: Any = None
+    incomplete_details: Any = None
+
+
+class Event(Struct):
+    """One event, named by its `type`; without one an error, or a whole answer (`object`)."""
+
+    type: str = ""
+    object: str = ""
+    output_index: int | None = None
+    item_id: str | int | None = None
+    summary_index: int | None = None
+    delta: Any = None
+    arguments: Any = None
+    item: Any = None
+    response: Reply | None = None
+    error: Any = None
+    code: Any = None
+    message: Any = None
+
+
+decode_exact = msgspec.json.Decoder(Event).decode
+"""JSON bytes to an `Event`. Raises msgspec.DecodeError (a ValueError) and RecursionError."""
+
+
+def decode_tolerant(data: bytes) -> Event | None:
+    """Return an event from JSON that strict readers refuse; None when it is none at all.
+
+    Of fields that have a type of their own only the name of the event is left.
+    """
+    value = lenient_json(data)
+    try:
+        return msgspec.convert(value, Event, strict=False)
+    except (ValueError, RecursionError):
+        pass
+    kind = text_of(fields_of(value), "type")
+    return Event(kind) if kind and not _is_ours(kind) else None
+
+
+def _is_ours(kind: str) -> bool:
+    """Whether an event says something that must not be lost."""
+    return kind.endswith((".delta", ".added", ".done", ".completed", ".incomplete", ".failed"))
+
+
+def whole_reply(data: bytes) -> Reply:
+    """Return the answer that came in one piece."""
+    try:
+        return msgspec.convert(lenient_json(data), Reply, strict=False)
+    except (ValueError, RecursionError):
+        return Reply()
+
+
+def fields_of(value: object) -> Item:
+    """Return the fields of an object; none where it is something else."""
+    return cast(Item, value) if isinstance(value, dict) else {}
+
+
+def text_of(item: Item, name: str) -> str:
+    """Return a text of an item; empty where it has none."""
+    value = item.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def parts_text(parts: object, separator: str = "") -> str:
+    """Return the texts of a list of parts, refusals among them."""
+    if not isinstance(parts, list):
+        return ""
+    known = map(fields_of, cast(list[object], parts))
+    return separator.join([text_of(one, "text") or text_of(one, "refusal") for one in known])
+
+
+def usage_of(wire: WireUsage) -> Usage:
+    """Return the counts in our sense."""
+    read = wire.input_tokens_details or InputDetails()
+    written = wire.output_tokens_details or OutputDetails()
+    tokens_in, tokens_out = token_count(wire.input_tokens), token_count(wire.output_tokens)
+    return Usage(
+        input_tokens=tokens_in,
+        output_tokens=tokens_out,
+        total_tokens=tokens_in + tokens_out,
+        cached_tokens=token_count(read.cached_tokens),
+        cache_write_tokens=token_count(read.cache_write_tokens),
+        reasoning_tokens=token_count(written.reasoning_tokens),
+    )

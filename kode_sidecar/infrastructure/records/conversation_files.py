@@ -1,0 +1,342 @@
+"""The files of one conversation: `meta.json`, artifacts, logs of scouts, and all of them open."""
+
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType, field
+
+from kode_sidecar.core.domain.context_edits import ContextEdits
+from kode_sidecar.core.domain.event_parts import EFFORTS, Effort
+from kode_sidecar.core.domain.message import Blob, Message
+from kode_sidecar.core.protocol.events import artifact_ref
+from kode_sidecar.core.text.shown_text import mend_surrogates
+from kode_sidecar.core.text.uris import folder_key
+from kode_sidecar.core.whole_files import sync_folder
+from kode_sidecar.infrastructure.records.disk import not_read, not_saved, replace_file
+from kode_sidecar.infrastructure.records.journal import Journal
+from kode_sidecar.infrastructure.records.json_record import DECODE_ERRORS, encode_json
+from kode_sidecar.infrastructure.records.messages import MessageFile
+from kode_sidecar.infrastructure.records.saver import Saver
+from kode_sidecar.infrastructure.records.session_lock import SessionLock
+
+CONVERSATIONS_FOLDER = "conversations"
+"""In the state folder: a folder for each conversation, named as it."""
+META_FILE = "meta.json"
+
+# A name that Windows takes for a device is no folder there.
+_ID = re.compile(r"(?!(?:con|prn|aux|nul|com\d|lpt\d)$)[a-z0-9-]{1,64}")
+_USUAL_BYTES = 16 * 1024
+_READ = os.O_RDONLY | getattr(os, "O_BINARY", 0)
+
+
+def is_session_id(name: str) -> bool:
+    """Return whether a session could have that id; nothing else is ever looked for on disk."""
+    return _ID.fullmatch(name) is not None
+
+
+class HeadMark(Struct, frozen=True):
+    """The message that the user made the head; None stands for the place before the first one.
+
+    The mark counts until a message newer than `newest` is written, which is then the head.
+    """
+
+    id: str | None
+    newest: str | None
+
+
+class ConversationMeta(Struct, frozen=True, kw_only=True):
+    """What `meta.json` says; snake_case on disk.
+
+    `agent_type` names an agent; times are RFC 3339 in UTC, `updated_at` that of the newest message.
+    `meta` is the user's own and holds `projectRoot` and `roots`. `mode` and `model` are there when
+    the user chose them for this session, `draft` when there is a prompt not sent yet, `head` when
+    it is not the newest message, `effort` when the user chose one; `left_out` and `pinned` are ids
+    of messages.
+    """
+
+    id: str
+    title: str = ""
+    agent_type: str = ""
+    created_at: str = ""
+    updated_at: str = ""
+    meta: dict[str, Any] = field(default_factory=dict[str, Any])
+    mode: str | UnsetType = UNSET
+    model: str | UnsetType = UNSET
+    draft: str | UnsetType = UNSET
+    head: HeadMark | UnsetType = UNSET
+    effort: str | UnsetType = UNSET
+    left_out: tuple[str, ...] | UnsetType = UNSET
+    pinned: tuple[str, ...] | UnsetType = UNSET
+
+    @property
+    def known_effort(self) -> Effort | None:
+        """How hard the model thinks; None: as it does by itself."""
+        return next((effort for effort in EFFORTS if effort == self.effort), None)
+
+    @property
+    def folders(self) -> frozenset[str]:
+        """The folders that it is held in, by their keys."""
+        listed: object = self.meta.get("roots")
+        roots = cast(list[Any], listed) if isinstance(listed, list) else None
+        names = [self.meta.get("projectRoot")] if roots is None else roots
+        return frozenset(folder_key(name) for name in names if isinstance(name, str))
+
+    @property
+    def edits(self) -> ContextEdits:
+        """What the user decided about the context."""
+        return ContextEdits(left_out=self.left_out or (), pinned=self.pinned or ())
+
+    def with_edits(self, edits: ContextEdits) -> "ConversationMeta":
+        """Return the same with other edits of the context."""
+        return msgspec.structs.replace(
+            self, left_out=edits.left_out or UNSET, pinned=edits.pinned or UNSET
+        )
+
+
+_decode = msgspec.json.Decoder(ConversationMeta).decode
+
+
+def read_meta(folder: str | os.PathLike[str]) -> ConversationMeta | None:
+    """Return the meta of a conversation; None when it is missing or damaged.
+
+    Raises KodeError `Storage` when the disk fails.
+    """
+    try:
+        # Without pathlib and buffers, which cost more than the rest: a list reads thousands.
+        fd = os.open(f"{folder}{os.sep}{META_FILE}", _READ)
+        try:
+            data = os.read(fd, _USUAL_BYTES)
+            while len(data) % _USUAL_BYTES == 0 and (more := os.read(fd, _USUAL_BYTES)):
+                data += more
+        finally:
+            os.close(fd)
+        return _decode(data)
+    except (FileNotFoundError, *DECODE_ERRORS):
+        return None
+    except OSError as error:
+        raise not_read(META_FILE, error) from None
+
+
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+# An id of ours: too long for the name of a device, and no way out of the folder (W11).
+_ARTIFACT_ID = re.compile(r"[a-z0-9]{6,64}")
+
+
+def save_artifact(conversation_folder: Path, new_id: Callable[[], str], text: str) -> Blob:
+    """Write a text and return what reads it again; the folder appears with the first.
+
+    Raises KodeError `Storage`.
+    """
+    artifact_id = new_id()
+    path = _artifact_path(conversation_folder, artifact_id)
+    data = mend_surrogates(text).encode()
+    try:
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        fd = os.open(path, _NEW_FILE, 0o600)
+        with os.fdopen(fd, "wb") as file:
+            file.write(data)
+    except OSError as error:
+        raise not_saved(f"artifacts/{path.name}", error) from None
+    return Blob(
+        ref=artifact_ref(conversation_folder.name, artifact_id),
+        bytes=len(data),
+        sha256=hashlib.sha256(data).hexdigest(),
+    )
+
+
+def copy_artifact(conversation_folder: Path, artifact_id: str, other_folder: Path) -> bool:
+    """Keep an artifact in another conversation's folder, too; False if there is none.
+
+    Raises KodeError `Storage`.
+    """
+    if not _ARTIFACT_ID.fullmatch(artifact_id):
+        return False
+    path, copy = (
+        _artifact_path(conversation_folder, artifact_id),
+        _artifact_path(other_folder, artifact_id),
+    )
+    if path.is_symlink() or not path.is_file():
+        return False
+    try:
+        copy.parent.mkdir(mode=0o700, exist_ok=True)
+        fd = os.open(copy, _NEW_FILE, 0o600)
+        with path.open("rb") as source, os.fdopen(fd, "wb") as target:
+            shutil.copyfileobj(source, target)
+    except FileExistsError:
+        return True  # two results of one path may name it
+    except OSError as error:
+        raise not_saved(f"artifacts/{copy.name}", error) from None
+    return True
+
+
+def read_artifact(
+    conversation_folder: Path, artifact_id: str, offset: int, length: int
+) -> tuple[int, bytes] | None:
+    """Return the size of an artifact and some of its bytes; None if there is no such artifact.
+
+    Raises KodeError `Storage`.
+    """
+    if not _ARTIFACT_ID.fullmatch(artifact_id):
+        return None
+    path = _artifact_path(conversation_folder, artifact_id)
+    if path.is_symlink() or not path.is_file():
+        return None
+    try:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            file.seek(min(offset, size))
+            return size, file.read(length)
+    except OSError as error:
+        raise not_read(f"artifacts/{path.name}", error) from None
+
+
+def _artifact_path(conversation_folder: Path, artifact_id: str) -> Path:
+    return conversation_folder / "artifacts" / f"{artifact_id}.txt"
+
+
+SCOUTS_FOLDER = "scouts"
+
+
+def scout_logs(conversation_folder: Path) -> list[Path]:
+    """Return the records of all scouts of a conversation, in the order of their names."""
+    return sorted((conversation_folder / SCOUTS_FOLDER).glob("*.jsonl"))
+
+
+class ConversationFiles:
+    """One conversation open for writing; `save` makes durable what was written.
+
+    Folders that are `unsynced` and the meta become durable with the first `sync`, as does what
+    `write_meta` and `rename` wrote; otherwise `meta.json` is written some time later, for
+    `updated_at` can be had from the messages. `lock` and `journal` are released with the files.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        meta: ConversationMeta,
+        saver: Saver,
+        lock: SessionLock,
+        messages: MessageFile,
+        journal: Journal,
+        *,
+        unsynced: Sequence[Path] = (),
+    ) -> None:
+        self._lock = lock
+        self._path = folder / META_FILE
+        self._meta = meta
+        self._saver = saver
+        self._messages = messages
+        self._unsynced = unsynced
+        # Heads are counted: written and heard of on the event loop, synced on the saver's thread.
+        self._heads = 1 if unsynced else 0
+        self._heads_saved = self._heads_synced = 0
+        self._saved: ConversationMeta | None = None
+        self.journal = journal
+
+    @property
+    def folder(self) -> Path:
+        """Where the journal and the artifacts lie, too."""
+        return self._path.parent
+
+    @property
+    def meta(self) -> ConversationMeta:
+        """As last written."""
+        return self._meta
+
+    @property
+    def head_due(self) -> int:
+        """Which meta a `sync` has to save, until `head_saved` hears that one did; 0: none.
+
+        That does not depend on how far the saver's thread is: a recording could not say it.
+        """
+        return self._heads if self._heads > self._heads_saved else 0
+
+    def head_saved(self, head: int) -> None:
+        """Note that a `sync` saved what `head_due` was before it."""
+        self._heads_saved = max(self._heads_saved, head)
+
+    def append(self, message: Message) -> None:
+        """Write a message and bump `updated_at`; it is the head.
+
+        Raises KodeError `Storage`.
+        """
+        self._messages.append(message)
+        updated = max(self._meta.updated_at, message.created_at)
+        self._write_meta(msgspec.structs.replace(self._meta, updated_at=updated, head=UNSET))
+
+    def rename(self, title: str) -> None:
+        """Give the conversation a title; it is saved with the next `sync`."""
+        self.write_meta(msgspec.structs.replace(self._meta, title=title))
+
+    def write_meta(self, meta: ConversationMeta) -> None:
+        """Take another meta; it is saved with the next `sync`."""
+        self._write_meta(meta)
+        self._heads += 1
+
+    def open_scout_log(self, scout_id: str) -> MessageFile:
+        """Return the record of a scout, whose id is one of ours; the scout closes it.
+
+        Raises KodeError `Storage`.
+        """
+        folder = self.folder / SCOUTS_FOLDER
+        try:
+            folder.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise not_saved(SCOUTS_FOLDER, error) from None
+        return MessageFile(folder / f"{scout_id}.jsonl")
+
+    async def save(self) -> None:
+        """Make all that was written durable, the journal too. Raises KodeError `Storage`."""
+        if head := self.head_due:  # last, for it is what a later process goes by
+            await self._saver.save(self.journal)
+            await self._saver.save(self)
+            self.head_saved(head)
+        else:
+            await self._saver.save(self, self.journal)
+
+    def sync(self) -> None:
+        """Save what was written, for `Saver.save`. Blocks; raises KodeError `Storage`."""
+        self._messages.sync()
+        self._sync_meta()
+        try:
+            for folder in self._unsynced:
+                sync_folder(folder)
+        except OSError as error:
+            raise not_saved(META_FILE, error) from None
+        self._unsynced = ()
+
+    def close(self) -> None:
+        """Release the files; harmless when repeated.
+
+        A meta that waits to be written is written before: the next writer must not meet it later.
+        """
+        self._messages.close()
+        self.journal.close()
+        self._saver.finish(self._path)
+        self._lock.release()
+
+    def _sync_meta(self) -> None:
+        heads = self._heads
+        if heads > self._heads_synced:
+            self._replace_meta(self._meta)
+            self._heads_synced = heads
+
+    def _write_meta(self, meta: ConversationMeta) -> None:
+        self._meta = meta
+
+        def write() -> None:
+            if self._saved is not meta:
+                self._replace_meta(meta)
+
+        self._saver.later(self._path, write)
+
+    def _replace_meta(self, meta: ConversationMeta) -> None:
+        # Always fsynced: after a power cut an empty file would stand in the place of a whole one.
+        replace_file(self._path, encode_json(meta), durable=True)
+        self._saved = meta

@@ -1,0 +1,403 @@
+"""Keeps conversations: a folder each, made, opened, listed and removed (A7)."""
+
+import os
+import shutil
+import sys
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+from kode_sidecar.core.domain.conversation import Conversation
+from kode_sidecar.core.domain.message import Message
+from kode_sidecar.core.whole_files import make_private, sync_folder
+from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.records.conversation_files import (
+    CONVERSATIONS_FOLDER,
+    META_FILE,
+    ConversationFiles,
+    ConversationMeta,
+    HeadMark,
+    copy_artifact,
+    is_session_id,
+    read_artifact,
+    read_meta,
+    scout_logs,
+)
+from kode_sidecar.infrastructure.records.disk import FileState, file_state, not_read, not_saved
+from kode_sidecar.infrastructure.records.journal import (
+    JOURNAL_FILE,
+    Journal,
+    JournalTail,
+    StoredEvent,
+    read_events,
+)
+from kode_sidecar.infrastructure.records.json_record import DECODE_ERRORS
+from kode_sidecar.infrastructure.records.jsonl import LineProblem, stream_lines
+from kode_sidecar.infrastructure.records.message_record import decode_outline, encode_message, says
+from kode_sidecar.infrastructure.records.messages import (
+    MESSAGE_FILES,
+    KeptMessages,
+    MessageStorage,
+    StorageName,
+    messages_as,
+    messages_in,
+)
+from kode_sidecar.infrastructure.records.rebuilding import (
+    missing_parents,
+    with_rebuilt,
+    with_stand_ins,
+)
+from kode_sidecar.infrastructure.records.saver import Saver
+from kode_sidecar.infrastructure.records.session_lock import SessionLock
+from kode_sidecar.infrastructure.records.spending import Spent, read_spending
+
+_GRAVE = ".deleted-"
+
+
+@dataclass(frozen=True)
+class StoredConversation:
+    """A conversation as it was read; after `open` the content of some messages may be missing."""
+
+    meta: ConversationMeta
+    kept: KeptMessages
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """All whole messages in the order written."""
+        return self.kept.messages
+
+    @property
+    def problems(self) -> Sequence[LineProblem]:
+        """What is no message."""
+        return self.kept.problems
+
+    def tree(self) -> Conversation:
+        """Return the messages as a tree, its head where it was left."""
+        conversation = Conversation(self.messages, self.kept.unread, self.kept.read)
+        mark = self.meta.head
+        if isinstance(mark, HeadMark) and mark.newest == conversation.newest:
+            with suppress(KodeError):  # the line of that message was damaged
+                conversation.set_head(mark.id)
+        return conversation
+
+
+@dataclass(frozen=True)
+class OpenConversation:
+    """A conversation open for writing, and what was in it."""
+
+    writer: ConversationFiles
+    stored: StoredConversation
+
+
+class ConversationStore:
+    """Conversations by id: a folder each, under `storage_root`.
+
+    Every method may raise KodeError `Storage`.
+
+    An id that could not be one is never looked for on disk.
+
+    `storage` is how messages of new conversations are kept; one that is there stays as it is.
+    """
+
+    def __init__(
+        self,
+        storage_root: Path,
+        saver: Saver,
+        storage: StorageName = "jsonl",
+    ) -> None:
+        self._storage: StorageName = storage
+        self._root = storage_root / CONVERSATIONS_FOLDER
+        self._root_name = str(self._root)
+        self._saver = saver
+        self._written: dict[str, tuple[FileState | None, str]] = {}
+
+    def create(self, meta: ConversationMeta) -> ConversationFiles:
+        """Make an empty conversation and open it. It is saved with the writer's first `sync`."""
+        folder, unsynced = self._path(meta.id), [self._root]
+        try:
+            if not self._root.is_dir():
+                make_private(self._root)
+                unsynced.append(self._root.parent)  # nothing is kept in a folder without a name
+            folder.mkdir(mode=0o700)
+        except OSError as error:
+            raise not_saved("the session's folder", error) from None
+        with ExitStack() as undo:
+            undo.callback(shutil.rmtree, folder, ignore_errors=True)
+            lock = SessionLock(folder)
+            undo.callback(lock.release)
+            messages = messages_as(self._storage).create(folder)
+            undo.callback(messages.close)
+            journal = Journal(folder / JOURNAL_FILE)  # in the folder before the folder is synced
+            files = ConversationFiles(
+                folder, meta, self._saver, lock, messages, journal, unsynced=unsynced
+            )
+            undo.pop_all()
+        return files
+
+    def open(self, conversation_id: str) -> OpenConversation:
+        """Open a conversation for writing, as the only one who does; blocks while it reads.
+
+        Its lock is held until the writer is closed. Damaged records are quarantined; messages that
+        are lost by that are rebuilt from the journal and put back into their places, or something
+        stands for them that says so.
+        Raises KodeError `SessionNotFound`, `ReadOnly` when another process writes to it.
+        """
+        with ExitStack() as undo:
+            lock = SessionLock(self._folder(conversation_id))
+            undo.callback(lock.release)
+            # Once more: it may have been deleted while nobody had the lock.
+            folder = self._folder(conversation_id)
+            storage = messages_in(folder)
+            messages, kept = storage.open(folder)
+            undo.callback(messages.close)
+            journal = Journal(folder / JOURNAL_FILE)
+            undo.callback(journal.close)
+            lost = journal.completed - {one.id for one in kept.messages}
+            if lost or missing_parents(kept.messages):
+                rebuilt = _rebuilt(
+                    kept.messages, read_events(folder / JOURNAL_FILE)[0], conversation_id
+                )
+                if len(rebuilt) > len(kept.messages):
+                    messages.close()
+                    put_back = _put_back(storage, folder, rebuilt)
+                    messages, again = storage.open(folder)
+                    undo.callback(messages.close)
+                    whole = again.messages if put_back else rebuilt
+                    kept = replace(again, messages=whole, problems=kept.problems)
+            written = read_meta(folder)
+            stored = _stored(conversation_id, written, kept)
+            writer = ConversationFiles(folder, stored.meta, self._saver, lock, messages, journal)
+            undo.pop_all()
+        if written != stored.meta:
+            writer.write_meta(stored.meta)
+        return OpenConversation(writer, stored)
+
+    def load(self, conversation_id: str) -> StoredConversation:
+        """Return all that can be read of a conversation, or rebuilt where messages are damaged.
+
+        Times that are missing in the meta come from the messages. Blocks while it reads. Raises
+        KodeError `SessionNotFound`.
+        """
+        folder = self._folder(conversation_id)
+        kept = messages_in(folder).load(folder)
+        if kept.problems or missing_parents(kept.messages):
+            events = read_events(folder / JOURNAL_FILE)[0]
+            whole = _rebuilt(kept.messages, events, conversation_id)
+            kept = KeptMessages(whole, kept.problems)
+        return _stored(conversation_id, read_meta(folder), kept)
+
+    def spending(self, conversation_id: str) -> Sequence[Spent]:
+        """Return what its answers and those of its scouts used, oldest first; blocks.
+
+        Raises KodeError `SessionNotFound`.
+        """
+        folder = self._folder(conversation_id)
+        spent = read_spending(messages_in(folder).records(folder))
+        spent += self.scouts_spending(conversation_id)
+        return sorted(spent, key=lambda one: one.created_at)
+
+    def scouts_spending(self, conversation_id: str) -> Sequence[Spent]:
+        """Return what its scouts used alone; blocks while it reads.
+
+        Raises KodeError `SessionNotFound`.
+        """
+        logs = scout_logs(self._path(conversation_id))
+        return read_spending(line for log in logs for _, line in stream_lines(log))
+
+    def load_events(self, conversation_id: str) -> Sequence[StoredEvent]:
+        """Return the readable events of its journal; blocks while it reads.
+
+        Raises KodeError `SessionNotFound`.
+        """
+        return read_events(self._path(conversation_id) / JOURNAL_FILE)[0]
+
+    def journal_tail(self, conversation_id: str) -> JournalTail:
+        """Return what is appended to its journal from now on; blocks. Raises as `head` does."""
+        return JournalTail(self._folder(conversation_id))
+
+    def read_artifact(
+        self, conversation_id: str, artifact_id: str, offset: int, length: int
+    ) -> tuple[int, bytes] | None:
+        """Return the size of an artifact and the bytes from `offset` on; None if there is none.
+
+        Blocks while it reads. Raises KodeError `SessionNotFound`.
+        """
+        return read_artifact(self._path(conversation_id), artifact_id, offset, length)
+
+    def copy_artifact(self, conversation_id: str, artifact_id: str, folder: Path) -> bool:
+        """Keep an artifact in another conversation's folder, too; False if there is none."""
+        if not self.exists(conversation_id):
+            return False
+        return copy_artifact(self._path(conversation_id), artifact_id, folder)
+
+    def head(self, conversation_id: str) -> ConversationMeta:
+        """Return the meta alone; of the messages nothing is read unless it is missing or damaged.
+
+        Raises KodeError `SessionNotFound`.
+        """
+        if not is_session_id(conversation_id):
+            raise _not_found(conversation_id)
+        meta = read_meta(f"{self._root_name}{os.sep}{conversation_id}")
+        if meta is None or not meta.updated_at:
+            return self.load(conversation_id).meta
+        if meta.id != conversation_id:
+            meta = msgspec.structs.replace(meta, id=conversation_id)
+        return meta
+
+    def newest(self) -> list[tuple[str, str]]:
+        """Return when each conversation was last written to, and its id; the newest first.
+
+        The time is empty where nothing can be read. A meta is read again only when its file has
+        changed: each page of a list asks for thousands. Blocks.
+        """
+        written: dict[str, tuple[FileState | None, str]] = {}
+        for name in filter(is_session_id, self._names()):
+            state = file_state(f"{self._root_name}{os.sep}{name}{os.sep}{META_FILE}")
+            known = self._written.get(name)
+            if known is None or state is None or known[0] != state:
+                try:
+                    known = state, self.head(name).updated_at
+                except KodeError as error:
+                    if error.code == "SessionNotFound":
+                        continue
+                    known = None, ""
+            written[name] = known
+        self._written = written
+        return sorted(((when, name) for name, (_, when) in written.items()), reverse=True)
+
+    def state(self, conversation_id: str) -> Sequence[FileState | None]:
+        """Return a mark that changes with messages and head. Raises KodeError `SessionNotFound`."""
+        folder = self._folder(conversation_id)
+        return [file_state(folder / name) for name in (META_FILE, *MESSAGE_FILES)]
+
+    def says(self, conversation_id: str, query: str) -> bool:
+        """Return whether a prompt or an answer has the text, in any case of letters. Blocks."""
+        folder = self._path(conversation_id)
+        try:
+            return says(messages_in(folder).records(folder), query)
+        except KodeError:
+            return False  # what cannot be read says nothing
+
+    def delete(self, conversation_id: str) -> None:
+        """Remove a conversation and its artifacts; it must not be open here. Blocks.
+
+        Raises KodeError `SessionNotFound`, `ReadOnly` when another process has it open.
+        """
+        folder = self._folder(conversation_id)
+        lock = SessionLock(folder)
+        try:
+            if sys.platform == "win32":
+                lock.release()  # no folder is moved there while a file in it is open
+            self._bury(conversation_id, folder)
+        finally:
+            lock.release()
+        # What another program holds open is left for the next deletion.
+        for left in self._root.glob(f"{_GRAVE}*"):
+            shutil.rmtree(left, ignore_errors=True)
+
+    @contextmanager
+    def locked(self, conversation_id: str) -> Generator[Path]:
+        """The folder of a conversation while nobody else can write to it.
+
+        Raises KodeError `SessionNotFound`, `ReadOnly`, `Storage`.
+        """
+        lock = SessionLock(self._folder(conversation_id))
+        try:
+            yield self._folder(conversation_id)
+        finally:
+            lock.release()
+
+    def list_ids(self) -> list[str]:
+        """Return the ids of all conversations, sorted."""
+        return sorted(filter(self.exists, self._names()))
+
+    def exists(self, conversation_id: str) -> bool:
+        """Return whether there is such a conversation."""
+        if not is_session_id(conversation_id):
+            return False
+        folder = f"{self._root_name}{os.sep}{conversation_id}"  # there may be thousands
+        if os.path.isfile(f"{folder}{os.sep}{META_FILE}"):
+            return True
+        try:
+            return not messages_in(Path(folder)).is_empty(Path(folder))
+        except KodeError:
+            return True
+
+    def _names(self) -> list[str]:
+        try:
+            return os.listdir(self._root)
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise not_read(CONVERSATIONS_FOLDER, error) from None
+
+    def _bury(self, conversation_id: str, folder: Path) -> None:
+        grave = self._root / f"{_GRAVE}{conversation_id}"
+        try:
+            shutil.rmtree(grave, ignore_errors=True)
+            folder.rename(grave)
+            sync_folder(self._root)
+        except OSError as error:
+            with suppress(OSError):  # what is refused changed nothing
+                grave.rename(folder)
+            raise not_saved("the deletion of the session", error) from None
+
+    def _folder(self, conversation_id: str) -> Path:
+        """Return the folder of a conversation that is there. Raises KodeError `SessionNotFound`."""
+        if not self.exists(conversation_id):
+            raise _not_found(conversation_id)
+        return self._path(conversation_id)
+
+    def _path(self, conversation_id: str) -> Path:
+        """Return the only way from an id to a path. Raises KodeError `SessionNotFound`."""
+        if not is_session_id(conversation_id):
+            raise _not_found(conversation_id)
+        return self._root / conversation_id
+
+
+def _rebuilt(
+    messages: Sequence[Message], events: Sequence[StoredEvent], conversation_id: str
+) -> Sequence[Message]:
+    """Return the messages with those that are damaged, or with what stands for them."""
+    told = with_rebuilt(messages, events, conversation_id)
+    return with_stand_ins(told, events, conversation_id)
+
+
+def _put_back(storage: MessageStorage, folder: Path, messages: Sequence[Message]) -> bool:
+    """Write these messages anew; those that are there keep their records byte for byte.
+
+    False where the disk refuses that, or the removal of the damage before it: they are rebuilt
+    again the next time.
+    """
+    there: dict[str, bytes] = {}
+    try:
+        for record in storage.records(folder):
+            there.setdefault(decode_outline(record).id, record)
+        storage.replace(folder, [there.get(one.id) or encode_message(one) for one in messages])
+    except (KodeError, *DECODE_ERRORS):
+        return False
+    return True
+
+
+def _stored(
+    conversation_id: str,
+    meta: ConversationMeta | None,
+    kept: KeptMessages,
+) -> StoredConversation:
+    times = [message.created_at for message in kept.messages] or [""]
+    meta = meta or ConversationMeta(id=conversation_id)
+    meta = msgspec.structs.replace(
+        meta,
+        id=conversation_id,
+        created_at=meta.created_at or times[0],
+        updated_at=max(meta.updated_at, times[-1]),
+    )
+    return StoredConversation(meta, kept)
+
+
+def _not_found(conversation_id: str) -> KodeError:
+    text = f"There is no session {conversation_id!r}; start one with kode/session/new."
+    return KodeError("SessionNotFound", text)

@@ -1,0 +1,204 @@
+"""Writes and reads `journal.jsonl`, the stored events of one session as the editor got them.
+
+The journal holds the blocks of every message: `rebuilding` makes damaged messages from them.
+"""
+
+import asyncio
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from itertools import islice, pairwise
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from kode_sidecar.core.domain.agent_event import Event, MessageCompleted
+from kode_sidecar.infrastructure.records.json_record import DECODE_ERRORS, check, encode_json, seal
+from kode_sidecar.infrastructure.records.jsonl import (
+    JsonlFile,
+    LineProblem,
+    open_lines,
+    read_records,
+    stream_lines,
+)
+
+
+class UnknownEvent(Struct, frozen=True):
+    """An event of a newer version: all that is known of it is its number."""
+
+    seq: int
+
+
+StoredEvent = Event | UnknownEvent
+
+JOURNAL_FILE = "journal.jsonl"
+_COMPLETED = "message.completed"
+
+_event = msgspec.json.Decoder(Event)
+_unknown = msgspec.json.Decoder(UnknownEvent)
+
+
+class _Head(Struct, frozen=True, rename="camel"):
+    """The fields of an event that are read when a journal is opened."""
+
+    seq: int
+    type: str = ""
+    message_id: str = ""
+
+
+_head = msgspec.json.Decoder(_Head)
+
+
+class Journal:
+    """One session's event log, open for appending. Raises KodeError `Storage`.
+
+    Opening it moves damaged lines to a file of their own. `completed` holds the ids of the messages
+    that were complete at that moment.
+    """
+
+    def __init__(self, path: Path) -> None:
+        # Most journals are in order, and too large to be held whole for those that are not.
+        self.completed: set[str] = set()
+        numbers, problems = read_records(path, self._number_of)
+        self.problems: Sequence[LineProblem] = problems
+        if problems or any(one >= other for one, other in pairwise(numbers)):
+            mended = open_lines(path, _decode)
+            self._events: Iterable[StoredEvent] = _in_order(mended.records)
+            numbers = [event.seq for event in self._events]
+            self.completed = {
+                one.message_id for one in self._events if isinstance(one, MessageCompleted)
+            }
+        else:
+            lines = islice(stream_lines(path), len(numbers))
+            self._events = (_decode(line) for _, line in lines)
+        self._last_seq = numbers[-1] if numbers else 0
+        self._file = JsonlFile(path)
+
+    @property
+    def last_seq(self) -> int:
+        """Number of the newest event, counted over all processes; 0 while there is none."""
+        return self._last_seq
+
+    def take_events(self) -> Iterable[StoredEvent]:
+        """Return what was there when it was opened, in order; once.
+
+        It is read as it is gone through. Raises KodeError `Storage` then.
+        """
+        events, self._events = self._events, ()
+        return events
+
+    def append(self, event: Event) -> None:
+        """Write a stamped event; on disk when this returns.
+
+        Its `seq` is `last_seq` + 1; anything else is a ValueError.
+        """
+        if event.seq != self._last_seq + 1:
+            raise ValueError(f"event {event.seq} does not follow {self._last_seq}")
+        self._file.append(seal(encode_json(event)))
+        self._last_seq = event.seq
+
+    def sync(self) -> None:
+        """fsync; for `Saver.save`, after the messages the events tell of."""
+        self._file.sync()
+
+    def close(self) -> None:
+        """Release the file."""
+        self._file.close()
+
+    def _number_of(self, line: bytes) -> int:
+        head = _head.decode(check(line))
+        if head.type == _COMPLETED:
+            self.completed.add(head.message_id)
+        return head.seq
+
+
+def read_events(path: Path) -> tuple[Sequence[StoredEvent], Sequence[LineProblem]]:
+    """Return all events of a journal in order, and the lines that hold none.
+
+    Raises KodeError `Storage`.
+    """
+    events, problems = read_records(path, _decode)
+    return _in_order(events), problems
+
+
+def decode_lines(lines: Iterable[bytes]) -> list[StoredEvent]:
+    """Return the events of these lines in order; a line that holds none is passed over."""
+    events: list[StoredEvent] = []
+    for line in lines:
+        with suppress(*DECODE_ERRORS):
+            events.append(_decode(line))
+    return events
+
+
+def _decode(line: bytes) -> StoredEvent:
+    line = check(line)
+    try:
+        return _event.decode(line)
+    except msgspec.ValidationError:
+        return _unknown.decode(line)
+
+
+def _in_order(events: Iterable[StoredEvent]) -> Sequence[StoredEvent]:
+    """By number; of two with one number the later, which is the one that was acknowledged."""
+    numbered = {event.seq: event for event in events}
+    in_order = list(numbered.values())
+    if any(one.seq > other.seq for one, other in pairwise(in_order)):
+        in_order.sort(key=lambda event: event.seq)
+    return in_order
+
+
+# How long nothing is looked at: what another process says is seen about as soon as a person can
+# tell, and a session in which nothing happens costs next to nothing.
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 0.5
+_READ_BYTES = 1024 * 1024
+
+
+class JournalTail:
+    """The lines that are appended to a journal from now on, by whoever may write.
+
+    Nothing is kept open in between. Where the file was replaced, as by a repair, it begins anew
+    with the first line, so a reader passes over the events that it knows.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.session_id = folder.name
+        self._path = folder / JOURNAL_FILE
+        self._number = self._position = 0
+        while self.read():
+            pass
+
+    async def grown(self) -> Sequence[bytes] | None:
+        """Wait until there are new lines, and return them whole; None when the session is gone.
+
+        It looks again and again, on a thread: no system tells of every file on every disk.
+        """
+        pause = _SHORTEST_PAUSE
+        while (lines := await asyncio.to_thread(self.read)) == []:
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+        return lines
+
+    def read(self) -> list[bytes] | None:
+        """Return whole lines that are new, about a megabyte at most; None without the session.
+
+        Blocks.
+        """
+        try:
+            status = os.stat(self._path)
+            if status.st_ino != self._number or status.st_size < self._position:
+                self._number, self._position = status.st_ino, 0
+            if status.st_size == self._position:
+                return []
+            with self._path.open("rb") as file:
+                file.seek(self._position)
+                data = file.read(_READ_BYTES)
+                if not data.endswith(b"\n"):
+                    data += file.readline()
+        except FileNotFoundError:
+            return [] if self._path.parent.is_dir() else None
+        except OSError:
+            return []  # what a disk refuses now is asked for again
+        whole = data.rfind(b"\n") + 1
+        self._position += whole
+        return data[:whole].split(b"\n")[:-1]

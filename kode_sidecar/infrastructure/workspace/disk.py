@@ -1,0 +1,130 @@
+"""Reading one file from disk, sure that it is the file the guard looked at (W11)."""
+
+import os
+import stat
+import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.workspace.paths import Location
+
+MAX_FILE_BYTES = 10_000_000
+_CLOCK_STEP_NS = 2_000_000_000  # FAT's, the coarsest of the file systems in use
+
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_FILE = (
+    os.O_RDONLY
+    | _NO_LINK
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_NOCTTY", 0)
+    | getattr(os, "O_BINARY", 0)
+)
+_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | _NO_LINK
+
+
+@dataclass(frozen=True)
+class FileStatus:
+    """What tells two states of a file apart without reading it. `mtime_ns` since 1970, UTC.
+
+    `young`: written so lately that another write might not show in `mtime_ns`.
+    """
+
+    mtime_ns: int
+    size: int
+    inode: int
+    young: bool
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> "FileStatus":
+        """From what the system says."""
+        young = time.time_ns() - status.st_mtime_ns < _CLOCK_STEP_NS
+        return cls(status.st_mtime_ns, status.st_size, status.st_ino, young)
+
+    def still_holds(self, path: Path) -> bool:
+        """Return whether a file surely has not changed since. Raises OSError if it is gone."""
+        now = os.stat(path)
+        same = (self.mtime_ns, self.size) == (now.st_mtime_ns, now.st_size)
+        return same and self.inode == now.st_ino and not self.young
+
+
+def read_regular(location: Location, limit: int = MAX_FILE_BYTES) -> bytes:
+    """Return the bytes that `read_with_status` reads; raises the same."""
+    return read_with_status(location, limit)[0]
+
+
+def read_with_status(location: Location, limit: int = MAX_FILE_BYTES) -> tuple[bytes, FileStatus]:
+    """Return all bytes of a regular file with one name; no link is followed on the way.
+
+    Raises KodeError `NotFound`, `NotEditable` (a folder, a device), `Denied` (no right to read,
+    a hard link, swapped while opening) and `TooLarge`.
+    """
+    name = location.display
+    with _opened(location) as (file, opened):
+        data = b"" if opened.st_size > limit else file.read(limit + 1)
+        if opened.st_size > limit or len(data) > limit:
+            raise KodeError(
+                "TooLarge",
+                f"{name} has {max(opened.st_size, len(data)):,} bytes; the limit is {limit:,}. "
+                "Use search_code to find the part that matters.",
+            )
+        return data, FileStatus.of(opened)
+
+
+def read_beginning(location: Location, count: int) -> tuple[bytes, FileStatus]:
+    """Return at most `count` bytes, with the same care; raises the same but `TooLarge`."""
+    with _opened(location) as (file, opened):
+        return file.read(count), FileStatus.of(opened)
+
+
+@contextmanager
+def _opened(location: Location) -> Generator[tuple[BinaryIO, os.stat_result], None, None]:
+    name = location.display
+    try:
+        before = os.lstat(location.real)
+        _check_kind(before, name)
+        descriptor = _open_beneath(location.root.real, location.below)
+    except (FileNotFoundError, NotADirectoryError):
+        raise KodeError("NotFound", f"There is no file {name}.") from None
+    except OSError as error:
+        raise KodeError("Denied", f"{name} cannot be opened: {error.strerror}.") from None
+    with os.fdopen(descriptor, "rb") as file:
+        opened = os.fstat(descriptor)
+        if not os.path.samestat(before, opened):
+            raise KodeError("Denied", f"{name} was replaced while it was opened. Try again.")
+        _check_kind(opened, name)
+        yield file, opened
+
+
+def _check_kind(status: os.stat_result, name: str) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise KodeError("NotEditable", f"{name} is a folder. Use list_files to see what is in it.")
+    if not stat.S_ISREG(status.st_mode):
+        raise KodeError("NotEditable", f"{name} is not a regular file.")
+    if status.st_nlink > 1:
+        raise KodeError(
+            "Denied",
+            f"{name} is a hard link: the same file has another name, perhaps outside of the open "
+            "folder. It can be used once the user has opened it in the editor.",
+        )
+
+
+def _open_beneath(root: Path, parts: Sequence[str]) -> int:
+    """Open a file name by name from the root, so that no folder on the way can be a link.
+
+    Where the platform has no such call (Windows) the caller's comparison has to do.
+    """
+    if os.open not in os.supports_dir_fd:
+        return os.open(root.joinpath(*parts), _FILE)
+    folder = os.open(root, _FOLDER)
+    try:
+        for part in parts[:-1]:
+            deeper = os.open(part, _FOLDER, dir_fd=folder)
+            os.close(folder)
+            folder = deeper
+        return os.open(parts[-1], _FILE, dir_fd=folder)
+    finally:
+        os.close(folder)

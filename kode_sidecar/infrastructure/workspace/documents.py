@@ -1,0 +1,177 @@
+"""The buffer store: open documents as the editor holds them, fed by document sync.
+
+Source: LSP 3.17, "Text Document Synchronization". A message that cannot be applied never
+raises; it marks its document unsynced, and nothing reads or edits that document until the
+editor sends `didOpen` or a full text.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+
+from kode_sidecar.core.protocol.documents import ContentChange
+from kode_sidecar.core.text.text_edit import to_lf
+from kode_sidecar.core.text.text_lines import PositionEncoding
+from kode_sidecar.core.text.uris import canonical_key
+from kode_sidecar.infrastructure.workspace.decoding import editor_charset
+from kode_sidecar.infrastructure.workspace.document import Document, TextChange
+
+ChangeKind = Literal["opened", "changed", "saved", "closed", "unsynced"]
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class DocumentChange:
+    """What happened to a document, told while its text is as it was right after.
+
+    A `didChange` is told once per entry of its contentChanges, in order: `entries` holds that
+    one change (none if it changed nothing) and `last` is true for the final one. `opened` is a
+    new beginning, also when a full text mends an unsynced document: no offset of the text before
+    can be carried over. After `closed` and `unsynced` the text is no longer the editor's.
+    """
+
+    document: Document
+    kind: ChangeKind
+    entries: tuple[TextChange, ...] = ()
+    last: bool = True
+
+
+class Documents:
+    """All open documents. Use it from one thread.
+
+    `tell_fault` takes a line for the author of the client, about what was ignored or repaired.
+    """
+
+    def __init__(self, position_encoding: PositionEncoding) -> None:
+        self.position_encoding: PositionEncoding = position_encoding
+        self._documents: dict[str, Document] = {}
+        self._listeners: dict[object, Callable[[DocumentChange], None]] = {}
+        self._charsets: dict[str, str] = {}
+        self.tell_fault: Callable[[str], None] = lambda _line: None
+
+    def get(self, uri_or_key: str) -> Document | None:
+        """Return the open document of that URI in any spelling; it may be unsynced."""
+        return self._documents.get(uri_or_key) or self._documents.get(canonical_key(uri_or_key))
+
+    def all_open(self) -> list[Document]:
+        """Return all open documents, unsynced ones too, in the order they were opened."""
+        return list(self._documents.values())
+
+    def subscribe(self, listener: Callable[[DocumentChange], None]) -> Callable[[], None]:
+        """Call `listener` on every change, in the order of subscription; returns its end."""
+        token = object()
+        self._listeners[token] = listener
+
+        def unsubscribe() -> None:
+            self._listeners.pop(token, None)
+
+        return unsubscribe
+
+    def open(self, uri: str, language_id: str, version: int | None, text: str) -> None:
+        """`textDocument/didOpen`; opening an open document replaces it."""
+        if (known := self.get(uri)) is not None and known.synced:
+            self.tell_fault(f"didOpen: {uri} is open already; the text told now takes its place")
+        document = Document(uri, text, version=version, language_id=language_id, is_open=True)
+        document.saved_as = self._charsets.get(document.key, "")
+        self._documents[document.key] = document
+        self._tell(document, "opened")
+
+    def tell_encoding(self, uri: str, name: str) -> None:
+        """The editor saves a document in the encoding of that name, until it closes it.
+
+        It may be said before the document is opened. An unknown name tells nothing.
+        """
+        key = canonical_key(uri)
+        self._charsets[key] = editor_charset(name)
+        document = self.get(uri)
+        if document is not None:
+            document.saved_as = self._charsets[key]
+
+    def change(self, uri: str, version: int | None, content_changes: Any) -> None:
+        """`textDocument/didChange`, full or incremental, as decoded dicts or structs."""
+        document = self.get(uri)
+        if document is None:
+            self.tell_fault(f"didChange: {uri} is not open; nothing reads it until it is opened")
+            self.mark_unsynced(uri, "it was changed without having been opened")
+            document = self._documents[canonical_key(uri)]
+        try:
+            changes = msgspec.convert(content_changes, list[ContentChange], from_attributes=True)
+        except msgspec.ValidationError as error:
+            self.mark_unsynced(uri, f"a change could not be read ({error})")
+            return
+        if version is not None and document.version is not None and version <= document.version:
+            grown = f"version {version} came after {document.version}"
+            self.tell_fault(f"didChange: {uri}: {grown}; it is taken, but versions must grow")
+        document.version = document.version if version is None else version
+        for index, change in enumerate(changes):
+            self._apply(document, change, last=index == len(changes) - 1)
+
+    def save(self, uri: str, text: str | None) -> None:
+        """`textDocument/didSave`; a text that differs from ours is taken as a full change."""
+        document = self.get(uri)
+        if document is None:
+            self.tell_fault(f"didSave: {uri} is not open; nothing was done")
+            return
+        if text is not None and (not document.synced or to_lf(text) != document.lf_text):
+            self._apply(document, ContentChange(text=text), last=True)
+        if document.synced:
+            self._tell(document, "saved")
+
+    def close(self, uri: str) -> None:
+        """`textDocument/didClose`."""
+        document = self.get(uri)
+        if document is None:
+            self.tell_fault(f"didClose: {uri} is not open; nothing was done")
+        else:
+            del self._documents[document.key]
+            self._charsets.pop(document.key, None)
+            document.is_open = False
+            self._tell(document, "closed")
+
+    def mark_unsynced(self, uri: str, reason: str) -> None:
+        """Declare our text of `uri` wrong until `didOpen` or a full text; known or not."""
+        document = self.get(uri)
+        if document is None:
+            document = Document(uri, "", is_open=True)
+            self._documents[document.key] = document
+        document.unsynced_reason = reason
+        self._tell(document, "unsynced")
+
+    def _apply(self, document: Document, change: ContentChange, *, last: bool) -> None:
+        if change.range is None:
+            entry = document.replace_all(change.text)
+            if not document.synced:
+                document.unsynced_reason = ""
+                self._tell(document, "opened", last=last)
+                return
+        elif not document.synced:
+            return
+        else:
+            try:
+                entry = document.replace_range(change.range, change.text, self.position_encoding)
+            except ValueError as error:
+                self.tell_fault(
+                    f"didChange: {document.uri}: a change does not fit the text: {error}; nothing "
+                    "reads it until it is opened again or changed as a whole"
+                )
+                self.mark_unsynced(document.uri, f"a change does not fit its text: {error}")
+                return
+        self._tell(document, "changed", (entry,) if entry else (), last=last)
+
+    def _tell(
+        self,
+        document: Document,
+        kind: ChangeKind,
+        entries: Sequence[TextChange] = (),
+        *,
+        last: bool = True,
+    ) -> None:
+        event = DocumentChange(document, kind, tuple(entries), last)
+        for listener in list(self._listeners.values()):
+            try:
+                listener(event)
+            except Exception:
+                _log.exception("a listener to documents failed")

@@ -1,0 +1,342 @@
+"""Remembers what one session's model was shown of the user's files, and what changed since (C13).
+
+Two texts of a file are kept apart. The model reads one with its own pending edits; `was_shown`
+answers for that, by revision. Others change the editor's text, which is without them; the lines of
+it that the model knows are moved along with every change.
+"""
+
+import asyncio
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from kode_sidecar.core.domain.seen_lines import Gap, SeenLines, Span, covers
+from kode_sidecar.core.text.line_diff import Run, diff_lines, split_lines
+from kode_sidecar.core.text.text_edit import Change, line_runs, to_lf
+from kode_sidecar.core.text.uris import canonical_key
+from kode_sidecar.infrastructure.workspace.disk import FileStatus
+from kode_sidecar.infrastructure.workspace.document import LARGE_CHARS, Document, text_rev
+
+Loss = Literal["", "deleted", "unreadable"]
+"""Why the text of a file cannot be had any more; "" where it can."""
+
+MAX_FILES = 1_000
+MAX_REVISIONS = 8
+MAX_KEPT_CHARS = 50_000_000
+"""Beyond these the file, or the revision, that was used least lately is forgotten: as if unread."""
+
+
+@dataclass
+class _Revision:
+    """A text of which the model was shown lines; `rev` is computed on demand."""
+
+    text: str
+    lines: SeenLines = field(default_factory=SeenLines)
+    rev: str = ""
+
+    def matches(self, rev: str) -> bool:
+        self.rev = self.rev or text_rev(self.text)
+        return bool(rev) and self.rev.startswith(rev)
+
+
+@dataclass
+class FileRecord:
+    """What is known of one file that was read or edited.
+
+    `text` (LF) is the editor's when last compared, `lines` are the lines of it that the model
+    knows, and `told` is the text that the model believes to be there. `status` is that of the file
+    when its text was read from disk. `read_at` and `edited_at` are RFC 3339, "" for never.
+
+    `changed` is True once somebody else changed the file since the last read or own edit,
+    `announced` once the user was told. `lost` says why the text is gone; `lost_untold` is True
+    until the model is told. `earlier` holds changes by others, as pairs of texts, that the model
+    was not told before it edited the file itself.
+    """
+
+    key: str
+    uri: str
+    path: Path | None
+    text: str
+    told: str
+    lines: SeenLines = field(default_factory=SeenLines)
+    status: FileStatus | None = None
+    read_at: str = ""
+    edited_at: str = ""
+    changed: bool = False
+    announced: bool = False
+    lost: Loss = ""
+    lost_untold: bool = False
+    earlier: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    revisions: list[_Revision] = field(default_factory=list[_Revision])
+
+    @property
+    def has_news(self) -> bool:
+        """True while others changed something that the model was not told."""
+        return self.lost_untold or bool(self.earlier) or self.told != self.text
+
+    @property
+    def size(self) -> int:
+        """The number of characters kept for the file."""
+        return len(self.text) + sum(len(revision.text) for revision in self.revisions)
+
+
+@dataclass(frozen=True)
+class ForeignChange:
+    """A change by somebody else: the texts (LF) before and after each step."""
+
+    key: str
+    steps: tuple[tuple[str, str], ...]
+    lost: Loss = ""
+
+
+class Freshness:
+    """The files that one session read or edited; the one used last comes last. One thread.
+
+    `current` returns a document as the editor holds it, as far as that is known
+    (`Overlay.current`); `now` returns the time.
+    """
+
+    def __init__(self, current: Callable[[Document], Document], now: Callable[[], str]) -> None:
+        self._current = current
+        self._now = now
+        self._files: dict[str, FileRecord] = {}
+
+    def __iter__(self) -> Iterator[FileRecord]:
+        return iter(list(self._files.values()))
+
+    def find(self, key: str) -> FileRecord | None:
+        """Return the record of a file that was read or edited."""
+        return self._files.get(key)
+
+    def note(self, document: Document, text: str, start: int, end: int) -> None:
+        """Note that the model was shown lines `start` to `end` (from 1, inclusive) of `text` (LF).
+
+        `text` is that of `document` with the session's pending edits in it.
+        """
+        current = self._current(document)
+        record = self._use(current)
+        revision = self._revision(record, text)
+        revision.lines = revision.lines.show(start - 1, end)
+        for first, last in _beneath(current.lf_text, text, (start - 1, end)):
+            record.lines = record.lines.show(first, last)
+        record.read_at = self._now()
+        record.status = document.status
+        if not record.lines.stale and self._all_seen(record):
+            record.told = record.text
+            record.changed = record.announced = False
+        self._forget()
+
+    def note_edit(
+        self, document: Document, before: str, after: str, runs: Sequence[Run] | None = None
+    ) -> None:
+        """Note that the model turned `before` into `after`: it knows the lines that it wrote.
+
+        Both are LF, the document's text with the session's pending edits in it. Where the `runs` of
+        changed lines are known they need not be compared.
+        """
+        record = self._use(self._current(document))
+        record.status = document.status
+        known = next((one.lines for one in record.revisions if one.text == before), SeenLines())
+        changed = _runs(before, after) if runs is None else runs
+        self._revision(record, after).lines = known.write(changed)
+        record.edited_at = self._now()
+        self._forget()
+
+    def was_shown(self, key: str, rev: str, start: int, end: int) -> bool:
+        """Return whether all lines from `start` to `end` were shown in a revision, or none is
+        asked.
+
+        `rev` is the SHA-256 of the text, or the beginning of it that the model was given.
+        """
+        revision = self._shown(key, rev)
+        return revision is not None and covers(revision.lines.seen, start - 1, end)
+
+    def text_of(self, key: str, rev: str) -> str | None:
+        """Return the text (LF) of a revision of which lines were shown; None if forgotten."""
+        revision = self._shown(key, rev)
+        return revision.text if revision else None
+
+    def meet(self, document: Document) -> FileRecord | None:
+        """Compare what is known of a file with its text now; return None for a file never used."""
+        record = self._files.get(document.key)
+        if record is not None:
+            self._meet(record, self._current(document))
+            record.status = document.status
+        return record
+
+    async def catch_up(self, document: Document) -> FileRecord | None:
+        """As `meet`; a large text is compared beside the event loop."""
+        record = self._files.get(document.key)
+        known, text = record.text if record else "", self._current(document).lf_text
+        if record is not None and len(text) >= LARGE_CHARS and known != text:
+            runs = await asyncio.to_thread(_runs, known, text)
+            if record.text is known:
+                self._change(record, text, runs)
+        return self.meet(document)
+
+    def lose(self, key: str, how: Loss) -> None:
+        """Note that the file is gone or cannot be read."""
+        record = self._files[key]
+        if record.lost != how:
+            record.lost = how
+            record.lost_untold = record.changed = True
+            record.announced = False
+
+    def gaps(self, document: Document, start: int, end: int) -> tuple[Gap, ...]:
+        """Return what is wrong with changing `[start, end)`, offsets in a document of `current`."""
+        record = self._files.get(document.key)
+        if record is None:
+            return ("unread",) if document.text else ()
+        self._meet(record, document)
+        if not document.text:
+            return ()
+        starts = document.line_starts
+        return record.lines.gaps(bisect_left(starts, start), bisect_left(starts, end))
+
+    def gaps_in_all(self, key: str) -> tuple[Gap, ...]:
+        """Return what is wrong with changing all of a file, by the text last compared."""
+        record = self._files.get(key)
+        if record is None:
+            return ("unread",)
+        lines = len(split_lines(record.text))
+        return record.lines.gaps(0, lines) if lines else ()
+
+    def differs(self, document: Document) -> bool:
+        """Return whether a file's text is another one than was last met, which is not followed."""
+        record = self._files.get(document.key)
+        return record is not None and record.text != self._current(document).lf_text
+
+    def applied(
+        self, key: str, before: str, after: str, edits: Sequence[Change] | None = None
+    ) -> None:
+        """Note that the session's own edits turned the editor's text `before` into `after` (raw).
+
+        Where these `edits` of whole lines are known the texts need not be compared.
+        """
+        record = self._files.get(key)
+        if record is None:
+            return
+        runs = None if edits is None else line_runs(before, edits)
+        before, after = to_lf(before), to_lf(after)
+        self._change(record, before)
+        if record.told != record.text:
+            record.earlier.append((record.told, record.text))
+        record.lines = record.lines.write(_runs(before, after) if runs is None else runs)
+        record.text = record.told = after
+        record.changed = record.announced = record.lost_untold = False
+        record.lost = ""
+        record.edited_at = self._now()
+
+    def moved(self, key: str, uri: str, path: Path) -> None:
+        """Note that the session renamed the file; what is known of it moves along."""
+        record = self._files.pop(key, None)
+        if record is not None:
+            record.key, record.uri, record.path = canonical_key(uri), uri, path
+            record.status, record.edited_at = None, self._now()
+            self._files[record.key] = record
+
+    def removed(self, key: str) -> None:
+        """Note that the session deleted the file."""
+        record = self._files.get(key)
+        if record is not None:
+            self.lose(key, "deleted")
+            record.changed = record.lost_untold = False
+            record.edited_at = self._now()
+
+    def created(self, uri: str, path: Path, text: str) -> None:
+        """Note that the session created the file with this text (LF)."""
+        key = canonical_key(uri)
+        record = self._files.pop(key, None)
+        if record is None:
+            lines = SeenLines().show(0, len(split_lines(text)))
+            record = FileRecord(key, uri, path, text, text, lines)
+        record.edited_at = self._now()
+        self._files[key] = record
+        self._forget()
+
+    def untold(self, key: str) -> ForeignChange | None:
+        """Return what others did to a file that the model was not told yet."""
+        record = self._files[key]
+        last = [(record.told, record.text)] if record.told != record.text else []
+        lost: Loss = record.lost if record.lost_untold else ""
+        steps = (*record.earlier, *last)
+        return ForeignChange(key, steps, lost) if steps or lost else None
+
+    def tell(self, key: str) -> None:
+        """Note that the model was told what `untold` returned."""
+        record = self._files[key]
+        record.earlier.clear()
+        record.told = record.text
+        record.lost_untold = record.announced = False
+
+    def _use(self, current: Document) -> FileRecord:
+        """Return the record of a document, brought to its text of now, as the one used last."""
+        record = self._files.pop(current.key, None)
+        if record is None:
+            text = current.lf_text
+            record = FileRecord(current.key, current.uri, current.path, text, text)
+        else:
+            self._meet(record, current)
+        self._files[current.key] = record
+        return record
+
+    def _meet(self, record: FileRecord, current: Document) -> None:
+        record.lost = ""
+        record.lost_untold = False
+        self._change(record, current.lf_text)
+
+    def _change(self, record: FileRecord, text: str, runs: Sequence[Run] | None = None) -> None:
+        if record.text != text:
+            changed = _runs(record.text, text) if runs is None else runs
+            record.lines = record.lines.follow(changed)
+            record.text = text
+            record.changed = True
+
+    def _all_seen(self, record: FileRecord) -> bool:
+        """Return whether the lines that others changed since were all shown as they are now."""
+        if record.told == record.text:
+            return True
+        seen = record.lines.seen
+        return all(covers(seen, b0, b1) for _, _, b0, b1 in _runs(record.told, record.text))
+
+    def _revision(self, record: FileRecord, text: str) -> _Revision:
+        for at, revision in enumerate(record.revisions):
+            if revision.text == text:
+                record.revisions.append(record.revisions.pop(at))
+                return revision
+        record.revisions.append(_Revision(text))
+        del record.revisions[:-MAX_REVISIONS]
+        return record.revisions[-1]
+
+    def _shown(self, key: str, rev: str) -> _Revision | None:
+        record = self._files.get(key)
+        revisions = record.revisions if record else []
+        return next((one for one in reversed(revisions) if one.matches(rev)), None)
+
+    def _forget(self) -> None:
+        kept = sum(record.size for record in self._files.values())
+        while len(self._files) > 1 and (len(self._files) > MAX_FILES or kept > MAX_KEPT_CHARS):
+            kept -= self._files.pop(next(iter(self._files))).size
+
+
+def _runs(old: str, new: str) -> list[Run]:
+    return diff_lines(split_lines(old), split_lines(new))
+
+
+def _beneath(current: str, text: str, span: Span) -> Iterator[Span]:
+    """Yield the lines of `current` that `text`, which has more edits in it, shows within `span`."""
+    start, end = span
+    at_text = at_current = 0
+    for a0, a1, b0, b1 in [] if current is text or current == text else _runs(text, current):
+        yield _part(at_text, a0, at_current, start, end)
+        at_text, at_current = a1, b1
+        del b0
+    yield _part(at_text, end, at_current, start, end)
+
+
+def _part(first: int, last: int, target: int, start: int, end: int) -> Span:
+    """`[first, last)` within `[start, end)`, moved so that `first` is at `target`."""
+    low, high = max(first, start), min(last, end)
+    return (low - first + target, max(high, low) - first + target)

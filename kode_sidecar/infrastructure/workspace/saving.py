@@ -1,0 +1,138 @@
+"""Changes files on disk as granted edits say, sure that they are those that were read (W7, W11)."""
+
+import errno
+import os
+import shutil
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from kode_sidecar.core.whole_files import move_over, sync_folder, write_beside
+from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.workspace.disk import read_regular
+from kode_sidecar.infrastructure.workspace.paths import Location
+
+
+def replace_file(location: Location, expected: bytes, data: bytes) -> None:
+    """Give a file another content, at once and durably, as `save_file` does.
+
+    Raises KodeError: `StaleBase` where it does not hold `expected` any more, `Storage` where it
+    cannot be written, and as `read_regular`.
+    """
+
+    def unchanged() -> None:
+        if read_regular(location) != expected:
+            raise _changed(location)
+
+    unchanged()
+    try:
+        save_file(location.real, data, unchanged)
+    except OSError as error:
+        raise _not_written(location, error) from None
+
+
+def _nothing() -> None:
+    """Check nothing."""
+
+
+def save_file(path: Path, data: bytes, last_look: Callable[[], None] = _nothing) -> None:
+    """Give an existing file another content; links to it, its mode and its owner stay.
+
+    A new file beside it takes its place at once. Where that would make another file of it (hard
+    links, a foreign owner, a folder that takes no new files) it is written in place. Right before
+    either `last_look` may raise. Raises OSError; the old content then stays, but for a disk that
+    fails while it is written in place.
+    """
+    target = Path(os.path.realpath(path))
+    before = target.stat()
+    if not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    fresh = None if before.st_nlink > 1 else _like(target, data, before)
+    if fresh is None:
+        last_look()
+        target.write_bytes(data)
+        return
+    try:
+        last_look()
+        move_over(fresh, target)
+    finally:
+        with suppress(OSError):
+            fresh.unlink()
+    _sync(target.parent)
+
+
+def _like(target: Path, data: bytes, before: os.stat_result) -> Path | None:
+    """A file with `data`, the mode and the owner of `before`; None where there can be none."""
+    try:
+        fresh = write_beside(target, data, durable=True)
+    except PermissionError:
+        return None
+    try:
+        made = fresh.stat()
+        if (made.st_uid, made.st_gid) == (before.st_uid, before.st_gid):
+            fresh.chmod(stat.S_IMODE(before.st_mode))
+            return fresh
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise
+    fresh.unlink()
+    return None
+
+
+def create_file(location: Location, data: bytes) -> None:
+    """Write a file where there is none, and the folders that lead to it.
+
+    Raises KodeError `StaleBase` where there is one by now, `Storage`.
+    """
+    target = location.real
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        with os.fdopen(os.open(target, flags, 0o666), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except FileExistsError:
+        raise _changed(location) from None
+    except OSError as error:
+        raise _not_written(location, error) from None
+    _sync(target.parent)
+
+
+def move_file(source: Location, target: Location) -> None:
+    """Move a regular file to a place where there is none.
+
+    Raises KodeError `StaleBase`, `Storage`, and as `read_regular`.
+    """
+    read_regular(source)
+    if os.path.lexists(target.real):
+        raise _changed(target)
+    try:
+        target.real.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(source.real, target.real)
+    except OSError as error:
+        raise _not_written(target, error) from None
+
+
+def delete_file(location: Location) -> None:
+    """Remove a regular file. Raises KodeError `Storage`, and as `read_regular`."""
+    read_regular(location)
+    try:
+        os.unlink(location.real)
+    except OSError as error:
+        raise _not_written(location, error) from None
+
+
+def _sync(folder: Path) -> None:
+    """Make a new name durable, where a folder can be synced."""
+    with suppress(OSError):
+        sync_folder(folder)
+
+
+def _changed(location: Location) -> KodeError:
+    return KodeError("StaleBase", f"{location.display} changed on disk meanwhile.")
+
+
+def _not_written(location: Location, error: OSError) -> KodeError:
+    return KodeError("Storage", f"{location.display} cannot be written: {error.strerror}.")

@@ -1,0 +1,318 @@
+"""Searching the project as the editor sees it: files by ripgrep, buffers from their own text.
+
+One engine searches both, so a pattern means the same everywhere and none can run away: the
+buffers go to ripgrep as one text through its standard input.
+"""
+
+import asyncio
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate, groupby
+from pathlib import Path
+
+from kode_sidecar.core.text.line_diff import split_lines
+from kode_sidecar.core.text.shown_text import cut_line, without_controls
+from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.workspace.contracts import SessionFiles, targets_seen
+from kode_sidecar.infrastructure.workspace.decoding import decode, is_binary, is_utf8
+from kode_sidecar.infrastructure.workspace.disk import MAX_FILE_BYTES, FileStatus, read_with_status
+from kode_sidecar.infrastructure.workspace.document import Document
+from kode_sidecar.infrastructure.workspace.globs import is_ignored
+from kode_sidecar.infrastructure.workspace.paths import Location
+from kode_sidecar.infrastructure.workspace.ripgrep import Ripgrep, RipgrepHit
+from kode_sidecar.infrastructure.workspace.search_query import (
+    SearchQuery,
+    disk_arguments,
+    pattern_arguments,
+    selector,
+)
+from kode_sidecar.infrastructure.workspace.secret_text import find_secret
+from kode_sidecar.infrastructure.workspace.workspace import (
+    OnShown,
+    OpenFiles,
+    TextView,
+    Workspace,
+)
+
+MAX_LINE_CHARS = 400
+_FALLBACK_ENCODING = "gb18030"
+
+
+@dataclass(frozen=True, order=True)
+class Match:
+    """A matching line as it is shown. `note` says where the text comes from if not plain disk."""
+
+    order: tuple[str, ...]
+    line: int
+    path: str = field(compare=False)
+    text: str = field(compare=False)
+    note: str = field(compare=False, default="")
+
+
+@dataclass
+class SearchResult:
+    """Matches in order of path and line.
+
+    `unknown` files are open with a text that is not known and were not searched. `more` tells of
+    further matches, `cut` why the search ended early. Of a file that holds credentials nothing is
+    told, matching or not: the answer would let a model guess its text letter by letter.
+    """
+
+    matches: list[Match] = field(default_factory=list[Match])
+    unknown: list[str] = field(default_factory=list[str])
+    more: bool = False
+    cut: str = ""
+
+
+@dataclass(frozen=True)
+class _Buffer:
+    """A text that is searched instead of the disk's. `real` is None for an untitled one."""
+
+    name: str
+    real: Path | None
+    document: Document
+    view: TextView
+
+
+@dataclass
+class Search:
+    """Searches one workspace as one session sees it.
+
+    `files` has the session's proposals in it; `on_shown` is told which lines the model gets to see.
+    """
+
+    workspace: Workspace
+    ripgrep: Ripgrep
+    files: SessionFiles
+    on_shown: OnShown | None = None
+
+    async def run(self, query: SearchQuery) -> SearchResult:
+        """Return at most `max_results` matches, the first in the order of paths.
+
+        Raises KodeError `PathOutsideRoots`, `NotFound`, `InvalidArguments`, `ToolFailed`.
+        """
+        result = SearchResult()
+        targets = targets_seen(self.workspace, self.files, query.path)
+        buffers = self._buffers(query, targets, result)
+        shown = await asyncio.to_thread(_without_secrets, buffers)
+        await self._search_buffers(query, shown, result)
+        replaced = {buffer.real for buffer in buffers}
+        replaced |= {location.real for location in self.files.removed()}
+        files: list[_File] = []
+        for target in targets:
+            files += await self._search_disk(query, target, replaced, None, result)
+            if not query.text.isascii():
+                encoding = self.workspace.file_encoding or _FALLBACK_ENCODING
+                files += await self._search_disk(query, target, replaced, encoding, result)
+        unique = {(match.order, match.line): match for match in reversed(result.matches)}
+        found = sorted(unique.values())
+        result.more = len(found) > query.max_results
+        result.matches = found[: query.max_results]
+        self._tell_shown(result.matches, buffers, files)
+        return result
+
+    def _tell_shown(
+        self, matches: Sequence[Match], buffers: Iterable[_Buffer], files: Iterable["_File"]
+    ) -> None:
+        """Report the lines that are shown whole, and stand in the text that we have read."""
+        if self.on_shown is None:
+            return
+        buffer_of = {buffer.name: buffer for buffer in buffers}
+        file_of = {file.name: file for file in files if file.document}
+        for name, group in groupby(matches, key=lambda match: match.path):
+            buffer = buffer_of.get(name)
+            document = buffer.document if buffer else file_of[name].document
+            assert document is not None, "a file without text has no matches"
+            text = buffer.view.text_lf if buffer else self.files.view(document).text_lf
+            lines = split_lines(text)
+            for match in group:
+                if match.text == _plain(lines[match.line - 1 : match.line]):
+                    self.on_shown(document, text, match.line, match.line)
+
+    def _buffers(
+        self, query: SearchQuery, targets: tuple[Location, ...], result: SearchResult
+    ) -> list[_Buffer]:
+        """Return the texts to search in place of the disk's, in the order of their names."""
+        selected = selector(query, targets)
+        buffers: list[_Buffer] = []
+        for document, location in self._overlaid():
+            if not selected(location.real) or location.is_secret:
+                continue
+            if len(document.text) > MAX_FILE_BYTES:  # of files on disk ripgrep does the same
+                result.cut = f"{location.display} is too large to be searched"
+            elif document.synced:
+                buffers.append(self._buffer(document, location.display, location.real))
+            else:
+                result.unknown.append(location.display)
+        if not query.glob and query.path in ("", ".", "./"):
+            buffers += [
+                self._buffer(document, document.key, None)
+                for document in self.workspace.documents.all_open()
+                if document.synced and document.key.startswith("untitled:")
+            ]
+        return sorted(buffers, key=lambda buffer: buffer.name.split("/"))
+
+    def _overlaid(self) -> list[tuple[Document, Location]]:
+        """Open documents, and closed ones with pending edits; none that would be gone."""
+        removed = {location.real for location in self.files.removed()}
+        found = [file for file in self.workspace.open_files() if file[1].real not in removed]
+        known = {location.real for _, location in found}
+        for path in self.files.pending_paths():
+            with suppress(KodeError):
+                location = self.workspace.locate(path)
+                if location.real not in known:
+                    document = self.files.document(path, purpose="read")
+                    found.append((document, location))
+                    known.add(location.real)
+        return found
+
+    def _buffer(self, document: Document, name: str, real: Path | None) -> _Buffer:
+        return _Buffer(name, real, document, self.files.view(document))
+
+    async def _search_buffers(
+        self, query: SearchQuery, buffers: list[_Buffer], result: SearchResult
+    ) -> None:
+        texts = [buffer.view.text_lf.removesuffix("\n") + "\n" for buffer in buffers]
+        starts = list(accumulate((text.count("\n") for text in texts), initial=0))[:-1]
+        seen = 0
+
+        async def accept(hit: RipgrepHit) -> bool:
+            nonlocal seen
+            index = bisect_right(starts, hit.line - 1) - 1
+            buffer = buffers[index]
+            line = hit.line - starts[index]
+            result.matches.append(_match(buffer.name, line, hit, None, buffer.view.note))
+            seen += 1
+            return seen <= query.max_results
+
+        if buffers:
+            arguments = ["--text", "--encoding=none", *pattern_arguments(query), "-"]
+            text = "".join(texts).encode("utf-8", "surrogatepass")
+            cut = await self.ripgrep.run(arguments, accept, text=text)
+            result.cut = result.cut or cut
+
+    async def _search_disk(
+        self,
+        query: SearchQuery,
+        target: Location,
+        replaced: set[Path | None],
+        encoding: str | None,
+        result: SearchResult,
+    ) -> Iterable["_File"]:
+        """Search files below `target`; with an `encoding` only those that are not UTF-8.
+
+        Returns the files that had hits.
+        """
+        files: dict[str, _File] = {}
+        opened = self.workspace.files_open_now()
+        seen = 0
+
+        async def accept(hit: RipgrepHit) -> bool:
+            nonlocal seen
+            file = files.get(hit.path)
+            if file is None:
+                file = files[hit.path] = await self._inspect(target, hit.path, replaced, opened)
+            if file.shows(hit) and not (encoding and file.utf8):
+                note = "" if file.utf8 else f"read as {file.encoding}"
+                result.matches.append(_match(file.name, hit.line, hit, file.encoding, note))
+                seen += 1
+            return seen <= query.max_results
+
+        if not target.root.real.is_dir():
+            result.cut = result.cut or f"the folder {target.root.name} does not exist"
+            return ()
+        cut = await self.ripgrep.run(
+            disk_arguments(query, target, encoding), accept, folder=target.root.real
+        )
+        result.cut = result.cut or cut
+        return files.values()
+
+    async def _inspect(
+        self, target: Location, path: str, replaced: set[Path | None], opened: OpenFiles
+    ) -> "_File":
+        """Pass a file that ripgrep found through the guard; nameless if it must not be shown."""
+        try:
+            location = self.workspace.locate(str(target.root.path / path))
+            if location.real in replaced or self.workspace.open_document(location, opened):
+                return _File()
+        except KodeError:
+            return _File()
+        return await asyncio.to_thread(self._read, target, path, location)
+
+    def _read(self, target: Location, path: str, location: Location) -> "_File":
+        """Blocking, and long where ignore rules or the file are large: run it in a thread."""
+        try:
+            if location.is_secret:
+                return _File()
+            if is_ignored(target.root, target.below, tuple(path.split("/"))):
+                return _File()  # a glob, or a search from below, leaves ripgrep without the rule
+            data, status = read_with_status(location)
+        except KodeError:
+            return _File()
+        return _File() if is_binary(data) else self._describe(location, data, status)
+
+    def _describe(self, location: Location, data: bytes, status: FileStatus) -> "_File":
+        fallback = self.workspace.file_encoding or _FALLBACK_ENCODING
+        try:
+            decoded = decode(data, location.display, fallback)
+            text, encoding = decoded.text, decoded.encoding
+        except KodeError:
+            text, encoding = data.decode("latin-1"), fallback
+        if find_secret(text) is not None:
+            return _File()
+        uri = location.uri
+        document = Document(uri, text, path=location.path, encoding=encoding, status=status)
+        return _File(location.display, is_utf8(data), encoding, document)
+
+
+@dataclass(frozen=True)
+class _File:
+    """What is known of a file with hits: what we read ourselves, not what ripgrep saw."""
+
+    name: str = ""
+    utf8: bool = True
+    encoding: str = "utf-8"
+    document: Document | None = None
+
+    def shows(self, hit: RipgrepHit) -> bool:
+        """Whether a hit may be shown: its lines stand there in the text that passed the guard.
+
+        A link that took the file's place while ripgrep looked would show another file's lines.
+        """
+        if not self.name:
+            return False
+        text = hit.text
+        text = text if isinstance(text, str) else text.decode(self.encoding or "utf-8", "replace")
+        seen = text.removeprefix("\ufeff").removesuffix("\n").split("\n")
+        return self._lines[hit.line - 1 : hit.line - 1 + len(seen)] == seen
+
+    @cached_property
+    def _lines(self) -> list[str]:
+        return self.document.text.split("\n") if self.document else []
+
+
+def _without_secrets(buffers: Sequence[_Buffer]) -> list[_Buffer]:
+    return [buffer for buffer in buffers if find_secret(buffer.view.text_lf) is None]
+
+
+def _plain(lines: Sequence[str]) -> str | None:
+    """Return the one line as it is shown; None without it."""
+    return without_controls(lines[0].removesuffix("\n")) if lines else None
+
+
+def _match(name: str, line: int, hit: RipgrepHit, encoding: str | None, note: str) -> Match:
+    """A hit as it is shown: its first line, without control characters, cut around the match."""
+    if isinstance(hit.text, bytes):
+        head = hit.text[: hit.column].decode(encoding or "utf-8", "replace")
+        text = hit.text.decode(encoding or "utf-8", "replace")
+    else:
+        head = hit.text.encode("utf-8", "surrogatepass")[: hit.column].decode("utf-8", "replace")
+        text = hit.text
+    first = without_controls(re.split(r"[\r\n]", text, maxsplit=1)[0])
+    return Match(
+        tuple(name.split("/")), line, name, cut_line(first, MAX_LINE_CHARS, len(head)), note
+    )

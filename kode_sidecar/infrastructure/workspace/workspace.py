@@ -1,0 +1,402 @@
+"""The user's files as the editor sees them: the text of an open document, else the disk."""
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from itertools import islice
+from pathlib import Path
+from typing import Literal
+from weakref import WeakKeyDictionary
+
+from kode_sidecar.core.text.text_lines import PositionEncoding
+from kode_sidecar.core.text.uris import path_to_uri, uri_to_path
+from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.workspace.decoding import character_set, decode, python_codec
+from kode_sidecar.infrastructure.workspace.disk import MAX_FILE_BYTES, read_with_status
+from kode_sidecar.infrastructure.workspace.document import LARGE_CHARS, Document
+from kode_sidecar.infrastructure.workspace.documents import Documents
+from kode_sidecar.infrastructure.workspace.paths import (
+    Location,
+    Root,
+    display_name,
+    locate,
+    make_roots,
+)
+from kode_sidecar.infrastructure.workspace.secret_text import find_secret
+from kode_sidecar.infrastructure.workspace.sensitive import runs_in_build, why_sensitive
+
+Purpose = Literal["read", "edit"]
+OpenFiles = Mapping[tuple[int, int], Sequence[Document]]
+"""Open documents by device and inode."""
+MAX_SUGGESTED_FROM = 1_000
+"""Among so many names of a folder a misspelt one is looked for."""
+MAX_EDIT_LINES = 200_000
+MAX_EDIT_LINE_CHARS = 1_000_000
+
+
+@dataclass(frozen=True)
+class TextView:
+    """A text as one session sees it, LF line ends; `note` says in a few words which text it is."""
+
+    text_lf: str
+    note: str
+
+
+OnShown = Callable[[Document, str, int, int], None]
+"""`(document, text, start, end)`: which lines of a text (LF) the model was shown, from 1.
+
+The text is that of the document with pending edits in it.
+"""
+
+
+def default_view(document: Document) -> TextView:
+    """Return the document's own text, without any session's pending edits."""
+    note = "from the editor's open buffer" if document.is_open else "from disk"
+    return TextView(document.lf_text, note)
+
+
+class Workspace:
+    """The open folders (`roots`), the open documents, and the one way to a file's text.
+
+    `documents` are those the editor feeds. `file_encoding` is the setting of that name, for files
+    that are not UTF-8. `own_files` are the sidecar's own settings and state: edits there are
+    sensitive. `counts_lone_cr`: the editor ends a line at a carriage return alone, as LSP does and
+    not all editors do. Use it from one thread.
+    """
+
+    def __init__(
+        self,
+        roots: Sequence[Path],
+        position_encoding: PositionEncoding,
+        *,
+        documents: Documents | None = None,
+        file_encoding: str | None = None,
+        own_files: Sequence[Path] = (),
+        counts_lone_cr: bool = False,
+    ) -> None:
+        self.documents = documents or Documents(position_encoding)
+        self.position_encoding: PositionEncoding = position_encoding
+        self.decode_as(file_encoding)
+        self._counts_lone_cr = counts_lone_cr
+        self._own_files = tuple(Path(os.path.realpath(path)) for path in own_files)
+        self._secrets: WeakKeyDictionary[Document, tuple[str, str | None]] = WeakKeyDictionary()
+        self._looked_through: tuple[str, str | None] = ("", None)
+        self.roots: tuple[Root, ...] = ()
+        self.set_roots(roots)
+
+    def decode_as(self, file_encoding: str | None) -> None:
+        """Read files that are not UTF-8 in this encoding from now on."""
+        self.file_encoding = python_codec(file_encoding)
+        self._file_charset = character_set(file_encoding) or ""
+
+    def set_roots(self, paths: Sequence[Path]) -> None:
+        """Take other folders, absolute, in the editor's order. A UNC folder allows UNC paths."""
+        self.roots = make_roots(paths)
+
+    def locate(self, path: str) -> Location:
+        """Return the guarded place of a path a model wrote. Raises KodeError `PathOutsideRoots`."""
+        if path.lower().startswith("file:"):
+            named = uri_to_path(path)
+            path = str(named) if named else path
+        return self._lone_buffer(path) or locate(path, self.roots, self._exists)
+
+    def _lone_buffer(self, path: str) -> Location | None:
+        """Without a folder an open file is there all the same, by its path or its bare name.
+
+        What is sensitive or secret is judged by its whole path, of which the model is told nothing.
+        """
+        if self.roots:
+            return None
+        opened = (one.path for one in self.documents.all_open() if one.path is not None)
+        named = next((one for one in opened if path in (str(one), one.name)), None)
+        if named is None:
+            return None
+        location = locate(str(named), make_roots([Path(named.anchor)]), self._exists)
+        return replace(location, display=named.name)
+
+    def uri_of(self, path: str) -> str | None:
+        """Return the URI of a path a model wrote, None where the guard lets nobody."""
+        if path in ("", ".", "./") and self.roots:
+            return path_to_uri(self.roots[0].path)
+        if not path.startswith("untitled:"):
+            try:
+                uri = path_to_uri(self.locate(path).path)
+            except (KodeError, OSError, ValueError):
+                return None
+            opened = self.documents.get(uri)
+            return opened.uri if opened is not None else uri
+        return path if self.documents.get(path) is not None else None
+
+    def targets(self, path: str) -> tuple[Location, ...]:
+        """Return the existing places a folder or file name stands for: `.` is every root.
+
+        Raises KodeError `PathOutsideRoots` and `NotFound`.
+        """
+        if path in ("", ".", "./") and self.roots:
+            return tuple(self.locate(str(root.path)) for root in self.roots)
+        location = self.locate(path)
+        if not os.path.lexists(location.real) and self.open_document(location) is None:
+            raise self._not_found(location)
+        return (location,)
+
+    def document(self, path: str, *, purpose: Purpose) -> Document:
+        """Return the document a model means by `path` (or by the URI of an open untitled buffer).
+
+        The open document if there is one, else a new one read from disk. Raises KodeError
+        `PathOutsideRoots`, `Denied`, `NotFound`, `TooLarge`, `NotEditable`, `Unsynced`.
+        """
+        untitled = self.documents.get(path) if path.startswith("untitled:") else None
+        if untitled is not None:
+            return self._usable(untitled, path, purpose)
+        return self.document_at(self.locate(path), purpose=purpose)
+
+    async def load(self, path: str, purpose: Purpose) -> Document:
+        """As `document`: this and what follows is `SessionFiles` without a session."""
+        return self.document(path, purpose=purpose)
+
+    def view(self, document: Document) -> TextView:
+        """Return the document's own text."""
+        return default_view(document)
+
+    def pending_paths(self) -> Sequence[str]:
+        """Return nothing: there are no proposals without a session."""
+        return ()
+
+    def added(self) -> Sequence[Location]:
+        """Return nothing: there are no proposals without a session."""
+        return ()
+
+    def removed(self) -> Sequence[Location]:
+        """Return nothing: there are no proposals without a session."""
+        return ()
+
+    def document_at(
+        self, location: Location, *, purpose: Purpose, closed: bool = False
+    ) -> Document:
+        """Return the document at a place that `locate` has returned; raises as `document` does.
+
+        It is read from disk for who says that it is `closed`.
+        """
+        if location.is_secret:
+            raise _secret(location.display, "by its name it holds credentials")
+        if purpose == "edit" and location.is_refused:
+            raise KodeError("Denied", f"{location.display} belongs to Git and is never edited.")
+        document = None if closed else self.open_document(location)
+        if document is None:
+            document = self._from_disk(location)
+        elif self._is_secret(document):  # opened under another name of the same file
+            raise _secret(location.display, "by another of its names it holds credentials")
+        elif purpose == "edit":
+            self._learn_encoding(document, location)
+        return self._usable(document, location.display, purpose)
+
+    def open_document(self, location: Location, opened: OpenFiles | None = None) -> Document | None:
+        """Return the open document at a place, however the editor spelled it; it may be unsynced.
+
+        Whoever asks for many places gives `opened`, so that the open files are looked at once.
+        """
+        for uri in (location.uri, location.real_uri):
+            document = self.documents.get(uri)
+            if document is not None:
+                return document
+        status = _status(location.real)
+        if status is None:
+            return None
+        opened = self.files_open_now() if opened is None else opened
+        documents = opened.get((status.st_dev, status.st_ino), ())
+        return next(filter(self._is_inside, documents), None)
+
+    def files_open_now(self) -> OpenFiles:
+        """Return the open documents by the files that they are on disk at this moment."""
+        files: dict[tuple[int, int], list[Document]] = {}
+        for document in self.documents.all_open():
+            status = _status(document.path) if document.path else None
+            if status is not None:
+                files.setdefault((status.st_dev, status.st_ino), []).append(document)
+        return files
+
+    def open_files(self) -> list[tuple[Document, Location]]:
+        """Return the open documents that are files inside the roots, in order of opening."""
+        found: list[tuple[Document, Location]] = []
+        for document in self.documents.all_open():
+            if document.path is not None:
+                with suppress(KodeError):
+                    found.append((document, self.locate(str(document.path))))
+        return found
+
+    def display_path(self, key_or_path: str | os.PathLike[str]) -> str:
+        """Return a path as the model knows it: below its root, forward slashes.
+
+        With several roots it starts with the root's name. Of a file outside only the name is told.
+        """
+        name = os.fspath(key_or_path)
+        if name.lower().startswith("file:"):
+            name = str(uri_to_path(name) or name.rpartition("/")[2])
+        elif ":" in name and name in {document.key for document in self.documents.all_open()}:
+            return name
+        for root in self.roots:
+            parts = root.parts_of(name)
+            if parts is not None:
+                return display_name(root, parts, self.roots)
+        return Path(name).name if Path(name).is_absolute() else name.replace("\\", "/")
+
+    def holds(self, key: str) -> bool:
+        """Return whether a document is in an open folder, or open itself."""
+        path = str(uri_to_path(key) or "")
+        inside = any(root.parts_of(path) is not None for root in self.roots) if path else False
+        return inside or self.documents.get(key) is not None
+
+    def is_sensitive(self, path: str | os.PathLike[str]) -> bool:
+        """Return whether an edit there needs an explicit yes, in any spelling of a path or URI."""
+        return self.why_sensitive(path) is not None
+
+    def why_sensitive(self, path: str | os.PathLike[str]) -> str | None:
+        """Why an edit there always needs an explicit yes, for the user; None if it does not.
+
+        A path that the guard refuses is sensitive.
+        """
+        try:
+            location = self.locate(os.fspath(path))
+        except KodeError:
+            untitled = os.fspath(path).startswith("untitled:")
+            return None if untitled else "The path leads out of the open folders."
+        if any(location.real == own or own in location.real.parents for own in self._own_files):
+            return "It belongs to the sidecar's own settings and records."
+        return why_sensitive(location.named) or why_sensitive(location.below)
+
+    def runs_in_build(self, path: str | os.PathLike[str]) -> bool:
+        """Whether what is written there runs once the user builds or tests."""
+        with suppress(KodeError):
+            return runs_in_build(self.locate(os.fspath(path)).below) is not None
+        return False
+
+    def _usable(self, document: Document, name: str, purpose: Purpose) -> Document:
+        """Return the document, if its text may be used for that purpose."""
+        if not document.synced:
+            raise KodeError(
+                "Unsynced",
+                f"The editor's text of {name} is unknown: {document.unsynced_reason}. "
+                "Ask the user to close the file and open it again.",
+            )
+        what = self._secret_in(document, document.text)
+        if what is not None:
+            raise _secret(name, f"it holds {what}")
+        if purpose == "edit":
+            _check_size(document, name)
+            lone_cr = "\r" in document.text and "\r" in document.text.replace("\r\n", "")
+            if lone_cr and not self._counts_lone_cr:
+                raise KodeError(
+                    "NotEditable",
+                    f"{name} holds lone carriage returns, which editors count as lines in "
+                    "different ways. Ask the user to convert its line ends first.",
+                )
+        return document
+
+    def _is_secret(self, document: Document) -> bool:
+        """Whether an open file holds credentials by the name under which the editor has it."""
+        with suppress(KodeError):
+            return document.path is not None and self.locate(str(document.path)).is_secret
+        return False
+
+    def _secret_in(self, document: Document, text: str) -> str | None:
+        """What kind of credential its text holds; a text that stays is looked through once."""
+        known = self._secrets.get(document)
+        if known is None or known[0] is not text:
+            looked = self._looked_through  # of a closed file each document is a new one
+            known = (text, looked[1] if looked[0] == text else find_secret(text))
+            self._secrets[document] = self._looked_through = known
+        return known[1]
+
+    async def look_through(self, document: Document) -> None:
+        """Look for credentials in a large text beside the event loop, before it is asked for."""
+        text = document.text  # not on the thread: the user goes on typing
+        if len(text) >= LARGE_CHARS and document.synced:
+            await asyncio.to_thread(self._secret_in, document, text)
+
+    def _is_inside(self, document: Document) -> bool:
+        """Return whether an open file lies inside the roots, and is not merely linked there."""
+        real = Path(os.path.realpath(document.path)) if document.path else None
+        return real is not None and any(root.contains(real) for root in self.roots)
+
+    def _exists(self, path: Path) -> bool:
+        return os.path.lexists(path) or self.documents.get(path_to_uri(path)) is not None
+
+    def _from_disk(self, location: Location) -> Document:
+        try:
+            data, status = read_with_status(location)
+        except KodeError as error:
+            if error.code == "NotFound":
+                raise self._not_found(location) from None
+            raise
+        decoded = decode(data, location.display, self.file_encoding)
+        return Document(
+            location.uri,
+            decoded.text,
+            path=location.path,
+            encoding=decoded.encoding,
+            charset=self._charset(decoded.encoding),
+            bom=decoded.bom,
+            status=status,
+        )
+
+    def _learn_encoding(self, document: Document, location: Location) -> None:
+        """Note the encoding of the file on disk; unknown stays UTF-8, which holds any text."""
+        try:
+            if document.learned_at is not None and document.learned_at.still_holds(location.real):
+                return
+            data, status = read_with_status(location)
+            decoded = decode(data, location.display, self.file_encoding)
+        except (KodeError, OSError):
+            return
+        charset = self._charset(decoded.encoding)
+        document.learn_encoding(decoded.encoding, charset, bom=decoded.bom, at=status)
+
+    def _charset(self, encoding: str) -> str:
+        return self._file_charset if encoding == self.file_encoding else encoding
+
+    def _not_found(self, location: Location) -> KodeError:
+        try:
+            with os.scandir(location.real.parent) as entries:
+                names = sorted(entry.name for entry in islice(entries, MAX_SUGGESTED_FROM))
+        except OSError:
+            names = []
+        close = [
+            display_name(location.root, (*location.below[:-1], name), self.roots)
+            for name in get_close_matches(location.path.name, names, n=3)
+        ]
+        hint = f" Did you mean {' or '.join(close)}?" if close else ""
+        return KodeError(
+            "NotFound",
+            f"There is no file {location.display}.{hint} Use list_files to see what there is.",
+        )
+
+
+def _check_size(document: Document, name: str) -> None:
+    too_large = (
+        len(document.lines) > MAX_EDIT_LINES
+        or max(map(len, document.lines), default=0) > MAX_EDIT_LINE_CHARS
+        or len(document.text) > MAX_FILE_BYTES
+    )
+    if too_large:
+        raise KodeError(
+            "TooLarge",
+            f"{name} is too large to edit: the limits are {MAX_FILE_BYTES:,} bytes, "
+            f"{MAX_EDIT_LINES:,} lines and {MAX_EDIT_LINE_CHARS:,} characters in a line.",
+        )
+
+
+def _secret(name: str, why: str) -> KodeError:
+    return KodeError(
+        "Denied",
+        f"{name} is not read: {why}. Ask the user for what you need to know from it.",
+    )
+
+
+def _status(path: Path) -> os.stat_result | None:
+    try:
+        return os.stat(path)
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,1 @@
+"""Governed jobs, one or many."""

@@ -1,0 +1,214 @@
+"""`tasks.jsonl`: what was planned, claimed, cut and done, appended to and never changed.
+
+A line is handed to the system before the work goes on, so a killed process loses none. A power cut
+may lose the last second; then the folder of a run is there without its line, and is found when the
+task is claimed again. So `run.json` is the truth, and this file its index.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from kode_sidecar.core.domain.message import Cost, Usage
+from kode_sidecar.core.domain.run import Governance, RunState
+from kode_sidecar.infrastructure.records.json_record import encode_json
+from kode_sidecar.infrastructure.records.jsonl import JsonlFile, open_lines, read_records
+from kode_sidecar.jobs.batch.tasks import PlannedTask
+
+TASKS_FILE = "tasks.jsonl"
+
+
+class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one run of a task came to; `code` and `message` are those of its error.
+
+    `delivered` lists the files it made, `patch_bytes` is the size of `changes.patch`.
+    """
+
+    status: RunState
+    governance: Governance | None = None
+    code: str = ""
+    message: str = ""
+    model: str = ""
+    worker: str = ""
+    started_at: str = ""
+    seconds: float = 0.0
+    usage: Usage | None = None
+    costs: tuple[Cost, ...] = ()
+    cost_usd: float | None = None
+    patch_bytes: int = 0
+    delivered: tuple[str, ...] = ()
+
+
+class _Line(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="state"):
+    """A line of the file. `at` is RFC 3339 in UTC."""
+
+    at: str
+
+
+class Planned(_Line, frozen=True, kw_only=True, tag="planned"):
+    """A task is to be done; one that was done under another fingerprint is to be done again."""
+
+    task: PlannedTask
+
+
+class Removed(_Line, frozen=True, kw_only=True, tag="removed"):
+    """A task is no longer in the plan; what its runs cost still counts."""
+
+    id: str
+
+
+class Claimed(_Line, frozen=True, kw_only=True, tag="claimed"):
+    """The run number `attempt` of a task begins."""
+
+    id: str
+    attempt: int
+
+
+class Cut(_Line, frozen=True, kw_only=True, tag="cut"):
+    """A run ended before its end, and the task waits again. `counts`: its own fault, perhaps."""
+
+    id: str
+    attempt: int
+    outcome: Outcome
+    counts: bool = True
+
+
+class Ended(_Line, frozen=True, kw_only=True, tag="ended"):
+    """A task is done: completed, incomplete or failed."""
+
+    id: str
+    attempt: int
+    outcome: Outcome
+
+
+class Again(_Line, frozen=True, kw_only=True, tag="again"):
+    """The user wants a task that did not complete done once more."""
+
+    id: str
+
+
+Line = Planned | Removed | Claimed | Cut | Ended | Again
+
+
+@dataclass
+class TaskState:
+    """Where a task stands. `attempt` is the number of its newest run, 0 before the first one.
+
+    `outcome` is there when it is done; `cuts` are the outcomes of runs that were cut, `strikes`
+    how many of those count. `earlier` are those of runs that ended and were repeated.
+    """
+
+    task: PlannedTask
+    attempt: int = 0
+    running: bool = False
+    outcome: Outcome | None = None
+    strikes: int = 0
+    cuts: list[Outcome] = field(default_factory=list[Outcome])
+    earlier: list[Outcome] = field(default_factory=list[Outcome])
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """Return those of all its runs that are over, the newest last."""
+        return [*self.earlier, *self.cuts, *([self.outcome] if self.outcome else [])]
+
+    @property
+    def name(self) -> str:
+        """Return the state in one word."""
+        if self.outcome is not None:
+            return "blocked" if self.outcome.governance == "blocked" else self.outcome.status
+        return "running" if self.running else "cut" if self.cuts else "pending"
+
+
+class Fold:
+    """The states of all tasks, after the lines that were applied.
+
+    `removed` are the outcomes of tasks that are no longer in the plan.
+    """
+
+    def __init__(self) -> None:
+        self.tasks: dict[str, TaskState] = {}
+        self.removed: list[Outcome] = []
+
+    def apply(self, line: Line) -> None:
+        """Apply one line; one about a task that is not known has no effect."""
+        if isinstance(line, Planned):
+            self._planned(line.task)
+            return
+        state = self.tasks.get(line.id)
+        if state is None:
+            return
+        match line:
+            case Removed():
+                self.removed += state.outcomes
+                del self.tasks[line.id]
+            case Again():
+                self._retire(state)
+                state.strikes = 0
+            case Claimed():
+                state.attempt, state.running = line.attempt, True
+            case Cut():
+                state.running = False
+                state.cuts.append(line.outcome)
+                state.strikes += line.counts
+            case Ended():
+                state.running, state.outcome = False, line.outcome
+
+    def outcomes(self) -> Iterator[Outcome]:
+        """Yield the outcome of every run that there was."""
+        yield from self.removed
+        for state in self.tasks.values():
+            yield from state.outcomes
+
+    def _planned(self, task: PlannedTask) -> None:
+        known = self.tasks.get(task.id)
+        if known is None:
+            self.tasks[task.id] = TaskState(task)
+            return
+        if known.task.fingerprint != task.fingerprint:
+            self._retire(known)
+            known.strikes = 0
+        known.task = task
+
+    def _retire(self, state: TaskState) -> None:
+        if state.outcome is not None:
+            state.earlier += [*state.cuts, state.outcome]
+            state.cuts = []
+        state.outcome, state.running = None, False
+
+
+class TaskLog(Fold):
+    """The states of all tasks, and the file that tells them. For the one process that writes it.
+
+    Raises KodeError `Storage`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        path = folder / TASKS_FILE
+        for line in open_lines(path, msgspec.json.Decoder(Line).decode).records:
+            self.apply(line)
+        self._file = JsonlFile(path)
+
+    def add(self, line: Line) -> None:
+        """Write a line and apply it. Raises KodeError `Storage`."""
+        self._file.append(encode_json(line))
+        self.apply(line)
+
+    def sync(self) -> None:
+        """Bring what was written to the disk. Blocks; raises KodeError `Storage`."""
+        self._file.sync()
+
+    def close(self) -> None:
+        """Release the file."""
+        self._file.close()
+
+
+def read_task_log(folder: Path) -> Fold:
+    """Return the states as the file tells them now, for readers. Raises KodeError `Storage`."""
+    fold = Fold()
+    for line in read_records(folder / TASKS_FILE, msgspec.json.Decoder(Line).decode)[0]:
+        fold.apply(line)
+    return fold

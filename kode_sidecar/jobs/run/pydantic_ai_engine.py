@@ -1,0 +1,302 @@
+"""Pydantic AI as an engine (B12): its agent asks the model, the tools stay ours.
+
+The extra `kode-sidecar[pydantic-ai]`; only `engines` imports this file, and late. Source: Pydantic
+AI's documentation, "Iterating over an agent's graph" and "Toolsets".
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+from openai import AsyncOpenAI, DefaultAsyncHttpxClient, Timeout
+from pydantic_ai import Agent, AgentRun, CallToolsNode, ModelRequestNode, RunContext
+from pydantic_ai.exceptions import (
+    AgentRunError,
+    ContentFilterError,
+    ModelAPIError,
+    ModelHTTPError,
+    ModelTimeoutError,
+)
+from pydantic_ai.messages import (
+    ModelRequestPart,
+    ModelResponse,
+    PartDeltaEvent,
+    PartStartEvent,
+    TextPart,
+    TextPartDelta,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers.moonshotai import MoonshotAIProvider
+from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
+from pydantic_ai.usage import UsageLimits
+from pydantic_core import SchemaValidator, core_schema
+
+from kode_sidecar.core.domain.error_info import ErrorInfo, failure
+from kode_sidecar.core.domain.message import ToolUseBlock, Usage
+from kode_sidecar.core.kernel import bounded_output, tool_specs
+from kode_sidecar.core.kernel.contracts import ArtifactSink, TurnEnd, TurnLimits
+from kode_sidecar.infrastructure.providers.registry import Target
+from kode_sidecar.infrastructure.providers.tool_schema import normalize_schema
+from kode_sidecar.jobs.run.contracts import EngineRequest, RunServices
+from kode_sidecar.jobs.run.engine_events import AnswerEvents
+from kode_sidecar.jobs.run.run_config import ModelPart
+
+_MAX_RESULT_CHARS = TurnLimits(0, "").max_result_chars
+_RETRIES = 1_000_000  # the step limit ends a run, not the number of mistakes
+_CONNECTION_TRIES = 3
+_ANY_OBJECT = SchemaValidator(core_schema.dict_schema(core_schema.str_schema()))
+
+
+class PydanticAIEngine:
+    """`contracts.Engine` on Pydantic AI's agent, for models that speak OpenAI's chat dialect."""
+
+    def __init__(self, services: RunServices, save_artifact: ArtifactSink) -> None:
+        self._services = services
+        self._save_artifact = save_artifact
+
+    async def run(self, request: EngineRequest) -> TurnEnd:
+        """Run an agent over one task."""
+        target = self._services.target(request.config.model.name)
+        if target.model.dialect not in ("kimi", "openai_chat"):
+            text = (
+                f"The engine pydantic-ai asks hosts that speak OpenAI's chat dialect, which "
+                f"{target.config.name} does not. Choose another model, or the engine native."
+            )
+            return TurnEnd("error", failure("ConfigInvalid", text))
+        missing = target.config.missing()
+        if missing is not None:
+            return TurnEnd("error", missing)
+        tools = _OurTools(request, self._save_artifact)
+        return await _Task(request, target, tools, self._services.limit_instruction).run()
+
+
+class _OurTools(AbstractToolset[object]):
+    """The tools of a run as Pydantic AI takes them; arguments are checked by the tools."""
+
+    def __init__(self, request: EngineRequest, save_artifact: ArtifactSink) -> None:
+        self._tools = request.tools
+        self._save_artifact = save_artifact
+        self.withdrawn = False
+        self.offered = {tool.name for tool in self._tools.offered if tool.offered}
+
+    @property
+    def id(self) -> str:
+        """Return its name among toolsets."""
+        return "kode"
+
+    async def get_tools(self, ctx: RunContext[object]) -> dict[str, ToolsetTool[object]]:
+        """Return the tools, none once they are withdrawn."""
+        del ctx
+        return {} if self.withdrawn else {tool.tool_def.name: tool for tool in self._made()}
+
+    async def call_tool(
+        self,
+        name: str,
+        tool_args: dict[str, Any],
+        ctx: RunContext[object],
+        tool: ToolsetTool[object],
+    ) -> str:
+        """Run a call; return what the model reads of it."""
+        del tool
+        return await self.answer(name, tool_args, ctx.tool_call_id or "")
+
+    async def answer(self, name: str, arguments: Mapping[str, Any], call_id: str) -> str:
+        """Do the same for any name, also of a tool that does not exist."""
+        outcome = await self._tools.call(name, arguments, call_id)
+        text = outcome.content or outcome.summary
+        return bounded_output(text, _MAX_RESULT_CHARS, self._save_artifact)[0]
+
+    def _made(self) -> list[ToolsetTool[object]]:
+        offered = [tool for tool in self._tools.offered if tool.offered]
+        return [
+            ToolsetTool(
+                toolset=self,
+                tool_def=ToolDefinition(
+                    name=spec.name,
+                    description=spec.description,
+                    parameters_json_schema=normalize_schema(spec.schema),
+                    sequential=not tool.read_only,
+                ),
+                max_retries=_RETRIES,
+                args_validator=_ANY_OBJECT,
+            )
+            for tool, spec in zip(offered, tool_specs(offered), strict=True)
+        ]
+
+
+class _Task:
+    """One task. `rounds` counts the answers with tool calls."""
+
+    def __init__(
+        self, request: EngineRequest, target: Target, tools: _OurTools, limit_instruction: str
+    ) -> None:
+        self._request = request
+        self._target = target
+        self._tools = tools
+        self._limit_instruction = limit_instruction
+        self._steps = 0
+        self._rounds = 0
+        self._answer: AnswerEvents | None = None
+
+    async def run(self) -> TurnEnd:
+        """Ask and run tools until done. Raises what `RecordedTools.call` raises."""
+        async with _http(self._target) as http:
+            agent = Agent(
+                _model(self._target, http),
+                system_prompt=self._request.system,
+                toolsets=[self._tools],
+                model_settings=_settings(self._request.config.model, self._target),
+                retries={"tools": _RETRIES, "output": _CONNECTION_TRIES},
+            )
+            try:
+                limits = UsageLimits(request_limit=None)
+                async with agent.iter(self._request.prompt, usage_limits=limits) as run:
+                    return await self._walk(run)
+            except ContentFilterError:
+                return TurnEnd("refusal")
+            except AgentRunError as error:
+                return TurnEnd("error", _error(error, self._target))
+
+    async def _walk(self, run: AgentRun[object, str]) -> TurnEnd:
+        node = run.next_node
+        answers: dict[str, str] = {}
+        while not Agent.is_end_node(node):
+            if isinstance(node, ModelRequestNode):
+                node.request.parts = [_answered(part, answers) for part in node.request.parts]
+                await self._ask(run, node)
+            elif isinstance(node, CallToolsNode):
+                calls = self._tell(node.model_response)
+                if node.model_response.finish_reason == "length":
+                    return TurnEnd("max_tokens")
+                if calls and self._tools.withdrawn:
+                    break
+                self._rounds += bool(calls)
+                answers = await self._answer_unknown(calls)
+            node = await run.next(node)
+        return TurnEnd("max_tool_rounds" if self._tools.withdrawn else "end_turn")
+
+    async def _ask(self, run: AgentRun[object, str], node: ModelRequestNode[object, str]) -> None:
+        self._steps += 1
+        answer = self._answer = AnswerEvents(self._request.emit, self._steps)
+        runtime = self._request.config.runtime
+        if self._rounds >= runtime.max_steps and not self._tools.withdrawn:
+            self._tools.withdrawn = True
+            order = UserPromptPart(self._limit_instruction)
+            node.request.parts = [*node.request.parts, order]
+        if runtime.stream:
+            async with node.stream(run.ctx) as stream:
+                async for event in stream:
+                    match event:
+                        case PartStartEvent(part=TextPart(content=text)):
+                            answer.grow(text)
+                        case PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
+                            answer.grow(text)
+                        case _:
+                            pass
+
+    def _tell(self, response: ModelResponse) -> list[ToolUseBlock]:
+        """Report an answer; return its tool calls."""
+        calls = [_tool_use(call) for call in response.tool_calls]
+        model = response.model_name or self._target.model.id
+        assert self._answer is not None, "asked before it is answered"
+        self._answer.end(response.text or "", calls, model=model, usage=_usage(response))
+        return calls
+
+    async def _answer_unknown(self, calls: Sequence[ToolUseBlock]) -> dict[str, str]:
+        """Return what the model is told of calls that Pydantic AI knows no tool for, by call id.
+
+        They are recorded like all others; a refusal has its own words.
+        """
+        return {
+            call.tool_use_id: await self._tools.answer(call.name, call.input, call.tool_use_id)
+            for call in calls
+            if call.name not in self._tools.offered and call.invalid_input is None
+        }
+
+
+def _tool_use(call: ToolCallPart) -> ToolUseBlock:
+    block = ToolUseBlock(tool_use_id=call.tool_call_id, name=call.tool_name)
+    try:
+        return replace(block, input=call.args_as_dict(raise_if_invalid=True))
+    except (ValueError, AssertionError):
+        return replace(block, invalid_input=call.args_as_json_str())
+
+
+def _http(target: Target) -> DefaultAsyncHttpxClient:
+    """Make a client like our own (W9): no proxy of the system, no redirects, patience."""
+    config, times = target.config, target.config.timeouts
+    return DefaultAsyncHttpxClient(
+        trust_env=False,
+        proxy=config.proxy,
+        follow_redirects=False,
+        timeout=Timeout(times.idle, connect=times.connect, write=times.write),
+    )
+
+
+def _model(target: Target, http: DefaultAsyncHttpxClient) -> OpenAIChatModel:
+    config = target.config
+    client = AsyncOpenAI(
+        base_url=config.base_url,
+        api_key=config.api_key or "none",
+        default_headers=config.headers({}),
+        max_retries=_CONNECTION_TRIES,
+        http_client=http,
+    )
+    if target.model.dialect == "kimi":
+        provider = MoonshotAIProvider(openai_client=client)
+    else:
+        provider = OpenAICompatibleProvider(config.name, openai_client=client)
+    return OpenAIChatModel(target.model.id, provider=provider)
+
+
+def _settings(wanted: ModelPart, target: Target) -> ModelSettings:
+    """Return only what the model accepts (A13)."""
+    settings = ModelSettings(parallel_tool_calls=True)
+    if wanted.max_tokens is not None:
+        settings["max_tokens"] = wanted.max_tokens
+    if target.model.sampling:
+        if wanted.temperature is not None:
+            settings["temperature"] = wanted.temperature
+        if wanted.top_p is not None:
+            settings["top_p"] = wanted.top_p
+    return settings
+
+
+def _usage(response: ModelResponse) -> Usage:
+    used = response.usage
+    return Usage(
+        input_tokens=used.input_tokens,
+        output_tokens=used.output_tokens,
+        total_tokens=used.input_tokens + used.output_tokens,
+        cached_tokens=used.cache_read_tokens,
+        cache_write_tokens=used.cache_write_tokens,
+        reasoning_tokens=used.details.get("reasoning_tokens", 0),
+    )
+
+
+def _answered(part: ModelRequestPart, answers: Mapping[str, str]) -> ModelRequestPart:
+    if isinstance(part, ToolReturnPart) and part.tool_call_id in answers:
+        return ToolReturnPart(part.tool_name, answers[part.tool_call_id], part.tool_call_id)
+    return part
+
+
+def _error(error: AgentRunError, target: Target) -> ErrorInfo:
+    """Return the failure as the rest of the sidecar words it, without the key."""
+    errors = target.config.errors()
+    if isinstance(error, ModelHTTPError):
+        said = error.body if isinstance(error.body, str) else json.dumps({"error": error.body})
+        body = said.encode()
+        return errors.response(error.status_code, {}, body, target.model.id)
+    host = target.config.host()
+    if isinstance(error, ModelTimeoutError):
+        return failure("Network", f"{host} did not answer in time. Try again later.")
+    if isinstance(error, ModelAPIError):
+        return failure("Network", f"{host} cannot be reached. Check the network and the address.")
+    return failure("Provider", f"The answer of {host} could not be used by Pydantic AI.")

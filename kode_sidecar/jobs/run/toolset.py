@@ -1,0 +1,241 @@
+"""The tools of a run, each behind the policy that its configuration describes (B9)."""
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+
+from kode_sidecar.agent.tools.applied_edits import AppliedEdits
+from kode_sidecar.agent.tools.governed import (
+    Subject,
+    Subjects,
+    check_allowed,
+    governed,
+    no_subject,
+    path_subject,
+)
+from kode_sidecar.agent.tools.list_files import list_files_tool
+from kode_sidecar.agent.tools.propose_edit import propose_edit_tool
+from kode_sidecar.agent.tools.propose_file import propose_file_tool
+from kode_sidecar.agent.tools.read_file import read_file_tool
+from kode_sidecar.agent.tools.run_command import (
+    CommandPlace,
+    WantedCommand,
+    command_subject,
+    run_command_tool,
+)
+from kode_sidecar.agent.tools.search_code import search_code_tool
+from kode_sidecar.core.domain.command_rules import CommandRules
+from kode_sidecar.core.domain.message import Blob
+from kode_sidecar.core.domain.permission import Rule
+from kode_sidecar.core.domain.run_policy import (
+    MCP,
+    RUN_COMMAND,
+    Policy,
+    command_rule,
+    effective_policy,
+)
+from kode_sidecar.core.kernel.contracts import Tool, ToolCall
+from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.commands.command import CommandLimits
+from kode_sidecar.infrastructure.commands.programs import check_names
+from kode_sidecar.infrastructure.workspace.document import Document
+from kode_sidecar.infrastructure.workspace.freshness import Freshness
+from kode_sidecar.infrastructure.workspace.paths import Location
+from kode_sidecar.jobs.run.contracts import RunScope, RunServices
+from kode_sidecar.jobs.run.project_copy import ProjectCopy
+from kode_sidecar.jobs.run.run_config import PermissionPart, ToolsPart
+from kode_sidecar.jobs.run.sandbox import ARCHIVE, DELIVERABLES, write_file
+from kode_sidecar.jobs.run.write_artifact_tool import (
+    artifact_subject,
+    check_not_the_patch,
+    content_type_of,
+    write_artifact_tool,
+)
+
+OWN_TOOLS = (
+    "read_file",
+    "list_files",
+    "search_code",
+    "propose_edit",
+    "propose_file",
+    "write_artifact",
+    "run_command",
+)
+"""What every run knows; which of them it offers is for its configuration to say."""
+OPERATIONS = ("create", "move", "delete")
+_EDITS = ("propose_edit", "propose_file")
+_BY_PATH = frozenset({*_EDITS, "read_file", "write_artifact", RUN_COMMAND, MCP})
+_ALL = "**"
+
+
+@dataclass(frozen=True)
+class Toolset:
+    """All tools of a run, the refused ones too; `edits` knows what was done to the files."""
+
+    tools: Sequence[Tool]
+    edits: AppliedEdits
+
+
+def run_toolset(
+    scope: RunScope,
+    services: RunServices,
+    project: ProjectCopy | None = None,
+    more: Sequence[Tool] = (),
+) -> Toolset:
+    """Make the tools of a run. Rules allow or deny those of `more` as a whole, but for servers'.
+
+    Raises KodeError `ConfigInvalid` for rules that make no sense.
+    """
+    workspace = scope.workspace
+    policy = run_policy(scope.config.tools, {*OWN_TOOLS, *(tool.name for tool in more)})
+    shown = Freshness(_as_it_is, services.clock.timestamp)
+    free = project.check_free if project else _anywhere
+    edits = AppliedEdits(
+        workspace,
+        shown,
+        partial(check_allowed, policy),
+        partial(_check_writable, scope),
+        free,
+        partial(_note, scope),
+    )
+    made: list[tuple[Tool, Subjects]] = [
+        (read_file_tool(workspace, workspace, shown.note), path_subject(workspace)),
+        (list_files_tool(workspace), no_subject),
+        (search_code_tool(workspace, services.ripgrep, workspace, shown.note), no_subject),
+        (propose_edit_tool(edits, workspace, shown), no_subject),
+        (propose_file_tool(edits, workspace, shown), no_subject),
+        (write_artifact_tool(scope, free, edits.touched), artifact_subject(scope)),
+        (run_command_tool(_command_place(scope, services.environ)), command_subject),
+        *((tool, server_subject(policy) if tool.name == MCP else no_subject) for tool in more),
+    ]
+    return Toolset(tuple(governed(tool, policy, subjects) for tool, subjects in made), edits)
+
+
+def server_subject(policy: Policy) -> Subjects:
+    """Make the subject `SERVER/TOOL` of a call of a server; a search is allowed unless denied."""
+
+    def subjects(params: object) -> Sequence[Subject]:
+        server, tool = getattr(params, "server", None) or "", getattr(params, "tool", None)
+        if getattr(params, "action", "") != "call":
+            check_allowed(policy, f"{MCP}:search", Subject(server))
+            return ()
+        return (Subject(f"{server}/{tool}"),)
+
+    return subjects
+
+
+def _command_place(scope: RunScope, environ: Mapping[str, str]) -> CommandPlace:
+    """Return where commands run. Raises KodeError `ConfigInvalid`."""
+    shell = scope.config.tools.shell
+    check_names(shell.environment)
+    numbers = count(1)
+
+    def keep(_call_id: str, output: bytes) -> Blob:
+        path = f"{ARCHIVE}/commands/{next(numbers)}.log"
+        write_file(scope.sandbox.locate(path, "read"), output)
+        scope.artifacts.add(path, kind="tool_output", created_by=RUN_COMMAND)
+        return Blob(ref=path, bytes=len(output), sha256=hashlib.sha256(output).hexdigest())
+
+    async def tell(wanted: WantedCommand, call: ToolCall) -> None:
+        """The policy has allowed it; what nobody spelled out is told where people look (B9)."""
+        if why := allowed.risk(wanted.argv, wanted.program.name):
+            scope.log.event(
+                "command.risk",
+                f"LOOK AT WHAT IT DID: {why}, and no rule of the configuration names that",
+                actor="governance",
+                severity="warning",
+                data={"argv": list(wanted.argv), "why": why},
+                correlation_id=call.tool_use_id,
+            )
+
+    allowed = CommandRules("list", _allowed_commands(scope.config.tools))
+    return CommandPlace(
+        scope.workspace,
+        scope.sandbox.root,
+        environ,
+        keep,
+        CommandLimits(shell.timeout_seconds, shell.max_output_bytes),
+        shell.environment,
+        permit=tell,
+    )
+
+
+def _allowed_commands(config: ToolsPart) -> Sequence[Sequence[str]]:
+    """The words of all rules that allow a command by its name."""
+    by_path = [
+        part.path.split()
+        for part in config.permissions
+        if part.tool == RUN_COMMAND and part.effect == "allow" and part.path != _ALL
+    ]
+    return [*config.shell.allow, *by_path]
+
+
+def _check_writable(scope: RunScope, place: Location) -> None:
+    """Raise KodeError `PathOutsideRoots` for a zone that is only read."""
+    scope.sandbox.locate(place.display, "write")
+    check_not_the_patch(scope, place)
+
+
+def _note(scope: RunScope, place: Location, call: ToolCall) -> None:
+    """Note a deliverable, however it was made; the rest is in the patch."""
+    if place.root.name == DELIVERABLES and place.real.exists():
+        content_type = content_type_of(place.display)
+        scope.artifacts.add(
+            place.display, kind="deliverable", created_by=call.name, content_type=content_type
+        )
+
+
+def _anywhere(_place: Location) -> None:
+    """Allow every place: there is no project that could have a file there."""
+
+
+def _as_it_is(document: Document) -> Document:
+    return document
+
+
+def run_policy(config: ToolsPart, known: Collection[str]) -> Policy:
+    """Return the policy of `tools`, for a run that knows the tools `known`.
+
+    What is not in `offer` is denied. Raises KodeError `ConfigInvalid` for a rule that would have
+    no effect, because its author believes that it has one.
+    """
+    rules = [_rule(part, known) for part in config.permissions]
+    rules += [command_rule(words) for words in config.shell.allow]
+    if config.offer is not None:
+        for name in config.offer:
+            _check_known(name, known, "tools.offer")
+        rules += [Rule(name, _ALL, "deny") for name in sorted(set(known) - set(config.offer))]
+    return effective_policy(
+        shell=config.shell.enabled,
+        delete=config.filesystem.delete,
+        servers=config.servers,
+        rules=rules,
+    )
+
+
+def _rule(part: PermissionPart, known: Collection[str]) -> Rule:
+    name, _, operation = part.tool.partition(":")
+    _check_known(name, known, "tools.permissions")
+    if operation and (name not in _EDITS or operation not in OPERATIONS):
+        raise _invalid(
+            f"{part.tool!r} is nothing a tool does; write propose_file:create, :move or :delete"
+        )
+    if part.path != _ALL and name not in _BY_PATH:
+        raise _invalid(
+            f'{name} is allowed or denied as a whole: leave out `path` or write "{_ALL}"; what it '
+            "must not find is kept out by workspace.exclude"
+        )
+    if name == RUN_COMMAND and part.path != _ALL:
+        return command_rule(part.path.split(), part.effect)
+    return Rule(part.tool, part.path, part.effect)
+
+
+def _check_known(name: str, known: Collection[str], field: str) -> None:
+    if name not in known:
+        raise _invalid(f"there is no tool {name!r}; there are {', '.join(sorted(known))}", field)
+
+
+def _invalid(problem: str, field: str = "tools.permissions") -> KodeError:
+    return KodeError("ConfigInvalid", f"`{field}`: {problem}.", details={"field": field})

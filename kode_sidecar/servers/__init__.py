@@ -1,0 +1,1 @@
+"""What editors speak to: bytes to messages, life cycle, wiring."""

@@ -1,0 +1,263 @@
+"""The user's texts as the client tells them, and granted edits put back where they came from.
+
+ACP has no document sync, so a file is asked for before it is read. What differs from the disk is
+unsaved: it becomes an open document of the workspace. What does not is no open document, for the
+client may have read the disk itself.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from kode_sidecar.agent.event_log.editor_port import ApplyAnswer, DocumentEdit, FileEdit
+from kode_sidecar.core.text.text_edit import Edit, apply_edits, to_lf, with_eol
+from kode_sidecar.core.text.text_lines import LineIndex
+from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.workspace.decoding import DecodedText, decode, encode
+from kode_sidecar.infrastructure.workspace.disk import MAX_FILE_BYTES, read_regular
+from kode_sidecar.infrastructure.workspace.document import Document
+from kode_sidecar.infrastructure.workspace.paths import Location
+from kode_sidecar.infrastructure.workspace.saving import (
+    create_file,
+    delete_file,
+    move_file,
+    replace_file,
+)
+from kode_sidecar.infrastructure.workspace.workspace import Workspace
+from kode_sidecar.servers.acp.client import ClientAbilities
+from kode_sidecar.servers.acp.types import ReadTextFileResponse
+from kode_sidecar.servers.lsp import Connection
+
+READ_SECONDS = 10.0
+_MARK = "\ufeff"
+
+
+@dataclass(frozen=True)
+class _OnDisk:
+    data: bytes
+    decoded: DecodedText
+
+    @property
+    def text(self) -> str:
+        return self.decoded.text
+
+
+class ClientFiles:
+    """One session's files. `workspace` is what its tools read.
+
+    A client that overwrites a buffer with what it is given, though it answers reads from the disk,
+    loses what is not saved. So a text goes through the client only where it is known to serve
+    buffers: it has told a text that is not on disk. Else the sidecar writes the file, and the
+    editor deals with that as with every change on disk.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        client: ClientAbilities,
+        session_id: str,
+        workspace: Workspace,
+    ) -> None:
+        self._connection = connection
+        self._client = client
+        self._session_id = session_id
+        self._workspace = workspace
+        self._documents = workspace.documents
+
+    async def refresh(self, uri: str) -> None:
+        """Have the document of a file open with the client's text, or closed where that is saved.
+
+        Only texts in UTF-8 are compared: what a client makes of other bytes is not known.
+        """
+        try:
+            location = self._workspace.locate(uri)
+        except KodeError:
+            return
+        if not self._client.reads_files or location.is_secret:
+            return
+        for _ in range(2):  # once more, where the disk changed between the two readings
+            before = await asyncio.to_thread(self._on_disk, location)
+            if not _is_plain(before):
+                return
+            told = await self._read(location)
+            if told is None or (before is not None and _same(told, before.text)):
+                self._documents.close(uri)
+                return
+            after = await asyncio.to_thread(self._on_disk, location)
+            if (before and before.data) == (after and after.data):
+                self._client.serves_buffers = True
+                self._tell(uri, told)
+                return
+
+    async def apply(self, edit: DocumentEdit) -> ApplyAnswer:
+        """Do an edit of one text, if that is still the text it was made for.
+
+        What a text has become is told as a change of its document: that proves the edit, or lets
+        it be made again for the text of now.
+        """
+        try:
+            location = self._workspace.locate(edit.uri)
+            document = self._documents.get(edit.uri)
+            if document is not None:
+                return await self._apply_unsaved(edit, location, document)
+            return await self._apply_saved(edit, location)
+        except KodeError as error:
+            return ApplyAnswer(applied=False, reason=error.message)
+
+    async def change(self, edit: FileEdit) -> ApplyAnswer:
+        """Create, move or delete a file."""
+        try:
+            location = self._workspace.locate(edit.uri)
+            if edit.kind == "create":
+                await self._create(edit, location)
+            elif self._documents.get(edit.uri) is not None:
+                text = f"{location.display} has unsaved changes; save them first"
+                return ApplyAnswer(applied=False, reason=text)
+            elif edit.kind == "rename":
+                target = self._workspace.locate(edit.new_uri)
+                await asyncio.to_thread(move_file, location, target)
+            else:
+                await asyncio.to_thread(delete_file, location)
+        except (KodeError, UnicodeEncodeError) as error:
+            return ApplyAnswer(applied=False, reason=str(error))
+        return ApplyAnswer(applied=True)
+
+    async def _apply_unsaved(
+        self, edit: DocumentEdit, location: Location, document: Document
+    ) -> ApplyAnswer:
+        """The text is in the client only, so it can be changed there only."""
+        base, version = document.text, document.version
+        told = await self._read(location)
+        if told is None or not _same(told, base) or version != edit.version:
+            await self.refresh(edit.uri)
+            return _moved_on(location)
+        if not self._client.writes_files:
+            text = f"{location.display} has unsaved changes, and the client takes no text"
+            return ApplyAnswer(applied=False, reason=text)
+        return await self._write(edit, location, base, told)
+
+    async def _apply_saved(self, edit: DocumentEdit, location: Location) -> ApplyAnswer:
+        found = await asyncio.to_thread(self._on_disk, location)
+        if found is None:
+            return _moved_on(location)
+        told = await self._read(location) if _is_plain(found) else None
+        if told is not None and not _same(told, found.text):
+            await self.refresh(edit.uri)
+            return _moved_on(location)
+        if told is not None and self._client.writes_files and self._client.serves_buffers:
+            return await self._write(edit, location, found.text, told)
+        text = _edited(edit, found.text, self._workspace)
+        data = encode(text, found.decoded.encoding, bom=found.decoded.bom)
+        await asyncio.to_thread(replace_file, location, found.data, data)
+        self._show(edit.uri, found.text, text)
+        self._documents.close(edit.uri)
+        return ApplyAnswer(applied=True)
+
+    async def _write(
+        self, edit: DocumentEdit, location: Location, base: str, told: str
+    ) -> ApplyAnswer:
+        """Give the client the whole text in its own line ends; what it tells then is the truth."""
+        text = _edited(edit, base, self._workspace)
+        eol = Document(edit.uri, told).eol
+        content = text if (eol == "\r\n") == ("\r\n" in base) else with_eol(text, eol)
+        if told.startswith(_MARK):
+            content = _MARK + content
+        await self._send(location, content)
+        now = await self._read(location)
+        self._show(edit.uri, base, text if now is None else _like(base, now))
+        found = await asyncio.to_thread(self._on_disk, location)
+        if found is not None and now is not None and _same(now, found.text):
+            self._documents.close(edit.uri)
+        return ApplyAnswer(applied=True)
+
+    async def _create(self, edit: FileEdit, location: Location) -> None:
+        told = await self._read(location) if self._client.reads_files else None
+        if told is not None:
+            text = f"the client has a text for {location.display} already"
+            raise KodeError("StaleBase", text)
+        if self._client.writes_files and self._client.serves_buffers:
+            await self._send(location, edit.text)
+            await self.refresh(edit.uri)
+        else:
+            await asyncio.to_thread(create_file, location, edit.text.encode())
+
+    async def _send(self, location: Location, content: str) -> None:
+        path = str(location.path)
+        params = {"sessionId": self._session_id, "path": path, "content": content}
+        await self._connection.request("fs/write_text_file", params, dict[str, Any] | None)
+
+    async def _read(self, location: Location) -> str | None:
+        """The client's text of a file; None where it tells none."""
+        if not self._client.reads_files:
+            return None
+        params = {"sessionId": self._session_id, "path": str(location.path)}
+        try:
+            async with asyncio.timeout(READ_SECONDS):
+                answer = await self._connection.request(
+                    "fs/read_text_file", params, ReadTextFileResponse
+                )
+        except (KodeError, TimeoutError):
+            return None
+        return answer.content if len(answer.content) <= MAX_FILE_BYTES else None
+
+    def _on_disk(self, location: Location) -> _OnDisk | None:
+        try:
+            data = read_regular(location)
+            return _OnDisk(data, decode(data, location.display, self._workspace.file_encoding))
+        except KodeError:
+            return None
+
+    def _tell(self, uri: str, text: str) -> None:
+        text = text.removeprefix(_MARK)
+        document = self._documents.get(uri)
+        if document is None:
+            self._documents.open(uri, "", 1, text)
+        elif document.text != text:
+            version = (document.version or 0) + 1
+            self._documents.change(uri, version, [msgspec.to_builtins({"text": text})])
+
+    def _show(self, uri: str, base: str, text: str) -> None:
+        """Tell what became of a text, as an editor does that opens a file to change it."""
+        if self._documents.get(uri) is None:
+            self._tell(uri, base)
+        self._tell(uri, text)
+
+
+def _edited(edit: DocumentEdit, base: str, workspace: Workspace) -> str:
+    index = LineIndex(base, workspace.position_encoding)
+    edits = [
+        Edit(
+            index.offset(one.range.start.line, one.range.start.character),
+            index.offset(one.range.end.line, one.range.end.character),
+            one.new_text,
+        )
+        for one in edit.edits
+    ]
+    return apply_edits(base, edits)
+
+
+def _like(base: str, told: str) -> str:
+    """What the client told, in the line ends of the text before, so that both can be compared."""
+    told = told.removeprefix(_MARK)
+    if "\r" in told or "\r" not in base:
+        return told
+    return with_eol(told, Document("untitled:base", base).eol)
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two readings are of one text: clients differ in line ends, BOM and the last one."""
+    return _plain(one) == _plain(other)
+
+
+def _plain(text: str) -> str:
+    return to_lf(text).removeprefix(_MARK).rstrip("\n")
+
+
+def _is_plain(found: _OnDisk | None) -> bool:
+    return found is None or found.decoded.encoding == "utf-8"
+
+
+def _moved_on(location: Location) -> ApplyAnswer:
+    return ApplyAnswer(applied=False, reason=f"{location.display} has another text by now")

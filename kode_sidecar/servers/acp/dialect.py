@@ -1,0 +1,35 @@
+"""ACP over JSON-RPC: one message a line, growth of blocks as chunks, `$/cancel_request`."""
+
+from collections.abc import Sequence
+
+from kode_sidecar.core.domain.agent_event import BlockDelta
+from kode_sidecar.core.protocol.base_protocol import encode_line
+from kode_sidecar.servers.lsp import Dialect, encode
+
+_END = b"}}}}\n"
+_TEXT = "\0"
+
+
+def chunk_head(session_id: str, kind: str, message_id: str) -> str:
+    """What precedes the text of every chunk of one block.
+
+    The outbox merges the deltas of one block by its id; here this head is that id, so that a delta
+    needs no table and no more than its text has to be encoded.
+    """
+    content = {"type": "text", "text": _TEXT}
+    update = {"sessionUpdate": kind, "messageId": message_id, "content": content}
+    params = {"sessionId": session_id, "update": update}
+    message = {"jsonrpc": "2.0", "method": "session/update", "params": params}
+    return encode(message).decode().partition('"\\u0000"')[0]
+
+
+def _chunks(deltas: Sequence[BlockDelta]) -> bytes:
+    data = bytearray()
+    for delta in deltas:
+        data += delta.block_id.encode()
+        data += encode(delta.add)
+        data += _END
+    return bytes(data)
+
+
+ACP = Dialect(encode_line, _chunks, "$/cancel_request", "requestId", has_shutdown=False)

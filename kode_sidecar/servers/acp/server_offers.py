@@ -1,0 +1,77 @@
+"""What the MCP servers of a session have for its prompts: commands, and resources by `@`.
+
+`/server:prompt words` is filled in by the server; `@server:uri` in a text is read and goes along.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator
+
+from kode_sidecar.core.domain.message import PromptBlock, TextBlock
+from kode_sidecar.core.protocol.mcp import McpBlocks, McpListResult, McpPromptParams, McpReadParams
+from kode_sidecar.core.text.shown_text import one_line
+from kode_sidecar.core.text.uris import named_resources
+from kode_sidecar.servers.acp.commands import Command, available_commands
+from kode_sidecar.servers.acp.tool_cards import Json
+
+
+class ServerOffers:
+    """What is on offer as far as it is known; a server starts only for what is asked of it.
+
+    `listed` tells the servers, None without any; `notify` sends an update to the client.
+    """
+
+    def __init__(
+        self,
+        listed: Callable[[], McpListResult | None],
+        fill: Callable[[McpPromptParams], Awaitable[McpBlocks]],
+        read: Callable[[McpReadParams], Awaitable[McpBlocks]],
+        notify: Callable[[Json], None],
+    ) -> None:
+        self._listed = listed
+        self._fill = fill
+        self._read = read
+        self._notify = notify
+        self._told: Json | None = None
+
+    def tell(self, *, again: bool = False) -> None:
+        """Tell the client the commands, if they are others than before or `again`."""
+        commands = available_commands(tuple(_prompts(self._listed())))
+        if again or commands != self._told:
+            self._told = commands
+            self._notify(commands)
+
+    async def expanded(self, blocks: tuple[PromptBlock, ...]) -> tuple[PromptBlock, ...]:
+        """A prompt with what it names of servers. Raises KodeError as the servers fail."""
+        texts = [_text(block) for block in blocks]
+        named = any("@" in text or text.lstrip().startswith("/") for text in texts)
+        listed = self._listed() if named else None
+        names = [server.name for server in listed.servers] if listed else []
+        if not names:
+            return blocks
+        found: list[PromptBlock] = []
+        for block in blocks:
+            filled = _prompt_params(block.text, names) if isinstance(block, TextBlock) else None
+            found += (await self._fill(filled)).input if filled else (block,)
+        for text in texts:
+            for name, uri in named_resources(text, names):
+                found += (await self._read(McpReadParams(name=name, uri=uri))).input
+        return tuple(found)
+
+
+def _prompt_params(text: str, servers: list[str]) -> McpPromptParams | None:
+    head, _, words = text.strip().partition(" ")
+    server, colon, prompt = head.removeprefix("/").partition(":")
+    if not head.startswith("/") or not colon or server not in servers:
+        return None
+    return McpPromptParams(name=server, prompt=prompt, words=words.strip())
+
+
+def _text(block: PromptBlock) -> str:
+    return block.text if isinstance(block, TextBlock) else ""
+
+
+def _prompts(listed: McpListResult | None) -> Iterator[Command]:
+    for server in listed.servers if listed else ():
+        for prompt in server.prompts if server.state not in ("unapproved", "refused") else ():
+            hint = one_line(" ".join(one.name for one in prompt.arguments))
+            name = one_line(f"{server.name}:{prompt.name}")
+            yield Command(name, one_line(prompt.description) or name, hint)

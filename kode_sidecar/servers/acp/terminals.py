@@ -1,0 +1,147 @@
+"""Allowed commands in the client's terminals, where the user sees them live.
+
+What may run was decided before, as for every command. A client may hand the words to a shell
+without quoting them, so only words that no shell reads as anything else go there. It adds to its
+own environment, so what a command must not get is sent empty.
+"""
+
+import asyncio
+import os
+import re
+import signal
+from typing import Any
+
+from kode_sidecar.core.kernel.contracts import ToolCall
+from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.commands.command import CommandEnd, ProgramRun
+from kode_sidecar.servers.acp.client import ClientAbilities
+from kode_sidecar.servers.acp.tool_cards import Json
+from kode_sidecar.servers.acp.types import (
+    CreateTerminalResponse,
+    TerminalOutputResponse,
+    WaitForTerminalExitResponse,
+)
+from kode_sidecar.servers.acp.updates import SessionUpdates
+from kode_sidecar.servers.lsp import Connection
+
+ANSWER_SECONDS = 10.0
+# No blank, quote, wildcard, variable or tilde of any shell; zsh reads a leading `=`.
+_PLAIN_WORD = re.compile(r"[A-Za-z0-9_+:./-][A-Za-z0-9_+:./=-]*")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_CUT = b"[the beginning was cut off by the editor's terminal]\n"
+_UNKNOWN_SIGNAL = int(signal.SIGTERM)
+
+
+class ClientTerminals:
+    """One session's terminals. `run` is an `Elsewhere` of `tools.run_command`."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        client: ClientAbilities,
+        session_id: str,
+        updates: SessionUpdates,
+    ) -> None:
+        self._connection = connection
+        self._client = client
+        self._session_id = session_id
+        self._updates = updates
+        self._ending: set[asyncio.Task[None]] = set()
+
+    async def run(self, wanted: ProgramRun, call: ToolCall) -> CommandEnd | None:
+        """Run it in a terminal that the card of the call shows; None where it must run here."""
+        words = (str(wanted.program), *wanted.arguments)
+        if not self._client.runs_programs or not all(map(_PLAIN_WORD.fullmatch, words)):
+            return None
+        try:
+            made = await self._ask("create", _creation(wanted), CreateTerminalResponse)
+        except (KodeError, TimeoutError):
+            return None
+        terminal: Json = {"terminalId": made.terminal_id}
+        card = self._updates.cards.get(call.tool_use_id)
+        if card is not None:
+            self._updates.show(card, [{"type": "terminal", **terminal}])
+        running = True
+        try:
+            status = await self._exit(terminal, wanted.limits.seconds)
+            running = False
+            if status is None:
+                await self._kill(terminal)
+            output = await self._output(terminal)
+        finally:
+            await self._end(terminal, kill=running)
+        if status is None:
+            return CommandEnd("timed_out", None, output)
+        return CommandEnd("exited", _exit_code(status), output)
+
+    async def _exit(self, terminal: Json, seconds: float) -> WaitForTerminalExitResponse | None:
+        """How it ended by itself; None when its time was over before."""
+        try:
+            return await self._ask(
+                "wait_for_exit", terminal, WaitForTerminalExitResponse, seconds=seconds
+            )
+        except TimeoutError:
+            return None
+
+    async def _output(self, terminal: Json) -> bytes:
+        try:
+            told = await self._ask("output", terminal, TerminalOutputResponse)
+        except TimeoutError:
+            raise KodeError(
+                "ToolFailed", "The editor's terminal does not tell what was written."
+            ) from None
+        output = told.output.encode("utf-8", "surrogatepass")
+        return _CUT + output if told.truncated else output
+
+    async def _kill(self, terminal: Json) -> None:
+        try:
+            await self._ask("kill", terminal, dict[str, Any] | None)
+        except (KodeError, TimeoutError) as error:
+            self._connection.log("the client does not end a command in its terminal", error)
+
+    async def _end(self, terminal: Json, *, kill: bool) -> None:
+        """Give the terminal back, also where the turn was cancelled meanwhile."""
+
+        async def end() -> None:
+            if kill:
+                await self._kill(terminal)
+            try:
+                await self._ask("release", terminal, dict[str, Any] | None)
+            except (KodeError, TimeoutError) as error:
+                self._connection.log("the client does not take a terminal back", error)
+
+        task = asyncio.create_task(end())
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+        await asyncio.shield(task)
+
+    async def _ask(
+        self, verb: str, params: Json, answer: Any, *, seconds: float = ANSWER_SECONDS
+    ) -> Any:
+        """Raises KodeError for a client that refuses or is gone, TimeoutError for a mute one."""
+        told = {"sessionId": self._session_id, **params}
+        async with asyncio.timeout(seconds):
+            return await self._connection.request(f"terminal/{verb}", told, answer)
+
+
+def _creation(wanted: ProgramRun) -> Json:
+    others = {name: "" for name in os.environ if _NAME.fullmatch(name)}
+    environment = {**others, **wanted.environment}
+    return {
+        "command": str(wanted.program),
+        "args": list(wanted.arguments),
+        "cwd": str(wanted.folder),
+        "env": [{"name": name, "value": value} for name, value in environment.items()],
+        "outputByteLimit": wanted.limits.output_bytes,
+    }
+
+
+def _exit_code(status: WaitForTerminalExitResponse) -> int:
+    """Negative for a signal, as Python counts. Raises KodeError where nothing is told."""
+    if status.exit_code is not None:
+        return status.exit_code
+    if not status.signal:
+        raise KodeError("ToolFailed", "The editor's terminal does not tell how the command ended.")
+    name = status.signal.upper()
+    name = name if name.startswith("SIG") else f"SIG{name}"
+    return -int(getattr(signal, name, _UNKNOWN_SIGNAL))

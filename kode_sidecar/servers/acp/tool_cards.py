@@ -1,0 +1,123 @@
+"""A tool call as a client shows it: title, kind, places, contents. Values in, values out."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from kode_sidecar.core.domain.change_set import FileView, HunkView
+from kode_sidecar.core.domain.message import ImageBlock, TextBlock, ToolResultBlock, ToolUseBlock
+from kode_sidecar.core.text.shown_text import cut_line, one_line, without_controls
+from kode_sidecar.core.text.text_edit import to_lf
+from kode_sidecar.core.text.uris import uri_to_path
+from kode_sidecar.servers.acp.types import ToolKind
+
+Json = dict[str, Any]
+
+_TITLE_CHARS = 120
+_KINDS: Mapping[str, ToolKind] = {
+    "read_file": "read",
+    "list_files": "search",
+    "search_code": "search",
+    "explore": "search",
+    "propose_edit": "edit",
+    "propose_file": "edit",
+    "load_skill": "read",
+    "write_memory": "other",
+    "ask_user": "other",
+    "run_command": "execute",
+    "mcp": "fetch",
+}
+_FILE_KINDS: Mapping[object, ToolKind] = {"move": "move", "delete": "delete"}
+_VERBS = {
+    "read_file": "Read",
+    "list_files": "List",
+    "search_code": "Search",
+    "propose_edit": "Edit",
+    "load_skill": "Load skill",
+    "ask_user": "Ask",
+}
+_SUBJECTS = ("path", "pattern", "query", "name", "question", "tool")
+_FENCED = frozenset({"read_file", "list_files", "search_code", "run_command"})
+
+
+def tool_kind(block: ToolUseBlock) -> ToolKind:
+    """What sort of tool it is; MCP tools have names of their own."""
+    if block.name == "propose_file":
+        return _FILE_KINDS.get(block.input.get("action"), "edit")
+    return _KINDS.get(block.name, "other")
+
+
+def tool_title(block: ToolUseBlock) -> str:
+    """A few words for the head of the card."""
+    subject = next((s for key in _SUBJECTS if isinstance(s := block.input.get(key), str)), "")
+    verb = _VERBS.get(block.name, block.name)
+    if block.name == "propose_file":
+        verb = str(block.input.get("action", "Write")).capitalize()
+    title = one_line(without_controls(f"{verb} {subject}".strip()))
+    return cut_line(title, _TITLE_CHARS) or block.name
+
+
+def tool_locations(block: ToolUseBlock, folder: Path) -> list[Json]:
+    """The files it is about, with absolute paths, so that an editor can follow."""
+    path = block.input.get("path")
+    if not isinstance(path, str) or not path or "\0" in path:
+        return []
+    location: Json = {"path": str(folder / path)}
+    line = block.input.get("start")
+    if isinstance(line, int) and not isinstance(line, bool) and line > 0:
+        location["line"] = line
+    return [location]
+
+
+def tool_call(block: ToolUseBlock, folder: Path) -> Json:
+    """The members of a call whose arguments are known, but for its id and state."""
+    card: Json = {
+        "title": tool_title(block),
+        "name": block.name,
+        "kind": tool_kind(block),
+        "rawInput": block.input if block.invalid_input is None else block.invalid_input,
+    }
+    locations = tool_locations(block, folder)
+    return {**card, "locations": locations} if locations else card
+
+
+def tool_result(name: str, block: ToolResultBlock, kept: Sequence[Json]) -> Json:
+    """The members of a call that is over; `kept` is what its card shows already."""
+    failed = block.is_error or block.status != "ok"
+    content = list(kept)
+    if failed or not kept:
+        content += [_result_content(name, part) for part in block.content]
+    return {
+        "status": "failed" if failed else "completed",
+        "content": content,
+        "rawOutput": {"status": block.status, "summary": block.summary},
+    }
+
+
+def _result_content(name: str, part: TextBlock | ImageBlock) -> Json:
+    if isinstance(part, ImageBlock):
+        return text_content({"type": "image", "mimeType": part.media_type, "data": part.data})
+    return text_content(fenced(part.text) if name in _FENCED else part.text)
+
+
+def text_content(content: str | Json) -> Json:
+    """A block of a card."""
+    block = {"type": "text", "text": content} if isinstance(content, str) else content
+    return {"type": "content", "content": block}
+
+
+def fenced(text: str, language: str = "") -> str:
+    """Text that Markdown shows as it is."""
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+def diff_content(file: FileView, hunk: HunkView) -> Json:
+    """A proposed hunk. The texts are those of its lines, with LF; a new file has no old text."""
+    path = str(uri_to_path(file.uri) or file.path)
+    if hunk.kind == "rename":
+        return text_content(f"{file.path} → {hunk.new_path}")
+    new = {"type": "diff", "path": path, "newText": to_lf(hunk.new_text or "")}
+    return new if hunk.kind == "create" else {**new, "oldText": to_lf(hunk.old_text or "")}

@@ -1,0 +1,309 @@
+"""The numbered events of one session as `session/update` notifications, in their order."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kode_sidecar.core.domain.agent_event import (
+    BlockCompleted,
+    BlockDelta,
+    BlockDropped,
+    BlockStarted,
+    ChangeSetUpdated,
+    ContextCompacted,
+    Event,
+    MessageAdded,
+    MessageCompleted,
+    ModelWaiting,
+    Notice,
+    PlanItem,
+    PlanUpdated,
+    ScoutUpdated,
+    SessionUpdated,
+    ToolProgress,
+    UsageUpdated,
+)
+from kode_sidecar.core.domain.message import TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
+from kode_sidecar.core.domain.permission import EDIT_TOOLS
+from kode_sidecar.servers.acp.client import ClientAbilities
+from kode_sidecar.servers.acp.dialect import chunk_head
+from kode_sidecar.servers.acp.tool_cards import (
+    Json,
+    diff_content,
+    text_content,
+    tool_call,
+    tool_kind,
+    tool_result,
+)
+
+_CHUNKS = {TextBlock: "agent_message_chunk", ThinkingBlock: "agent_thought_chunk"}
+_PLAN_STATES = {"pending": "pending", "in_progress": "in_progress", "done": "completed"}
+_SCOUT_STATES = {"running": "in_progress", "reporting": "in_progress"}
+_AGAIN = "\n\n*[The connection broke; the answer begins again.]*\n\n"
+
+
+@dataclass
+class Card:
+    """A tool call as the client knows it: its id there, and the contents that it shows.
+
+    `refused`: the user said no to what it proposes.
+    """
+
+    id: str
+    block: ToolUseBlock
+    content: list[Json] = field(default_factory=list[Json])
+    refused: bool = False
+
+    @property
+    def head(self) -> Json:
+        """How a question about it begins."""
+        kind = tool_kind(self.block)
+        return {"toolCallId": self.id, "kind": kind, "content": self.content}
+
+
+@dataclass
+class _Growth:
+    """A block that is streamed: what its chunks begin with, and how much of it was sent."""
+
+    head: str
+    sent: int = 0
+
+
+class SessionUpdates:
+    """`notify(update)` sends one, `grow(delta)` a chunk. A prompt is not told to who sent it.
+
+    `cards` are the calls without a result, by the model's own ids, `used` is the size of the
+    newest request with its answer, `window` gives what the model reads.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        folder: Path,
+        client: ClientAbilities,
+        notify: Callable[[Json], None],
+        grow: Callable[[BlockDelta], None],
+        window: Callable[[], int | None],
+        config: Callable[[], Sequence[Json]],
+    ) -> None:
+        self._session_id = session_id
+        self._folder = folder
+        self._client = client
+        self._notify = notify
+        self._grow = grow
+        self._window = window
+        self._config = config
+        self._roles: dict[str, str] = {}
+        self._summaries: set[str] = set()
+        self._growing: dict[str, _Growth] = {}
+        self._scouts: dict[str, Json] = {}
+        self._plan: Sequence[PlanItem] = ()
+        self.cards: dict[str, Card] = {}
+        self.used = 0
+
+    def tell(self, event: Event) -> None:
+        """Say what an event means for the client."""
+        match event:
+            case MessageAdded() | MessageCompleted():
+                self._message(event)
+            case BlockStarted() | BlockCompleted() | BlockDropped():
+                if event.message_id in self._summaries and isinstance(event, BlockCompleted):
+                    self._summary(event)
+                elif self._roles.get(event.message_id) in ("assistant", "tool"):
+                    self._block(event)
+            case ToolProgress() | ScoutUpdated() | PlanUpdated():
+                self._progress(event)
+            case ChangeSetUpdated():
+                self._proposed(event)
+            case ContextCompacted():
+                self._compaction(event.summary_message_id, "completed")
+            case SessionUpdated():
+                self._session(event)
+            case UsageUpdated():
+                self._usage(event)
+            case Notice():
+                self.notice(event.level, event.message)
+            case ModelWaiting() if self._client.shows_notices:
+                self.notice("info", event.message)
+            case _:
+                pass
+
+    def delta(self, delta: BlockDelta) -> None:
+        """Send growth of a text or a thought; arguments of tools are told whole."""
+        growth = self._growing.get(delta.block_id)
+        if growth is not None:
+            growth.sent = delta.at + len(delta.add)
+            self._grow(BlockDelta(growth.head, delta.at, delta.add))
+
+    def notice(self, level: str, text: str) -> None:
+        """Tell the user once. A client without notices gets warnings as text of the answer."""
+        if self._client.shows_notices:
+            self._notify({"sessionUpdate": "notice", "severity": level, "title": text or level})
+        elif level != "info":
+            self.say(f"\n\n⚠ {text}\n\n")
+
+    def say(self, text: str) -> None:
+        """Send text of the sidecar's own, which is in no message."""
+        content = {"type": "text", "text": text}
+        self._notify({"sessionUpdate": "agent_message_chunk", "content": content})
+
+    def show(self, card: Card, content: Sequence[Json]) -> None:
+        """Add to what the card of a call shows."""
+        card.content.extend(content)
+        self._card(card, {"status": "in_progress", "content": card.content})
+
+    def editing(self) -> Card | None:
+        """The call that proposes edits now: such calls run alone, in the order of the answer."""
+        calls = (card for card in self.cards.values() if card.block.name in EDIT_TOOLS)
+        return next(calls, None)
+
+    def _message(self, event: MessageAdded | MessageCompleted) -> None:
+        if isinstance(event, MessageAdded):
+            self._roles[event.message_id] = event.role
+            if event.meta.get("origin") == "compaction":
+                self._summaries.add(event.message_id)
+                self._compaction(event.message_id, "in_progress")
+            return
+        self._roles.pop(event.message_id, None)
+        self._summaries.discard(event.message_id)
+        if event.usage is not None:
+            self.used = event.usage.input_tokens + event.usage.output_tokens
+        for card in self.cards.values():
+            if card.block.id and not card.content:
+                self._card(card, {"status": "in_progress"})
+
+    def _block(self, event: BlockStarted | BlockCompleted | BlockDropped) -> None:
+        if isinstance(event, BlockDropped):
+            growth = self._growing.pop(event.block_id, None)
+            if growth is not None and growth.sent:
+                self.say(_AGAIN)
+            self._drop_card(event.block_id)
+            return
+        match event.block:
+            case TextBlock() | ThinkingBlock():
+                self._text(event, event.block)
+            case ToolUseBlock():
+                self._call(event, event.block)
+            case ToolResultBlock() if isinstance(event, BlockCompleted):
+                self._result(event.block)
+            case _:
+                pass
+
+    def _text(self, event: BlockStarted | BlockCompleted, block: TextBlock | ThinkingBlock) -> None:
+        """What was not streamed of a block is sent when it is complete."""
+        growth = self._growing.get(event.block_id)
+        if growth is None:
+            head = chunk_head(self._session_id, _CHUNKS[type(block)], event.message_id)
+            growth = self._growing[event.block_id] = _Growth(head)
+        rest = block.text[growth.sent :]
+        if rest:
+            self._grow(BlockDelta(growth.head, growth.sent, rest))
+            growth.sent += len(rest)
+        if isinstance(event, BlockCompleted):
+            del self._growing[event.block_id]
+
+    def _call(self, event: BlockStarted | BlockCompleted, block: ToolUseBlock) -> None:
+        card = self.cards.get(block.tool_use_id)
+        told = card is not None and card.id == event.block_id
+        if card is None or not told:
+            card = self.cards[block.tool_use_id] = Card(event.block_id, block)
+        card.block = block
+        members = tool_call(block, self._folder)
+        if isinstance(event, BlockStarted):
+            del members["rawInput"]
+        kind = "tool_call_update" if told else "tool_call"
+        status = {} if told else {"status": "pending"}
+        self._notify({"sessionUpdate": kind, "toolCallId": card.id, **members, **status})
+
+    def _result(self, block: ToolResultBlock) -> None:
+        card = self.cards.pop(block.tool_use_id, None)
+        if card is not None:
+            members = tool_result(card.block.name, block, card.content)
+            self._card(card, members | ({"status": "failed"} if card.refused else {}))
+        if self._scouts and not self.cards:
+            self._scouts.clear()
+
+    def _drop_card(self, block_id: str) -> None:
+        for key, card in list(self.cards.items()):
+            if card.id == block_id:
+                del self.cards[key]
+                self._card(card, {"status": "failed"})
+
+    def _progress(self, event: ToolProgress | ScoutUpdated | PlanUpdated) -> None:
+        if isinstance(event, PlanUpdated):
+            self._plan = event.items
+            self._tell_plan()
+            return
+        card = self.cards.get(event.tool_use_id)
+        if isinstance(event, ScoutUpdated):
+            self._scout(event)
+        elif card is not None and event.message:
+            shown = [*card.content, text_content(event.message)]
+            self._card(card, {"status": "in_progress", "content": shown})
+
+    def _scout(self, event: ScoutUpdated) -> None:
+        """The tasks that are out stand in the plan, too."""
+        status = _SCOUT_STATES.get(event.state, "completed")
+        entry = {"content": event.title, "priority": "medium", "status": status}
+        if self._scouts.get(event.scout_id) != entry:
+            self._scouts[event.scout_id] = entry
+            self._tell_plan()
+
+    def _tell_plan(self) -> None:
+        """Each update replaces the whole plan: the model's own steps, then its scouts."""
+        steps = [
+            {"content": item.text, "priority": "medium", "status": _PLAN_STATES[item.state]}
+            for item in self._plan
+        ]
+        self._notify({"sessionUpdate": "plan", "entries": [*steps, *self._scouts.values()]})
+
+    def _proposed(self, event: ChangeSetUpdated) -> None:
+        """Show new hunks in the card of the call that proposes them."""
+        card = self.editing()
+        found = [
+            diff_content(file, hunk)
+            for file in event.files
+            for hunk in file.hunks
+            if hunk.kind is not None and hunk.state == "proposed"
+        ]
+        if card is not None and found:
+            self.show(card, found)
+
+    def _summary(self, event: BlockCompleted) -> None:
+        if isinstance(event.block, TextBlock) and self._client.shows_compaction:
+            content = {"type": "text", "text": event.block.text}
+            update = {"compactionId": event.message_id, "content": content}
+            self._notify({"sessionUpdate": "compaction_summary_chunk", **update})
+
+    def _compaction(self, compaction_id: str, status: str) -> None:
+        if self._client.shows_compaction:
+            update = {"compactionId": compaction_id, "status": status}
+            self._notify({"sessionUpdate": "compaction_update", **update})
+
+    def _session(self, event: SessionUpdated) -> None:
+        if event.title is not None:
+            self._notify({"sessionUpdate": "session_info_update", "title": event.title or None})
+        if event.mode is not None:
+            mode = shown_mode(event.mode)
+            self._notify({"sessionUpdate": "current_mode_update", "currentModeId": mode})
+        if event.mode is not None or event.model is not None:
+            options = list(self._config())
+            self._notify({"sessionUpdate": "config_option_update", "configOptions": options})
+
+    def _usage(self, event: UsageUpdated) -> None:
+        """Nothing is told where it is not known how much the model reads."""
+        size = self._window()
+        if size is None:
+            return
+        update: Json = {"sessionUpdate": "usage_update", "used": self.used, "size": size}
+        if event.cost is not None:
+            update["cost"] = {"amount": event.cost.amount, "currency": event.cost.currency}
+        self._notify(update)
+
+    def _card(self, card: Card, members: Json) -> None:
+        self._notify({"sessionUpdate": "tool_call_update", "toolCallId": card.id, **members})
+
+
+def shown_mode(mode: str) -> str:
+    """The mode as it is here: nobody can decide later, so what would wait is asked for at once."""
+    return "ask" if mode == "review" else mode

@@ -1,0 +1,264 @@
+"""The composition root of `kode-sidecar acp`: the same parts as in `app`, behind the other porch.
+
+An agent is made for each session, because in ACP each has folders and MCP servers of its own; all
+of them share the model's client, the state folder and the records of sessions.
+"""
+
+import asyncio
+import os
+import re
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from kode_sidecar.agent.event_log.editor_port import EditorPort
+from kode_sidecar.agent.sessions import SessionCatalog, SessionCopies, SessionRegistry
+from kode_sidecar.core.protocol.acp_handshake import SETTINGS, SETUP
+from kode_sidecar.core.protocol.documents import EditorContextParams
+from kode_sidecar.core.protocol.handshake import Handover
+from kode_sidecar.core.settings import (
+    LiveSettings,
+    LoadedSettings,
+    client_agent,
+    load_settings,
+    with_editor,
+)
+from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.records.saver import Saver
+from kode_sidecar.infrastructure.workspace.documents import Documents
+from kode_sidecar.servers.acp import (
+    ACP,
+    AcpEditor,
+    AcpSessions,
+    AuthenticateRequest,
+    ClientAbilities,
+    McpServer,
+    Place,
+    ServerOffers,
+    SessionAgent,
+    serve_acp,
+)
+from kode_sidecar.servers.boot.app import LoadAgent
+from kode_sidecar.servers.boot.leftovers import remove_leftovers, remove_unpacked
+from kode_sidecar.servers.boot.state_folder import session_folders
+from kode_sidecar.servers.boot.system import Environment
+from kode_sidecar.servers.lsp import Application, Connection, Step, run
+
+if TYPE_CHECKING:  # loaded by a thread, after the process answers
+    from kode_sidecar.infrastructure.mcp.contracts import ServerConfig
+    from kode_sidecar.infrastructure.providers.chat_client import ChatClient
+    from kode_sidecar.servers.boot.agent import Agent
+
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
+_NAME_CHARS = 32
+
+
+def run_acp(
+    handover: Handover,
+    load_agent: LoadAgent,
+    environment: Environment,
+    env_file: str | None,
+    *,
+    trusted: bool,
+) -> NoReturn:
+    """Serve the client behind `handover`; ends the process. `trusted`: the user says so."""
+
+    def build(connection: Connection, _: Handover) -> Application:
+        app = AcpApp(
+            connection, handover.params, load_agent, environment, env_file, trusted=trusted
+        )
+        return app.start()
+
+    run(handover, build, orphaned=remove_unpacked, dialect=ACP)
+
+
+class AcpApp:
+    """Holds what all sessions share. The first agent is nobody's: it opens the model's client."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        params: dict[str, object],
+        load_agent: LoadAgent,
+        environment: Environment,
+        env_file: str | None,
+        *,
+        trusted: bool,
+    ) -> None:
+        self._connection = connection
+        self._load_agent = load_agent
+        self._environment = environment
+        self._env_file = env_file
+        self._client = client = ClientAbilities(params)
+        self._trusted = trusted or client.trusted
+        self._loaded = self._load_settings()
+        self._signed_out = False
+        self._bases: list[Agent] = []
+        self._agents: list[Agent] = []
+        self._chat: ChatClient | None = None
+        self._saver = Saver()
+        agent = client_agent(self._loaded)
+        folders = session_folders(self._loaded.settings, self._saver, environment, tuple, agent)
+        self._registry = SessionRegistry(folders)
+        self._nobody = AcpEditor(connection, client, "", Path(), window=lambda: None, config=tuple)
+        self._sessions = AcpSessions(
+            connection,
+            client,
+            self._registry,
+            SessionCatalog(self._registry, folders, self._nobody),
+            SessionCopies(folders, environment.transcript),
+            self._make_agent,
+            self._check_signed_in,
+        )
+        serve_acp(connection, self._sessions, self._authenticate, self._logout)
+
+    def start(self) -> Application:
+        """Return what the process needs of this app."""
+        return Application(
+            load_first=(
+                Step("the agent", self._build_base, self._attach),
+                Step("httpx", self._open_model, self._attach_model),
+            ),
+            load_last=(Step("leftovers", remove_leftovers, lambda _: None),),
+            close=self._close,
+        )
+
+    def _load_settings(self) -> LoadedSettings:
+        loaded = load_settings(os.environ, env_file=self._env_file)
+        return with_editor(loaded, {}, trusted=self._trusted)
+
+    def _build_base(self) -> "Agent":
+        """On the loader's thread."""
+        agent = self._new_agent(self._nobody)
+        self._bases.append(agent)
+        return agent
+
+    def _attach(self, _: "Agent") -> None:
+        self._registry.attach(self._sessions.run_session, self._sessions.repair_session)
+
+    def _open_model(self) -> "ChatClient":
+        """On the loader's thread."""
+        return self._bases[-1].open_model()
+
+    def _attach_model(self, chat: "ChatClient") -> None:
+        """For those that wait for it, and for all that are made from now on."""
+        self._chat = chat
+        for agent in (*self._bases, *self._agents):
+            agent.attach_model(chat)
+
+    def _new_agent(self, editor: EditorPort, **own: Any) -> "Agent":
+        """`own` is what sessions do not share, as `Agent` takes it."""
+        return self._load_agent()(
+            LiveSettings(self._loaded),
+            editor=editor,
+            editor_name=self._client.name,
+            documents=Documents("utf-16"),
+            editor_context=EditorContextParams,
+            environment=self._environment,
+            **own,
+        )
+
+    def _make_agent(self, session_id: str, place: Place, editor: AcpEditor) -> SessionAgent:
+        """On a thread, once the agent is loaded."""
+        # Late: what reads and writes files and runs commands is loaded with the agent.
+        from kode_sidecar.servers.acp.client_files import ClientFiles  # noqa: PLC0415
+        from kode_sidecar.servers.acp.terminals import ClientTerminals  # noqa: PLC0415
+
+        connection, client = self._connection, self._client
+        terminals = ClientTerminals(connection, client, session_id, editor.updates)
+        servers = _server_configs(place.servers) if place.servers else ()
+        agent = self._new_agent(
+            editor,
+            servers=servers,
+            elsewhere=terminals.run,
+            servers_changed=lambda: offers.tell(),
+            # Sessions here share no workspace, but files: each hears what the others did to them.
+            locks=self._bases[0].edit_locks,
+        )
+        agent.workspace.set_roots(place.roots)
+        offers = ServerOffers(
+            partial(agent.named_servers, watched=True),
+            lambda params: agent.mcp().prompt(params),
+            lambda params: agent.mcp().read(params),
+            editor.notify,
+        )
+        agent.named_servers()  # here it holds up nobody
+
+        def begin() -> None:
+            self._agents.append(agent)
+            if self._chat is not None:
+                agent.attach_model(self._chat)
+
+        async def close() -> None:
+            self._agents.remove(agent)
+            await agent.close()
+
+        return SessionAgent(
+            files=ClientFiles(connection, client, session_id, agent.workspace),
+            run=agent.run_session,
+            repair=agent.repair_session,
+            models=agent.providers.model_names,
+            window=lambda model: agent.traits(model).window,
+            offers=offers,
+            log_in=lambda server, show: agent.mcp().log_in(server, show),
+            begin=begin,
+            close=close,
+        )
+
+    def _check_signed_in(self) -> None:
+        """Raises KodeError `AuthRequired`. Asked once the agent is loaded."""
+        if self._signed_out:
+            text = "You are signed out here: authenticate, or start this agent again."
+            raise KodeError("AuthRequired", text)
+        missing = self._bases[-1].missing_key()
+        if missing is not None:
+            raise KodeError(missing.code, missing.message, details=missing.details)
+
+    async def _authenticate(self, params: AuthenticateRequest) -> dict[str, Any]:
+        """Read the settings again: the key may have been set, by `setup` or by hand."""
+        if params.method_id not in (SETUP, SETTINGS):
+            text = f"There is no way {params.method_id!r} to sign in; use {SETUP} or {SETTINGS}."
+            raise KodeError("InvalidParams", text, details={"path": "$.methodId"})
+        await self._registry.loaded()
+        self._signed_out = False
+        if self._bases[-1].missing_key() is not None:
+            self._loaded = self._load_settings()
+            await asyncio.to_thread(self._build_base)
+            self._attach_model(await asyncio.to_thread(self._open_model))
+        self._check_signed_in()
+        return {}
+
+    def _logout(self, _params: dict[str, Any]) -> dict[str, Any]:
+        """Ask for a sign-in again. What keeps the key is the user's and stays as it is."""
+        self._signed_out = True
+        return {}
+
+    async def _close(self) -> None:
+        await self._sessions.end()
+        for agent in self._bases:
+            await agent.close()
+        self._saver.close()
+        self._environment.end()
+
+
+def _server_configs(servers: Sequence[McpServer]) -> "tuple[ServerConfig, ...]":
+    """The client's MCP servers. Raises KodeError `InvalidParams` for what is not spoken."""
+    from kode_sidecar.infrastructure.mcp.contracts import ServerConfig  # noqa: PLC0415
+
+    found: list[ServerConfig] = []
+    for server in servers:
+        if server.type == "sse" or not (server.url or server.command):
+            text = f"The MCP server {server.name!r}: give a command, or a url of the type http."
+            raise KodeError("InvalidParams", text, details={"path": "$.mcpServers"})
+        found.append(
+            ServerConfig(
+                _NOT_IN_NAMES.sub("-", server.name)[:_NAME_CHARS] or "server",
+                (server.command, *server.args) if server.command else (),
+                server.url or "",
+                {one.name: one.value for one in server.env},
+                {one.name: one.value for one in server.headers},
+                source="editor",
+            )
+        )
+    return tuple(found)

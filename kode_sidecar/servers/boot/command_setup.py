@@ -1,0 +1,73 @@
+"""Commands in sessions as the user's settings make them. Loaded only where they are switched on."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from kode_sidecar.agent.tools.run_command import CommandPlace, Elsewhere
+from kode_sidecar.agent.turns.toolset import SessionCommands
+from kode_sidecar.core.domain.command_rules import CommandRules
+from kode_sidecar.core.domain.message import Blob
+from kode_sidecar.core.settings import CommandSettings
+from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.commands.command import CommandLimits
+from kode_sidecar.infrastructure.commands.jail import Jail, bubblewrap
+from kode_sidecar.infrastructure.commands.programs import check_names
+from kode_sidecar.infrastructure.workspace.workspace import Workspace
+
+
+def session_commands(
+    settings: CommandSettings,
+    workspace: Workspace,
+    environ: Mapping[str, str],
+    trusted: Callable[[], bool],
+    elsewhere: Elsewhere,
+) -> SessionCommands:
+    """What sessions run commands with. Raises KodeError `ConfigInvalid` for what must not be."""
+    check_names(settings.environment)
+    place = CommandPlace(
+        workspace,
+        None,
+        environ,
+        _nowhere,
+        CommandLimits(settings.timeout_seconds, settings.max_output_bytes),
+        settings.environment,
+        settings.programs,
+        jail=_jail(settings),
+        elsewhere=elsewhere,
+    )
+    return SessionCommands(command_rules(settings), place, trusted)
+
+
+def command_rules(settings: CommandSettings) -> CommandRules:
+    """Return the rules; a rule is the words of a command, or a text of them with blanks between."""
+    return CommandRules(
+        settings.mode,
+        tuple(_words(rule) for rule in settings.allow),
+        tuple(_words(rule) for rule in settings.deny),
+    )
+
+
+def check_commands(settings: CommandSettings) -> None:
+    """Raises KodeError `ConfigInvalid`, or `ToolFailed` for a sandbox that there cannot be."""
+    check_names(settings.environment)
+    command_rules(settings)
+    if settings.sandbox:
+        bubblewrap()
+
+
+def _words(rule: str | list[str]) -> tuple[str, ...]:
+    words = tuple(rule.split()) if isinstance(rule, str) else tuple(rule)
+    if not words:
+        raise KodeError("ConfigInvalid", "`commands`: a rule begins with the name of a program.")
+    return words
+
+
+def _jail(settings: CommandSettings) -> Jail | None:
+    if not settings.sandbox:
+        return None
+    readable = tuple(Path(folder).expanduser() for folder in settings.readable)
+    return Jail(readable, network=settings.network)
+
+
+def _nowhere(_call_id: str, _output: bytes) -> Blob:
+    raise AssertionError("each session keeps its own")

@@ -1,0 +1,184 @@
+"""What the user keeps for the model beyond a conversation: skills and memory, from the settings."""
+
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kode_sidecar.agent.context.memory import (
+    RECALLED,
+    Memory,
+    MemoryNote,
+    memory_note,
+    project_scope,
+    recalled,
+)
+from kode_sidecar.agent.context.prompt_files import PromptFiles
+from kode_sidecar.agent.context.skills import (
+    PROJECT_FOLDER,
+    SKILL_FILE,
+    SkillLibrary,
+    SkillProblem,
+    SkillSource,
+    user_skills,
+)
+from kode_sidecar.agent.tools.knowledge import About
+from kode_sidecar.core.domain.memory import USER_SCOPE
+from kode_sidecar.core.kernel.contracts import Clock, NewId
+from kode_sidecar.core.protocol import process as wire
+from kode_sidecar.core.settings import LiveSettings, Settings
+from kode_sidecar.infrastructure.providers.memory_http import HttpMemory, MemoryHost
+from kode_sidecar.infrastructure.records.memory_store import MemoryStore
+from kode_sidecar.infrastructure.workspace.paths import Root
+from kode_sidecar.servers.lsp import import_http_client
+
+if TYPE_CHECKING:  # loaded by a thread, after the process answers
+    from kode_sidecar.infrastructure.providers.http_client import HttpClient
+
+_MAX_QUERY_CHARS = 2_000
+
+
+class Knowledge:
+    """One per process. `roots` are the open folders, `settings` says whether they are trusted.
+
+    `memory` is None where it is off.
+    """
+
+    def __init__(
+        self,
+        live: LiveSettings,
+        prompts: PromptFiles,
+        roots: Callable[[], Sequence[Root]],
+        clock: Clock,
+        new_id: NewId,
+    ) -> None:
+        self._settings = settings = live.loaded.settings
+        self._trusted = live.trusted
+        self._prompts = prompts
+        self._roots = roots
+        self._sources_of: tuple[Sequence[Path], bool] = (), False
+        self._sources = skill_sources(settings, (), trusted=False)
+        self.skills = SkillLibrary(self._skill_sources)
+        self._store = MemoryStore(settings.storage_root, partial(new_id, "memory"), clock.timestamp)
+        self._service = HttpMemory(_memory_host(settings), open_memory_http)
+        self.memory: Memory | None = {
+            "disabled": None,
+            "candidate": self._store,
+            "external": self._service,
+        }[settings.memory_mode]
+
+    def memory_scope(self, about: About) -> str:
+        """Where something holds: with the user, or in the first open folder if there is one."""
+        roots = self._roots()
+        return project_scope(roots[0].real) if about == "project" and roots else USER_SCOPE
+
+    async def recall(self, prompt: str, told: Collection[str]) -> MemoryNote | None:
+        """What is remembered for a prompt in the open folders and with the user.
+
+        Raises KodeError as `Memory.recall` does.
+        """
+        if self.memory is None:
+            return None
+        scopes = [*(project_scope(root.real) for root in self._roots()), USER_SCOPE]
+        query = prompt[:_MAX_QUERY_CHARS]
+        found = await recalled(self.memory, query, scopes, RECALLED, told)
+        return memory_note(self._prompts, found)
+
+    def _skill_sources(self) -> Sequence[SkillSource]:
+        """Every turn asks, and the folders seldom change."""
+        roots = [root.path for root in self._roots()]
+        asked = roots, self._trusted()
+        if asked != self._sources_of:
+            self._sources = skill_sources(self._settings, roots, trusted=asked[1])
+            self._sources_of = asked
+        return self._sources
+
+    async def list_skills(self) -> wire.SkillsListResult:
+        """For `kode/skills/list`."""
+        catalog = self.skills.catalog()
+        return wire.SkillsListResult(
+            skills=tuple(
+                wire.SkillView(
+                    id=skill.id,
+                    name=skill.about.name,
+                    description=skill.about.description,
+                    tags=skill.about.tags,
+                    permissions=skill.about.permissions,
+                    source=skill.kind,
+                    uri=(skill.folder / SKILL_FILE).as_uri(),
+                )
+                for skill in catalog.skills
+            ),
+            problems=tuple(map(_problem_view, catalog.problems)),
+            project_trusted=self._trusted(),
+        )
+
+    async def list_memory(self, params: wire.MemoryListParams) -> wire.MemoryListResult:
+        """For `kode/memory/list`. Raises KodeError `Storage`."""
+        return wire.MemoryListResult(
+            mode=self._settings.memory_mode,
+            memories=tuple(
+                wire.MemoryView(
+                    memory_id=item.id,
+                    content=item.content,
+                    scope=item.scope,
+                    tags=item.tags,
+                    state=item.state,
+                    created_at=item.created_at,
+                )
+                for item in await self._store.items(params.state)
+            ),
+        )
+
+    async def decide_memory(self, params: wire.MemoryDecideParams) -> wire.Empty:
+        """For `kode/memory/decide`; saved. Raises KodeError `MemoryNotFound`, `Storage`."""
+        decided = {decision.memory_id: decision.action for decision in params.decisions}
+        accepted = [memory_id for memory_id, action in decided.items() if action == "accept"]
+        rejected = [memory_id for memory_id, action in decided.items() if action == "reject"]
+        await self._store.decide(accepted, rejected)
+        return wire.Empty()
+
+    async def close(self) -> None:
+        """Close connections."""
+        await self._service.aclose()
+
+
+def skill_sources(
+    settings: Settings, roots: Sequence[Path], *, trusted: bool
+) -> Sequence[SkillSource]:
+    """The user's own first, so that no project can stand in for one of them.
+
+    `roots` are the open folders; they count only where the editor says that they are trusted (W12).
+    """
+    sources = [user_skills(settings.storage_root)]
+    sources += [SkillSource("config", folder) for folder in settings.skill_folders]
+    if trusted:
+        sources += [SkillSource("project", root, PROJECT_FOLDER) for root in roots]
+    return sources
+
+
+def _problem_view(problem: SkillProblem) -> wire.SkillProblemView:
+    details = problem.error.details or {}
+    line, field = details.get("line"), details.get("field")
+    return wire.SkillProblemView(
+        source=problem.kind,
+        file=problem.file,
+        message=problem.told,
+        line=line if isinstance(line, int) else None,
+        field=field if isinstance(field, str) else None,
+    )
+
+
+def _memory_host(settings: Settings) -> MemoryHost:
+    return MemoryHost(
+        settings.memory_url,
+        settings.memory_key,
+        timeout=settings.memory_timeout,
+        proxy=settings.proxy,
+    )
+
+
+def open_memory_http(host: MemoryHost) -> "HttpClient":
+    """The HTTP client of a memory service; in a thread, because of the HTTP library."""
+    http = import_http_client()
+    return http.HttpClient(host, tls=http.system_tls())

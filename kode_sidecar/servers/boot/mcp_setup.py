@@ -1,0 +1,271 @@
+"""The MCP servers as settings, editor and project name them. Loaded only where some are named."""
+
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from msgspec import convert
+
+from kode_sidecar.agent.permissions import AskUserParams, Questions
+from kode_sidecar.agent.turns import ToolScope
+from kode_sidecar.core.kernel.contracts import Tool, ToolCall
+from kode_sidecar.core.protocol import mcp as wire
+from kode_sidecar.core.protocol.process import Empty
+from kode_sidecar.core.settings import LiveSettings
+from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.commands.programs import (
+    command_environment,
+    find_program,
+    search_folders,
+)
+from kode_sidecar.infrastructure.mcp import (
+    Approvals,
+    Host,
+    ProjectServers,
+    RememberedLists,
+    Server,
+    Servers,
+    User,
+    check_arguments,
+    kept_login,
+    log_in,
+    mcp_tools,
+    prompt_arguments,
+    prompt_blocks,
+    resource_blocks,
+    user_servers,
+)
+from kode_sidecar.infrastructure.mcp.contracts import TOKENS, McpPrompt, ServerConfig
+from kode_sidecar.infrastructure.workspace.workspace import Workspace
+
+_ToolViews = tuple[wire.McpToolView, ...]
+
+
+class McpServers:
+    """The servers of a process: offered to turns, and shown and decided on by the wire.
+
+    A client's server takes the place of the user's of that name, the user's that of a project's.
+    `files` of each folder name the project's. Settings that are wrong are a problem to be told.
+    `changed` is called when a server is another than it was, once somebody has listed them.
+    """
+
+    def __init__(
+        self,
+        live: LiveSettings,
+        workspace: Workspace,
+        files: Sequence[str],
+        now: Callable[[], float],
+        more: Sequence[ServerConfig] = (),
+        changed: Callable[[], None] = lambda: None,
+    ) -> None:
+        loaded, trusted = live.loaded, live.trusted
+        variables: Mapping[str, str] = {**os.environ, **loaded.variables}
+        self._trusted = trusted
+        self._project = ProjectServers(workspace, files, trusted, variables)
+        self.problem = ""
+        own: dict[str, ServerConfig] = {}
+        try:
+            own = {one.name: one for one in user_servers(loaded.settings.mcp, variables)}
+        except KodeError as error:
+            self.problem = error.message
+        path = os.environ.get("PATH", os.defpath)
+
+        def roots() -> list[Path]:
+            return [root.path for root in workspace.roots]
+
+        def find(name: str) -> str:
+            if os.path.isabs(name):
+                return name
+            return str(find_program(name, search_folders(path, roots()), roots()))
+
+        folder = loaded.settings.storage_root / "mcp"
+
+        self._folder, self._now = folder, now
+        self._changed = changed
+        self._listed = False
+        self._configs = own | {one.name: one for one in more}
+        # Those of the conversations, and of each run its own.
+        self._open = partial(
+            Servers,
+            host=Host(roots=lambda: [root.as_uri() for root in roots()]),
+            remembered=RememberedLists(folder),
+            environment=command_environment(os.environ, path, ""),
+            find=find,
+            now=now,
+            authorize=lambda config: kept_login(config, folder / TOKENS),
+        )
+        self._servers = self._open(
+            self._configs.values(),
+            changed=self._tell,
+            project=self._project.read,
+            approvals=Approvals(folder / "approved.json"),
+        )
+
+    def tools(self, scope: ToolScope, questions: Questions) -> Sequence[Tool]:
+        """What a turn is offered of them; the user is asked by the session's own permissions.
+
+        `questions` puts what a server wants to know in the middle of a call.
+        """
+
+        async def ask(call: ToolCall, operation: str, title: str, subject: str, told: str) -> bool:
+            reason = "A tool of an MCP server may do anything its program can."
+            if operation:
+                reason = "A file of this project names it. A yes is kept for exactly this entry."
+            return await scope.change_sets.permissions.ask(
+                call, title, subject, operation=operation, reason=reason, diff=lambda: told
+            )
+
+        async def choose(
+            call: ToolCall, question: str, choices: Sequence[str], several: bool
+        ) -> Sequence[str] | None:
+            params = AskUserParams(question, list(choices), several)
+            return await questions.ask(params, call, scope.emit)
+
+        self._servers.refresh()
+        return mcp_tools(self._servers, scope.session_id, User(ask, choose))
+
+    def for_run(self, names: Sequence[str]) -> tuple[Tool, Callable[[], Awaitable[None]]]:
+        """The tool for servers of a run, which asks nobody: the policy decides. And their end.
+
+        Raises KodeError `ConfigInvalid` for a name that the user's settings do not know.
+        """
+        unknown = [name for name in names if name not in self._configs]
+        if unknown:
+            known = ", ".join(self._configs) or "none"
+            text = f"`tools.servers`: your settings have no MCP server {unknown[0]!r} ({known})."
+            raise KodeError("ConfigInvalid", text, details={"field": "tools.servers"})
+        servers = self._open([replace(self._configs[name], direct=False) for name in names])
+        (tool,) = mcp_tools(servers, "", User(_yes, _nobody))
+        return tool, servers.close
+
+    async def list(self) -> wire.McpListResult:
+        """For `kode/mcp/list`."""
+        return self.report(watched=True)
+
+    def _tell(self) -> None:
+        if self._listed:
+            self._changed()
+
+    def report(self, *, watched: bool = False) -> wire.McpListResult:
+        """The servers as they are; nothing is started. `watched`: changes are told from now on."""
+        self._listed = self._listed or watched
+        self._servers.refresh()
+        own = [self.problem] if self.problem else []
+        return wire.McpListResult(
+            servers=tuple(_view(server) for server in self._servers.all()),
+            problems=(*own, *self._project.problems),
+            project_trusted=self._trusted(),
+        )
+
+    async def decide(self, params: wire.McpDecideParams) -> Empty:
+        """For `kode/mcp/decide`. Raises KodeError `NotFound`, `StaleBase`, `Storage`."""
+        self._servers.refresh()
+        self._servers.decide(params.name, params.fingerprint, allowed=params.allowed)
+        return Empty()
+
+    async def start(self, params: wire.McpStartParams) -> wire.McpServerView:
+        """For `kode/mcp/start`. Raises KodeError `NotFound`, `ToolFailed`."""
+        self._servers.refresh()
+        server = self._servers.get(params.name)
+        await server.listing(again=True)
+        return _view(server)
+
+    async def read(self, params: wire.McpReadParams) -> wire.McpBlocks:
+        """For `kode/mcp/read`. Raises KodeError `NotFound`, `ToolFailed`."""
+        self._servers.refresh()
+        answer = await self._servers.get(params.name).read_resource(params.uri)
+        return wire.McpBlocks(resource_blocks(params.name, params.uri, answer))
+
+    async def prompt(self, params: wire.McpPromptParams) -> wire.McpBlocks:
+        """For `kode/mcp/prompt`. Raises KodeError `NotFound`, `InvalidParams`, `ToolFailed`."""
+        self._servers.refresh()
+        server = self._servers.get(params.name)
+        known = server.known()
+        if known is None or all(one.name != params.prompt for one in known.prompts):
+            known = await server.listing(again=True)
+        prompt = next((one for one in known.prompts if one.name == params.prompt), None)
+        if prompt is None:
+            text = f"The MCP server {params.name} has no prompt {params.prompt!r}."
+            raise KodeError("NotFound", text)
+        named = {name: str(value) for name, value in params.arguments.items()}
+        given = {**prompt_arguments(prompt, params.words), **named}
+        check_arguments(prompt, given)
+        return wire.McpBlocks(prompt_blocks(params.name, await server.prompt(prompt.name, given)))
+
+    async def log_in(self, name: str, show: Callable[[str], Awaitable[None]]) -> int:
+        """Log in to a server of the user's or the client's; how many tools it has.
+
+        `show` has the user open an address. Raises KodeError `NotFound`, `ToolFailed`.
+        """
+        config = self._configs.get(name)
+        if config is None or not config.url:
+            text = f"No server of yours at an address is called {name}."
+            raise KodeError("NotFound", text)
+        return await log_in(config, self._folder / TOKENS, show, self._now)
+
+    async def close(self) -> None:
+        """End all servers."""
+        await self._servers.close()
+
+
+async def _yes(_call: ToolCall, _operation: str, _title: str, _subject: str, _told: str) -> bool:
+    return True
+
+
+async def _nobody(
+    _call: ToolCall, _question: str, _choices: Sequence[str], _several: bool
+) -> Sequence[str] | None:
+    return None
+
+
+def _view(server: Server) -> wire.McpServerView:
+    config, known, report = server.config, server.known(), server.report()
+    allowed = server.allowed()
+    state = report.state if allowed else "unapproved" if allowed is None else "refused"
+    return wire.McpServerView(
+        name=config.name,
+        source=config.source,
+        state=state,
+        fingerprint=config.fingerprint,
+        tools=convert(known.tools if known else (), _ToolViews, from_attributes=True),
+        command=config.argv,
+        url=config.url,
+        folder=config.folder,
+        variables=config.borrowed or tuple(sorted(config.environment)),
+        version=report.version,
+        last_error=report.last_error,
+        stderr_tail=report.stderr_tail,
+        resources=tuple(
+            wire.McpResourceView(
+                uri=one.uri, name=one.name, description=one.description, media_type=one.mime_type
+            )
+            for one in (known.resources if known else ())
+        ),
+        prompts=tuple(_prompt_view(one) for one in (known.prompts if known else ())),
+        templates=tuple(
+            wire.McpTemplateView(
+                uri_template=one.uri_template,
+                name=one.name,
+                description=one.description,
+                media_type=one.mime_type,
+            )
+            for one in (known.templates if known else ())
+        ),
+    )
+
+
+def _prompt_view(prompt: McpPrompt) -> wire.McpPromptView:
+    return wire.McpPromptView(
+        name=prompt.name,
+        description=prompt.description,
+        arguments=tuple(
+            wire.McpPromptArgument(
+                name=str(one.get("name") or ""),
+                description=str(one.get("description") or ""),
+                required=one.get("required") is True,
+            )
+            for one in prompt.arguments
+        ),
+    )

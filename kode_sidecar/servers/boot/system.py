@@ -1,0 +1,157 @@
+"""Where a process has its time, ids, random numbers and model hosts from."""
+
+import os
+import platform
+import random
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+if TYPE_CHECKING:  # the kernel is loaded after the process answers
+    from kode_sidecar.core.kernel.contracts import Clock, IdKind, NewId
+    from kode_sidecar.core.settings import LoadedSettings
+    from kode_sidecar.infrastructure.records.journal import JournalTail
+
+Open = TypeVar("Open")
+
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+_PREFIX_LENGTH = 6
+_MESSAGE_BYTES = 14  # 22 digits at most
+
+
+class SystemClock:
+    """`kernel.contracts.Clock` on the system's clocks."""
+
+    def __init__(self) -> None:
+        self._second = -1
+        self._shown = ""
+
+    def timestamp(self) -> str:
+        """Now, RFC 3339 in UTC with milliseconds."""
+        second, nanoseconds = divmod(time.time_ns(), 1_000_000_000)
+        if second != self._second:  # every event asks, and many come within a second
+            self._second = second
+            self._shown = datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+        return f"{self._shown}.{nanoseconds // 1_000_000:03d}Z"
+
+    def monotonic(self) -> float:
+        """Seconds on a clock that never goes back."""
+        return time.monotonic()
+
+
+class RandomIds:
+    """`kernel.contracts.NewId`: UUIDs for sessions, short ids for the many.
+
+    A message's id is random, too, and as short as that may be: over ACP it is in every delta.
+
+    A short id is a letter of its kind, a random prefix of this process and a counter: unique over
+    all sessions and restarts, and cheap in every delta.
+    """
+
+    def __init__(self) -> None:
+        number = int.from_bytes(os.urandom(5), "big")
+        self._prefix = _base36(number)[-_PREFIX_LENGTH:].rjust(_PREFIX_LENGTH, "0")
+        self._count = 0
+
+    def __call__(self, kind: "IdKind") -> str:
+        """A new id, `[a-z0-9-]{1,64}`."""
+        if kind == "session":
+            return str(uuid.uuid4())
+        if kind == "message":
+            return _base36(int.from_bytes(os.urandom(_MESSAGE_BYTES), "big"))
+        self._count += 1
+        return f"{kind[0]}{self._prefix}{_base36(self._count)}"
+
+
+class Environment(Protocol):
+    """What makes two runs of one conversation differ, to be recorded or played.
+
+    `platform` is the system's name as the model is told of it; `random()` is in [0, 1).
+    `remembers_hosts`: what hosts said of their models in other processes counts.
+    """
+
+    platform: str
+    remembers_hosts: bool
+    clock: "Clock"
+    new_id: "NewId"
+    random: Callable[[], float]
+
+    def begin(
+        self,
+        loaded: "LoadedSettings",
+        roots: Sequence[Path],
+        handshake: tuple[bytes, bytes],
+        log: Callable[[str], None],
+    ) -> "LoadedSettings":
+        """Return the settings to serve with; called once, on the loop, before anything else.
+
+        `handshake` is `initialize` and its answer. Raises KodeError `Storage`.
+        """
+        ...
+
+    def hosts(self, make: Callable[[], Open]) -> Open:
+        """Return what opens connections to model hosts; `make` imports what the real one needs."""
+        ...
+
+    async def grown(self, tail: "JournalTail") -> Sequence[bytes] | None:
+        """Wait for what another process writes to a journal; None when its session is gone."""
+        ...
+
+    def transcript(self) -> str | None:
+        """Return all that was recorded so far, None without a recording.
+
+        Raises KodeError `Storage`.
+        """
+        ...
+
+    def end(self) -> None:
+        """Note that the process ends as it should."""
+        ...
+
+
+class System:
+    """The `Environment` of a process that neither records nor plays a recording."""
+
+    def __init__(self) -> None:
+        self.platform: str = platform.system()
+        self.remembers_hosts = True
+        self.clock: Clock = SystemClock()
+        self.new_id: NewId = RandomIds()
+        self.random: Callable[[], float] = random.random
+
+    def begin(
+        self,
+        loaded: "LoadedSettings",
+        roots: Sequence[Path],
+        handshake: tuple[bytes, bytes],
+        log: Callable[[str], None],
+    ) -> "LoadedSettings":
+        """Return the settings as they were loaded."""
+        del roots, handshake, log
+        return loaded
+
+    def hosts(self, make: Callable[[], Open]) -> Open:
+        """Return the real ones."""
+        return make()
+
+    async def grown(self, tail: "JournalTail") -> Sequence[bytes] | None:
+        """Wait for the file."""
+        return await tail.grown()
+
+    def transcript(self) -> str | None:
+        """Return None: nothing is recorded."""
+        return None
+
+    def end(self) -> None:
+        """Do nothing: there is no recording to close."""
+
+
+def _base36(number: int) -> str:
+    digits = ""
+    while number:
+        number, digit = divmod(number, 36)
+        digits = _DIGITS[digit] + digits
+    return digits or "0"

@@ -1,0 +1,33 @@
+"""The files of the wire contract that came with this installation.
+
+`python3 dev.py protocol` generates them from the wire types. A frozen program has them compressed:
+they are larger than what it is made of, and hardly ever asked for.
+"""
+
+import sys
+import zlib
+from pathlib import Path
+
+from kode_sidecar.errors import KodeError
+
+SCHEMA_FILE = "schema.json"
+WIRE_FILES = (SCHEMA_FILE, "kode.d.ts", "kode.lua", "methods.md")
+COMPRESSED = ".z"
+"""What a frozen program adds to their names."""
+
+
+def wire_file(name: str) -> bytes:
+    """Return one of `WIRE_FILES`. Raises KodeError `InternalError` where it is missing."""
+    package = Path(__file__).resolve().parents[2]
+    # PyInstaller unpacks data files below `sys._MEIPASS`.
+    unpacked: str | None = getattr(sys, "_MEIPASS", None)
+    try:
+        if unpacked is not None:
+            packed = Path(unpacked, "protocol", name + COMPRESSED).read_bytes()
+            return zlib.decompress(packed)
+        shipped = package / "_protocol"
+        folder = shipped if shipped.is_dir() else package.parent / "protocol"
+        return (folder / name).read_bytes()
+    except (OSError, zlib.error):
+        text = f"{name} is missing from this installation; install kode-sidecar again."
+        raise KodeError("InternalError", text) from None

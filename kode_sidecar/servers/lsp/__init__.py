@@ -1,0 +1,34 @@
+"""The only code that knows LSP. `run` serves one editor; the app brings the handlers."""
+
+from kode_sidecar.servers.lsp.client_profile import ClientProfile
+from kode_sidecar.servers.lsp.codec import Dialect, encode
+from kode_sidecar.servers.lsp.connection import Connection
+from kode_sidecar.servers.lsp.editor import Editor
+from kode_sidecar.servers.lsp.frame_listener import FrameListener, Pop
+from kode_sidecar.servers.lsp.handlers import Handler, SessionHandlers, ping, serve, serve_documents
+from kode_sidecar.servers.lsp.loader import Step, import_http_client
+from kode_sidecar.servers.lsp.process import Application, run
+from kode_sidecar.servers.lsp.requests import Log, Reply
+from kode_sidecar.servers.lsp.standard_lane import Features
+
+__all__ = [
+    "Application",
+    "ClientProfile",
+    "Connection",
+    "Dialect",
+    "Editor",
+    "Features",
+    "FrameListener",
+    "Handler",
+    "Log",
+    "Pop",
+    "Reply",
+    "SessionHandlers",
+    "Step",
+    "encode",
+    "import_http_client",
+    "ping",
+    "run",
+    "serve",
+    "serve_documents",
+]

@@ -1,0 +1,127 @@
+"""What the client announced in `initialize`, and edits in the terms that it understands.
+
+An edit travels as `workspace/applyEdit` (LSP 3.17), one document a request. A new file is created
+with `overwrite: false` and `ignoreIfExists: true`, because without options some editors empty a
+file that is there; its text replaces the range (0,0)-(1,0), because an insertion at (0,0) leaves an
+empty line behind in some.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from kode_sidecar.agent.event_log.editor_port import DocumentEdit, FileEdit
+from kode_sidecar.core.protocol.events import MAX_INLINE_BYTES, MIN_INLINE_BYTES
+from kode_sidecar.core.protocol.handshake import Object, as_list, as_object
+
+
+class ClientProfile:
+    """What the client announced in `initialize`, as far as the sidecar cares."""
+
+    def __init__(self, params: dict[str, Any]) -> None:
+        self._capabilities = as_object(params.get("capabilities"))
+        kode = as_object(as_object(params.get("initializationOptions")).get("kode"))
+        self._kode = as_object(kode.get("capabilities"))
+        self._delivery = as_object(kode.get("delivery"))
+        self.name = str(as_object(params.get("clientInfo")).get("name", ""))
+
+    @property
+    def permission_requests(self) -> bool:
+        """Does it answer `kode/permission/request`?"""
+        return self._kode.get("permission") is not None
+
+    @property
+    def asks(self) -> bool:
+        """Does it answer `kode/ask`?"""
+        return self._kode.get("ask") is not None
+
+    @property
+    def work_done_progress(self) -> bool:
+        """Does it show progress that the server begins?"""
+        return as_object(self._capabilities.get("window")).get("workDoneProgress") is True
+
+    @property
+    def max_inline_bytes(self) -> int:
+        """What a text may measure before only its head is sent."""
+        wanted = self._delivery.get("maxInlineBytes")
+        if not isinstance(wanted, int) or isinstance(wanted, bool):
+            return MAX_INLINE_BYTES
+        return max(wanted, MIN_INLINE_BYTES)
+
+    @property
+    def document_changes(self) -> bool:
+        """Versioned edits. Neovim handles them without announcing it."""
+        return bool(self._workspace_edit.get("documentChanges")) or self.name == "Neovim"
+
+    @property
+    def file_operations(self) -> frozenset[str]:
+        """Which of `create`, `rename` and `delete` it announced; they need `documentChanges`."""
+        announced = as_list(self._workspace_edit.get("resourceOperations"))
+        return frozenset(map(str, announced)) if self.document_changes else frozenset()
+
+    @property
+    def change_annotations(self) -> bool:
+        """Does it know annotated changes? Some clients fail on those they did not announce."""
+        return isinstance(self._workspace_edit.get("changeAnnotationSupport"), dict)
+
+    @property
+    def opens_documents(self) -> bool:
+        """Does it answer `kode/openDocument`?"""
+        return "openDocument" in self._kode
+
+    @property
+    def editor_queries(self) -> frozenset[str]:
+        """Which of the requests `kode/editor/*` does it answer?"""
+        announced = as_object(self._kode.get("editor"))
+        return frozenset(name for name, value in announced.items() if isinstance(value, dict))
+
+    @property
+    def _workspace_edit(self) -> Object:
+        return as_object(as_object(self._capabilities.get("workspace")).get("workspaceEdit"))
+
+
+_ANNOTATION = "kode"
+
+
+def apply_edit_params(edit: DocumentEdit | FileEdit, client: ClientProfile) -> dict[str, Any]:
+    """Return the params of `workspace/applyEdit`; file edits need `client.document_changes`."""
+    if isinstance(edit, FileEdit):
+        return {"label": edit.label, "edit": _file_edit(edit, client)}
+    if not client.document_changes:
+        return {"label": edit.label, "edit": {"changes": {edit.uri: edit.edits}}}
+    change = _text_change(edit.uri, edit.version, edit.edits)
+    return {"label": edit.label, "edit": {"documentChanges": [change]}}
+
+
+def _file_edit(edit: FileEdit, client: ClientProfile) -> dict[str, Any]:
+    match edit.kind:
+        case "create":
+            options = {"overwrite": False, "ignoreIfExists": True}
+            changes = [{"kind": "create", "uri": edit.uri, "options": options}]
+            if edit.text:
+                first_line = {
+                    "start": {"line": 0, "character": 0},
+                    "end": {"line": 1, "character": 0},
+                }
+                text = {"range": first_line, "newText": edit.text}
+                changes.append(_text_change(edit.uri, None, [text]))
+        case "rename":
+            changes = [
+                {
+                    "kind": "rename",
+                    "oldUri": edit.uri,
+                    "newUri": edit.new_uri,
+                    "options": {"overwrite": False, "ignoreIfExists": False},
+                }
+            ]
+        case "delete":
+            options = {"recursive": False, "ignoreIfNotExists": True}
+            changes = [{"kind": "delete", "uri": edit.uri, "options": options}]
+    if not (edit.kind == "delete" and edit.ask and client.change_annotations):
+        return {"documentChanges": changes}
+    changes[0]["annotationId"] = _ANNOTATION
+    annotation = {"label": edit.label, "needsConfirmation": True}
+    return {"documentChanges": changes, "changeAnnotations": {_ANNOTATION: annotation}}
+
+
+def _text_change(uri: str, version: int | None, edits: Sequence[object]) -> dict[str, Any]:
+    return {"textDocument": {"uri": uri, "version": version}, "edits": edits}

@@ -1,0 +1,206 @@
+"""JSON-RPC 2.0 envelopes, from bytes to typed messages and back; how LSP puts them on the wire.
+
+msgspec first, the standard `json` for what it refuses.
+"""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from kode_sidecar.core.domain.agent_event import BlockDelta
+from kode_sidecar.core.domain.error_info import error_info
+from kode_sidecar.core.protocol.base_protocol import (
+    JSONRPC,
+    BadMessage,
+    encode_frame,
+    read_json,
+    read_message,
+)
+from kode_sidecar.core.protocol.events import DeltaParams
+from kode_sidecar.core.text.shown_text import mend_surrogates
+from kode_sidecar.errors import KodeError
+
+MessageId = int | str
+
+
+class Incoming(Struct, frozen=True):
+    """Any message from the client (JSON-RPC 2.0 section 4), bodies undecoded.
+
+    A request has `id` and `method`, a notification `method`, an answer `id` and
+    `result` or `error`.
+    """
+
+    jsonrpc: str | UnsetType = UNSET
+    id: int | str | UnsetType | None = UNSET
+    method: str | UnsetType = UNSET
+    params: Raw | UnsetType = UNSET
+    result: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
+
+
+class Notification(Struct, frozen=True):
+    method: str
+    params: Any
+    jsonrpc: str = "2.0"
+
+
+class Request(Struct, frozen=True):
+    id: MessageId
+    method: str
+    params: Any
+    jsonrpc: str = "2.0"
+
+
+class Response(Struct, frozen=True):
+    id: MessageId | None
+    result: Any
+    jsonrpc: str = "2.0"
+
+
+class ResponseError(Struct, frozen=True, omit_defaults=True):
+    """JSON-RPC 2.0 section 5.1; `data` is an `ErrorInfo`."""
+
+    code: int
+    message: str
+    data: Any = None
+
+
+class ErrorResponse(Struct, frozen=True):
+    id: MessageId | None
+    error: ResponseError
+    jsonrpc: str = "2.0"
+
+
+T = TypeVar("T")
+
+_incoming = msgspec.json.Decoder(Incoming)
+_encoder = msgspec.json.Encoder()
+_PATH = re.compile(r" - at `([^`]*)`")
+_MISSING = re.compile(r"missing required field `([^`]*)`")
+
+
+def decode_incoming(body: bytes) -> Incoming:
+    """The message in `body`, its params undecoded. Raises BadMessage (W1)."""
+    try:
+        incoming = _incoming.decode(body)
+        if not body.isascii():
+            body.decode("utf-8")  # msgspec skips over raw params without looking
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return _decode_again(body)
+    if incoming.jsonrpc != JSONRPC:
+        return _decode_again(body)
+    if incoming.method is UNSET:
+        if incoming.id is UNSET or (incoming.result is UNSET and incoming.error is UNSET):
+            return _decode_again(body)
+    elif incoming.id is None:
+        return _decode_again(body)
+    return incoming
+
+
+def _decode_again(body: bytes) -> Incoming:
+    """Say what is wrong with `body`, or read what only msgspec refuses (lone surrogates)."""
+    message = read_message(body)
+    try:
+        return _incoming.decode(json.dumps(message, ensure_ascii=False))
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        raise BadMessage("ParseError", "the body cannot be read as a JSON-RPC message") from None
+
+
+class ParamsDecoder(Generic[T]):
+    """Decodes the params of one method. Absent or null params count as `{}`."""
+
+    def __init__(self, params_type: type[T]) -> None:
+        self._decoder = msgspec.json.Decoder(params_type)
+
+    def decode(self, params: Raw | UnsetType) -> T:
+        """Raises KodeError `InvalidParams` whose message and `details.path` name the JSON path."""
+        if params is UNSET or bytes(params) == b"null":
+            params = Raw(b"{}")
+        try:
+            return self._decoder.decode(params)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+            raise invalid_params(str(error)) from None
+
+
+def invalid_params(reason: str) -> KodeError:
+    """An `InvalidParams` from msgspec's words, e.g. "Expected `str`, got `int` - at `$.a`"."""
+    found = _PATH.search(reason)
+    path = found[1] if found else "$"
+    reason = _PATH.sub("", reason)
+    missing = _MISSING.search(reason)
+    if missing:
+        path = f"{path}.{missing[1]}"
+    return KodeError("InvalidParams", f"{reason} at `{path}`", details={"path": path})
+
+
+def encode(message: Any) -> bytes:
+    """JSON in UTF-8 of structs and builtins; a lone surrogate becomes U+FFFD."""
+    try:
+        return _encoder.encode(message)
+    except UnicodeEncodeError:
+        text = json.dumps(msgspec.to_builtins(message), ensure_ascii=False)
+        return mend_surrogates(text).encode("utf-8")
+
+
+def encode_result(request_id: MessageId, result: Any) -> bytes:
+    return encode(Response(request_id, result))
+
+
+def encode_error(request_id: MessageId | None, error: KodeError) -> bytes:
+    """An error response; `data` is the `ErrorInfo`."""
+    return encode(
+        ErrorResponse(
+            request_id, ResponseError(error.rpc_code, error.message, data=error_info(error))
+        )
+    )
+
+
+def document_uri(params: Raw | UnsetType) -> str | None:
+    """`textDocument.uri` of params that did not decode, if it can still be found."""
+    try:
+        value: Any = read_json(b"{}" if params is UNSET else bytes(params))
+        uri = value["textDocument"]["uri"]
+    except (BadMessage, KeyError, TypeError):
+        return None
+    return uri if isinstance(uri, str) else None
+
+
+_cancel = ParamsDecoder(dict[str, Any])
+
+
+def cancelled_id(params: Raw | UnsetType, member: str) -> MessageId | None:
+    """Which request a cancel notification means, if it says so."""
+    try:
+        value = _cancel.decode(params).get(member)
+    except KodeError:
+        return None
+    return value if isinstance(value, int | str) and not isinstance(value, bool) else None
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What LSP and ACP say differently; everything else of a connection is one.
+
+    `frame` puts a body on the wire, `deltas` growth of blocks. `cancel` is the notification that
+    takes a request back, `cancelled` its member with the id. `has_shutdown`: the client says
+    `shutdown` and `exit`, and speaks the standard lane of LSP; else the end of the input is a good
+    end.
+    """
+
+    frame: Callable[[bytes], bytes]
+    deltas: Callable[[Sequence[BlockDelta]], bytes]
+    cancel: str
+    cancelled: str
+    has_shutdown: bool
+
+
+def _kode_delta(deltas: Sequence[BlockDelta]) -> bytes:
+    return encode_frame(encode(Notification("kode/delta", DeltaParams(tuple(deltas)))))
+
+
+LSP = Dialect(encode_frame, _kode_delta, "$/cancelRequest", "id", has_shutdown=True)

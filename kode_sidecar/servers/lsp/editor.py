@@ -1,0 +1,144 @@
+"""The editor behind the wire: what it is told, and what it is asked."""
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Struct
+
+from kode_sidecar.agent.event_log.editor_port import ApplyAnswer, DocumentEdit, FileEdit
+from kode_sidecar.core.domain.agent_event import BlockCompleted, Event
+from kode_sidecar.core.domain.message import ToolResultBlock
+from kode_sidecar.core.protocol.documents import OpenDocumentParams, OpenDocumentResult
+from kode_sidecar.core.protocol.events import EventParams, shorten
+from kode_sidecar.core.protocol.questions import (
+    AskParams,
+    AskResult,
+    PermissionRequestParams,
+    PermissionRequestResult,
+)
+from kode_sidecar.errors import KodeError
+from kode_sidecar.servers.lsp.client_profile import ClientProfile, apply_edit_params
+from kode_sidecar.servers.lsp.connection import Connection
+from kode_sidecar.servers.lsp.turn_progress import TurnProgress
+
+_WARNING, _INFO = 2, 3  # LSP MessageType
+
+
+class _ApplyResult(Struct):
+    """LSP `ApplyWorkspaceEditResult`."""
+
+    applied: bool = False
+    failureReason: str | None = None
+
+
+class _ChosenAction(Struct):
+    """LSP `MessageActionItem`."""
+
+    title: str
+
+
+class Editor:
+    """`event_log.editor_port.EditorPort` over one connection.
+
+    What is published goes out in order, for the connection has one queue for everything. The
+    journal has each tool result whole; of texts that the client wants shortened it gets the head,
+    and reads the rest when somebody wants to see it.
+    """
+
+    def __init__(self, connection: Connection, client: ClientProfile) -> None:
+        self._connection = connection
+        self._client = client
+        self._progress = TurnProgress(connection) if client.work_done_progress else None
+        self._max_inline_bytes = client.max_inline_bytes
+        self.publish_delta = connection.notify_delta
+        self.flow = connection.flow
+
+    def publish(self, session_id: str, events: Sequence[Event]) -> None:
+        """Send events that go together as one `kode/event`, after what progress says of them."""
+        if self._progress is not None:
+            for event in events:
+                self._progress.follow(event)
+        self.show(session_id, events)
+
+    def show(self, session_id: str, events: Sequence[Event]) -> None:
+        """Send events without progress: nobody here can cancel what another process runs."""
+        shortened = tuple(self._shortened(session_id, event) for event in events)
+        self._connection.notify("kode/event", EventParams(session_id=session_id, events=shortened))
+
+    def _shortened(self, session_id: str, event: Event) -> Event:
+        # What is not stored could not be read later.
+        if not (isinstance(event, BlockCompleted) and event.seq):
+            return event
+        if not isinstance(event.block, ToolResultBlock):
+            return event
+        block = shorten(event.block, session_id, self._max_inline_bytes)
+        return event if block is event.block else msgspec.structs.replace(event, block=block)
+
+    async def apply_edit(self, edit: DocumentEdit | FileEdit) -> ApplyAnswer:
+        """Ask by `workspace/applyEdit` (LSP 3.17). An error answer counts as not applied."""
+        try:
+            result = await self._connection.request(
+                "workspace/applyEdit", apply_edit_params(edit, self._client), _ApplyResult
+            )
+        except KodeError as error:
+            return ApplyAnswer(applied=False, reason=error.message)
+        return ApplyAnswer(applied=result.applied, reason=result.failureReason)
+
+    def warn(self, line: str) -> None:
+        """Write a line to stderr."""
+        self._connection.log(line, None)
+
+    async def ask_permission(self, question: PermissionRequestParams) -> str | None:
+        """Ask by `kode/permission/request` or LSP's own message request; None without an answer."""
+        try:
+            if self._client.permission_requests:
+                result = await self._connection.request(
+                    "kode/permission/request", question, PermissionRequestResult
+                )
+                return result.option_id
+            return await self._ask_plain(question)
+        except KodeError:
+            return None
+
+    def can_change_files(self, kind: str) -> bool:
+        """Return whether the client announced that operation."""
+        return kind in self._client.file_operations
+
+    async def open_document(self, uri: str) -> bool:
+        """Ask by `kode/openDocument`, where the client answers that."""
+        if not self._client.opens_documents:
+            return False
+        params = OpenDocumentParams(uri=uri)
+        try:
+            result = await self._connection.request("kode/openDocument", params, OpenDocumentResult)
+        except KodeError:
+            return False
+        return result.opened
+
+    async def refresh(self, uri: str) -> None:
+        """Document sync has told it."""
+        del uri
+
+    async def ask_choice(self, question: AskParams) -> Sequence[str]:
+        """Ask by `kode/ask`, or by LSP's own message request, which has one answer."""
+        if self._client.asks:
+            result = await self._connection.request("kode/ask", question, AskResult)
+            return result.choices
+        chosen = await self._show_message(_INFO, question.question, question.choices)
+        return [] if chosen is None else [chosen]
+
+    async def _ask_plain(self, question: PermissionRequestParams) -> str | None:
+        message = " ".join(filter(None, (f"{question.title}?", question.reason)))
+        names = [option.name for option in question.options]
+        answer = await self._show_message(_WARNING, message, names)
+        chosen = (o.option_id for o in question.options if o.name == answer)
+        return next(chosen, None)
+
+    async def _show_message(self, kind: int, message: str, actions: Sequence[str]) -> str | None:
+        """Ask by `window/showMessageRequest`; return the title chosen. Raises KodeError."""
+        titles = [{"title": title} for title in actions]
+        params = {"type": kind, "message": message, "actions": titles}
+        answer = await self._connection.request(
+            "window/showMessageRequest", params, _ChosenAction | None
+        )
+        return None if answer is None else answer.title

@@ -1,0 +1,174 @@
+"""Routes: which call answers which method of the table; the app adds those of the process.
+
+A method of the wire is declared in `protocol.methods` (name, params, result, errors), and the call
+that answers it in one line here, or in `boot.app`.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from kode_sidecar.agent.sessions import (
+    SessionAttachments,
+    SessionCatalog,
+    SessionCopies,
+    SessionRegistry,
+    StoredMessages,
+    UsageReport,
+)
+from kode_sidecar.core.protocol.change_set import UndoParams, undo_scope
+from kode_sidecar.core.protocol.documents import (
+    DidChangeParams,
+    DidCloseParams,
+    DidOpenParams,
+    DidSaveParams,
+)
+from kode_sidecar.core.protocol.methods import METHODS
+from kode_sidecar.core.protocol.process import Empty, PingParams, PingResult
+from kode_sidecar.core.protocol.questions import PermissionListResult, PermissionSetParams
+from kode_sidecar.core.protocol.turn import TurnCancelParams, TurnCancelResult
+from kode_sidecar.infrastructure.workspace.documents import Documents
+from kode_sidecar.servers.lsp.connection import Connection
+from kode_sidecar.servers.lsp.requests import Reply
+
+if TYPE_CHECKING:  # loaded with the agent
+    from kode_sidecar.agent.sessions.session import Session
+
+Handler = Callable[[Any], Any]
+"""Gets the decoded params; returns the result, a `Reply`, or a coroutine of one of them."""
+
+
+def serve(connection: Connection, handlers: Mapping[str, Handler]) -> None:
+    """Serve every client-to-server method of the table. Raises KeyError for one without handler."""
+    for method in METHODS:
+        if method.direction == "client_to_server":
+            is_request = method.kind == "request"
+            register = connection.on_request if is_request else connection.on_notification
+            register(method.name, method.params, handlers[method.name])
+
+
+def serve_documents(connection: Connection, documents: Documents) -> None:
+    """Serve document sync."""
+
+    def did_open(params: DidOpenParams) -> None:
+        item = params.text_document
+        documents.open(item.uri, item.language_id, item.version, item.text)
+
+    def did_change(params: DidChangeParams) -> None:
+        ref = params.text_document
+        documents.change(ref.uri, ref.version, params.content_changes)
+
+    def did_save(params: DidSaveParams) -> None:
+        documents.save(params.text_document.uri, params.text)
+
+    def did_close(params: DidCloseParams) -> None:
+        documents.close(params.text_document.uri)
+
+    connection.on_notification("textDocument/didOpen", DidOpenParams, did_open)
+    connection.on_notification("textDocument/didChange", DidChangeParams, did_change)
+    connection.on_notification("textDocument/didSave", DidSaveParams, did_save)
+    connection.on_notification("textDocument/didClose", DidCloseParams, did_close)
+
+
+def ping(params: PingParams) -> PingResult:
+    """Answer with what was sent."""
+    return PingResult(echo=params.echo)
+
+
+class SessionHandlers:
+    """What is asked about sessions: `by_method` is the table. Params are those of `METHODS`."""
+
+    def __init__(
+        self,
+        *,
+        sessions: SessionRegistry,
+        catalog: SessionCatalog,
+        messages: StoredMessages,
+        attachments: SessionAttachments,
+        copies: SessionCopies,
+        usage: UsageReport,
+    ) -> None:
+        self._sessions = sessions
+        of_session, change_sets_of = self._of_session, sessions.change_sets_of
+        edit_context = of_session(lambda session, params: _told(session.edit_context(params)))
+        self.by_method: Mapping[str, Handler] = {
+            "kode/session/new": sessions.create,
+            "kode/session/list": catalog.list,
+            "kode/session/get": lambda params: catalog.get(params.session_id),
+            "kode/session/update": lambda params: _done(catalog.update(params)),
+            "kode/session/delete": lambda params: _done(catalog.delete(params.session_id)),
+            "kode/session/attach": lambda params: _told(attachments.attach(params)),
+            "kode/session/detach": lambda params: _done(attachments.detach(params.session_id)),
+            "kode/session/fork": copies.fork,
+            "kode/session/export": copies.export,
+            "kode/turn/start": of_session(
+                lambda session, params: _told(session.start_turn(params))
+            ),
+            "kode/turn/cancel": self._turn_cancel,
+            "kode/turn/steer": of_session(lambda session, params: _done(session.steer(params))),
+            "kode/message/list": messages.list,
+            "kode/blob/read": messages.read_blob,
+            "kode/tree/get": messages.tree,
+            "kode/tree/setHead": lambda params: _done(catalog.set_head(params)),
+            "kode/tools/list": of_session(lambda session, params: session.tools(params.mode)),
+            "kode/context/inspect": of_session(lambda session, params: session.inspect(params)),
+            "kode/context/compact": of_session(lambda session, _: _told(session.compact())),
+            "kode/context/edit": edit_context,
+            "kode/context/undoCompaction": edit_context,
+            "kode/usage/get": usage.get,
+            "kode/changeSet/list": of_session(lambda session, _: session.change_sets.list()),
+            "kode/changeSet/get": lambda params: change_sets_of(params.change_set_id).get(
+                params.change_set_id
+            ),
+            "kode/changeSet/decide": lambda params: change_sets_of(params.change_set_id).decide(
+                params
+            ),
+            "kode/changeSet/undo": self._undo,
+            "kode/freshness/get": of_session(
+                lambda session, params: session.change_sets.files.report(params.limit)
+            ),
+            "kode/permission/list": of_session(
+                lambda session, _: PermissionListResult(
+                    rules=session.change_sets.permissions.rules()
+                )
+            ),
+            "kode/permission/set": of_session(_set_rule),
+        }
+
+    def _of_session(self, call: Callable[["Session", Any], Any]) -> Handler:
+        """Have the session of the params first, which may have to wait for the agent."""
+
+        async def handle(params: Any) -> Any:
+            result = call(await self._sessions.get(params.session_id), params)
+            return await result if inspect.isawaitable(result) else result
+
+        return handle
+
+    def _turn_cancel(self, params: TurnCancelParams) -> Any:
+        """Cancel before the next message is handled, if the session is open."""
+        session = self._sessions.get_now(params.session_id)
+        return _cancel(session, params) if session else self._of_session(_cancel)(params)
+
+    async def _undo(self, params: UndoParams) -> Any:
+        named = undo_scope(params)
+        return await self._sessions.change_sets_of(named).undo(named, params)
+
+
+def _cancel(session: "Session", params: TurnCancelParams) -> TurnCancelResult:
+    return TurnCancelResult(cancelled=session.cancel(params.turn_id))
+
+
+def _set_rule(session: "Session", params: PermissionSetParams) -> Empty:
+    session.change_sets.permissions.set_rule(params.tool, params.pattern, params.effect)
+    return Empty()
+
+
+async def _told(asked: Awaitable[tuple[Any, Callable[[], None]]]) -> Reply:
+    """An answer, and events that may go out after it."""
+    result, release = await asked
+    return Reply(result, after=release)
+
+
+async def _done(asked: Awaitable[Callable[[], None] | None]) -> Reply:
+    """An answer without a result; there may be events that go out after it."""
+    return Reply(Empty(), after=await asked)

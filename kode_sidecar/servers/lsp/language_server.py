@@ -1,0 +1,217 @@
+"""pygls as the standard lane's server: its features, dispatch and types, our reader and writer.
+
+Only the loader imports this module: lsprotocol takes half a second. The private names of pygls
+used here are held by a contract test; the version is pinned.
+"""
+
+import json
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Any, cast
+
+from lsprotocol import types
+from msgspec import Raw
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
+from pygls.lsp.server import LanguageServer
+from pygls.protocol import LanguageServerProtocol
+
+from kode_sidecar import __version__
+from kode_sidecar.core.protocol.base_protocol import JSONRPC, read_json
+from kode_sidecar.core.protocol.handshake import SERVER_NAME
+from kode_sidecar.errors import ERRORS, KodeError
+from kode_sidecar.servers.lsp.codec import Incoming, MessageId
+from kode_sidecar.servers.lsp.requests import IncomingRequests, Log
+from kode_sidecar.servers.lsp.standard_lane import Features
+
+_INITIALIZE_ID = "kode-initialize"
+_KODE_CODES = {
+    rpc_code: code for code, (rpc_code, _, _) in reversed(ERRORS.items()) if rpc_code > -33000
+}
+
+
+class KodeProtocol(LanguageServerProtocol):
+    """pygls' protocol without its reader, its writer, its error texts and its leaks.
+
+    Built on the loader's thread, used on the loop. What pygls says goes to `requests`, `put` and
+    `log`, which are set before anything is handled.
+    """
+
+    requests: IncomingRequests
+    put: Callable[[bytes], None]
+    log: Log
+
+    def initialize(self, params: dict[str, Any]) -> None:
+        """Take the `initialize` the front door has answered already."""
+        attempts: list[dict[str, Any]] = [params, {"capabilities": {}}]
+        for attempt in attempts:
+            try:
+                message = self._structure("initialize", attempt, _INITIALIZE_ID)
+            except KodeError as error:
+                self.log(f"unusual `initialize`: {error.message}", None)
+                continue
+            self.handle_message(message)
+            return
+
+    def handle(self, incoming: Incoming) -> None:
+        """Serve one message. Bad params of a request are answered, others logged."""
+        method = incoming.method if isinstance(incoming.method, str) else ""
+        request_id = incoming.id if isinstance(incoming.id, int | str) else None
+        raw = bytes(incoming.params) if isinstance(incoming.params, Raw) else b"{}"
+        try:
+            message = self._structure(method, read_json(raw), request_id)
+        except KodeError as error:
+            if request_id is None:
+                self.log(f"{method} was dropped: {error.message}", None)
+            else:
+                self.requests.refuse(request_id, error)
+            return
+        self.handle_message(message)
+        self.forget_finished()
+
+    def cancel(self, request_id: MessageId) -> None:
+        """`$/cancelRequest` for a request handed over earlier."""
+        self._handle_cancel_notification(request_id)
+
+    def forget_finished(self) -> None:
+        """Drop futures of handlers that are done; pygls keeps those of notifications forever."""
+        done = [key for key, future in self._request_futures.items() if future.done()]
+        for key in done:
+            del self._request_futures[key]
+
+    def send_request(self, *_: Any, **__: Any) -> Any:
+        """There is one id table for our requests, and it is the connection's."""
+        raise RuntimeError("requests to the client go through Connection.request")
+
+    def _send_handler_result(self, future: "Future[Any]", *, msg_id: MessageId) -> None:
+        """Answer a request with what its handler made of it."""
+        self._request_futures.pop(msg_id, None)
+        requests = self.requests
+        if future.cancelled():
+            requests.refuse(msg_id, KodeError("RequestCancelled", "the request was cancelled"))
+            return
+        error = future.exception()
+        if error is not None:
+            requests.refuse(msg_id, self._kode_error(error))
+        elif msg_id != _INITIALIZE_ID:
+            requests.answer(msg_id, "the request", future.result())
+
+    def _send_response(
+        self, msg_id: MessageId, result: Any = None, error: types.ResponseError | None = None
+    ) -> None:
+        """Answer a request that never reached a handler."""
+        requests = self.requests
+        if error is None:
+            requests.answer(msg_id, "the request", result)
+        else:
+            code = _KODE_CODES.get(error.code, "InternalError")
+            requests.refuse(msg_id, KodeError(code, error.message))
+
+    def _send_data(self, data: Any) -> None:
+        """A notification of pygls' own."""
+        body = json.dumps(data, default=self._serialize_message, separators=(",", ":"))
+        self.put(body.encode("ascii"))
+
+    def _structure(self, method: str, params: object, request_id: MessageId | None) -> Any:
+        """The typed message. Only its top level is looked at: nested objects are just data."""
+        data: dict[str, Any] = {"jsonrpc": JSONRPC, "method": method, "params": params or {}}
+        if request_id is not None:
+            data["id"] = request_id
+        try:
+            return self.structure_message(data)
+        except JsonRpcException as error:
+            raise _invalid_params(error) from None
+
+    def _kode_error(self, error: BaseException) -> KodeError:
+        if isinstance(error, KodeError):
+            return error
+        if isinstance(error, JsonRpcInvalidParams):
+            return KodeError("InvalidParams", error.message, details={"path": "$"})
+        bug = error if isinstance(error, Exception) else RuntimeError(repr(error))
+        return self.requests.incident("the request", bug)
+
+
+class KodeLanguageServer(LanguageServer):
+    """Registers features; what it hears of errors is logged."""
+
+    log: Log
+
+    def report_server_error(self, error: Exception, source: Any) -> None:
+        """Log it; pygls would show a popup in the editor."""
+        self.log(f"standard lane: {source.__name__}", error)
+
+
+def build_language_server(
+    params: dict[str, Any],
+    features: Features,
+    *,
+    requests: IncomingRequests,
+    put: Callable[[bytes], None],
+    log: Log,
+) -> KodeProtocol:
+    """A server that has seen the client's `initialize`. Takes tens of milliseconds."""
+    # pygls logs whole bodies and tracebacks; what matters goes to `log`.
+    logging.getLogger("pygls").setLevel(logging.CRITICAL + 1)
+    server = KodeLanguageServer(SERVER_NAME, __version__, protocol_cls=KodeProtocol)
+    server.log = log
+    protocol = cast(KodeProtocol, server.protocol)
+    protocol.requests, protocol.put, protocol.log = requests, put, log
+    _register(server, features)
+    protocol.initialize(params)
+    return protocol
+
+
+def _register(server: KodeLanguageServer, features: Features) -> None:
+    def folders_changed(params: types.DidChangeWorkspaceFoldersParams) -> None:
+        event = params.event
+        features.workspace_folders_changed(
+            [folder.uri for folder in event.added], [folder.uri for folder in event.removed]
+        )
+
+    def configuration_changed(params: types.DidChangeConfigurationParams) -> None:
+        features.configuration_changed(params.settings)
+
+    def files_changed(params: types.DidChangeWatchedFilesParams) -> None:
+        features.watched_files_changed(
+            [(change.uri, int(change.type)) for change in params.changes]
+        )
+
+    def progress_cancelled(params: types.WorkDoneProgressCancelParams) -> None:
+        features.progress_cancelled(params.token)
+
+    def did_save(_params: types.DidSaveTextDocumentParams) -> None:
+        """Served by the fast lane; here so that pygls announces it."""
+
+    server.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)(folders_changed)
+    server.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)(configuration_changed)
+    server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)(files_changed)
+    server.feature(types.WINDOW_WORK_DONE_PROGRESS_CANCEL)(progress_cancelled)
+    server.feature(types.TEXT_DOCUMENT_DID_SAVE)(did_save)
+    for name, run in features.commands.items():
+        server.command(name)(_command(run))
+
+
+def _command(run: Callable[[Sequence[Any]], Any]) -> Callable[..., Any]:
+    async def command(*arguments: Any) -> Any:
+        return await run(arguments)
+
+    return command
+
+
+def _invalid_params(error: JsonRpcException) -> KodeError:
+    """Name the JSON path the way the fast lane does.
+
+    cattrs nests the failures and gives each a note with the name or the index it happened at.
+    """
+    failure: BaseException = error.__cause__ or error
+    path = ""
+    while isinstance(failure, BaseExceptionGroup):
+        failure = cast(BaseException, failure.exceptions[0])
+        for note in getattr(failure, "__notes__", ()):
+            if hasattr(note, "name"):
+                path += f".{note.name}"
+            elif hasattr(note, "index"):
+                path += f"[{note.index}]"
+    path = "$" + path.removeprefix(".params")
+    reason = "required field missing" if isinstance(failure, KeyError) else "wrong type or value"
+    return KodeError("InvalidParams", f"{reason} at `{path}`", details={"path": path})

@@ -1,0 +1,72 @@
+"""The one thread that imports what is heavy, after the process already answers.
+
+With `__main__` the only place that imports inside functions.
+"""
+
+import asyncio
+import gc
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, cast
+
+_SWITCH_SECONDS = 0.0005
+# lsprotocol makes each of its 550 classes twice, 8 MB of which are garbage a moment later. Only
+# what is young is looked through: the rest lives forever.
+_COLLECT_YOUNG = (700, 10, 1_000)
+
+
+@dataclass(frozen=True)
+class Step:
+    """`load()` runs on the loader's thread, then `ready(result)` on the loop."""
+
+    name: str
+    load: Callable[[], Any]
+    ready: Callable[[Any], None]
+
+
+async def load(steps: Sequence[Step], on_failure: Callable[[str, Exception], None]) -> None:
+    """Load the steps in order: two threads at once would slow down the first.
+
+    Meanwhile threads are switched often so that requests wait little, and only young garbage
+    is collected; what was loaded is then kept out of later collections. `on_failure(name, error)`
+    is called on the loop; nothing more is loaded after it.
+    """
+    loop = asyncio.get_running_loop()
+    thread = ThreadPoolExecutor(1, "kode-loader")
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    thresholds = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(*_COLLECT_YOUNG)
+    gc.enable()
+    try:
+        for step in steps:
+            try:
+                loaded = await loop.run_in_executor(thread, step.load)
+            except Exception as error:
+                on_failure(step.name, error)
+                return
+            loop.call_soon(step.ready, loaded)
+    finally:
+        thread.shutdown(wait=False)
+        gc.freeze()
+        gc.set_threshold(*thresholds)
+        sys.setswitchinterval(interval)
+
+
+def import_language_server() -> Any:
+    """`build_language_server`, behind pygls and lsprotocol."""
+    from kode_sidecar.servers.lsp.language_server import build_language_server  # noqa: PLC0415
+
+    return build_language_server
+
+
+def import_http_client() -> Any:
+    """The module `providers.http_client`, behind httpx and ssl."""
+    # Where click is installed, httpx would load a command line with rich and pygments: 6 MB.
+    cast(dict[str, Any], sys.modules).setdefault("httpx._main", None)
+    from kode_sidecar.infrastructure.providers import http_client  # noqa: PLC0415
+
+    return http_client

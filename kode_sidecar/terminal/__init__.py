@@ -1,0 +1,1 @@
+"""The command line, the chat, and the client that both use."""

@@ -1,0 +1,175 @@
+"""Commands that look or choose: `/model`, `/mode`, `/effort`, `/context`, `/usage` and the like."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import get_args
+
+from kode_sidecar.core.protocol.session import Effort, Mode
+from kode_sidecar.core.text.shown_text import one_line
+from kode_sidecar.terminal.chat.words import Words
+from kode_sidecar.terminal.client.connection import Client
+from kode_sidecar.terminal.client.session_view import Json
+from kode_sidecar.terminal.client.terminal import Terminal
+
+_LINE_CHARS = 110
+MODES: tuple[str, ...] = get_args(Mode)
+EFFORTS: tuple[str, ...] = get_args(Effort)
+
+
+@dataclass
+class Commands:
+    """`chosen` are the model and the mode of the next turns; `settings` say the rest.
+    `offered` are the models that the last list named.
+
+    What asks the sidecar raises RpcError and ConnectionLost.
+    """
+
+    client: Client
+    terminal: Terminal
+    words: Words
+    chosen: dict[str, str]
+    settings: Mapping[str, object] = field(default_factory=dict[str, object])
+    offered: list[str] = field(default_factory=list[str])
+
+    def now(self, name: str) -> str:
+        """Return the `model` or `mode` of the next turn."""
+        return self.chosen.get(name) or str(self.settings.get(name, ""))
+
+    async def model(self, model: str) -> None:
+        """Note the model of the next turns; without one list what there is."""
+        if model:
+            self.chosen["model"] = model
+            self.terminal.line(self.words.model_set.format(model=model))
+            return
+        self.terminal.line(self.words.model.format(model=self.now("model")))
+        offer = await self.client.request("kode/models/list", {})
+        names = [each["name"] for each in offer["logical"]]
+        for provider in offer["providers"]:
+            names += [each["name"] for each in provider["models"] if each.get("offered")]
+            if provider.get("error", {}).get("code") not in (None, "AuthRequired"):
+                self.terminal.line(f"⚠ {one_line(provider['error']['message'])}", "yellow")
+        self.offered[:] = names
+        self.terminal.line(self.words.models.format(models=", ".join(names)), "dim")
+
+    def mode(self, mode: str) -> None:
+        """Note the mode of the next turns; without one say which it is."""
+        words = self.words
+        if mode and mode not in MODES:
+            text = words.mode_wrong.format(mode=mode, modes=", ".join(MODES))
+            self.terminal.line(text, "yellow")
+            return
+        if mode:
+            self.chosen["mode"] = mode
+        text = words.mode_set if mode else words.mode
+        self.terminal.line(text.format(mode=self.now("mode")))
+
+    def effort(self, effort: str) -> None:
+        """Note how hard the model thinks in the next turns; without a word say which it is."""
+        words = self.words
+        if effort and effort not in EFFORTS:
+            text = words.effort_wrong.format(effort=effort, efforts=", ".join(EFFORTS))
+            self.terminal.line(text, "yellow")
+            return
+        if effort:
+            self.chosen["effort"] = effort
+        self.terminal.line(words.effort.format(effort=self.now("effort") or "—"))
+
+    async def context(self, session_id: str, argument: str) -> None:
+        """Carry out `/context`, `/context leave|pin|restore 1 3` or `/context undo`."""
+        words, named = self.words, {"sessionId": session_id}
+        shown = await self.client.request("kode/context/inspect", named)
+        left_out: list[Json] = shown.get("leftOut", [])
+        parts = [one for one in [*shown["segments"], *left_out] if one.get("messageId")]
+        if not argument:
+            for number, one in enumerate(parts, 1):
+                sign = "−" if one in left_out else "★" if one.get("pinned") else "·"
+                line = f"{number} {sign} {one['origin']} · {one['tokens']} · {one['head']}"
+                self.terminal.line(one_line(line)[:_LINE_CHARS])
+            self.terminal.line(words.context_how, "dim")
+            return
+        word, *numbers = argument.split()
+        known = {str(number): one["messageId"] for number, one in enumerate(parts, 1)}
+        member = {"leave": "leaveOut", "pin": "pin", "restore": "restore"}.get(word)
+        if word == "undo" and not numbers:
+            told = await self.client.request("kode/context/undoCompaction", named)
+        elif member is None or not numbers or not set(numbers) <= known.keys():
+            self.terminal.line(words.context_how, "yellow")
+            return
+        else:
+            edit: Json = {**named, member: [known[number] for number in numbers]}
+            told = await self.client.request("kode/context/edit", edit)
+        text = words.context_edited.format(
+            before=told["tokensBefore"], after=told["tokensAfter"], reread=told["rereadTokens"]
+        )
+        self.terminal.line(text)
+
+    async def usage(self, session_id: str) -> None:
+        """Show tokens and money of this session and of today, and of each model of several."""
+        here = datetime.now().astimezone()
+        offset = here.utcoffset()
+        today = here.strftime("%Y-%m-%d")
+        minutes = int(offset.total_seconds() // 60) if offset else 0
+        asked: tuple[tuple[str, Json], ...] = (
+            (self.words.usage_session, {"sessionId": session_id}),
+            (self.words.usage_today, {"since": today, "until": today, "utcOffsetMinutes": minutes}),
+        )
+        for name, params in asked:
+            told = await self.client.request("kode/usage/get", {**params, "by": ["model"]})
+            self.terminal.line(self._usage_line(name, told["total"]))
+            if len(told["rows"]) > 1:
+                for row in told["rows"]:
+                    self.terminal.line("  " + self._usage_line(row.get("model", "—"), row), "dim")
+
+    async def skills(self) -> None:
+        """Show a line for each skill, and one for each that cannot be used."""
+        told = await self.client.request("kode/skills/list", {})
+        for skill in told["skills"]:
+            self.terminal.line(one_line(f"{skill['id']}: {skill['description']}"))
+        for problem in told["problems"]:
+            self.terminal.line(f"⚠ {one_line(problem['message'])}", "red")
+        if not told["skills"]:
+            self.terminal.line(self.words.no_skills)
+
+    async def memory(self, argument: str) -> None:
+        """Carry out `/memory`, `/memory accept 1 3` or `/memory reject all`.
+
+        Numbers count the memories as they are listed now, which is by their age.
+        """
+        words = self.words
+        memories: list[Json] = (await self.client.request("kode/memory/list", {}))["memories"]
+        if not argument:
+            for number, memory in enumerate(memories, 1):
+                state = words.memory_waits if memory["state"] == "candidate" else words.memory_kept
+                self.terminal.line(one_line(f"{number} · {state} · {memory['content']}"))
+            self.terminal.line(words.memory_how if memories else words.memory_none, "dim")
+            return
+        action, *numbers = argument.split()
+        chosen = _chosen(memories, numbers)
+        if action not in ("accept", "reject") or not chosen:
+            self.terminal.line(words.memory_how, "yellow")
+            return
+        decisions = [{"memoryId": memory["memoryId"], "action": action} for memory in chosen]
+        await self.client.request("kode/memory/decide", {"decisions": decisions})
+        done = words.memory_accepted if action == "accept" else words.memory_rejected
+        self.terminal.line(done.format(count=len(chosen)))
+
+    def _usage_line(self, name: str, counted: Json) -> str:
+        usage = counted["usage"]
+        text = self.words.usage.format(
+            name=name,
+            answers=counted["answers"],
+            input=usage.get("inputTokens", 0),
+            cached=usage.get("cachedTokens", 0),
+            output=usage.get("outputTokens", 0),
+        )
+        costs = [f"{cost['amount']:.4f} {cost['currency']}" for cost in counted.get("costs", ())]
+        return " · ".join([text, *costs])
+
+
+def _chosen(memories: list[Json], numbers: list[str]) -> list[Json]:
+    """Return the memories of these numbers; none where one is wrong. `all` are those that wait."""
+    if numbers == ["all"]:
+        return [memory for memory in memories if memory["state"] == "candidate"]
+    known = {str(number): memory for number, memory in enumerate(memories, 1)}
+    return [known[number] for number in numbers] if set(numbers) <= known.keys() else []

@@ -1,0 +1,332 @@
+"""The conversation at a terminal: prompts, turns, commands, until the user leaves."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from kode_sidecar.core.text.shown_text import one_line
+from kode_sidecar.terminal.chat.commands import MODES, Commands
+from kode_sidecar.terminal.chat.files import Files
+from kode_sidecar.terminal.chat.keyboard import Asks, Interrupted, Interrupts
+from kode_sidecar.terminal.chat.pastes import prompt_blocks
+from kode_sidecar.terminal.chat.review import Review, waiting_hunks, waiting_uris
+from kode_sidecar.terminal.chat.servers import Servers
+from kode_sidecar.terminal.chat.sessions import Sessions
+from kode_sidecar.terminal.chat.undo import Undo
+from kode_sidecar.terminal.chat.words import Words
+from kode_sidecar.terminal.client.connection import Client, ConnectionLost, RpcError
+from kode_sidecar.terminal.client.editor import Editor
+from kode_sidecar.terminal.client.fold import SessionFold
+from kode_sidecar.terminal.client.handshake import Handshake
+from kode_sidecar.terminal.client.session_view import BlockView, Json
+from kode_sidecar.terminal.client.terminal import Terminal
+from kode_sidecar.terminal.client.watch import Watch
+
+
+def _nothing(*_: object) -> None:
+    """Do nothing."""
+
+
+@dataclass
+class Face:
+    """What the user sees and types into.
+
+    `opened` is called when the session is there, with the state folder; `measured` with the size of
+    the next request.
+    """
+
+    keyboard: Asks
+    terminal: Terminal
+    words: Words
+    interrupts: Interrupts
+    opened: Callable[[Commands, Servers, Path], None] = _nothing
+    measured: Callable[[SessionFold, Json], None] = _nothing
+
+
+class Conversation:
+    """One connection and the session that is talked in."""
+
+    def __init__(
+        self, client: Client, face: Face, chosen: Mapping[str, str | None], *, accept: bool
+    ) -> None:
+        self._client = client
+        self._face = face
+        self._interrupts = face.interrupts
+        self._keyboard, terminal = face.keyboard, face.terminal
+        self._terminal, words = terminal, face.words
+        self._words = words
+        self._watch = Watch(client, self)
+        self._editor = Editor(client)
+        self._files = Files(self._editor, terminal, words)
+        self._review = Review(client, self._files, face.keyboard, terminal, words, accept)
+        self._editor.answer_permission = self._review.permit
+        self._editor.answer_choice = self._review.choose
+        given = {name: value for name, value in chosen.items() if value}
+        self._commands = Commands(client, terminal, words, given)
+        self._sessions = Sessions(client, self._watch, terminal, words)
+        self._undo = Undo(client, self._files, terminal, words)
+        self._servers = Servers(client, terminal, words)
+        self._root = Path()
+        self._steering: set[asyncio.Task[None]] = set()
+
+    @property
+    def _session(self) -> SessionFold:
+        return self._sessions.now
+
+    def event(self, session: SessionFold, event: Json) -> None:
+        """`Watch` tells the stream; what a file's bytes look like comes with its first hunks."""
+        if event["type"] == "message.added" and event.get("meta", {}).get("origin") == "steer":
+            del self._keyboard.told[:1]
+        if event["type"] == "changeSet.updated":
+            for file in event.get("files", ()):
+                self._files.learn(file)
+        if session is self._session or event["type"] == "changeSet.updated":
+            self._terminal.event(session, event)
+        if event["type"] == "changeSet.updated" and self._commands.now("mode") == "auto":
+            self._show_applied(session, event)
+
+    def _show_applied(self, session: SessionFold, event: Json) -> None:
+        """What nobody was asked about is shown all the same."""
+        known = session.change_sets[event["changeSetId"]]
+        for file in event.get("files", ()):
+            for hunk in file["hunks"]:
+                if hunk["state"] == "applied":
+                    info = known.files[file["uri"]].hunks[hunk["hunkId"]].info
+                    self._terminal.hunk(file["path"], info, None)
+
+    def growth(self, session: SessionFold, block: BlockView, added: str) -> None:
+        """Text of an open block."""
+        self._terminal.growth(session, block, added)
+
+    async def run(self) -> int:
+        """Until the user leaves; the exit code. Raises Leaving, ConnectionLost, RpcError."""
+        ok = True
+        while True:
+            try:
+                prompt = await self._keyboard.prompt()
+                if prompt is None or prompt.strip() == "/quit":
+                    break
+                if prompt.strip():
+                    ok = await self._obey(prompt) and ok
+            except Interrupted:
+                self._terminal.line()
+                self._terminal.line(self._words.leave, "dim")
+        if self._keyboard.interactive:
+            self._terminal.line()
+            return 0
+        return 0 if ok else 1
+
+    async def begin(self, handshake: Handshake) -> bool:
+        """Shake hands, look whether a turn can be made at all, make the session."""
+        await self._editor.client.initialize(handshake)
+        doctor = await self._client.request("kode/doctor", {})
+        wrong = [check for check in doctor["checks"] if not check["ok"]]
+        told = [check for check in doctor["checks"] if check["name"] == "plain_http"]
+        for check in (*wrong, *told):
+            text = one_line(f"{check['message']} {check.get('hint', '')}")
+            self._terminal.line(f"⚠ {text}", "red")
+        unusable = {"settings"} if "model" in self._commands.chosen else {"key", "settings"}
+        if any(check["name"] in unusable for check in wrong):
+            return False
+        settings = {each["name"]: each["value"] for each in doctor["settings"]}
+        self._commands.settings = settings
+        self._sessions.records = Path(str(settings["storage_root"])) / "conversations"
+        self._root = Path(handshake.roots[0])
+        await self._sessions.begin()
+        await self._servers.begin(doctor)
+        text = self._words.welcome.format(
+            version=doctor["version"],
+            model=self._commands.now("model"),
+            mode=self._commands.now("mode"),
+            root=handshake.roots[0],
+        )
+        self._terminal.line(text, "dim")
+        self._face.opened(self._commands, self._servers, Path(str(settings["storage_root"])))
+        return True
+
+    async def _obey(self, prompt: str) -> bool:
+        """Run a command or a turn; False when a turn failed."""
+        words = self._words
+        name, _, argument = prompt.strip().partition(" ")
+        argument = argument.strip()
+        match name:
+            case "/help":
+                self._terminal.line(words.help.format(modes=", ".join(MODES)))
+            case "/mode":
+                self._commands.mode(argument)
+            case "/effort":
+                self._commands.effort(argument)
+            case _ if (question := self._question(name, argument)) is not None:
+                await self._asking(question)
+            case "/undo":
+                await self._stepping(self._undo.undo(self._session, skip=argument == "skip"))
+            case "/redo":
+                await self._stepping(self._undo.redo(self._session))
+            case "/review":
+                await self._decide()
+            case "/continue":
+                return await self._turn(None)
+            case _ if self._servers.named(name):
+                return await self._turn(self._servers.filled(name, argument))
+            case _ if name.startswith("/") and "/" not in name[1:]:
+                self._terminal.line(words.unknown_command.format(name=name), "yellow")
+            case _:
+                return await self._turn(self._content(prompt))
+        return True
+
+    def _question(self, name: str, argument: str) -> Awaitable[None] | None:
+        """Return the command of that name that asks the sidecar; None where it is none."""
+        match name:
+            case "/model":
+                return self._commands.model(argument)
+            case "/session":
+                return self._sessions.obey(argument)
+            case "/fork":
+                return self._sessions.fork(argument)
+            case "/usage":
+                return self._commands.usage(self._session.session_id)
+            case "/context":
+                return self._commands.context(self._session.session_id, argument)
+            case "/skills":
+                return self._commands.skills()
+            case "/mcp":
+                return self._servers.obey(argument)
+            case "/memory":
+                return self._commands.memory(argument)
+            case _:
+                return None
+
+    async def _asking(self, command: Awaitable[None]) -> None:
+        """Run a command that asks the sidecar; what it refuses is told. Raises Interrupted."""
+        before = self._session
+        try:
+            await self._interrupts.unless(command)
+        except RpcError as error:
+            self._terminal.line(f"⚠ {one_line(error.message)}", "red")
+        if self._session is not before:
+            self._files.close_all(but=set())
+            self._undo = Undo(self._client, self._files, self._terminal, self._words)
+            self._tell_waiting()
+
+    async def _stepping(self, step: Awaitable[None]) -> None:
+        """One step of undo or redo to its end: half of it would help nobody."""
+        try:
+            await step
+        except RpcError as error:
+            self._terminal.line(f"⚠ {one_line(error.message)}", "red")
+        self._files.close_all(but=waiting_uris(self._session))
+
+    async def _turn(self, content: Awaitable[list[Json]] | None) -> bool:
+        """One turn to its end and what it proposed decided; False when it failed.
+
+        Without `content` the model goes on. Raises Interrupted while a server is asked for it.
+        """
+        self._files.refresh()
+        try:
+            blocks = await self._interrupts.unless(content) if content else []
+            params = {"sessionId": self._session.session_id, "input": blocks}
+            params |= self._commands.chosen
+            started = await self._client.request("kode/turn/start", params)
+        except RpcError as error:
+            self._terminal.line(f"⚠ {one_line(error.message)}", "red")
+            return False
+        turn_id = started["turnId"]
+        running = asyncio.create_task(self._until_over(turn_id))
+        self._keyboard.steer = lambda text: self._steer(turn_id, text)
+        try:
+            while not running.done():
+                await self._cancel_on_interrupt(running)
+            stop_reason = running.result()
+        finally:
+            running.cancel()
+            self._keyboard.steer = None
+            self._keyboard.told.clear()
+        await self._measure()
+        if stop_reason == "max_tool_rounds":
+            self._terminal.line(self._words.resume, "dim")
+        if waiting_uris(self._session) or self._editor.buffers:
+            await self._decide()
+        return stop_reason != "error"
+
+    async def _content(self, prompt: str) -> list[Json]:
+        content, unread = prompt_blocks(prompt, self._root)
+        for path in unread:
+            self._terminal.line(f"⚠ {self._words.unread_image.format(path=path)}", "yellow")
+        return [*content, *await self._servers.attached(prompt)]
+
+    def _steer(self, turn_id: str, text: str) -> None:
+        """Tell the running turn; when it is over already, it is the next prompt."""
+        self._keyboard.told.append(text)
+        task = asyncio.create_task(self._tell(turn_id, text))
+        self._steering.add(task)
+        task.add_done_callback(self._steering.discard)
+
+    async def _tell(self, turn_id: str, text: str) -> None:
+        session_id = self._session.session_id
+        try:
+            steer = {"sessionId": session_id, "turnId": turn_id, "input": await self._content(text)}
+            await self._client.request("kode/turn/steer", steer)
+        except RpcError:
+            with suppress(ValueError):  # the end of the turn has taken it away
+                self._keyboard.told.remove(text)
+            self._keyboard.queue.append(text)
+        except ConnectionLost:
+            pass  # told by whoever waits for the turn
+
+    async def _measure(self) -> None:
+        """Have the size of the next request told, where somebody shows it."""
+        if self._keyboard.interactive:
+            params = {"sessionId": self._session.session_id, **self._commands.chosen}
+            with suppress(RpcError):
+                inspected = await self._client.request("kode/context/inspect", params)
+                self._face.measured(self._session, inspected)
+                await self._servers.refresh()
+
+    async def _cancel_on_interrupt(self, running: "asyncio.Task[str]") -> None:
+        """Wait for the turn; Ctrl-C cancels it. Raises Leaving."""
+        try:
+            await self._interrupts.unless(asyncio.wait({running}))
+        except Interrupted:
+            self._terminal.line(self._words.cancelling, "yellow")
+            with suppress(RpcError):
+                session = {"sessionId": self._session.session_id}
+                await self._client.request("kode/turn/cancel", session)
+
+    async def _until_over(self, turn_id: str) -> str:
+        """Why the turn ended. In the mode `ask` it waits for decisions: they are made here."""
+        session, asked = self._session, set[str]()
+
+        def over() -> str | None:
+            turn = session.turns.get(turn_id)
+            return turn.stop_reason if turn else None
+
+        def news() -> bool:
+            return over() is not None or not waiting_hunks(session) <= asked
+
+        asks = self._commands.now("mode") == "ask"
+        while asks:
+            await self._watch.until(news)
+            if over() is not None:
+                break
+            try:
+                asked = waiting_hunks(session)
+                await self._review.decide(session, later=False)
+            except Interrupted:
+                asked = waiting_hunks(session)  # the turn is being cancelled
+        return await self._watch.until(over)
+
+    async def _decide(self) -> None:
+        """Put to the user what waits, and say how much still does."""
+        if not waiting_uris(self._session) and not self._editor.buffers:
+            self._terminal.line(self._words.nothing_waits)
+            return
+        with suppress(Interrupted):  # what they left is counted
+            await self._review.decide(self._session)
+        self._tell_waiting()
+
+    def _tell_waiting(self) -> None:
+        count = len(waiting_hunks(self._session))
+        if count:
+            self._terminal.line(self._words.waiting.format(count=count), "yellow")

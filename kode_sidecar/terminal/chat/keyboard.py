@@ -1,0 +1,319 @@
+"""Ctrl-C as an event, and lines from a terminal that cannot draw, or from a pipe."""
+
+import asyncio
+import os
+import re
+import signal
+import sys
+import threading
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from types import FrameType
+from typing import Any, Protocol, TextIO, TypeVar
+
+from kode_sidecar.core.text.shown_text import without_controls
+from kode_sidecar.terminal.chat.words import Words
+from kode_sidecar.terminal.client.terminal import Terminal
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import termios
+
+LEAVE_SECONDS = 2.0
+"""A second Ctrl-C within this time leaves."""
+
+T = TypeVar("T")
+
+# What a terminal sends for keys that are no text (ECMA-48: CSI sequences, SS3 and a letter).
+_KEYS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.)")
+
+
+class Interrupted(Exception):
+    """Ctrl-C: stop what is going on."""
+
+
+class Leaving(Exception):
+    """A second Ctrl-C: leave at once."""
+
+
+class Interrupts:
+    """Ctrl-C as an event of the loop, while it is entered with `with`; on the main thread.
+
+    `on_missed()` is called for one that nobody waits for yet.
+    """
+
+    def __init__(self, on_missed: Callable[[], None]) -> None:
+        self._on_missed = on_missed
+        self._loop = asyncio.get_running_loop()
+        self._waiting: set[asyncio.Future[None]] = set()
+        self._last = float("-inf")
+        self._leave = False
+        self._missed = False
+        self._leaving: asyncio.Future[None] = self._loop.create_future()
+        self._before: Any = None
+
+    def __enter__(self) -> "Interrupts":
+        self._before = signal.signal(signal.SIGINT, self._signalled)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        signal.signal(signal.SIGINT, self._before)
+
+    async def wait(self) -> None:
+        """Until the next Ctrl-C, or at once if it came while nobody waited.
+
+        Raises Leaving when it follows another one closely.
+        """
+        if self._leave:
+            raise Leaving
+        if self._missed:
+            self._missed = False
+            return
+        future = self._loop.create_future()
+        self._waiting.add(future)
+        try:
+            await future
+        except asyncio.CancelledError:
+            if not future.cancelled():  # it came, and whoever waited has just gone on
+                self._miss()
+            raise
+        finally:
+            self._waiting.discard(future)
+
+    async def until_left(self, work: Awaitable[T]) -> T:
+        """The result of `work`. A second Ctrl-C ends it wherever it waits and raises Leaving."""
+        working = asyncio.ensure_future(work)
+        # What it ends with after that concerns nobody.
+        working.add_done_callback(lambda done: done.cancelled() or done.exception())
+        try:
+            await asyncio.wait({working, self._leaving}, return_when=asyncio.FIRST_COMPLETED)
+            if not working.done():
+                raise Leaving
+            return working.result()
+        finally:
+            working.cancel()
+
+    async def unless(self, work: Awaitable[T]) -> T:
+        """Return the result of `work`. Ctrl-C cancels it and raises Interrupted or Leaving."""
+        working = asyncio.ensure_future(work)
+        interrupt = asyncio.create_task(self.wait())
+        try:
+            await asyncio.wait({working, interrupt}, return_when=asyncio.FIRST_COMPLETED)
+            if interrupt.done():
+                interrupt.result()
+                raise Interrupted
+            return working.result()
+        finally:
+            interrupt.cancel()
+            working.cancel()
+
+    def _signalled(self, number: int, frame: FrameType | None) -> None:
+        del number, frame
+        self._loop.call_soon_threadsafe(self.arrived)
+
+    def arrived(self) -> None:
+        """Ctrl-C was pressed."""
+        now = self._loop.time()
+        if now - self._last < LEAVE_SECONDS and not self._leave:
+            self._leave = True
+            self._leaving.set_result(None)
+        self._last = now
+        waiting = [future for future in self._waiting if not future.done()]
+        if not waiting:
+            self._miss()
+        for future in waiting:
+            future.set_exception(Leaving()) if self._leave else future.set_result(None)
+
+    def _miss(self) -> None:
+        """Keep it for whoever waits next."""
+        self._missed = True
+        if not self._leave:
+            self._on_missed()
+
+
+class Asks(Protocol):
+    """Who brings what the user says: `Keyboard`, or `input_line.InputLine`, which draws.
+
+    `interactive`: somebody sits there. `steer` takes what is said while a turn runs, None while
+    nothing does; `told` is what the turn has not read of it yet, `queue` is for later turns.
+    `reads`: a thread waits for a line. `edits`: there is the user's editor. To be
+    entered with `async with` before it is asked.
+    """
+
+    steer: Callable[[str], None] | None
+    told: list[str]
+    queue: list[str]
+
+    @property
+    def interactive(self) -> bool: ...
+
+    @property
+    def reads(self) -> bool: ...
+
+    @property
+    def edits(self) -> bool: ...
+
+    async def __aenter__(self) -> "Asks": ...
+
+    async def __aexit__(self, *_: object) -> None: ...
+
+    async def prompt(self) -> str | None:
+        """Return the next prompt; None at the end of input. Raises Interrupted and Leaving."""
+        ...
+
+    async def reply(self, question: str) -> str | None:
+        """Return the answer to a question; None at the end of input, which raises as `prompt`."""
+        ...
+
+    async def edit(self, text: str, suffix: str) -> str | None:
+        """Return what the user's editor makes of a text; None where it cannot be used."""
+        ...
+
+
+class Keyboard:
+    """Lines of standard input, read by a thread that ends with the process.
+
+    A read that nobody waits for any more is taken over by the next one: no line gets lost. What
+    comes by a pipe is one prompt, unless `by_lines`. Nobody can say anything while a turn runs:
+    `steer` is not called.
+    """
+
+    def __init__(
+        self,
+        interrupts: Interrupts,
+        source: TextIO,
+        terminal: Terminal,
+        words: Words,
+        *,
+        interactive: bool,
+        by_lines: bool,
+    ) -> None:
+        self.interactive = interactive
+        self.edits = False
+        self.steer: Callable[[str], None] | None = None
+        self.told: list[str] = []
+        self.queue: list[str] = []
+        self._interrupts = interrupts
+        self._source = source
+        self._terminal = terminal
+        self._words = words
+        self._by_lines = by_lines or interactive
+        self._pending: asyncio.Future[str | None] | None = None
+        self._ended = False
+        reconfigure: Callable[..., None] | None = getattr(source, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="replace")
+
+    @property
+    def reads(self) -> bool:
+        """Whether the thread waits for a line."""
+        return self._pending is not None and not self._pending.done()
+
+    async def __aenter__(self) -> "Keyboard":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """The thread ends with the process."""
+
+    async def prompt(self) -> str | None:
+        """Return a prompt of one or more lines; None at the end of input.
+
+        Raises Interrupted and Leaving.
+        """
+        lines: list[str] = []
+        while True:
+            if self.interactive:
+                self._terminal.line()
+                self._terminal.prompt(self._words.more if lines else self._words.prompt)
+            line = await self._line()
+            if line is None:
+                break
+            continues = line.endswith("\\") if self._by_lines else True
+            lines.append(line[:-1] if continues and self._by_lines else line)
+            if not continues:
+                break
+        return "\n".join(lines) if lines else None
+
+    async def reply(self, question: str) -> str | None:
+        """Return a line typed below `question`; None at the end of input.
+
+        Raises Interrupted and Leaving.
+        """
+        self._forget_typed_ahead()
+        self._terminal.prompt(question)
+        try:
+            return await self._line()
+        except (Interrupted, asyncio.CancelledError):
+            self._terminal.line()  # below the question
+            raise
+
+    async def edit(self, text: str, suffix: str) -> str | None:
+        """There is no editor beside a plain line."""
+        del text, suffix
+
+    async def _line(self) -> str | None:
+        """Return the next line without its end; None at the end of input."""
+        while not self._ended:
+            if self._pending is None:
+                self._pending = self._start()
+            text = await self._interrupts.unless(asyncio.shield(self._pending))
+            self._pending = None
+            if text is None:
+                self._ended = True
+            elif text.endswith("\n"):
+                return self._cleaned(text)
+        return None
+
+    def _forget_typed_ahead(self) -> None:
+        """Drop what was typed before a question was asked: it is no answer."""
+        if not self.interactive:
+            return
+        if self._pending is not None and self._pending.done() and self._pending.result():
+            self._pending = None  # read for somebody who did not wait for it any more
+        if sys.platform == "win32":
+            while msvcrt.kbhit():
+                msvcrt.getwch()
+        else:
+            with suppress(termios.error, OSError, ValueError):
+                termios.tcflush(self._source.fileno(), termios.TCIFLUSH)
+
+    def _cleaned(self, line: str) -> str:
+        """Without its end and, from a terminal, without what keys like arrows sent."""
+        text = line.rstrip("\r\n").removeprefix("\ufeff")
+        return without_controls(_KEYS.sub("", text)) if self.interactive else text
+
+    def _start(self) -> asyncio.Future[str | None]:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[str | None] = loop.create_future()
+
+        def deliver(text: str | None) -> None:
+            if not future.done():
+                future.set_result(text)
+
+        def read() -> None:
+            text = self._read()
+            with suppress(RuntimeError):  # the loop is closed: we have left
+                loop.call_soon_threadsafe(deliver, text)
+
+        threading.Thread(target=read, name="keyboard", daemon=True).start()
+        return future
+
+    def _read(self) -> str | None:
+        """Return a line with its end, None at the end of input, empty when Ctrl-C broke it off."""
+        try:
+            if self.interactive and sys.platform == "win32":
+                return input() + "\n"  # its console tells Ctrl-C and Ctrl-Z to nothing else
+            line = self._source.readline()
+            return line.rstrip("\n") + "\n" if line else None
+        except KeyboardInterrupt:  # only Windows consoles tell it to this thread
+            return ""
+        except (EOFError, OSError, ValueError):
+            return None
+
+
+def end_process(code: int) -> None:
+    """End now, although a thread still reads standard input: C libraries may wait for it."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

@@ -1,0 +1,172 @@
+"""The chat as a program: its options, the process it talks to, its exit code.
+
+Ctrl-C must come once, and not twice, in a program that is two processes. The terminal sends SIGINT
+to its whole foreground group, and the first process of a one-file program forwards every signal it
+gets to the second, which is us: a group of our own leaves the first out. Ctrl-Z then means nothing,
+as the shell would not be told that we stopped. Source: POSIX, General Terminal Interface.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from kode_sidecar.errors import KodeError
+from kode_sidecar.servers.boot.unpacked import unpacked_folder
+from kode_sidecar.terminal.chat.conversation import Conversation, Face
+from kode_sidecar.terminal.chat.keyboard import Interrupts, Keyboard, Leaving, end_process
+from kode_sidecar.terminal.chat.words import Words, words_for
+from kode_sidecar.terminal.client.connection import Client, ConnectionLost, RpcError
+from kode_sidecar.terminal.client.handshake import Handshake
+from kode_sidecar.terminal.client.labels import labels_for, system_locale
+from kode_sidecar.terminal.client.terminal import Terminal, prepare
+
+LEFT_BY_CTRL_C = 130
+HURRIED_CLOSE_SECONDS = 1.0
+"""What the sidecar gets for each step of its end when the user leaves by Ctrl-C."""
+
+
+@contextmanager
+def own_foreground() -> Generator[None, None, None]:
+    """Have the terminal on standard input to ourselves, where that is needed and can be."""
+    if sys.platform == "win32" or unpacked_folder() is None or not os.isatty(0):
+        yield
+        return
+    before = os.tcgetpgrp(0)
+    if before != os.getpgrp() or os.getpid() == before:
+        yield  # started in the background, or on our own
+        return
+    stopped = signal.signal(signal.SIGTSTP, signal.SIG_IGN)
+    with suppress(OSError):
+        os.setpgid(0, 0)
+        _give_terminal(os.getpgrp())
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # hung up
+            _give_terminal(before)
+        signal.signal(signal.SIGTSTP, stopped)
+
+
+def _give_terminal(group: int) -> None:
+    if sys.platform != "win32":
+        # Who is not in the foreground would be stopped by it.
+        before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+        os.tcsetpgrp(0, group)
+        signal.signal(signal.SIGTTOU, before)
+
+
+@dataclass(frozen=True)
+class ChatOptions:
+    """`root` is the folder the model may read, by default the working directory.
+
+    `model` and `mode` None = as the user's settings say, `agent` is that of new sessions. `accept`:
+    accept every hunk that is not sensitive, without asking. `trusted`: the user trusts this folder.
+    `locale` None asks the system. `by_lines`: each line of piped input is a prompt, not all of it
+    together.
+    """
+
+    root: Path | None = None
+    model: str | None = None
+    agent: str = "coder"
+    mode: str | None = None
+    accept: bool = False
+    trusted: bool = False
+    locale: str | None = None
+    by_lines: bool = False
+
+
+def chat(options: ChatOptions) -> int:
+    """Talk on standard input and output until the user leaves; the exit code.
+
+    It is 1 when there is no key or, for a piped conversation, when a turn failed. Raises KodeError.
+    """
+    root = (options.root or Path.cwd()).absolute()
+    if not root.is_dir():
+        raise KodeError("NotFound", f"--root {root} is no folder; name one that exists.")
+    with own_foreground():
+        code, still_reads = asyncio.run(_chat(options, root))
+    if still_reads:
+        end_process(code)
+    return code
+
+
+async def _chat(options: ChatOptions, root: Path) -> tuple[int, bool]:
+    out: TextIO = sys.stdout
+    prepare(out)
+    locale = options.locale or system_locale()
+    words = words_for(locale)
+    interactive = sys.stdin.isatty() and out.isatty()
+    plain = Terminal(out, labels_for(locale), echo=not interactive)
+    try:
+        client = await Client.spawn(keep_frames=0, apart=True)
+    except OSError as error:
+        plain.line(words.no_start.format(error=error), "red")
+        return 1, False
+    face: Face | None = None
+
+    def missed() -> None:
+        if face is None or face.terminal is plain:
+            plain.line(f"\n{words.leave}", "dim")
+        else:  # a line is drawn, and this goes above it
+            face.terminal.line(words.leave, "dim")
+
+    try:
+        async with client:
+            with Interrupts(missed) as interrupts:
+                face = _face(options, root, interrupts, plain, words, locale)
+                try:
+                    code = await interrupts.until_left(_talk(options, root, client, face, locale))
+                except Leaving:
+                    code = LEFT_BY_CTRL_C
+                    await client.close(HURRIED_CLOSE_SECONDS)
+    except (ConnectionLost, RpcError) as error:
+        plain.line(words.failed.format(error=error), "red")
+        code = 1
+    return code, face is not None and face.keyboard.reads
+
+
+async def _talk(options: ChatOptions, root: Path, client: Client, face: Face, locale: str) -> int:
+    talk = Conversation(
+        client, face, {"model": options.model, "mode": options.mode}, accept=options.accept
+    )
+    if not await talk.begin(_handshake(root, locale, options)):
+        return 1
+    async with face.keyboard:
+        return await talk.run()
+
+
+def _face(
+    options: ChatOptions,
+    root: Path,
+    interrupts: Interrupts,
+    plain: Terminal,
+    words: Words,
+    locale: str,
+) -> Face:
+    """A line that is drawn, on a terminal that can; else lines as they come."""
+    interactive = sys.stdin.isatty() and sys.stdout.isatty()
+    if interactive and (sys.platform == "win32" or os.environ.get("TERM", "dumb") != "dumb"):
+        # A terminal pays for it, a pipe does not: 0.3 s.
+        from kode_sidecar.terminal.chat.screen import drawn_face  # noqa: PLC0415
+
+        return drawn_face(root, interrupts, words, labels_for(locale))
+    keyboard = Keyboard(
+        interrupts, sys.stdin, plain, words, interactive=interactive, by_lines=options.by_lines
+    )
+    return Face(keyboard, plain, words, interrupts)
+
+
+def _handshake(root: Path, locale: str, options: ChatOptions) -> Handshake:
+    return Handshake(
+        roots=[root],
+        locale="zh-CN" if locale.lower().startswith("zh") else "en",
+        trusted=options.trusted,
+        settings={"agent": options.agent},
+        client_name="kode-sidecar chat",
+    )

@@ -1,0 +1,218 @@
+"""Proposed hunks and questions of both kinds, put to the user one by one."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from kode_sidecar.core.text.shown_text import one_line
+from kode_sidecar.core.text.text_edit import to_lf
+from kode_sidecar.terminal.chat.files import Files
+from kode_sidecar.terminal.chat.keyboard import Asks, Interrupted, Leaving
+from kode_sidecar.terminal.chat.words import Words
+from kode_sidecar.terminal.client.connection import Client, RpcError
+from kode_sidecar.terminal.client.fold import SessionFold
+from kode_sidecar.terminal.client.session_view import ChangeSetView, Json
+from kode_sidecar.terminal.client.terminal import Terminal
+
+_KEYS = ("y", "n", "a", "r", "e", "s", "q")
+Decisions = list[dict[str, Any]]
+
+
+@dataclass
+class Review:
+    """Asks, or with `accept` or without a person at the keyboard does not need to."""
+
+    client: Client
+    files: Files
+    keyboard: Asks
+    terminal: Terminal
+    words: Words
+    accept: bool
+
+    async def decide(self, session: SessionFold, *, later: bool = True) -> None:
+        """Decide all that waits in a session; accepted text is then in the files.
+
+        Without `later` what the user leaves undecided is rejected. Raises Interrupted when they
+        press Ctrl-C; what they said before is carried out. Raises RpcError and ConnectionLost.
+        """
+        for change_set in list(session.change_sets.values()):
+            if change_set.hunks("proposed"):
+                await self._decide(session, change_set, later=later)
+        self.files.close_all(but=waiting_uris(session))
+
+    async def permit(self, params: Json) -> str | None:
+        """Answer `kode/permission/request`; the id of an option, None and silence mean no."""
+        options = {option["kind"]: option["optionId"] for option in params["options"]}
+        no: str | None = options.get("reject")
+        self.terminal.patch(params.get("reason", ""), params.get("diff", ""))
+        if not self.keyboard.interactive:
+            return no
+        answer = (await self._reply(self.words.allow) or "").strip().lower()
+        kinds = {"y": "allow_once", "s": "allow_session"}
+        return options.get(kinds.get(answer, ""), no)
+
+    async def choose(self, params: Json) -> list[str]:
+        """Answer `kode/ask`: the choices taken, none for an empty line, Ctrl-C and silence."""
+        self.terminal.line(f"? {params['question']}", "yellow")
+        choices: list[str] = params["choices"]
+        for number, choice in enumerate(choices, 1):
+            self.terminal.line(f"  {number}  {choice}")
+        words = self.words.choose_many if params["multi"] else self.words.choose
+        while self.keyboard.interactive:
+            line = await self._reply(words)
+            numbers = re.findall(r"\S+", (line or "").replace(",", " "))
+            chosen = [choices[int(number) - 1] for number in numbers if _is_one_of(number, choices)]
+            if len(chosen) == len(numbers) and (params["multi"] or len(chosen) < 2):
+                return chosen
+        return []
+
+    async def _reply(self, question: str) -> str | None:
+        """Return a line typed below `question`; None for Ctrl-C and at the end of input."""
+        try:
+            return await self.keyboard.reply(question)
+        except (Interrupted, Leaving):
+            return None
+
+    async def _decide(
+        self, session: SessionFold, change_set: ChangeSetView, *, later: bool
+    ) -> None:
+        known = await self.client.request("kode/changeSet/get", {"changeSetId": change_set.id})
+        for file in known["files"]:
+            self.files.learn(file)  # of a session that was begun earlier nothing is known yet
+        for file in change_set.files.values():
+            waiting = [hunk for hunk in file.hunks.values() if hunk.state == "proposed"]
+            if any(hunk.info.get("kind") == "modify" for hunk in waiting):
+                self.files.open(file.uri)
+        now = await self.client.request("kode/changeSet/get", {"changeSetId": change_set.id})
+        pairs = [(file, hunk) for file in now["files"] for hunk in file["hunks"]]
+        waiting = [(file, hunk) for file, hunk in pairs if hunk["state"] == "proposed"]
+        decisions: Decisions = []
+        try:
+            if self.accept or not self.keyboard.interactive:
+                decisions += [self._unasked(file, hunk) for file, hunk in waiting]
+            else:
+                await self._ask(waiting, decisions)
+        finally:
+            if not later:
+                decided = {decision["hunkId"] for decision in decisions}
+                rest = [hunk for _, hunk in waiting if hunk["hunkId"] not in decided]
+                decisions += [_decision(hunk, "reject") for hunk in rest]
+            if decisions:
+                await self._send(session, change_set, decisions)
+
+    def _unasked(self, file: Json, hunk: Json) -> dict[str, Any]:
+        sensitive = "sensitive" in hunk.get("flags", ())
+        accepted = self.accept and not sensitive
+        if accepted:
+            text = self.files.editor.text(file["uri"])
+            self.terminal.hunk(file["path"], hunk, text, self.files.editor.encoding)
+        return _decision(hunk, "accept" if accepted else "reject")
+
+    async def _ask(self, waiting: Sequence[tuple[Json, Json]], decisions: Decisions) -> None:
+        """Ask for one hunk after the other, adding to `decisions`. Raises Interrupted."""
+        rest = ""
+        for number, (file, hunk) in enumerate(waiting, 1):
+            sensitive = "sensitive" in hunk.get("flags", ())
+            if rest == "r" or (rest == "a" and not sensitive):
+                decisions.append(_decision(hunk, "accept" if rest == "a" else "reject"))
+                continue
+            title = self.words.hunk.format(number=number, count=len(waiting), path=file["path"])
+            text = self.files.editor.text(file["uri"])
+            self.terminal.hunk(title, hunk, text, self.files.editor.encoding)
+            key, comment = await self._answer(waiting)
+            edited: dict[str, Any] | None = None
+            while key == "e" and edited is None:
+                edited = await self._edited(file, hunk, comment)
+                if edited is None:
+                    key, comment = await self._answer(waiting)
+            if key == "q":
+                return
+            if key == "s":
+                continue
+            if edited is not None:
+                decisions.append(edited)
+            else:
+                decisions.append(_decision(hunk, "accept" if key in "ya" else "reject", comment))
+            rest = key if key in "ar" else rest
+
+    async def _edited(self, file: Json, hunk: Json, comment: str) -> dict[str, Any] | None:
+        """Have the new text edited; unchanged it is accepted as it is. None: it could not be."""
+        proposed: str = hunk.get("newText", "")
+        shown = to_lf(proposed)
+        suffix = PurePosixPath(file["path"]).suffix
+        text = await self.keyboard.edit(shown.removesuffix("\n"), suffix)
+        if text is None:
+            return None
+        if text == shown.removesuffix("\n"):
+            return _decision(hunk, "accept", comment)
+        text += "\n" if shown.endswith("\n") else ""
+        text = text.replace("\n", "\r\n") if "\r\n" in proposed else text
+        return _decision(hunk, "replace", comment) | {"newText": text}
+
+    def _list(self, waiting: Sequence[tuple[Json, Json]]) -> None:
+        """Name the files with how much waits in each."""
+        counts = Counter(file["path"] for file, _ in waiting)
+        for path, count in counts.items():
+            self.terminal.line(f"  {count:3}  {path}")
+
+    async def _answer(self, waiting: Sequence[tuple[Json, Json]]) -> tuple[str, str]:
+        """One of y, n, a, r, e, s and q, and a comment."""
+        while True:
+            line = await self.keyboard.reply(self.words.decide)
+            if line is None:
+                self.terminal.line()
+                return "q", ""
+            key, _, comment = line.strip().partition(" ")
+            key = key.lower()
+            if key in _KEYS and (key != "e" or self.keyboard.edits):
+                return key, comment.strip()
+            if key == "l":
+                self._list(waiting)
+            else:
+                self.terminal.line(self.words.decide_help, "dim")
+
+    async def _send(
+        self, session: SessionFold, change_set: ChangeSetView, decisions: Decisions
+    ) -> None:
+        self.files.refresh()
+        params = {"changeSetId": change_set.id, "seenSeq": session.seq, "decisions": decisions}
+        try:
+            result = await self.client.request("kode/changeSet/decide", params)
+        except RpcError as error:
+            self.terminal.line(f"⚠ {one_line(error.message)}", "red")
+            return
+        lost = len(result.get("stale", ())) + len(result.get("conflicts", ()))
+        text = self.words.outcome.format(
+            applied=len(result.get("applied", ())),
+            rejected=len(result.get("rejected", ())),
+            lost=lost,
+        )
+        self.terminal.line(text, "yellow" if lost else "")
+
+
+def waiting_hunks(session: SessionFold) -> set[str]:
+    """Return the ids of a session's hunks that are not decided."""
+    sets = session.change_sets.values()
+    return {hunk.id for change_set in sets for hunk in change_set.hunks("proposed")}
+
+
+def waiting_uris(session: SessionFold) -> set[str]:
+    """Return the files of a session that have hunks to decide."""
+    return {
+        file.uri
+        for change_set in session.change_sets.values()
+        for file in change_set.files.values()
+        if any(hunk.state == "proposed" for hunk in file.hunks.values())
+    }
+
+
+def _is_one_of(number: str, choices: Sequence[str]) -> bool:
+    return number in map(str, range(1, len(choices) + 1))
+
+
+def _decision(hunk: Json, action: str, comment: str = "") -> dict[str, Any]:
+    decision = {"hunkId": hunk["hunkId"], "action": action}
+    return decision | ({"comment": comment} if comment else {})

@@ -1,0 +1,116 @@
+"""Which session is talked in: `/session` and `/fork`."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kode_sidecar.core.text.shown_text import clipped, one_line
+from kode_sidecar.terminal.chat.words import Words
+from kode_sidecar.terminal.client.connection import Client
+from kode_sidecar.terminal.client.fold import SessionFold
+from kode_sidecar.terminal.client.session_view import Json
+from kode_sidecar.terminal.client.terminal import Terminal
+from kode_sidecar.terminal.client.watch import Watch
+
+_LISTED = 20
+_PROMPT_COLUMNS = 72
+
+
+@dataclass
+class Sessions:
+    """`now` is the session of the next turn. `records` is the folder that keeps them all.
+
+    What asks the sidecar raises RpcError and ConnectionLost.
+    """
+
+    client: Client
+    watch: Watch
+    terminal: Terminal
+    words: Words
+    now: SessionFold = field(default_factory=lambda: SessionFold(""))
+    records: Path = field(default_factory=Path)
+
+    async def begin(self) -> None:
+        """A session without a history."""
+        new = await self.client.request("kode/session/new", {})
+        self.now = self.watch.session(new["sessionId"], new["seq"])
+
+    async def obey(self, argument: str) -> None:
+        """Show this session, list those of the folder, begin one or go on in an earlier one."""
+        match argument:
+            case "":
+                await self._show()
+            case "list":
+                for session in await self._kept(_LISTED):
+                    self._line(session)
+            case "new":
+                await self.begin()
+                text = self.words.session_new.format(id=self.now.session_id)
+                self.terminal.line(text)
+            case beginning:
+                await self._go_on(beginning)
+
+    async def fork(self, number: str) -> None:
+        """Go on in a copy of this session, or in one that ends before a prompt of it."""
+        params: Json = {"sessionId": self.now.session_id}
+        if number:
+            prompts = dict(enumerate(await self._prompts(), 1))
+            prompt = prompts.get(int(number)) if number.isdecimal() else None
+            if prompt is None:
+                text = self.words.fork_wrong.format(number=number)
+                self.terminal.line(text, "yellow")
+                return
+            params["messageId"] = prompt.get("parentId")
+            if params["messageId"] is None:  # nothing is before it
+                await self.obey("new")
+                return
+        forked = await self.client.request("kode/session/fork", params)
+        self.now = await self.watch.attach(forked["sessionId"])
+        self.terminal.line(self.words.forked.format(id=self.now.session_id))
+
+    async def _go_on(self, beginning: str) -> None:
+        found = [s for s in await self._kept(500) if s["sessionId"].startswith(beginning)]
+        if len(found) != 1:
+            words = self.words.session_many if found else self.words.session_unknown
+            self.terminal.line(words.format(id=beginning), "yellow")
+            return
+        session_id = found[0]["sessionId"]
+        known = self.watch.sessions.get(session_id)  # streams since it was left
+        self.now = known or await self.watch.attach(session_id)
+        await self._show()
+
+    async def _kept(self, limit: int) -> list[Json]:
+        """Return the sessions of the open folder, the one last written to first."""
+        return (await self.client.request("kode/session/list", {"limit": limit}))["sessions"]
+
+    async def _show(self) -> None:
+        text = self.words.session.format(
+            id=self.now.session_id,
+            title=self.now.title or "—",
+            folder=self.records / self.now.session_id,
+        )
+        self.terminal.line(text)
+        for number, prompt in enumerate(await self._prompts(), 1):
+            shown = clipped(one_line(prompt.get("text", "")), _PROMPT_COLUMNS)
+            self.terminal.line(f"{number:3}  {shown}", "dim")
+
+    def _line(self, session: Json) -> None:
+        mark = "›" if session["sessionId"] == self.now.session_id else " "
+        title = clipped(one_line(session["title"]), _PROMPT_COLUMNS)
+        self.terminal.line(f"{mark} {session['sessionId']}  {session['updatedAt'][:16]}  {title}")
+
+    async def _prompts(self) -> list[Json]:
+        """Return what the user said on the way to the head, the first one first."""
+        nodes: dict[str, Json] = {}
+        params: Json = {"sessionId": self.now.session_id}
+        while True:
+            page = await self.client.request("kode/tree/get", params)
+            nodes |= {node["messageId"]: node for node in page["nodes"]}
+            if "nextCursor" not in page:
+                break
+            params["cursor"] = page["nextCursor"]
+        path: list[Json] = []
+        at = page.get("headId")
+        while at is not None:
+            path.append(nodes[at])
+            at = nodes[at].get("parentId")
+        return [n for n in reversed(path) if n["role"] == "user" and not n.get("origin")]

@@ -1,0 +1,73 @@
+"""`kode-sidecar ask`: one question, one answer, what is proposed as a diff."""
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from kode_sidecar.core.settings import client_agent, load_settings
+from kode_sidecar.core.text.shown_text import visible, without_controls
+from kode_sidecar.ide_chat import Prompt, converse
+from kode_sidecar.servers.boot.provider_setup import usable_model
+from kode_sidecar.terminal.cli.inquiry import latest_session, whole_id
+
+_INCOMPLETE = 3
+_MOST_ATTACHED = 2_000_000
+
+
+def ask(options: argparse.Namespace) -> int:
+    """Ask, and print the answer as it grows; 3 when it did not come to its end.
+
+    Raises KodeError.
+    """
+    root = (options.root or Path.cwd()).absolute()
+    session = options.session and whole_id(options)
+    if options.go_on:
+        session = latest_session(options)
+    loaded = load_settings(os.environ)
+    prompt = Prompt(
+        _with_attachment(" ".join(options.prompt)),
+        session or None,
+        meta={"projectRoot": str(root)},
+        model=usable_model(loaded, options.model),
+        agent=options.agent or client_agent(loaded),
+        mode=options.mode,
+        on_text=None if options.json else _print,
+    )
+    result = asyncio.run(converse(prompt))
+    if options.json:
+        sys.stdout.write(json.dumps(result, ensure_ascii=False) + "\n")
+    else:
+        sys.stdout.write("\n")
+        _print_edits(result)
+    if result["stop_reason"] == "end_turn":
+        return 0
+    sys.stderr.write(f"kode-sidecar: the answer is not whole: {result['stop_reason']}\n")
+    return _INCOMPLETE
+
+
+def _print(text: str) -> None:
+    shown = visible(text, part=True) if sys.stdout.isatty() else without_controls(text)
+    sys.stdout.write(shown)
+    sys.stdout.flush()
+
+
+def _print_edits(result: dict[str, Any]) -> None:
+    """The diff of each change set, once."""
+    for diff in dict.fromkeys(edit["diff"] for edit in result["proposed_edits"]):
+        sys.stdout.write("\n" + (visible(diff) if sys.stdout.isatty() else without_controls(diff)))
+
+
+def _with_attachment(question: str) -> str:
+    """The question, and below it what is piped in, cut where it is too long."""
+    if sys.stdin is None or sys.stdin.isatty():
+        return question
+    piped = sys.stdin.read(_MOST_ATTACHED + 1)
+    if not piped.strip():
+        return question
+    note = "" if len(piped) <= _MOST_ATTACHED else f" (the first {_MOST_ATTACHED:,} characters)"
+    fence = "```" if "```" not in piped else "~~~~~~"
+    return f"{question}\n\nStandard input{note}:\n{fence}\n{piped[:_MOST_ATTACHED]}\n{fence}"

@@ -1,0 +1,145 @@
+"""`kode-sidecar mcp`: servers listed, tried, added, and those of a project allowed."""
+
+import argparse
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+from kode_sidecar.core.settings import load_settings
+from kode_sidecar.core.text.shown_text import one_line
+from kode_sidecar.core.text.yaml_text import YamlProblem, read_yaml, write_yaml
+from kode_sidecar.core.whole_files import make_private
+from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.mcp import log_in, user_servers
+from kode_sidecar.infrastructure.mcp.contracts import TOKENS
+from kode_sidecar.infrastructure.records.disk import replace_file
+from kode_sidecar.terminal.cli.inquiry import Ask, asking
+
+Json = dict[str, Any]
+_STATES = {
+    "unapproved": "waits for your yes",
+    "refused": "refused by you",
+    "idle": "not started",
+    "starting": "starting",
+    "ready": "runs",
+    "failed": "failed",
+}
+
+
+servers = asking("kode/mcp/list")
+"""All servers that are configured."""
+
+
+async def tried(ask: Ask, options: argparse.Namespace) -> Json:
+    """One server, started to see what it offers."""
+    return cast(Json, await ask("kode/mcp/start", {"name": options.name}))
+
+
+async def decided(ask: Ask, options: argparse.Namespace) -> Json:
+    """Let a server of the project start, or not, as its entry is now. Raises KodeError."""
+    found = (await ask("kode/mcp/list", {}))["servers"]
+    server = next((one for one in found if one["name"] == options.name), None)
+    if server is None or server["source"] != "project":
+        text = f"This project names no MCP server {options.name}: see `mcp list --trust`."
+        raise KodeError("NotFound", text)
+    allowed = options.action == "allow"
+    word = {"name": options.name, "fingerprint": server["fingerprint"], "allowed": allowed}
+    await ask("kode/mcp/decide", word)
+    return {**server, "state": "idle" if allowed else "refused"}
+
+
+def server_lines(found: Json) -> Iterator[str]:
+    """A few lines a server, then what is wrong with entries."""
+    for server in found["servers"]:
+        yield from server_text(server)
+    yield from (one_line(f"! {problem}") for problem in found["problems"])
+    if not found["servers"]:
+        yield "There are no MCP servers. `kode-sidecar mcp add` makes one."
+    if not found["projectTrusted"]:
+        yield "Files of this folder were not looked at: --trust does so."
+
+
+def server_text(server: Json) -> Iterator[str]:
+    """What one is, and how it is."""
+    where = server.get("url") or " ".join(server.get("command", ()))
+    yield one_line(f"{server['name']} ({server['source']}, {_STATES[server['state']]}): {where}")
+    if server.get("variables"):
+        yield "    " + one_line(f"gets {', '.join(server['variables'])}")
+    if server["tools"]:
+        yield "    " + one_line(f"tools: {', '.join(tool['name'] for tool in server['tools'])}")
+    if server.get("lastError"):
+        yield "    " + one_line(f"! {server['lastError']}")
+    yield from ("    " + one_line(f"| {line}") for line in server.get("stderrTail", ()))
+
+
+def add_command(options: argparse.Namespace) -> int:
+    """Write a server to the user's `config.yaml`. Raises KodeError."""
+    words: list[str] = [word for at, word in enumerate(options.words) if at or word != "--"]
+    if bool(words) == bool(options.url) or (words and words[0].startswith("-")):
+        text = "Give options, then a name, then either a command or --url: mcp add git -- uvx x"
+        raise KodeError("InvalidParams", text)
+    entry: Json = {"command": words} if words else {"url": options.url}
+    if options.env:
+        entry["env"] = options.env
+    # One wrong entry refuses all servers of a `config.yaml`: it is looked at before it is written.
+    user_servers({options.name: entry}, dict.fromkeys(options.env or (), ""))
+    home = load_settings(os.environ).settings.storage_root
+    path = Path(os.environ.get("KODE_CONFIG", "").strip() or home / "config.yaml")
+    _keep(path, options.name, entry)
+    told = f"wrote {options.name} to {path}; try it: kode-sidecar mcp test {options.name}"
+    sys.stdout.write(f"{told}\n")
+    return 0
+
+
+def login_command(options: argparse.Namespace) -> int:
+    """Log in to one of the user's servers at an address. Raises KodeError."""
+    loaded = load_settings(os.environ)
+    servers = user_servers(loaded.settings.mcp, {**os.environ, **loaded.variables})
+    config = next((one for one in servers if one.name == options.name and one.url), None)
+    if config is None:
+        text = f"No server of yours at an address is called {options.name}: see `mcp list`."
+        raise KodeError("NotFound", text)
+
+    async def show(address: str) -> None:
+        sys.stdout.write(f"Open this in your browser, and agree there:\n\n{address}\n\n")
+        sys.stdout.flush()
+
+    tokens = loaded.settings.storage_root / "mcp" / TOKENS
+    tools = asyncio.run(log_in(config, tokens, show, time.monotonic))
+    sys.stdout.write(f"{config.name} lets you in, and has {tools} tools.\n")
+    return 0
+
+
+def _keep(path: Path, name: str, entry: Json) -> None:
+    """Put an entry below `mcp:`; all other lines stay as they are. Raises KodeError."""
+    try:
+        before = path.read_text(encoding="utf-8-sig") if path.exists() else ""
+        old = cast(Json, read_yaml(before).value or {})
+        if name in (old.get("mcp") or {}):
+            raise KodeError("InvalidParams", f"{path} has an MCP server {name} already.")
+        after = _with_entry(before, write_yaml({name: entry}))
+        new = cast(Json, read_yaml(after).value)
+    except (OSError, UnicodeError, YamlProblem) as error:
+        raise KodeError("Storage", f"Cannot read or write {path}: {error}.") from None
+    if new != {**old, "mcp": {**(old.get("mcp") or {}), name: entry}}:
+        shown = write_yaml({"mcp": {name: entry}})
+        text = f"`mcp` in {path} is not written as a block: add this by hand.\n{shown}"
+        raise KodeError("ConfigInvalid", text)
+    make_private(path.parent)
+    replace_file(path, after.encode(), durable=False)
+
+
+def _with_entry(before: str, entry: str) -> str:
+    lines = before.splitlines()
+    at = next((n for n, line in enumerate(lines) if line.rstrip() == "mcp:"), None)
+    if at is None:
+        lines.append("mcp:")
+        at = len(lines) - 1
+    following = next((line for line in lines[at + 1 :] if line.strip()), "")
+    indent = " " * (len(following) - len(following.lstrip(" ")) or 2)
+    lines[at + 1 : at + 1] = [indent + line for line in entry.splitlines()]
+    return "\n".join(lines) + "\n"

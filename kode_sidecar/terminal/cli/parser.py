@@ -1,0 +1,345 @@
+"""The command line, as argparse reads it: every command with an example."""
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import get_args
+
+from kode_sidecar.core.protocol.process import UsageKey
+from kode_sidecar.core.protocol.session import ExportFormat, Mode
+from kode_sidecar.infrastructure.records.messages import StorageName
+from kode_sidecar.terminal.cli.complete import SCRIPTS
+from kode_sidecar.terminal.cli.job_options import (
+    Commands,
+    add_batch,
+    add_env_file,
+    add_run,
+    add_runs,
+    count,
+)
+
+EXIT_CODES: Mapping[int, str] = {
+    0: "done",
+    1: "failed; what is wrong is said on stderr",
+    2: "the command line is wrong; of `replay`: it could not be found out",
+    3: "not all of it: a deliverable is missing, or the answer reached a limit",
+    4: "blocked: the configuration of a run was refused",
+    130: "cancelled by Ctrl-C",
+}
+"""What a program can tell by the exit code, of all commands."""
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line."""
+    codes = ", ".join(f"{code} {meaning}" for code, meaning in EXIT_CODES.items())
+    parser = argparse.ArgumentParser(
+        prog="kode-sidecar",
+        description="The agent back end an editor spawns. Without a command: serve.",
+        epilog=f"Exit codes: {codes}.",
+    )
+    parser.add_argument("--version", action="store_true", help="which build this is, and end")
+    commands = Commands(parser, "command", metavar="COMMAND")
+    serve = commands.add("serve", "speak LSP and kode/* on stdin and stdout", "serve")
+    acp = commands.add(
+        "acp",
+        "speak the Agent Client Protocol on stdin and stdout (Zed, JetBrains, Emacs ...)",
+        "acp --trust",
+    )
+    acp.add_argument("--trust", action="store_true", help="you trust the projects' own files")
+    doctor = commands.add(
+        "doctor", "show every setting, its source and what is wrong", "doctor --online", json=True
+    )
+    doctor.add_argument("--online", action="store_true", help="ask the hosts whether keys are good")
+    for command in (serve, acp, doctor):
+        add_env_file(command)
+    _add_tapes(serve)
+    _add_setup(commands)
+    _add_chat(commands)
+    _add_ask(commands)
+    _add_inquiries(commands)
+    _add_mcp(commands)
+    demo = commands.add(
+        "demo", "play a recorded turn through the real process", "demo --headless --fast"
+    )
+    demo.add_argument("--live", action="store_true", help="ask the real service (KIMI_API_KEY)")
+    demo.add_argument("--fast", action="store_true", help="no pauses")
+    demo.add_argument("--headless", action="store_true", help="governed runs instead of a turn")
+    demo.add_argument(
+        "--serve-model",
+        action="store_true",
+        help="no play: the recorded model alone, for a client of your own",
+    )
+    _add_locale(demo)
+    _add_model(commands)
+    protocol = commands.add(
+        "protocol",
+        "write the wire contract: JSON Schema, TypeScript, method reference",
+        "protocol --out contract",
+    )
+    protocol.add_argument("--out", metavar="DIR", required=True, type=Path, help="where to")
+    _add_replay(commands)
+    _add_grade(commands)
+    add_run(commands)
+    add_batch(commands)
+    add_runs(commands)
+    completion = commands.add(
+        "completion",
+        "print what makes a shell complete this command line",
+        "completion bash >> ~/.bashrc",
+    )
+    completion.add_argument("shell", choices=tuple(SCRIPTS))
+    complete = commands.add("complete", "what a shell asks", "complete -- ses")
+    complete.add_argument("words", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    parser.set_defaults(env_file=None, record=None, tape=None, requests=None, grease=False)
+    return parser
+
+
+def _add_setup(commands: Commands) -> None:
+    setup = commands.add(
+        "setup",
+        "choose a provider, test its key, and keep both in your .env",
+        "setup deepseek",
+        description="Asks for a provider and a key, tests the key with one free request, and "
+        "writes the key and the model to the file .env of your state folder, which only you can "
+        "read. Where nobody sits at the terminal the key is the first line of standard input.",
+    )
+    setup.add_argument("provider", metavar="PROVIDER", nargs="?", help="one word, such as qwen")
+    setup.add_argument("--model", metavar="NAME", help="instead of the provider's first one")
+    setup.add_argument("--untested", action="store_true", help="no request: keep the key as it is")
+
+
+def _add_locale(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--locale", choices=("zh", "en"), help="language; the system's by default")
+
+
+def _add_root(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--root", metavar="DIR", type=Path, help="project; here by default")
+
+
+def _add_turn(command: argparse.ArgumentParser) -> None:
+    """What turns are asked with."""
+    command.add_argument("--model", metavar="NAME", help="a logical model or an id of the service")
+    command.add_argument(
+        "--agent", metavar="NAME", help="of a new session: coder by default; ide-helper, your own"
+    )
+    command.add_argument("--mode", choices=get_args(Mode), help="what becomes of proposed edits")
+
+
+def _add_chat(commands: Commands) -> None:
+    talk = commands.add(
+        "chat",
+        "talk to the model in this terminal, and decide on its edits",
+        "chat --root my-project",
+        description="Talk to the model in this terminal. Every proposed hunk is put to you; what "
+        "you accept is written to the file. Piped input is one prompt, and hunks are rejected. "
+        "/help lists the commands.",
+    )
+    _add_root(talk)
+    _add_turn(talk)
+    talk.add_argument("--accept", action="store_true", help="accept hunks without asking")
+    talk.add_argument("--trust", action="store_true", help="you trust this project's own files")
+    talk.add_argument("--lines", action="store_true", help="piped input: each line is a prompt")
+    _add_locale(talk)
+
+
+def _add_model(commands: Commands) -> None:
+    model = commands.add(
+        "model",
+        "a model on the loopback that plays a script, for the tests of a client",
+        "model edits --folder /tmp/project",
+    )
+    model.add_argument(
+        "script",
+        metavar="SCRIPT",
+        help="a YAML file, or a ready one: ask, edits, everything, hello, permission …",
+    )
+    model.add_argument(
+        "--folder",
+        metavar="DIR",
+        type=Path,
+        default=Path(),
+        help="project of the turn, which gets the files that the script is about; here by default",
+    )
+
+
+def _add_ask(commands: Commands) -> None:
+    ask = commands.add(
+        "ask",
+        "one question, one answer; edits stay proposals",
+        'ask "why does this fail?" < build.log',
+        json=True,
+        description="Asks once and prints the answer, then what it proposes as a diff. Nobody is "
+        "asked anything, no file is written. What is piped in goes along as an attachment.",
+    )
+    ask.add_argument("prompt", metavar="PROMPT", nargs="+", help="what is asked")
+    _add_root(ask)
+    where = ask.add_mutually_exclusive_group()
+    where.add_argument(
+        "--continue", dest="go_on", action="store_true", help="in this folder's latest session"
+    )
+    where.add_argument("--session", metavar="ID", default="", help="in this one")
+    _add_turn(ask)
+
+
+def _add_inquiries(commands: Commands) -> None:
+    sessions = commands.add("sessions", "care for the sessions that are kept", "sessions list")
+    actions = Commands(sessions, "action", metavar="ACTION", required=True)
+    listed = actions.add("list", "the sessions of this folder", "sessions list --all", json=True)
+    search = actions.add(
+        "search", "those that hold some words", 'sessions search "tea price"', json=True
+    )
+    search.add_argument("query", metavar="WORDS", help="in titles, prompts and answers")
+    for command in (listed, search):
+        command.add_argument("--all", action="store_true", help="of all folders")
+        command.add_argument("--limit", metavar="N", type=count, default=50, help="%(default)s")
+        _add_root(command)
+    shown = actions.add("show", "what was said in one", "sessions show 019a", json=True)
+    export = actions.add(
+        "export", "one as text", "sessions export 019a --format md -o talk.md", json=True
+    )
+    export.add_argument("--format", choices=get_args(ExportFormat)[:2], default="md")
+    export.add_argument("-o", "--output", metavar="FILE", type=Path, help="instead of stdout")
+    fork = actions.add("fork", "a copy to go on in", "sessions fork 019a", json=True)
+    fork.add_argument("--at", metavar="MESSAGE", help="the last message of the copy")
+    for command in (shown, export, fork):
+        command.add_argument("id", metavar="ID", help="its id, or how that begins")
+    delete = actions.add("delete", "remove some for good", "sessions delete 019a", json=True)
+    delete.add_argument("ids", metavar="ID", nargs="+", help="its id, or how that begins")
+    _add_migrate(actions)
+    used = commands.add(
+        "usage", "tokens and money", "usage --by model --since 2026-11-01", json=True
+    )
+    used.add_argument("--by", choices=get_args(UsageKey), action="append", help="a row for each")
+    used.add_argument("--since", metavar="DAY", help="such as 2026-01-31")
+    used.add_argument("--until", metavar="DAY", help="this day included")
+    used.add_argument("--session", metavar="ID", help="of one session")
+    commands.add("skills", "the skills that the model can load", "skills", json=True)
+    memory = commands.add(
+        "memory", "what the model is to remember", "memory --accept 3f2a", json=True
+    )
+    memory.add_argument("--accept", metavar="ID", action="append", help="remember it")
+    memory.add_argument("--reject", metavar="ID", action="append", help="forget it")
+    commands.add("models", "what may be said as model; asks the hosts", "models", json=True)
+
+
+def _add_mcp(commands: Commands) -> None:
+    mcp = commands.add("mcp", "tool servers of your own", "mcp list")
+    actions = Commands(mcp, "action", metavar="ACTION", required=True)
+    listed = actions.add("list", "those that are configured", "mcp list --trust", json=True)
+    test = actions.add("test", "start one, and see what it offers", "mcp test git", json=True)
+    allow = actions.add(
+        "allow",
+        "let one start that this project names, until its entry changes",
+        "mcp allow git --trust",
+        json=True,
+    )
+    refuse = actions.add("refuse", "never start it", "mcp refuse git --trust", json=True)
+    login = actions.add(
+        "login",
+        "log in to one by your browser, and keep its token in your state folder",
+        "mcp login tracker",
+    )
+    for command in (test, allow, refuse, login):
+        command.add_argument("name", metavar="NAME", help="as `mcp list` shows it")
+    for command in (listed, test, allow, refuse):
+        _add_root(command)
+        command.add_argument(
+            "--trust", action="store_true", help="look at .mcp.json and .kode/mcp.yaml, too"
+        )
+    add = actions.add(
+        "add",
+        "write one to your config.yaml",
+        "mcp add --env GIT_TOKEN git -- uvx mcp-server-git",
+        description="Writes a server to your config.yaml, whose other lines stay. Nothing is "
+        "started. Variables are named, never their values.",
+    )
+    add.add_argument("name", metavar="NAME", help="up to 32 letters, digits, - and _")
+    add.add_argument("--url", metavar="URL", default="", help="of a server that is a service")
+    add.add_argument("--env", metavar="NAME", action="append", help="a variable that it gets")
+    add.add_argument(
+        "words", metavar="-- COMMAND", nargs=argparse.REMAINDER, help="the program and its words"
+    )
+
+
+def _add_migrate(actions: Commands) -> None:
+    migrate = actions.add(
+        "migrate",
+        "keep the messages of all sessions in another way",
+        "sessions migrate --to sqlite",
+        description="Move the messages of every kept session to SQLite or back to lines of JSON. "
+        "Each copy is compared with its original before that one is deleted. Sessions that a "
+        "sidecar has open are skipped; run it again for them. New sessions are made as the setting "
+        "`storage` says. The exit code is 1 when a session could not be moved.",
+    )
+    migrate.add_argument(
+        "--to", choices=get_args(StorageName), required=True, help="how they are kept afterwards"
+    )
+    migrate.add_argument("--dry-run", action="store_true", help="tell what would be done, only")
+    add_env_file(migrate)
+
+
+def _add_tapes(serve: argparse.ArgumentParser) -> None:
+    source = serve.add_mutually_exclusive_group()
+    source.add_argument(
+        "--record",
+        metavar="FILE",
+        help="record all that comes in and goes out, the files of the project but for ignored, "
+        "secret and very large ones, and earlier sessions that are asked for; never a key",
+    )
+    source.add_argument(
+        "--tape", metavar="FILE", help="play a recording: no key, no network (see replay)"
+    )
+    serve.add_argument(
+        "--grease",
+        action="store_true",
+        help="with --record: add members, events, blocks and deltas that a right client ignores",
+    )
+    serve.add_argument(
+        "--requests", metavar="FILE", help="with --tape: where what the model is asked goes"
+    )
+
+
+def _add_grade(commands: Commands) -> None:
+    grade = commands.add(
+        "grade",
+        "judge a client by recordings of `serve --record`, rule by rule",
+        "grade talk.jsonl",
+        json=True,
+        description="Says of each rule of the protocol whether the client kept it, broke it, and "
+        "where, or had no occasion to. Recordings of `serve --record FILE --grease` say most. Exit "
+        "code 0: no rule is broken; 1: one is; 2: a recording cannot be read.",
+    )
+    grade.add_argument("recordings", metavar="RECORDING", nargs="+", type=Path, help="a recording")
+
+
+def _add_replay(commands: Commands) -> None:
+    again = commands.add(
+        "replay",
+        "play a recording of `serve --record` and name the first difference",
+        "replay talk.tape",
+        description="Spawns the real process, sends it what the editor sent, lets the recording "
+        "answer for the model, and compares what the process says. No key, no network. Exit code "
+        "0: the same; 1: a difference, which is named; 2: this could not be found out.",
+    )
+    again.add_argument("file", metavar="FILE", type=Path, help="a recording, or its folder")
+    again.add_argument(
+        "--serve",
+        action="store_true",
+        help="be the recorded server on stdin and stdout, for a plugin's own tests",
+    )
+    again.add_argument(
+        "--strict",
+        action="store_true",
+        help="with --serve: fail a client that breaks a rule of `grade`, answers with an error "
+        "where the recorded one did not, or is silent (--patience)",
+    )
+    again.add_argument(
+        "--against", metavar="CMD", help="another build, such as dist/kode-sidecar/kode-sidecar"
+    )
+    again.add_argument(
+        "--patience",
+        metavar="SECONDS",
+        type=float,
+        default=30.0,
+        help="how long the process may be silent when something is due (%(default)g)",
+    )

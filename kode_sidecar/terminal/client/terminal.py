@@ -1,0 +1,304 @@
+"""The conversation on a terminal, as it streams."""
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, TextIO
+
+from kode_sidecar.core.text.shown_text import clipped, one_line, visible, without_controls
+from kode_sidecar.core.text.text_lines import PositionEncoding
+from kode_sidecar.terminal.client.diff_view import ShownGroup, ShownLine, hunk_diff, line_diff
+from kode_sidecar.terminal.client.fold import SessionFold
+from kode_sidecar.terminal.client.labels import Labels
+from kode_sidecar.terminal.client.session_view import BlockView, ChangeSetView, Json
+from kode_sidecar.terminal.client.windows_console import understands_escapes
+
+_CODES: Mapping[str, str] = {
+    "bold": "1",
+    "dim": "2",
+    "red": "31",
+    "green": "32",
+    "yellow": "33",
+    "cyan": "36",
+}
+_NOTICE_STYLES: Mapping[str, str] = {"info": "cyan", "warning": "yellow", "error": "red"}
+_ARGUMENT_COLUMNS = 48
+_SUMMARY_COLUMNS = 72
+
+
+def allows_color(out: TextIO, environ: Mapping[str, str]) -> bool:
+    """Only a real terminal has colours, and never against NO_COLOR (no-color.org)."""
+    return not environ.get("NO_COLOR") and environ.get("TERM") != "dumb" and out.isatty()
+
+
+def wants_color(out: TextIO, environ: Mapping[str, str]) -> bool:
+    """Whether to write colours as escape sequences."""
+    return allows_color(out, environ) and understands_escapes(out)
+
+
+def prepare(out: TextIO) -> None:
+    """Make `out` take any text."""
+    reconfigure = getattr(out, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="replace")
+
+
+class Terminal:
+    """Writes what a `watch.Watch` tells it. Nothing shown holds control characters (W13).
+
+    `echo=False` leaves out prompts: the user has typed them on this very terminal.
+    """
+
+    def __init__(
+        self, out: TextIO, labels: Labels, *, color: bool | None = None, echo: bool = True
+    ) -> None:
+        self._out = out
+        self._labels = labels
+        self._echo = echo
+        self._color = wants_color(out, os.environ) if color is None else color
+        self._streaming = ""
+        self._at_line_start = True
+        self._shown: dict[str, int] = {}
+
+    def line(self, text: str = "", style: str = "") -> None:
+        """One line of the program's own, below whatever streamed."""
+        self._end_stream()
+        self._write(f"{visible(text)}\n", style)
+
+    def prompt(self, text: str) -> None:
+        """The beginning of a line on which the user will type, and end it."""
+        self._end_stream()
+        self._write(visible(text), "bold")
+        self._at_line_start = True
+
+    def growth(self, session: SessionFold, block: BlockView, added: str) -> None:
+        """A delta came."""
+        del session
+        if block.type in ("text", "thinking"):
+            self._stream(block, added)
+
+    def event(self, session: SessionFold, event: Json) -> None:
+        """An event came and is folded."""
+        match event["type"]:
+            case "message.added":
+                if event["role"] == "assistant":
+                    self.line()
+            case "block.completed":
+                self._block_completed(session, event)
+            case "block.dropped":
+                self._dropped(event["blockId"])
+            case "changeSet.updated":
+                self._change_set_updated(session, event)
+            case "scout.updated":
+                self._scout_updated(event)
+            case "notice":
+                level = event.get("level", "info")
+                mark = "ℹ" if level == "info" else "⚠"
+                self.line(f"{mark} {event['message']}", _NOTICE_STYLES.get(level, ""))
+            case "permission.requested":
+                self.line(f"? {self._labels.question}: {event['title']}", "yellow")
+            case "turn.completed":
+                self._turn_completed(session, event)
+            case _:
+                pass
+
+    def change_set(
+        self,
+        change_set: ChangeSetView,
+        texts: Mapping[str, str],
+        encoding: PositionEncoding = "utf-16",
+    ) -> None:
+        """Every hunk of a change set as a diff; `texts` are the buffers' texts by URI."""
+        hunks = [(file, hunk) for file in change_set.files.values() for hunk in file.hunks.values()]
+        for number, (file, hunk) in enumerate(hunks, 1):
+            title = self._labels.hunk.format(number=number, count=len(hunks), path=file.path)
+            state = self._labels.hunk_states.get(hunk.state, hunk.state)
+            self.hunk(f"{title} · {state}", hunk.info, texts.get(file.uri), encoding)
+
+    def hunk(
+        self, title: str, hunk: Json, text: str | None, encoding: PositionEncoding = "utf-16"
+    ) -> None:
+        """One hunk as a diff; `text` is the buffer's text its range belongs to."""
+        self.line()
+        self.line(title, "bold")
+        if whole := self._labels.whole_files.get(hunk.get("kind", "")):
+            self.line(whole.format(target=one_line(hunk.get("newPath", ""))), "yellow")
+        flags: list[str] = hunk.get("flags", [])
+        if flags:
+            self.line(self._labels.flags.format(flags=", ".join(flags)), "yellow")
+        groups = hunk_diff(hunk, text, encoding)
+        self._diff(groups, code_points="invisibleCharacters" in flags)
+
+    def patch(self, reason: str, diff: str) -> None:
+        """Why the user is asked, and the unified diff that a yes is for."""
+        if reason:
+            self.line(one_line(reason), "yellow")
+        for line in diff.splitlines():
+            self.line(line, {"-": "red", "+": "green", "@": "cyan"}.get(line[:1], ""))
+
+    def difference(self, before: str, after: str) -> None:
+        """A text before and after as a diff."""
+        self._diff(line_diff(before, after))
+
+    def _diff(self, groups: list[ShownGroup], *, code_points: bool = False) -> None:
+        styles = {"-": "red", "+": "green", " ": ""}
+        for group in groups:
+            self.line(group.header, "cyan")
+            for line in group.lines:
+                text = self._marked(line)
+                if code_points:
+                    text = visible(line.text)
+                numbers = f"{line.old_number or '':>4} {line.new_number or '':>4}"
+                self._end_stream()
+                self._write(f"{numbers} {line.kind} {text}\n", styles[line.kind])
+
+    def _marked(self, line: ShownLine) -> str:
+        """The text of a line without control characters, what changed in it reversed."""
+        parts: list[str] = []
+        at = 0
+        for start, end in line.changed if self._color else ():
+            parts += [without_controls(line.text[at:start]), "\x1b[7m"]
+            parts += [without_controls(line.text[start:end]), "\x1b[27m"]
+            at = end
+        return "".join([*parts, without_controls(line.text[at:])])
+
+    def _block_completed(self, session: SessionFold, event: Json) -> None:
+        block = session.blocks[event["blockId"]]
+        message = session.messages[event["messageId"]]
+        if block.type == "tool_result":
+            self._card(session, block)
+        elif block.type in ("text", "thinking"):
+            if message.role in ("user", "system"):
+                self._user_text(block, message.info.get("meta") or {})
+            elif message.role == "assistant":
+                self._rest(block)
+
+    def _dropped(self, block_id: str) -> None:
+        if self._shown.pop(block_id, 0):
+            self.line(f"↺ {self._labels.dropped}", "yellow")
+
+    def _user_text(self, block: BlockView, meta: Json) -> None:
+        if meta.get("origin") not in (None, "steer"):
+            self.line(f"↳ {self._labels.reminder}: {one_line(block.text)}", "dim")
+        elif self._echo:
+            self.line()
+            self.line(f"{self._labels.you} › {block.text}", "bold")
+
+    def _rest(self, block: BlockView) -> None:
+        """What of a completed block has not streamed yet; all of it if something was lost."""
+        shown = self._shown.pop(block.id, 0)
+        if shown > len(block.text):
+            self.line(self._labels.whole_again, "yellow")
+            shown = 0
+        if shown < len(block.text):
+            self._stream(block, block.text[shown:])
+            del self._shown[block.id]
+        self._end_stream()
+
+    def _stream(self, block: BlockView, added: str) -> None:
+        style = "dim" if block.type == "thinking" else ""
+        if self._streaming != block.id:
+            self._end_stream()
+            self._streaming = block.id
+            if block.type == "thinking":
+                self._write(f"{self._labels.thinking} · ", "dim")
+        self._shown[block.id] = self._shown.get(block.id, 0) + len(added)
+        self._write(visible(added, part=True), style)
+
+    def _end_stream(self) -> None:
+        self._streaming = ""
+        if not self._at_line_start:
+            self._write("\n")
+
+    def _card(self, session: SessionFold, block: BlockView) -> None:
+        result = block.block
+        use = session.tool_use(result["toolUseId"])
+        status = result.get("status", "error" if result.get("isError") else "ok")
+        words = {
+            "error": self._labels.failed,
+            "cancelled": self._labels.cancelled,
+            "denied": self._labels.denied,
+        }
+        mark = "✓ ok" if status == "ok" else f"✗ {words.get(status, status)}"
+        summary = clipped(one_line(result.get("summary", "")), _SUMMARY_COLUMNS)
+        name = use.get("name", "?")
+        arguments = clipped(short_arguments(use.get("input") or {}), _ARGUMENT_COLUMNS)
+        parts = [f"⚙ {name}", arguments, summary, mark]
+        self.line(" · ".join(part for part in parts if part), "green" if status == "ok" else "red")
+
+    def _change_set_updated(self, session: SessionFold, event: Json) -> None:
+        known = session.change_sets[event["changeSetId"]]
+        numbers = {hunk.id: number for number, hunk in enumerate(known.hunks(), 1)}
+        for file in event.get("files", ()):
+            new = [hunk for hunk in file["hunks"] if "kind" in hunk]
+            if new:
+                text = self._labels.proposed.format(count=len(new), path=file["path"])
+                self.line(f"✎ {text}", "cyan")
+            for hunk in file["hunks"]:
+                if "kind" not in hunk:
+                    state = self._labels.hunk_states.get(hunk["state"], hunk["state"])
+                    self.line(f"✎ {file['path']} · #{numbers[hunk['hunkId']]} · {state}", "cyan")
+
+    def _scout_updated(self, event: Json) -> None:
+        """Its end; on the way only that it has to report."""
+        labels, state = self._labels, event["state"]
+        if state == "running":
+            return
+        text = labels.scout.format(
+            title=one_line(without_controls(event["title"])),
+            state=labels.scout_states.get(state, state),
+            calls=event.get("toolCalls", 0),
+            seconds=f"{event.get('elapsedMs', 0) / 1000:.1f}",
+        )
+        style = {"done": "green", "reporting": "dim"}.get(state, "red")
+        self.line(f"⌕ {text}", style)
+
+    def _turn_completed(self, session: SessionFold, event: Json) -> None:
+        labels = self._labels
+        reason = labels.stop_reasons.get(event["stopReason"], event["stopReason"])
+        parts = [labels.turn.format(reason=reason), _usage(event.get("usage") or {}, labels)]
+        cost = event.get("cost")
+        if cost:
+            parts.append(f"{cost['amount']:.4f} {cost['currency']}")
+        if event.get("durationMs"):
+            parts.append(f"{event['durationMs'] / 1000:.1f} s")
+        self.line()
+        self.line(f"■ {' · '.join(parts)}", "dim")
+        error = event.get("error")
+        if error:
+            told = any(error["message"] == block.text for block in _newest_blocks(session))
+            text = error["code"] if told else f"{error['message']} ({error['code']})"
+            self.line(f"⚠ {text}", "red")
+
+    def _write(self, text: str, style: str = "") -> None:
+        if not text:
+            return
+        self._at_line_start = text.endswith("\n")
+        if style and self._color and text.strip():
+            body = text.rstrip("\n")
+            text = f"\x1b[{_CODES[style]}m{body}\x1b[0m{text[len(body) :]}"
+        self._out.write(text)
+        with suppress(OSError):
+            self._out.flush()
+
+
+def short_arguments(arguments: Mapping[str, Any]) -> str:
+    """Return the plain values of a tool call's arguments on one line, without their names."""
+    plain = [value for value in arguments.values() if isinstance(value, str | int | float)]
+    return one_line(" ".join(str(value) for value in plain))
+
+
+def _newest_blocks(session: SessionFold) -> list[BlockView]:
+    for message in reversed(session.messages.values()):
+        return message.blocks
+    return []
+
+
+def _usage(usage: Json, labels: Labels) -> str:
+    if not usage:
+        return labels.usage_unknown
+    return labels.usage.format(
+        input=usage.get("inputTokens", 0),
+        output=usage.get("outputTokens", 0),
+        cached=usage.get("cachedTokens", 0),
+    )

@@ -1,0 +1,156 @@
+"""W11: what holds credentials, by name, by content and behind other names, and what does not."""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from kode_sidecar.core.text.uris import path_to_uri
+from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.workspace.credentials import is_secret_path
+from kode_sidecar.infrastructure.workspace.document import LARGE_CHARS, Document
+from kode_sidecar.infrastructure.workspace.secret_text import (
+    MAX_PLACES,
+    find_secret,
+    with_stars,
+    without_secrets,
+)
+from kode_sidecar.infrastructure.workspace.workspace import Workspace
+from tests.support.files import write
+
+SECRET_NAMES = """
+    .env .env~ .env-prod .env_prod .env.local .env.bak .env.1 .env.swp .env.old .env.save #.env#
+    .#.env env .envrc prod.env .flaskenv .dev.vars id_rsa id_rsa.bak .id_rsa.swp id_rsa~
+    id_ed25519.old deploy_rsa deploy_ed25519 kubeconfig kubeconfig.yaml prod.kubeconfig
+    .kube/config .yarnrc.yml .npmrc .npmrc.bak .netrc .pypirc .git-credentials .pgpass .my.cnf
+    .htpasswd .dockercfg .docker/config.json .docker/config.json.bak .vault-token .s3cfg .boto
+    rclone.conf .terraformrc prod.tfvars terraform.tfstate terraform.tfstate.backup credentials
+    credentials.json credentials.yml aws-credentials.json secrets.yaml secrets.json secret.txt
+    app-secrets.yaml token.json auth.json .authinfo master.key server.pem server.pem.old a.p8
+    vpn.ovpn store.jks .aws/config .ssh/known_hosts .gnupg/x .cargo/credentials.toml
+    .m2/settings.xml gh/hosts.yml .bash_history .psql_history google-services.json
+    client_secret_1.json wp-config.php
+""".split()  # noqa: SIM905
+HARMLESS_NAMES = """
+    .env.example .env.sample env.ts environment.py secrets.py token.py credentials.go auth.ts
+    id_rsa.pub keys.py envoy.yaml tokens.json keyboard.json secret_santa.md main.tf notes.bak
+    package.json .ssh/id_rsa.pub README.md~ a.orig
+""".split()  # noqa: SIM905
+
+
+@pytest.mark.parametrize("name", SECRET_NAMES)
+def test_names_that_hold_credentials(name: str) -> None:
+    assert is_secret_path(("app", *name.split("/")))
+    assert is_secret_path(tuple(part.upper() for part in name.split("/")))
+
+
+@pytest.mark.parametrize("name", HARMLESS_NAMES)
+def test_names_that_do_not(name: str) -> None:
+    assert not is_secret_path(tuple(name.split("/")))
+
+
+# Put together here, so that no scanner takes this file for a leak.
+LETTERS = "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zA" * 8
+HEX = "0123456789abcdef" * 8
+SECRETS = {
+    "private key": "-----BEGIN " + "EC PRIVATE KEY-----\n" + LETTERS[:64],
+    "PGP key": "-----BEGIN PGP " + "PRIVATE KEY BLOCK-----\nVersion: 1\n\n" + LETTERS[:64],
+    "OpenVPN": "-----BEGIN OpenVPN" + " Static key V1-----\n" + HEX[:32],
+    "age": "AGE-SECRET" + "-KEY-1" + LETTERS[:58].upper(),
+    "AWS id": "AKIA" + "Q3EGRTLK7MZX2B5N",
+    "AWS secret": "aws_secret_access_key = " + LETTERS[:40],
+    "AWS variable": "export AWS_SECRET_ACCESS_KEY='" + LETTERS[:40] + "'",
+    "OpenAI": "sk-" + "proj-" + LETTERS[:48],
+    "Moonshot": "sk-" + LETTERS[:48],
+    "GitHub": "ghp_" + LETTERS[:36],
+    "GitHub fine": "github_pat_" + LETTERS[:30],
+    "GitLab": "glpat-" + LETTERS[:20],
+    "npm": "npm_" + LETTERS[:36],
+    "PyPI": "pypi-" + "AgEIcHlwaS5vcmc" + LETTERS[:60],
+    "Docker": "dckr_pat_" + LETTERS[:27],
+    "Slack": "xoxb-" + "123456789012-" + LETTERS[:24],
+    "Slack hook": "https://hooks.slack.com/" + "services/T0A1B2C3D/B0A1B2C3D/" + LETTERS[:24],
+    "Stripe": "sk_live_" + LETTERS[:24],
+    "Google": "AIza" + LETTERS[:35],
+    "Google secret": "GOCSPX-" + LETTERS[:28],
+    "JWT": "eyJ" + LETTERS[:20] + ".eyJ" + LETTERS[:30] + "." + LETTERS[:43],
+    "Aliyun": "LTAI" + LETTERS[:20],
+    "Tencent": "AKID" + LETTERS[:32],
+    "Azure": "AccountKey=" + LETTERS[:86] + "==",
+    "SendGrid": "SG." + LETTERS[:22] + "." + LETTERS[:43],
+    "DigitalOcean": "dop_v1_" + HEX[:64],
+    "Hugging Face": "hf_" + "aBcDeFgHiJkLmNoPqRsTuVwXyZaBcDeFgH",
+    "Databricks": "dapi" + HEX[:32],
+    "Vault": "hvs." + LETTERS[:30],
+    "Postgres": "postgres://app:" + "hunter2hunter@db.internal:5432/app",
+    "address": "https://bot:" + "q8wz77fkq1@git.company.io/x.git",
+}
+
+
+@pytest.mark.parametrize("kind", SECRETS)
+def test_contents_that_are_credentials(kind: str) -> None:
+    text = f"first line\nvalue: {SECRETS[kind]}\nlast line\n"
+    assert find_secret(text)
+    assert find_secret(without_secrets(text)) is None
+    stars = with_stars(text)
+    assert len(stars) == len(text)
+    assert stars.startswith("first line")
+    assert find_secret(stars) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "postgres://user:password@localhost/db",
+        "postgres://postgres:postgres@127.0.0.1/db",
+        "redis://user:${REDIS_PASSWORD}@cache:6379",
+        "https://example.com:8080/a@b",
+        "mask-a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5",
+        "AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+        "eyJhbGciOiJIUzI1NiJ9 is the head of a token",
+        "-----BEGIN CERTIFICATE-----\n" + LETTERS[:64],
+    ],
+)
+def test_ordinary_text_is_not(text: str) -> None:
+    assert find_secret(text) is None
+
+
+@pytest.mark.parametrize(
+    "piece", ["-----BEGIN RSA PRIVATE KEY-----\n", "sk-", "://", "eyJ.", "xox", "AKIA "]
+)
+def test_a_text_made_of_beginnings_counts_as_one(piece: str) -> None:
+    assert find_secret(piece * 100) is None
+    assert find_secret(piece * (MAX_PLACES + 2))
+
+
+def test_an_open_secret_is_not_read_by_another_name(tmp_path: Path) -> None:
+    write(tmp_path, {".env": "MODE=dev\n"})
+    (tmp_path / "notes.txt").hardlink_to(tmp_path / ".env")
+    space = Workspace([tmp_path], "utf-16")
+    space.documents.open(path_to_uri(tmp_path / ".env"), "text", 1, "MODE=dev\n")
+    with pytest.raises(KodeError) as caught:
+        space.document("notes.txt", purpose="read")
+    assert caught.value.code == "Denied"
+    assert "MODE" not in caught.value.message
+
+
+async def test_an_open_text_is_taken_before_the_user_types_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread that put the text together would store it over a newer one."""
+    readers: set[int] = set()
+    text_of = Document.text.fget
+    assert text_of is not None
+
+    def text(document: Document) -> str:
+        readers.add(threading.get_ident())
+        return text_of(document)
+
+    monkeypatch.setattr(Document, "text", property(text))
+    workspace = Workspace([tmp_path], "utf-16")
+    uri = path_to_uri(tmp_path / "large.txt")
+    workspace.documents.open(uri, "text", 1, "word\n" * LARGE_CHARS)
+    document = workspace.documents.get(uri)
+    assert document is not None
+    await workspace.look_through(document)
+    assert readers == {threading.get_ident()}
