@@ -13,8 +13,9 @@ from functools import lru_cache
 
 from kode_sidecar.core.text.shown_text import invisible_characters
 
+_OF_EDITORS = "editors run or obey them when the folder is opened"
 _ASKED: Mapping[str, str] = {
-    "editors run or obey them when the folder is opened": """
+    _OF_EDITORS: """
         .vscode/** .idea/** .devcontainer/** .zed/** .helix/** .fleet/** .devcontainer.json
         *.code-workspace .nvim.lua .nvimrc .exrc .vimrc .lvimrc .dir-locals*.el .ycm_extra_conf.py
         .luarc.json .luarc.jsonc .clangd .projectile""",
@@ -80,6 +81,26 @@ _FLAGGED: Mapping[str, str] = {
 REFUSED_PATTERNS = (".git/**",)
 SENSITIVE_PATTERNS = tuple(name for names in _ASKED.values() for name in names.split())
 """Names at any depth, as people read them."""
+EDITOR_FOLDERS = tuple(name[:-3] for name in _ASKED[_OF_EDITORS].split() if name.endswith("/**"))
+_BY_NAME = (*(name.removesuffix("/**") for name in SENSITIVE_PATTERNS),)
+STEERING = {
+    ".git": (
+        *(
+            "hooks",
+            "info",
+            "config",
+            "config.worktree",
+            "commondir",
+            "gitdir",
+            "remotes",
+            "branches",
+        ),
+        *("objects/info/alternates", "objects/info/http-alternates"),
+    ),
+    ".hg": ("hgrc", "hgrc-not-shared", "sharedpath"),
+    ".jj": ("repo/config.toml",),
+}
+"""What in a folder of version control runs code or leads it elsewhere; the rest is its data."""
 _ASKED_WHY = {name: why for why, names in _ASKED.items() for name in names.split()}
 _FLAGGED_WHY = {name: why for why, names in _FLAGGED.items() for name in names.split()}
 
@@ -125,6 +146,14 @@ def _sorted_out(
 def is_refused(parts: Sequence[str]) -> bool:
     """Return whether no edit is ever allowed there: Git's own folder."""
     return any(fold_name(part) == ".git" for part in parts)
+
+
+def is_sensitive_name(name: str) -> bool:
+    """Return whether a file or folder of that name always needs a yes, wherever it lies.
+
+    A name on disk may hold a colon, of which `fold_name` leaves only what stands before it.
+    """
+    return any(matches_any(one, _BY_NAME) for one in {fold_name(name), name.casefold()})
 
 
 def why_sensitive(parts: Sequence[str]) -> str | None:
