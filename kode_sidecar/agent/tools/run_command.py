@@ -16,6 +16,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from kode_sidecar.agent.tools.governed import Subject
+from kode_sidecar.agent.tools.jailed_run import run_jailed
 from kode_sidecar.core.domain.error_info import failure
 from kode_sidecar.core.domain.message import Blob
 from kode_sidecar.core.domain.run_policy import RUN_COMMAND, command_path
@@ -28,7 +29,7 @@ from kode_sidecar.infrastructure.commands.command import (
     ProgramRun,
     run_program,
 )
-from kode_sidecar.infrastructure.commands.jail import Jail, jailed
+from kode_sidecar.infrastructure.commands.jail import Jail
 from kode_sidecar.infrastructure.commands.programs import (
     command_environment,
     find_program,
@@ -184,14 +185,10 @@ def run_command_tool(place: CommandPlace) -> Tool:
         found = search_folders(_path_of(place.environ), out_of)
         program = await asyncio.to_thread(_program, place, params.argv[0], found)
         await place.permit(WantedCommand(params.argv, program, folder), call)
-        argv = [str(program), *params.argv[1:]]
-        if place.jail is not None:
-            roots = [root.real for root in place.workspace.roots]
-            argv = jailed(place.jail, argv, folder.real, roots, found)
         started = time.monotonic()
         wanted = ProgramRun(
-            Path(argv[0]),
-            argv[1:],
+            program,
+            params.argv[1:],
             folder.real,
             command_environment(
                 place.environ,
@@ -201,20 +198,24 @@ def run_command_tool(place: CommandPlace) -> Tool:
             ),
             _limits(place.limits, params.timeout_seconds),
         )
-        end = await _ran(wanted, place, call)
+        end, warning = await _ran(wanted, place, found, call)
         seconds = time.monotonic() - started
-        return _outcome(params, folder.display, end, seconds, place, call)
+        return _outcome(params, folder.display, end, seconds, warning, place, call)
 
     return Tool(RUN_COMMAND, RunCommandParams, run, kind="run", card=_card)
 
 
-async def _ran(wanted: ProgramRun, place: CommandPlace, call: ToolCall) -> CommandEnd:
-    """Run it elsewhere, or here."""
+async def _ran(
+    wanted: ProgramRun, place: CommandPlace, search_path: Sequence[Path], call: ToolCall
+) -> tuple[CommandEnd, str]:
+    """Run it elsewhere, or here. With the end goes what the user must know of it, or ""."""
     end = await place.elsewhere(wanted, call) if place.jail is None else None
     if end is not None:
-        return end
+        return end, ""
     with LiveOutput(call.progress) as live:
-        return await run_program(wanted, live)
+        if place.jail is not None:
+            return await run_jailed(wanted, place.jail, place.workspace, search_path, live)
+        return await run_program(wanted, live), ""
 
 
 def _program(place: CommandPlace, name: str, found: Sequence[Path]) -> Path:
@@ -257,6 +258,7 @@ def _outcome(
     folder: str,
     end: CommandEnd,
     seconds: float,
+    warning: str,
     place: CommandPlace,
     call: ToolCall,
 ) -> ToolOutcome:
@@ -268,7 +270,8 @@ def _outcome(
     how = _how(end, _limits(place.limits, params.timeout_seconds))
     head = f"[{name} {how} · {seconds:.1f} s · in {folder}]"
     ok = end.ended == "exited" and end.exit_code == 0
-    summary = f"{name} {how}"
+    summary = f"{name} {how}" + (f" ({warning})" if warning else "")
+    head += f"\n[WARNING, for the user too: {warning}]" if warning else ""
     reason = end.ended if end.ended != "exited" else "exit_code"
     return ToolOutcome(
         ok=ok,

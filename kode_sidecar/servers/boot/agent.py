@@ -318,7 +318,7 @@ class Agent:
         environ = {**self._loaded.variables, **os.environ}
         try:
             trusted = self._live.trusted
-            return session_commands(settings.commands, self.workspace, environ, trusted, elsewhere)
+            return session_commands(settings, self.workspace, environ, trusted, elsewhere)
         except KodeError as error:
             self._log.write("error", "commands", "config", message=error.message)
             return None

@@ -1,13 +1,14 @@
 """Commands in sessions as the user's settings make them. Loaded only where they are switched on."""
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from kode_sidecar.agent.tools.run_command import CommandPlace, Elsewhere
 from kode_sidecar.agent.turns.toolset import SessionCommands
 from kode_sidecar.core.domain.command_rules import CommandRules
 from kode_sidecar.core.domain.message import Blob
-from kode_sidecar.core.settings import CommandSettings
+from kode_sidecar.core.settings import CommandSettings, Settings
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.commands.command import CommandLimits
 from kode_sidecar.infrastructure.commands.jail import Jail, bubblewrap
@@ -16,13 +17,14 @@ from kode_sidecar.infrastructure.workspace.workspace import Workspace
 
 
 def session_commands(
-    settings: CommandSettings,
+    loaded: Settings,
     workspace: Workspace,
     environ: Mapping[str, str],
     trusted: Callable[[], bool],
     elsewhere: Elsewhere,
 ) -> SessionCommands:
     """What sessions run commands with. Raises KodeError `ConfigInvalid` for what must not be."""
+    settings = loaded.commands
     check_names(settings.environment)
     place = CommandPlace(
         workspace,
@@ -32,7 +34,7 @@ def session_commands(
         CommandLimits(settings.timeout_seconds, settings.max_output_bytes),
         settings.environment,
         settings.programs,
-        jail=_jail(settings),
+        jail=_jail(settings, _own_files(loaded, environ)),
         elsewhere=elsewhere,
     )
     return SessionCommands(command_rules(settings), place, trusted)
@@ -62,11 +64,17 @@ def _words(rule: str | list[str]) -> tuple[str, ...]:
     return words
 
 
-def _jail(settings: CommandSettings) -> Jail | None:
+def _jail(settings: CommandSettings, own_files: Sequence[Path]) -> Jail | None:
     if not settings.sandbox:
         return None
     readable = tuple(Path(folder).expanduser() for folder in settings.readable)
-    return Jail(readable, network=settings.network)
+    return Jail(readable, settings.network, [Path(os.path.realpath(one)) for one in own_files])
+
+
+def _own_files(loaded: Settings, environ: Mapping[str, str]) -> Sequence[Path]:
+    """What a sandbox never shows: our state, logs and settings."""
+    named = environ.get("KODE_CONFIG", "").strip()
+    return (loaded.storage_root, loaded.log_dir, *([Path(named)] if named else ()))
 
 
 def _nowhere(_call_id: str, _output: bytes) -> Blob:
