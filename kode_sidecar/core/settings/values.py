@@ -25,8 +25,9 @@ class CommandSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
     `run`: nothing, whatever the user says yes to, or what `allow` lists. `allow` and `deny` are
     first words of commands. `environment` are names of variables that commands get, `programs`
-    files by the name under which they run. `sandbox` takes away the network, unless `network`, and
-    all but the open folders and `readable` ones.
+    files by the name under which they run. `sandbox` takes away the network, unless `network`,
+    and all but the open folders and `readable` ones; there is one on Linux only, and elsewhere no
+    command runs with it.
     """
 
     run: Literal["off", "ask", "list"] | bool = "off"

@@ -181,11 +181,10 @@ def _command_checks(settings: Settings) -> Iterator[Check]:
     except KodeError as error:
         yield Check(name="commands", ok=False, message=error.message, hint="No command is run.")
         return
-    where = (
-        "in a sandbox, in trusted workspaces only"
-        if commands.sandbox
-        else ("in trusted workspaces only")
-    )
+    where = "in a sandbox, in trusted workspaces only"
+    if not commands.sandbox:
+        none = "" if sys.platform == "linux" else " (there is one on Linux only)"
+        where = f"without a sandbox{none}, in trusted workspaces only"
     text = f"Commands of the model run {where}: {commands.mode}, {len(commands.allow)} allowed."
     yield Check(name="commands", ok=True, message=text)
 
