@@ -2,9 +2,12 @@
 import * as vscode from "vscode";
 import type { DoctorResult } from "../../../protocol/kode";
 import { errorInfo } from "./client/errors";
-import type { Rooms } from "./commands";
+import type { Sidecar } from "./client/sidecar";
+import type { Sessions } from "./session/sessions";
 
-export async function debugInformation({ extension, sidecar, sessions }: Pick<Rooms, "extension" | "sidecar" | "sessions">): Promise<string> {
+type Sources = { extension: vscode.ExtensionContext; sidecar: Sidecar; sessions: Sessions };
+
+export async function debugInformation({ extension, sidecar, sessions }: Sources): Promise<string> {
   const memory = process.memoryUsage();
   const megabytes = (bytes: number): string => `${(bytes / 1024 / 1024).toFixed(1)} MB`;
   const program = sidecar.program();

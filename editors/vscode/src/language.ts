@@ -1,7 +1,7 @@
 // What the language servers of this VS Code know, for the model: the answers to `kode/editor/*`.
 import * as vscode from "vscode";
 import type { EditorDiagnostic, EditorLocation, EditorPlaceParams, EditorSymbol, Range } from "../../../protocol/kode";
-import type { Answers } from "./client/sidecar";
+import type { Answers } from "./client/answers";
 
 const AFTER_EDIT_MS = 4_000;
 

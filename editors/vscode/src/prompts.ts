@@ -1,7 +1,7 @@
 // Questions of the sidecar to the user: permissions, choices of the model, files to open.
 import * as vscode from "vscode";
 import type { AskParams, PermissionRequestParams } from "../../../protocol/kode";
-import type { Answers } from "./client/sidecar";
+import type { Answers } from "./client/answers";
 import { languageAnswers } from "./language";
 
 type Item<T> = vscode.QuickPickItem & { value?: T; show?: () => Promise<void> };

@@ -13,6 +13,7 @@ import type {
   KodeRequests,
   KodeServerRequests,
 } from "../../../../protocol/kode";
+import type { Answers } from "./answers";
 import { Backoff } from "./backoff";
 import { errorInfo } from "./errors";
 import { findProgram, type Found, serveArguments } from "./program";
@@ -23,11 +24,6 @@ const READY_MS = 30_000;
 const GIVEN_UP_MS = 500;
 
 export type Status = "stopped" | "starting" | "ready" | "waiting" | "missing";
-export type Answerer<M extends keyof KodeServerRequests> = (
-  params: KodeServerRequests[M][0],
-  cancelled: vscode.CancellationToken,
-) => Promise<KodeServerRequests[M][1]>;
-export type Answers = { [M in keyof KodeServerRequests]: Answerer<M> };
 
 /** Another environment and another folder than the window's, for the demo. */
 export type Stage = { environment: Record<string, string>; root: vscode.Uri };
