@@ -1603,10 +1603,9 @@ export interface FileView {
  * put. `fits` is told of a hunk that waits: false once the text under it has changed, so
  * that it cannot be applied as it is; true when it can again. `mergeOf`: this hunk is what
  * is left of that one, merged by lines with the text there; it must be named to be
- * accepted. `repairs` is only in old journals. `comment` is what the user said to the
- * decision, `replacement` their own text for the hunk, `blockId` the tool call that
- * proposed it. `codePoints` are the hidden characters in `newText` that the flag
- * `invisibleCharacters` is about, as `U+202E`.
+ * accepted. `comment` is what the user said to the decision, `replacement` their own text
+ * for the hunk, `blockId` the tool call that proposed it. `codePoints` are the hidden
+ * characters in `newText` that the flag `invisibleCharacters` is about, as `U+202E`.
  */
 export interface HunkView {
   hunkId: string;
@@ -1622,7 +1621,6 @@ export interface HunkView {
   reason?: string;
   newUri?: string;
   newPath?: string;
-  repairs?: string;
   diff?: string;
   comment?: string;
   fits?: boolean;

@@ -871,7 +871,7 @@
 
 --- A hunk on the wire. Sent whole once; afterwards only `hunkId` and `state`.
 ---
---- `range` and `oldText` are those of the editor's text at the file's `version`: whole lines, with the line ends of the file in `oldText` and `newText`. A `create` has all of the new file as `newText`, a `delete` all of the old one as `oldText`, a `rename` `newUri` and `newPath`; none of them has a range. `supersededBy` names the hunk that took over, `reason` says why one is not applied. `diff`, of a diverged hunk, leads from what was sent to what is there; of one in conflict, from what is there to what the hunk would put. `fits` is told of a hunk that waits: false once the text under it has changed, so that it cannot be applied as it is; true when it can again. `mergeOf`: this hunk is what is left of that one, merged by lines with the text there; it must be named to be accepted. `repairs` is only in old journals. `comment` is what the user said to the decision, `replacement` their own text for the hunk, `blockId` the tool call that proposed it. `codePoints` are the hidden characters in `newText` that the flag `invisibleCharacters` is about, as `U+202E`.
+--- `range` and `oldText` are those of the editor's text at the file's `version`: whole lines, with the line ends of the file in `oldText` and `newText`. A `create` has all of the new file as `newText`, a `delete` all of the old one as `oldText`, a `rename` `newUri` and `newPath`; none of them has a range. `supersededBy` names the hunk that took over, `reason` says why one is not applied. `diff`, of a diverged hunk, leads from what was sent to what is there; of one in conflict, from what is there to what the hunk would put. `fits` is told of a hunk that waits: false once the text under it has changed, so that it cannot be applied as it is; true when it can again. `mergeOf`: this hunk is what is left of that one, merged by lines with the text there; it must be named to be accepted. `comment` is what the user said to the decision, `replacement` their own text for the hunk, `blockId` the tool call that proposed it. `codePoints` are the hidden characters in `newText` that the flag `invisibleCharacters` is about, as `U+202E`.
 ---@class kode.HunkView
 ---@field hunkId string
 ---@field state kode.HunkState
@@ -886,7 +886,6 @@
 ---@field reason? string
 ---@field newUri? string
 ---@field newPath? string
----@field repairs? string
 ---@field diff? string
 ---@field comment? string
 ---@field fits? boolean

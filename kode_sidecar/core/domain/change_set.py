@@ -61,9 +61,8 @@ class HunkView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
     there to what the hunk would put. `fits` is told of a hunk that waits: false once the text under
     it has changed, so that it cannot be applied as it is; true when it can again. `merge_of`: this
     hunk is what is left of that one, merged by lines with the text there; it must be named to be
-    accepted. `repairs` is only in old journals. `comment` is what the user said to
-    the decision, `replacement` their own text for the hunk, `block_id` the tool call that proposed
-    it.
+    accepted. `comment` is what the user said to the decision, `replacement` their own text for the
+    hunk, `block_id` the tool call that proposed it.
     `code_points` are the hidden characters in `new_text` that the flag `invisibleCharacters` is
     about, as `U+202E`.
     """
@@ -81,7 +80,6 @@ class HunkView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
     reason: str | None = None
     new_uri: str | None = None
     new_path: str | None = None
-    repairs: str | None = None
     diff: str | None = None
     comment: str | None = None
     fits: bool | None = None

@@ -118,9 +118,7 @@ function M.all(action, uri)
     M.decide(set.session, id, set.decisions)
   end
   if left > 0 then
-    tell(
-      ('%d must be accepted one by one: they can run code later, or repair another'):format(left)
-    )
+    tell(('%d must be accepted one by one: they can run code later'):format(left))
   end
 end
 

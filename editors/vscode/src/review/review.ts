@@ -135,7 +135,7 @@ export class Review implements vscode.Disposable {
   private async confirm(sensitive: FoldedHunk[]): Promise<FoldedHunk[]> {
     const yes = vscode.l10n.t("Accept these, too");
     const paths = [...new Set(sensitive.map(({ path }) => path))].join("\n");
-    const message = vscode.l10n.t("{0} edits are of files that can run code later, or repair an edit. Look at them first.", sensitive.length);
+    const message = vscode.l10n.t("{0} edits are of files that can run code later. Look at them first.", sensitive.length);
     return (await vscode.window.showWarningMessage(message, { modal: true, detail: paths }, yes)) === yes ? sensitive : [];
   }
 
