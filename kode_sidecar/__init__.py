@@ -4,9 +4,7 @@ from collections.abc import Callable
 
 TYPE_CHECKING = False  # that of `typing` costs what the front door has no time for
 if TYPE_CHECKING:
-    from typing import Literal
-
-    Mode = Literal["review", "ask", "auto", "plan"]
+    from kode_sidecar.core.domain.event_parts import Mode
 
 __version__ = "0.1.0"
 __all__ = ["run_ide_chat", "run_ide_chat_async"]

@@ -36,16 +36,18 @@ class Module:
 
 @dataclass(frozen=True)
 class Import:
-    """`target` is the module imported, `httpx.ssl` or `kode_sidecar.core.kernel.contracts`.
+    """`target` is the module imported, `httpx.ssl` or `kode_sidecar.kernel.contracts`.
 
-    `room` is the room of ours it leads to, None for other packages and for our version.
-    `late` means inside a function.
+    A module of ours stands without its layer, as in `Module.name`. `room` is the room of ours it
+    leads to, None for other packages and for our version. `late` means inside a function,
+    `typing_only` under `if TYPE_CHECKING`, which never runs.
     """
 
     source: Module
     target: str
     line: int
     late: bool
+    typing_only: bool = False
 
     @property
     def package(self) -> str:
@@ -113,14 +115,19 @@ def _imports_of(module: Module) -> Iterator[Import]:
     ours = {f"{PACKAGE.name}.{other.name}" for other in modules()}
     functions = [node for node in ast.walk(module.tree) if isinstance(node, FUNCTIONS)]
     late = {id(node) for function in functions for node in ast.walk(function)}
+    checked = [node for node in ast.walk(module.tree) if isinstance(node, ast.If)]
+    checked = [node for node in checked if ast.unparse(node.test) == "TYPE_CHECKING"]
+    typing_only = {id(node) for block in checked for node in ast.walk(block)}
     for node in ast.walk(module.tree):
+        is_late, is_typing = id(node) in late, id(node) in typing_only
         if isinstance(node, ast.Import):
             for alias in node.names:
-                yield Import(module, without_layer(alias.name), node.lineno, id(node) in late)
+                name = without_layer(alias.name)
+                yield Import(module, name, node.lineno, is_late, is_typing)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{module.name}:{node.lineno}: a relative import"
             for alias in node.names:
                 named = without_layer(str(node.module))
                 whole = f"{named}.{alias.name}"
                 target = whole if whole in ours else named
-                yield Import(module, target, node.lineno, id(node) in late)
+                yield Import(module, target, node.lineno, is_late, is_typing)

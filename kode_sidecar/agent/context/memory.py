@@ -10,13 +10,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
 from kode_sidecar.agent.context.prompt_files import PromptFiles
 from kode_sidecar.core.domain.memory import MAX_CONTENT_CHARS, MemoryItem
 from kode_sidecar.core.text.shown_text import one_line
 
-MemoryMode = Literal["disabled", "candidate", "external"]
 """Where the model's notes go: nowhere, to the user for a decision, or to a service."""
 
 RECALLED = 10

@@ -5,11 +5,9 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from string import Template
-from typing import Literal
 
+from kode_sidecar.core.domain.event_parts import Locale
 from kode_sidecar.errors import KodeError
-
-Locale = Literal["zh", "en"]
 
 
 def find_prompts() -> Path:

@@ -1,4 +1,4 @@
-"""Values that events hold, apart from the union of all events."""
+"""Values that events and settings hold, apart from the union of all events."""
 
 from typing import Literal, cast, get_args
 
@@ -6,6 +6,10 @@ from msgspec import Struct
 
 from kode_sidecar.core.domain.budget import BudgetScope
 
+Mode = Literal["review", "ask", "auto", "plan"]
+"""What becomes of proposed edits."""
+Locale = Literal["zh", "en"]
+"""The languages of prompts and of what users read."""
 Effort = Literal["off", "low", "medium", "high", "max"]
 """How hard a model thinks before it answers."""
 EFFORTS: tuple[Effort, ...] = cast(tuple[Effort, ...], get_args(Effort))

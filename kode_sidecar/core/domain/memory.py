@@ -13,6 +13,8 @@ MAX_SCOPE_CHARS = 200
 MAX_TAGS = 20
 MAX_TAG_CHARS = 50
 
+MemoryMode = Literal["disabled", "candidate", "external"]
+"""Where memory is saved: nowhere, in our own files, or with a service of the user's."""
 MemoryState = Literal["candidate", "accepted"]
 """A candidate is only a proposal: nothing recalls it before the user has accepted it."""
 

@@ -6,6 +6,7 @@ from msgspec import Struct, field
 
 from kode_sidecar.core.domain.error_info import ErrorInfo
 from kode_sidecar.core.domain.event_parts import Effort
+from kode_sidecar.core.domain.memory import MemoryMode, MemoryState
 from kode_sidecar.core.domain.message import Cost, Usage
 from kode_sidecar.core.protocol.session import Mode
 
@@ -222,8 +223,6 @@ class SkillsListResult(Struct, frozen=True, kw_only=True, rename="camel"):
     project_trusted: bool
 
 
-MemoryMode = Literal["disabled", "candidate", "external"]
-MemoryState = Literal["candidate", "accepted"]
 MemoryAction = Literal["accept", "reject"]
 
 

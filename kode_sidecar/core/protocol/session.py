@@ -13,12 +13,10 @@ from kode_sidecar.core.domain.agent_event import (
     TurnCompleted,
 )
 from kode_sidecar.core.domain.context_edits import ContextEdits
-from kode_sidecar.core.domain.event_parts import Effort
+from kode_sidecar.core.domain.event_parts import Effort, Mode
 from kode_sidecar.core.domain.message import Cost, Message, Role, Usage
 from kode_sidecar.core.protocol.change_set import ChangeSetView
 from kode_sidecar.errors import KodeError
-
-Mode = Literal["review", "ask", "auto", "plan"]
 
 
 class SessionNewParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

@@ -8,12 +8,11 @@ import msgspec
 from msgspec import Meta, Struct, field
 from msgspec.structs import fields
 
+from kode_sidecar.core.domain.event_parts import Locale, Mode
+from kode_sidecar.core.domain.memory import MemoryMode
 from kode_sidecar.core.settings import checks
 from kode_sidecar.errors import KodeError
 
-Mode = Literal["review", "ask", "auto", "plan"]
-Locale = Literal["zh", "en"]
-MemoryMode = Literal["disabled", "candidate", "external"]
 Storage = Literal["jsonl", "sqlite"]
 Text = Annotated[str, Meta(min_length=1, max_length=1_000)]
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
