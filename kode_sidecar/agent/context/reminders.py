@@ -8,10 +8,10 @@ from kode_sidecar.agent.context.prompt_files import PromptFiles
 from kode_sidecar.core.protocol.documents import EditorContextParams
 from kode_sidecar.core.protocol.turn import TurnOptions
 from kode_sidecar.core.text.line_diff import Run, diff_lines, split_lines, unified_diff
+from kode_sidecar.core.text.secret_text import find_secret
 from kode_sidecar.core.text.shown_text import clipped, one_line, without_controls
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.freshness import Loss
-from kode_sidecar.infrastructure.workspace.secret_text import find_secret
 from kode_sidecar.infrastructure.workspace.workspace import Workspace
 
 MAX_FILES = 20

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from kode_sidecar.agent.context.skill_front_matter import split_skill, utf8
 from kode_sidecar.agent.context.skills import SKILL_FILE, Skill
 from kode_sidecar.core.text.line_diff import split_lines
+from kode_sidecar.core.text.secret_text import find_secret
 from kode_sidecar.core.text.shown_text import (
     invisible_characters,
     is_text,
@@ -19,7 +20,6 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.disk import read_beginning, read_regular
 from kode_sidecar.infrastructure.workspace.listing import list_tree
 from kode_sidecar.infrastructure.workspace.paths import Location, locate, make_roots
-from kode_sidecar.infrastructure.workspace.secret_text import find_secret
 
 SKILL_BYTES = 50_000
 """The budget, unless a configuration says otherwise. A tool result holds that much."""

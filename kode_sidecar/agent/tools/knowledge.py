@@ -11,9 +11,9 @@ from kode_sidecar.agent.context.skill_text import SKILL_BYTES, load_skill, read_
 from kode_sidecar.agent.context.skills import SkillCatalog
 from kode_sidecar.core.domain.memory import MAX_CONTENT_CHARS, MAX_TAG_CHARS, MAX_TAGS
 from kode_sidecar.core.kernel.contracts import CallCard, Tool, ToolCall, ToolOutcome
+from kode_sidecar.core.text.secret_text import find_secret
 from kode_sidecar.core.text.shown_text import cut_line, one_line, without_controls
 from kode_sidecar.errors import KodeError
-from kode_sidecar.infrastructure.workspace.secret_text import find_secret
 
 
 class LoadSkillParams(Struct, forbid_unknown_fields=True):

@@ -21,6 +21,7 @@ from kode_sidecar.core.domain.error_info import failure
 from kode_sidecar.core.domain.message import Blob
 from kode_sidecar.core.domain.run_policy import RUN_COMMAND, command_path
 from kode_sidecar.core.kernel.contracts import CallCard, Tool, ToolCall, ToolOutcome
+from kode_sidecar.core.text.secret_text import find_secret
 from kode_sidecar.core.text.shown_text import without_controls
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.commands.command import (
@@ -37,7 +38,6 @@ from kode_sidecar.infrastructure.commands.programs import (
     search_folders,
 )
 from kode_sidecar.infrastructure.workspace.paths import Location
-from kode_sidecar.infrastructure.workspace.secret_text import find_secret
 from kode_sidecar.infrastructure.workspace.workspace import Workspace
 
 EVERY_SECONDS = 0.1

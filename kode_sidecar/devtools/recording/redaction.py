@@ -11,9 +11,9 @@ from typing import Any, cast
 import msgspec
 
 from kode_sidecar.core.settings import LoadedSettings, Settings
+from kode_sidecar.core.text.secret_text import with_stars
 from kode_sidecar.devtools.recording.transcript import Head
 from kode_sidecar.errors import KodeError
-from kode_sidecar.infrastructure.workspace.secret_text import with_stars
 from kode_sidecar.servers.boot.provider_setup import set_up_providers
 
 # Bearer tokens, keys of the usual shape, and JSON members of such a name.

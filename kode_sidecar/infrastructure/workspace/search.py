@@ -15,6 +15,7 @@ from itertools import accumulate, groupby
 from pathlib import Path
 
 from kode_sidecar.core.text.line_diff import split_lines
+from kode_sidecar.core.text.secret_text import find_secret
 from kode_sidecar.core.text.shown_text import cut_line, without_controls
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.contracts import SessionFiles, targets_seen
@@ -30,7 +31,6 @@ from kode_sidecar.infrastructure.workspace.search_query import (
     pattern_arguments,
     selector,
 )
-from kode_sidecar.infrastructure.workspace.secret_text import find_secret
 from kode_sidecar.infrastructure.workspace.workspace import (
     OnShown,
     OpenFiles,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 from weakref import WeakKeyDictionary
 
+from kode_sidecar.core.text.secret_text import find_secret
 from kode_sidecar.core.text.text_lines import PositionEncoding
 from kode_sidecar.core.text.uris import path_to_uri, uri_to_path
 from kode_sidecar.errors import KodeError
@@ -25,7 +26,6 @@ from kode_sidecar.infrastructure.workspace.paths import (
     locate,
     make_roots,
 )
-from kode_sidecar.infrastructure.workspace.secret_text import find_secret
 from kode_sidecar.infrastructure.workspace.sensitive import runs_in_build, why_sensitive
 
 Purpose = Literal["read", "edit"]

@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kode_sidecar.core.text.git_patch import FileState, quoted
+from kode_sidecar.core.text.secret_text import find_secret
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.credentials import is_secret_path
 from kode_sidecar.infrastructure.workspace.disk import MAX_FILE_BYTES, read_regular
 from kode_sidecar.infrastructure.workspace.globs import compile_glob
 from kode_sidecar.infrastructure.workspace.listing import list_tree
 from kode_sidecar.infrastructure.workspace.paths import Location, Root, locate, make_roots
-from kode_sidecar.infrastructure.workspace.secret_text import find_secret
 from kode_sidecar.infrastructure.workspace.sensitive import is_refused
 from kode_sidecar.jobs.run.contracts import RunScope
 from kode_sidecar.jobs.run.sandbox import ARCHIVE, WORKSPACE, source_path

@@ -20,6 +20,7 @@ from kode_sidecar.core.domain.run import (
     run_error,
 )
 from kode_sidecar.core.kernel.contracts import Clock
+from kode_sidecar.core.text.secret_text import find_secret, without_secrets
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.records.json_log import Redaction
 from kode_sidecar.infrastructure.records.json_record import encode_json
@@ -29,7 +30,6 @@ from kode_sidecar.infrastructure.records.run_records import (
     TOOLS_FILE,
     RunRecords,
 )
-from kode_sidecar.infrastructure.workspace.secret_text import find_secret, without_secrets
 
 MAX_VALUE_CHARS = 2_000
 """A longer text goes to an artifact."""

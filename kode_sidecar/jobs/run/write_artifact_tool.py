@@ -8,10 +8,10 @@ from msgspec import Meta, Struct
 
 from kode_sidecar.agent.tools.governed import Subject, Subjects
 from kode_sidecar.core.kernel.contracts import CallCard, Tool, ToolCall, ToolOutcome
+from kode_sidecar.core.text.secret_text import find_secret
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.disk import MAX_FILE_BYTES, read_regular
 from kode_sidecar.infrastructure.workspace.paths import Location
-from kode_sidecar.infrastructure.workspace.secret_text import find_secret
 from kode_sidecar.jobs.run.contracts import RunScope
 from kode_sidecar.jobs.run.project_patch import CHANGES_PATCH
 from kode_sidecar.jobs.run.sandbox import DELIVERABLES, write_file

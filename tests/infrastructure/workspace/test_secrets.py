@@ -5,16 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from kode_sidecar.core.text.secret_text import MAX_PLACES, find_secret, with_stars, without_secrets
 from kode_sidecar.core.text.uris import path_to_uri
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.credentials import is_secret_path
 from kode_sidecar.infrastructure.workspace.document import LARGE_CHARS, Document
-from kode_sidecar.infrastructure.workspace.secret_text import (
-    MAX_PLACES,
-    find_secret,
-    with_stars,
-    without_secrets,
-)
 from kode_sidecar.infrastructure.workspace.workspace import Workspace
 from tests.support.files import write
 
