@@ -44,7 +44,8 @@ async def test_a_recording_with_keys_in_it_holds_no_key(tmp_path: Path) -> None:
     project = tmp_path / "project"
     project.mkdir()
     (project / ".env").write_text("TOKEN=very-secret-value\n")
-    (project / "config.py").write_text(f'KEY = "{KEY}"\nOTHER = "{ANTHROPIC_KEY}"\nafter = 1\n')
+    (project / "config.py").write_text(f'KEY = "{KEY}"\nafter = 1\n')
+    (project / "other.py").write_text(f'OTHER = "{ANTHROPIC_KEY}"\nunread-beside-it = 1\n')
     (project / "旧.txt").write_bytes(f"钥匙 {KEY}\n".encode("gbk"))
     echo = answer(
         thinking(KEY, size=9),
@@ -65,7 +66,15 @@ async def test_a_recording_with_keys_in_it_holds_no_key(tmp_path: Path) -> None:
         )
     written = tape.read_bytes()
     # The session's title is cut off inside of one.
-    for secret in (KEY, KEY[:12], KEY[-12:], ANTHROPIC_KEY, "very-secret-value", "uthorization"):
+    for secret in (
+        KEY,
+        KEY[:12],
+        KEY[-12:],
+        ANTHROPIC_KEY,
+        "very-secret-value",
+        "unread-beside",
+        "uthorization",
+    ):
         assert secret.encode() not in written
         assert secret not in exported["text"]
     transcript = read_transcript(tape)
@@ -75,7 +84,7 @@ async def test_a_recording_with_keys_in_it_holds_no_key(tmp_path: Path) -> None:
         content = file.base64 or (file.text or "").encode()
         assert KEY.encode() not in content
         assert len(content) == len((project / file.path).read_bytes())
-    assert [line.count for line in transcript.lines if isinstance(line, FilesLeftOut)] == [1]
+    assert [line.count for line in transcript.lines if isinstance(line, FilesLeftOut)] == [2]
     assert oct(tape.stat().st_mode & 0o777) == "0o600" or sys.platform == "win32"
 
 

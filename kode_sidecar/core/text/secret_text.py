@@ -1,80 +1,55 @@
-"""Credentials in a text, found by the forms their issuers give them (W11).
+"""Credentials in a text: found by the forms their issuers give them, and masked (W11, W14, W20).
 
 A search looks for the literal each form begins with, which is fast, and tries the form only there.
 The forms are bounded, and so is the number of places that are tried: no text makes it slow.
+
+Everything that leaves into a file or a stream for others goes through one `SecretMask`. It
+replaces a credential whole: keys in use, also where a text was cut inside of one, all that
+`find_secret` finds, private keys up to their last line, and the values of headers and members with
+such a name. Each is found as it stands, behind escapes of any depth (`\\n`, `\\\\n`, `\\u002b`,
+`%2B`), with any line ends, and in base64, wrapped or not.
 """
 
+import json
 import re
-from collections.abc import Callable, Iterator
+from binascii import a2b_base64
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import accumulate
 from typing import NamedTuple
+
+from kode_sidecar.core.text.secret_forms import (
+    BEGIN,
+    BEHIND,
+    CUT,
+    CUT_OFF,
+    FORMS,
+    INNER,
+    NAMED,
+    PRIVATE_KEY,
+)
 
 MAX_PLACES = 20_000
 """So many beginnings of one kind, and nothing behind them, count as a credential themselves."""
+MASK = "***"
 
-_BEGIN, _END = "-----BEGIN ", "-----END "
-_KEY_BLOCK = (
-    r"(?:[A-Z0-9]{1,12} ){0,3}?PRIVATE KEY(?: BLOCK)?-----"
-    r"(?:[A-Za-z0-9+/=]{0,39}+[^A-Za-z0-9+/=]){0,60}+[A-Za-z0-9+/=]{40}"
-)
-# A user's name, a password that is none of those in handbooks, and a host that is not this machine.
-_LOGIN = (
-    r"[^\s:/@'\"<>{}$%*]{1,64}:"
-    r"(?!(?:pass|passwd|password|pw|pwd|secret|user\w{0,8}|root|admin|test|example|guest|change_?me|"
-    r"my\w{0,20}|your\w{0,20}|x+|\.+)@)[^\s:/@'\"<>{}$%*]{4,128}@"
-    r"(?!localhost|127\.|0\.0\.0\.0|\[::1|example|(?:host(?:name)?|db|server)(?![\w.-]))[\w.-]{2,255}"
-)
-_ASSIGNED = r"['\"]?\s{0,3}(?:=>|=|:)\s{0,3}['\"]?"
-_AWS_SECRET = rf"{_ASSIGNED}(?!\S{{0,40}}EXAMPLE)[A-Za-z0-9/+]{{40}}(?![\w/+])"
-
-# What it begins with, what must follow, what it is. Few literals and rare ones: each costs a look
-# through the whole text.
-_FORMS = (
-    (_BEGIN, _KEY_BLOCK, "a private key"),
-    (_BEGIN, r"OpenVPN Static key V1-----\s+[0-9a-f]{32}", "a private key"),
-    ("AGE-SECRET-KEY-1", r"[0-9A-Z]{58}\b", "a private key"),
-    ("AKIA", r"(?![0-9A-Z]{9}EXAMPLE)[0-9A-Z]{16}\b", "an AWS access key"),
-    ("ASIA", r"(?![0-9A-Z]{9}EXAMPLE)[0-9A-Z]{16}\b", "an AWS access key"),
-    ("secret_access_key", _AWS_SECRET, "an AWS secret"),
-    ("SECRET_ACCESS_KEY", _AWS_SECRET, "an AWS secret"),
-    ("sk-", r"(?:ant|proj|svcacct|or)-[\w-]{20,200}", "an API key"),
-    ("sk-", r"(?=[A-Za-z]{0,80}\d)[A-Za-z0-9]{24,200}(?![\w-])", "an API key"),
-    *((f"gh{kind}_", r"[A-Za-z0-9]{36,255}\b", "a GitHub token") for kind in "opsur"),
-    ("github_pat_", r"\w{22,255}", "a GitHub token"),
-    ("glpat-", r"[\w-]{20,255}", "a GitLab token"),
-    ("glrt-", r"[\w-]{20,255}", "a GitLab token"),
-    ("npm_", r"[A-Za-z0-9]{36}\b", "an npm token"),
-    ("pypi-AgE", r"[\w-]{50,1000}", "a PyPI token"),
-    ("dckr_pat_", r"[\w-]{20,60}", "a Docker token"),
-    ("xox", r"[abeoprs]-[A-Za-z0-9-]{20,255}", "a Slack token"),
-    ("xapp-", r"\d-[A-Z0-9]{8,20}-\d+-[a-z0-9]{20,100}", "a Slack token"),
-    ("hooks.slack.com/", r"\w{8,9}/T[A-Z0-9]{6,}/\w{6,}/\w{16,}", "a webhook"),
-    ("sk_live_", r"[A-Za-z0-9]{16,255}", "a Stripe key"),
-    ("rk_live_", r"[A-Za-z0-9]{16,255}", "a Stripe key"),
-    ("whsec_", r"(?=[A-Za-z]{0,40}\d)[A-Za-z0-9+/]{32,64}={0,2}", "a Stripe secret"),
-    ("AIza", r"[\w-]{35}(?![\w-])", "a Google API key"),
-    ("GOCSPX-", r"[\w-]{28}(?![\w-])", "a Google client secret"),
-    ("ya29.", r"[\w-]{40,300}", "a Google token"),
-    ("eyJ", r"[\w-]{15,4000}\.eyJ[\w-]{15,8000}\.[\w-]{20,2000}", "a JSON web token"),
-    ("LTAI", r"(?=[A-Za-z]{0,24}\d)[A-Za-z0-9]{12,24}(?![\w-])", "an Aliyun access key"),
-    ("AKID", r"(?=[A-Za-z]{0,36}\d)[A-Za-z0-9]{32,36}(?![\w-])", "a Tencent Cloud key"),
-    ("AccountKey=", r"[A-Za-z0-9+/]{80,100}==", "an Azure storage key"),
-    ("SharedAccessKey=", r"[A-Za-z0-9+/]{40,60}=", "an Azure access key"),
-    ("SG.", r"[\w-]{20,24}\.[\w-]{39,50}", "a SendGrid key"),
-    ("dop_v1_", r"[0-9a-f]{64}", "a DigitalOcean token"),
-    ("hf_", r"(?=[A-Z]{0,40}[a-z])(?=[a-z]{0,40}[A-Z])[A-Za-z]{34}\b", "a Hugging Face token"),
-    ("shpat_", r"[0-9a-fA-F]{32}", "a Shopify token"),
-    ("sq0", r"(?:atp-[\w-]{22}|csp-[\w-]{43})", "a Square token"),
-    ("dapi", r"[0-9a-f]{32}(?:-\d)?\b", "a Databricks token"),
-    ("hvs.", r"[\w-]{24,255}", "a Vault token"),
-    ("lin_api_", r"[A-Za-z0-9]{40}", "a Linear key"),
-    ("ntn_", r"\d{6,}[A-Za-z0-9]{30,}", "a Notion token"),
-    ("://", _LOGIN, "a password in an address"),
-)
-_RULES = tuple(
-    (literal, re.compile(re.escape(literal) + form), what) for literal, form, what in _FORMS
-)
 _STEP = 4_000_000
 _GOES_ON = re.compile("[A-Za-z0-9]")
+# A shorter piece of a key tells nothing, and may be an ordinary word; at a cut it does.
+_SHORTEST_PIECE, _SHORTEST_CUT = 10, 5
+_CUT = re.compile(CUT)
+# The usual escapes, as long as before; an apostrophe, for a quote would end the text around it.
+_PLAIN = (("\\n", "\n\n"), ("\\r", "\r\r"), ("\\t", "\t\t"), ('\\"', "''"))
+_ESCAPE = re.compile(r"\\+(?:u00([2-7][0-9A-Fa-f])|(/))|%([2-7][0-9A-Fa-f]|0[AaDd])")
+_WITHIN = re.compile(r"""(\\+)(?:(u)[0-9A-Fa-f]{4}|([nrt/"]))|\\\\|[^\r\n]""")
+_ENCODED = re.compile(
+    r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{24,}+"
+    r"(?:[\s\\]{1,20}[A-Za-z0-9+/]{20,}+)*+(?:[\s\\]{1,20}[A-Za-z0-9+/]{1,80}+(?==|\s|\Z))?={0,2}"
+)
+_URL_SAFE = str.maketrans("-_", "+/")
+_BETWEEN = re.compile(r"[\s\\]+")
+_DEPTH = 2
 
 
 class Secret(NamedTuple):
@@ -85,35 +60,140 @@ class Secret(NamedTuple):
     what: str
 
 
+_Rule = tuple[str, re.Pattern[str], str]
+
+
+@lru_cache(2)
+def _rules(table: Sequence[tuple[str, str, str]]) -> tuple[_Rule, ...]:
+    """Return the table, compiled when the first text is looked through."""
+    return tuple(
+        (one, re.compile(re.escape(one) + form, re.ASCII), what) for one, form, what in table
+    )
+
+
+@lru_cache(1)
+def _begun_key() -> re.Pattern[str]:
+    return re.compile(re.escape(BEGIN) + PRIVATE_KEY)
+
+
 def find_secret(text: str) -> str | None:
     """Return what kind of credential a text holds, or None."""
-    return next((secret.what for secret in _secrets(text)), None)
+    return next((secret.what for secret in _in_all_views(_narrow(text), _secrets)), None)
 
 
-def without_secrets(text: str) -> str:
-    """Return the text with each credential replaced by what it was; a private key up to its end."""
-    return _replaced(text, lambda secret: f"[{secret.what}]", whole_keys=True)
+def find_in_data(data: bytes) -> str | None:
+    """Return what kind of credential the bytes of a file hold, of any encoding, or None."""
+    return find_secret(data.decode(_encoding_of(data), "surrogatepass"))
 
 
-def with_stars(text: str) -> str:
-    """`text` with a star for every character of a credential: places in it stay as they are."""
-    return _replaced(text, lambda secret: "*" * (secret.end - secret.start), whole_keys=False)
+class SecretMask:
+    """Takes the credentials out of a text; `keys` are those in use, of any form.
+
+    What stays says nothing of one, but for its line ends. Linear in the length of the text.
+    """
+
+    def __init__(self, keys: Iterable[str] = ()) -> None:
+        forms = {
+            form
+            for key in keys
+            for form in (key, json.dumps(key)[1:-1], json.dumps(key, ensure_ascii=False)[1:-1])
+        }
+        self._keys = sorted({_narrow(form) for form in forms if form}, key=len, reverse=True)
+
+    def stars(self, text: str, *, json_line: bool = False) -> str:
+        """Return it with a star for every character: places in it stay as they are.
+
+        Line ends stay too. With `json_line` no string of it is left open.
+        """
+        return self._replaced(text, lambda part, _: _stars(part), json_line=json_line)
+
+    def labels(self, text: str) -> str:
+        """Return it with what each credential was in its place, such as `[a private key]`."""
+        return self._replaced(text, lambda _, what: f"[{what}]" if what else MASK)
+
+    def data(self, data: bytes) -> bytes:
+        """Return the bytes of a file of any encoding with stars; as many bytes as before."""
+        encoding = _encoding_of(data)
+        return self.stars(data.decode(encoding, "surrogatepass")).encode(encoding, "surrogatepass")
+
+    def _replaced(
+        self, text: str, replacement: Callable[[str, str], str], *, json_line: bool = False
+    ) -> str:
+        done, pieces = 0, list[str]()
+        found = sorted(_in_all_views(_narrow(text), self._all, json_line=json_line))
+        for start, end, what in _joined(found):
+            pieces += [text[done:start], replacement(text[start:end], what)]
+            done = end
+        return "".join([*pieces, text[done:]]) if pieces else text
+
+    def _all(self, text: str) -> Iterator[Secret]:
+        for key in self._keys:
+            yield from _pieces_of(key, text)
+        if BEGIN in text:
+            for match in _begun_key().finditer(text):
+                yield Secret(*match.span(), "a private key")
+        yield from _secrets(text, cut=True)
+        yield from _secrets(_narrow(text.lower()), NAMED)
 
 
-def _secrets(text: str) -> Iterator[Secret]:
-    """Yield the credentials in the order of their kinds."""
-    for literal, rule, what in _RULES:
+def _narrow(text: str) -> str:
+    """Return as many characters of one byte each, in which searches are ten times as fast."""
+    if text.isascii():
+        return text
+    return text.replace("…", "\x85").encode("latin-1", "replace").decode("latin-1")
+
+
+def _encoding_of(data: bytes) -> str:
+    """Return an encoding that holds any bytes, or that of two bytes a character."""
+    for encoding, high in (("utf-16-le", data[1:80:2]), ("utf-16-be", data[:80:2])):
+        if len(data) % 2 == 0 and high.count(0) > len(high) // 2:
+            return encoding
+    return "latin-1"
+
+
+def _joined(found: Sequence[Secret]) -> Iterator[Secret]:
+    """Yield what overlaps as one."""
+    last: Secret | None = None
+    for secret in found:
+        if last is None or secret.start >= last.end:
+            if last is not None:
+                yield last
+            last = secret
+        elif secret.end > last.end or not last.what:
+            last = Secret(last.start, max(last.end, secret.end), last.what or secret.what)
+    if last is not None:
+        yield last
+
+
+def _secrets(
+    text: str, table: Sequence[tuple[str, str, str]] = FORMS, *, cut: bool = False
+) -> Iterator[Secret]:
+    """Yield the credentials in the order of their kinds; with `cut` what is left of one, too."""
+    for literal, form, what in _rules(table):
+        inner = literal in INNER or not (what or literal == "sk-")
         at, tried = _find(text, literal, 0), 0
         while at >= 0:
             inside_word = literal[0].isalnum() and at > 0 and _GOES_ON.match(text, at - 1)
-            match = None if inside_word else rule.match(text, at)
+            match = None if inside_word and not inner else form.match(text, at)
             tried = 0 if match else tried + 1
             if match:
-                yield Secret(at, match.end(), what)
-            elif tried > MAX_PLACES:
+                start, end = match.span(match.lastindex or 0)
+                yield Secret(
+                    start - len(_behind(text, at)) if literal in INNER else start, end, what
+                )
+            elif tried > MAX_PLACES and what:
                 yield Secret(at, len(text), what)
                 break
+            elif cut and len(literal) > 3 and not inside_word and not inner:
+                rest = CUT_OFF.match(text, at + len(literal))
+                if rest:
+                    yield Secret(at, rest.end(), what)
             at = _find(text, literal, match.end() if match else at + 1)
+
+
+def _behind(text: str, at: int) -> str:
+    found = BEHIND.search(text[max(0, at - 64) : at])
+    return found[0] if found else ""
 
 
 def _find(text: str, literal: str, start: int) -> int:
@@ -128,21 +208,130 @@ def _find(text: str, literal: str, start: int) -> int:
     return -1
 
 
-def _replaced(text: str, replacement: Callable[[Secret], str], *, whole_keys: bool) -> str:
-    done, pieces = 0, list[str]()
-    for secret in sorted(_secrets(text)):
-        if secret.start < done:
-            continue
-        end = secret.end
-        if whole_keys and text.startswith(_BEGIN, secret.start):
-            end = _end_of_key(text, end)
-        pieces += [text[done : secret.start], replacement(secret)]
-        done = end
-    return "".join([*pieces, text[done:]])
+def _pieces_of(key: str, text: str) -> Iterator[Secret]:
+    """Yield the places of a key, and of a piece of it that is left where a text was cut off."""
+    whole = min(len(key), _SHORTEST_PIECE)
+    for at in _places(text, key[: min(len(key), _SHORTEST_CUT)]):
+        end = at + _common(key, text[at : at + len(key)])
+        if end - at >= whole or _CUT.match(text, end):
+            yield Secret(at, end, "")
+    for at in _places(text, key[-whole:]):
+        end = at + whole
+        length = _common(key[::-1], text[max(0, end - len(key)) : end][::-1])
+        yield Secret(end - length, end, "")
 
 
-def _end_of_key(text: str, start: int) -> int:
-    """Return where the block of a private key ends: behind its last line, or with the text."""
-    last = text.find(_END, start)
-    tail = text.find("-----", last + len(_END)) if last >= 0 else -1
-    return tail + 5 if tail >= 0 else len(text)
+def _places(text: str, piece: str) -> Iterator[int]:
+    at = text.find(piece)
+    while at >= 0:
+        yield at
+        at = text.find(piece, at + 1)
+
+
+def _common(one: str, other: str) -> int:
+    """Return how many characters two texts begin with alike."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+class _Escapes:
+    """The escapes of a text, what it reads like without them, and where that stands in the text."""
+
+    def __init__(self, text: str) -> None:
+        spans = [match.span() for match in _ESCAPE.finditer(text)]
+        self._shifts = [0, *accumulate(end - start - 1 for start, end in spans)]
+        self._at = [start - self._shifts[n] for n, (start, _) in enumerate(spans)]
+        self.text = _ESCAPE.sub(_meaning, text) if spans else text
+
+    def in_text(self, secret: Secret) -> Secret:
+        """Return where a credential of `self.text` stands."""
+        start, end = (at + self._shifts[bisect_left(self._at, at)] for at in secret[:2])
+        return Secret(start, end, secret.what)
+
+
+def _meaning(match: re.Match[str]) -> str:
+    code = match[1] or match[3]
+    return chr(int(code, 16)) if code else "/"
+
+
+def _whole(text: str, secret: Secret) -> Secret:
+    """Return a credential with the escape that its start cuts, without one that its end cuts."""
+    start, end, what = secret
+    while start > 0 and text[start - 1] == "\\" and text[start] in 'nrt"/u\\':
+        start -= 1
+    while end > start and text[end - 1] == "\\":
+        end -= 1
+    return Secret(start, end, what)
+
+
+def _in_all_views(
+    text: str,
+    find: Callable[[str], Iterator[Secret]],
+    *,
+    json_line: bool = False,
+    depth: int = _DEPTH,
+) -> Iterator[Secret]:
+    """Yield what `find` finds in a text, behind its escapes, and in the base64 that it holds."""
+    yield from (_whole(text, secret) for secret in find(text))
+    plain = text
+    for escape, meaning in _PLAIN if "\\" in text else ():
+        plain = plain.replace(escape, meaning)
+    if not json_line and BEGIN in plain:
+        plain = plain.replace('"', "'")
+    if plain != text:
+        yield from (_whole(text, secret) for secret in find(plain))
+    escapes = _Escapes(plain)
+    if escapes.text != plain:
+        yield from (_whole(text, escapes.in_text(secret)) for secret in find(escapes.text))
+    if depth:
+        yield from map(escapes.in_text, _encoded(escapes.text, find, depth))
+
+
+def _encoded(text: str, find: Callable[[str], Iterator[Secret]], depth: int) -> Iterator[Secret]:
+    """Yield the base64 that holds a credential; all that it holds is looked through at once."""
+    pieces, spans, begins, length = list[str](), list[tuple[int, int]](), list[int](), 0
+    for match in _ENCODED.finditer(text):
+        decoded = _decoded(match[0])
+        if decoded is not None:
+            pieces.append(decoded)
+            spans.append(match.span())
+            begins.append(length)
+            length += len(decoded) + 1
+    if pieces:
+        for secret in _in_all_views("\n".join(pieces), find, depth=depth - 1):
+            first, last = (bisect_right(begins, at) for at in (secret.start, secret.end - 1))
+            for start, end in spans[first - 1 : last]:
+                yield Secret(start, end, secret.what)
+
+
+def _decoded(encoded: str) -> str | None:
+    """Return the text that base64 holds, also of two bytes a character; None if it holds none."""
+    head = encoded[:24].translate(_URL_SAFE)
+    if not _is_plain(a2b_base64(head)):
+        return None
+    whole = _BETWEEN.sub("", encoded).rstrip("=").translate(_URL_SAFE)
+    data = a2b_base64(whole[: len(whole) // 4 * 4] + _padded(whole[len(whole) // 4 * 4 :]))
+    return data.replace(b"\0", b"").decode("latin-1")
+
+
+def _padded(rest: str) -> str:
+    return rest + "=" * (4 - len(rest)) if len(rest) > 1 else ""
+
+
+def _is_plain(data: bytes) -> bool:
+    data = data.replace(b"\0", b"")
+    return data.isascii() and data.translate(None, b"\t\r\n").decode().isprintable()
+
+
+def _stars(part: str) -> str:
+    return _WITHIN.sub(_star, part)
+
+
+def _star(match: re.Match[str]) -> str:
+    """Return as many characters, which mean as many at every depth of escapes."""
+    slashes, code, char = match.groups()
+    if code:
+        return f"{slashes}u002a"
+    if slashes and char and (char in "nr" or (char == '"' and len(slashes) > 1)):
+        return match[0]  # behind more than one, it may be the quote that ends a string
+    return f"{slashes}t" if slashes else "\\t" if len(match[0]) == 2 else "*"

@@ -7,8 +7,8 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, cast
 from urllib.parse import quote
 
+from kode_sidecar.core.text.secret_text import SecretMask, find_in_data
 from kode_sidecar.devtools.recording.lanes import as_object
-from kode_sidecar.devtools.recording.redaction import masked_bytes
 from kode_sidecar.devtools.recording.transcript import (
     FilesLeftOut,
     FileState,
@@ -35,10 +35,11 @@ class FolderReader:
     size or its time does. Blocking.
     """
 
-    def __init__(self, roots: Sequence[Path], secrets: Sequence[str]) -> None:
+    def __init__(self, roots: Sequence[Path], mask: SecretMask) -> None:
         self._roots = make_roots(roots)
-        self._secrets = secrets
+        self._mask = mask
         self._read: dict[tuple[int, str], _SizeAndTime] = {}
+        self._secret: dict[tuple[int, str], _SizeAndTime] = {}
         self._left_out: dict[int, int] = {}
         self._bytes = 0
 
@@ -53,8 +54,9 @@ class FolderReader:
                 if file.is_link or is_secret_path(file.parts):
                     left_out += 1
                     continue
-                found.add(key)
                 state = self._changed(key, root.real.joinpath(*file.parts))
+                if key not in self._secret:
+                    found.add(key)
                 left_out += state is False
                 if isinstance(state, FileState):
                     yield state
@@ -72,15 +74,21 @@ class FolderReader:
             now = (status.st_mtime_ns, status.st_size)
             if self._read.get(key) == now:
                 return True
+            if self._secret.pop(key, None) == now:
+                self._secret[key] = now
+                return False
             if status.st_size > MAX_FILE_BYTES or self._bytes + status.st_size > MAX_BYTES:
                 return False
             data = path.read_bytes()
         except OSError:
             return False
+        if find_in_data(data) is not None:
+            self._secret[key] = now
+            return False
         self._read[key] = now
         self._bytes += len(data)
         root, name = key
-        return FileState(root=root, path=name, **with_data(masked_bytes(data, self._secrets)))
+        return FileState(root=root, path=name, **with_data(self._mask.data(data)))
 
 
 class FolderCopies:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from kode_sidecar.devtools.recording.playback_loop import PlaybackLoop
 from kode_sidecar.devtools.recording.recording_loop import not_recorded
-from kode_sidecar.devtools.recording.redaction import SecretMask
+from kode_sidecar.devtools.recording.redaction import unfinished
 from kode_sidecar.devtools.recording.transcript import (
     AnyLine,
     Arrived,
@@ -38,9 +38,8 @@ _SECRET_HEADERS = ("set-cookie", "authorization")
 class AnswerLog:
     """Writes the requests of all hosts, and what they answer, as lines of one recording."""
 
-    def __init__(self, write: Callable[[AnyLine], None], mask: SecretMask) -> None:
+    def __init__(self, write: Callable[[AnyLine], None]) -> None:
         self._write = write
-        self._mask = mask
         self._asks: Counter[str] = Counter()
         self._held: dict[tuple[str, int], bytes] = {}
 
@@ -63,7 +62,7 @@ class AnswerLog:
             self._write(Ended(agent=agent, ask=ask))
             return
         data = self._held.pop((agent, ask), b"") + data
-        whole = self._mask.split(data)
+        whole = unfinished(data)
         if whole < len(data):
             self._held[agent, ask] = data[whole:]
         self._write_bytes(agent, ask, data[:whole])

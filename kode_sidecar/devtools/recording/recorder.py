@@ -11,13 +11,19 @@ from msgspec import Raw
 from kode_sidecar import __version__
 from kode_sidecar.core.kernel.contracts import IdKind
 from kode_sidecar.core.settings import LoadedSettings
+from kode_sidecar.core.text.secret_text import SecretMask
 from kode_sidecar.devtools.recording.folders import FolderReader
 from kode_sidecar.devtools.recording.grease import Grease
 from kode_sidecar.devtools.recording.kept_files import KeptReader
 from kode_sidecar.devtools.recording.lanes import read_frame
 from kode_sidecar.devtools.recording.model_hosts import AnswerLog, RecordingHost
 from kode_sidecar.devtools.recording.recording_loop import RecordingLoop, not_recorded
-from kode_sidecar.devtools.recording.redaction import SecretMask, keys_in, settings_to_record
+from kode_sidecar.devtools.recording.redaction import (
+    HiddenTexts,
+    PieceMask,
+    keys_in,
+    settings_to_record,
+)
 from kode_sidecar.devtools.recording.transcript import (
     FORMAT,
     AnyLine,
@@ -84,9 +90,10 @@ class Recorder(System):
         """Begin the recording, of a process with these settings. Raises KodeError `Storage`."""
         self._log = log
         keys = keys_in(loaded)
-        self._mask = SecretMask([*keys.values()])
-        self._answers = AnswerLog(self._write_event, self._mask)
-        self._folders = FolderReader(roots, [*keys.values()])
+        self._mask = SecretMask([*keys.values(), loaded.settings.memory_key])
+        self._pieces, self._hidden = PieceMask(self._mask), HiddenTexts()
+        self._answers = AnswerLog(self._write_event)
+        self._folders = FolderReader(roots, self._mask)
         self._kept = KeptReader(loaded.settings.storage_root, roots)
         self._file = TranscriptFile(self._wanted)
         self._path = self._file.path
@@ -164,7 +171,7 @@ class Recorder(System):
             self._write_files()
         for line in self._kept.asked_for(item):
             self._write(line)
-        self._write_event(_frame_in(item))
+        self._write_event(_frame_in(self._hidden.without(item)))
 
     def said(self, body: bytes) -> Sequence[bytes]:
         """Note a message to the client. An answer that is the recording itself is left empty."""
@@ -216,7 +223,10 @@ class Recorder(System):
         if not isinstance(line, Head):
             line = msgspec.structs.replace(line, t=round(self.clock.monotonic() - self._started, 3))
         try:
-            self._file.append(self._mask.line(encode_line(line)))
+            text = self._mask.stars(encode_line(line).decode("latin-1"), json_line=True)
+            stars = self._pieces.stars(text, self._file.size)
+            self._file.append(text.encode("latin-1"))
+            self._file.put_stars(stars)
         except OSError as error:
             self._file = None
             self._log(f"the recording {self._path} ends here: {error.strerror}")

@@ -1,88 +1,135 @@
-"""What a recording holds of a machine, without its keys.
+"""What a recording holds of a machine: no key, no credential, no text that a model may not read.
 
-A key is replaced by a star for each of its characters, so that positions in texts stay true.
+A star stands for each of their characters, so that positions in texts stay true.
 """
 
-import json
 import re
-from collections.abc import Iterable, Sequence
 from typing import Any, cast
+from urllib.parse import unquote
 
 import msgspec
 
 from kode_sidecar.core.settings import LoadedSettings, Settings
-from kode_sidecar.core.text.secret_text import with_stars
+from kode_sidecar.core.text.secret_text import SecretMask, find_secret
+from kode_sidecar.devtools.recording.lanes import as_object, read_frame
 from kode_sidecar.devtools.recording.transcript import Head
 from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.workspace.credentials import is_secret_path
 from kode_sidecar.servers.boot.provider_setup import set_up_providers
 
-# Bearer tokens, keys of the usual shape, and JSON members of such a name.
-_TOKEN = re.compile(r"(?i)(?<=bearer )[\w.~+/=-]{8,}|\bsk-[\w-]{8,}")
-_MEMBER = re.compile(
-    r'(?i)("[\w-]*(?:authorization|api[_-]?key|cookie|password|secret)"\s*:\s*")((?:[^"\\]|\\.)*)(?=")'
-)
-# A shorter piece of a key tells nothing, and may be an ordinary word.
-_SHORTEST_PIECE = 10
 # Stands where a key was; it opens nothing.
 _NO_KEY = "recorded-without-its-key"
 _DEFAULT_KEY = "KIMI_API_KEY"
 _NOT_RECORDED = ("api_key", "proxy", "storage_root", "log_dir")
 
 
-class SecretMask:
-    """Takes the keys out of lines before they are written; `secrets` are the keys in use."""
-
-    def __init__(self, secrets: Sequence[str]) -> None:
-        self._forms = {form for secret in secrets for form in (secret, json.dumps(secret)[1:-1])}
-        self._known = [secret.encode() for secret in secrets if len(secret) > _SHORTEST_PIECE]
-
-    def line(self, line: bytes) -> bytes:
-        """Return a line of JSON without keys."""
-        text = _without_keys(line.decode("utf-8", "surrogatepass"), self._forms)
-        text = _TOKEN.sub(_stars, with_stars(text))
-        text = _MEMBER.sub(lambda found: found[1] + "*" * len(found[2]), text)
-        return text.encode("utf-8", "surrogatepass")
-
-    def split(self, data: bytes) -> int:
-        """Return where the first half of a key may begin at the end of `data`, else its length.
-
-        The other half may be in the bytes that follow. Events of a stream end with a line feed, so
-        this is nearly always the length.
-        """
-        if any(data.endswith(key) for key in self._known):
-            return len(data)
-        for key in self._known:
-            for length in range(min(len(key) - 1, len(data)), 0, -1):
-                if data.endswith(key[:length]):
-                    return len(data) - length
-        return len(data)
+_TEXTS = {"text", "newText", "content", "value", "selectedText"}
+# A member that brings a text piece by piece, behind any escapes, and what says of which text.
+_PIECE = re.compile(
+    r'(\\*)"(?:(?P<of>blockId|uri|agent)|text|content|reasoning_content|thinking|arguments'
+    r'|partial_json|delta|add)\1"\s?:\s?\1"(?P<value>.*?)(?<!\\)\1"'
+)
+_BEGUN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?!.*-----END [A-Z0-9 ]{0,40}-----)")
+# What is looked at again with the next piece: the last word, and some before it.
+_LAST_WORD, _LONGEST_WORD, _LONGEST_KEY = 200, 5_000, 40_000
+_MOST_TEXTS = 64
 
 
-def masked_bytes(data: bytes, secrets: Sequence[str]) -> bytes:
-    """Return a file's bytes, of any encoding, without the keys and what looks like one."""
-    text = _without_keys(data.decode("latin-1"), secrets)
-    return _TOKEN.sub(_stars, with_stars(text)).encode("latin-1")
+class HiddenTexts:
+    """Takes the text of open files that a model may not read out of the client's messages."""
+
+    def __init__(self) -> None:
+        self._uris: set[str] = set()
+
+    def without(self, body: bytes) -> bytes:
+        """Return a message with a star for each character of such a text."""
+        if b'"uri"' not in body:
+            return body
+        frame = read_frame(body)
+        document = as_object(as_object(frame.get("params")).get("textDocument"))
+        uri = str(document.get("uri"))
+        if find_secret(str(document.get("text", ""))) is not None:
+            self._uris.add(uri)
+        hidden = self._hide(frame, False)
+        if frame.get("method") == "textDocument/didClose":
+            self._uris.discard(uri)
+        return body if hidden == frame else msgspec.json.encode(hidden)
+
+    def _hide(self, value: Any, hidden: bool) -> Any:
+        if isinstance(value, list):
+            return [self._hide(one, hidden) for one in cast(list[Any], value)]
+        if not isinstance(value, dict):
+            return value
+        members = cast(dict[str, Any], value)
+        uri = members.get("uri", as_object(members.get("textDocument")).get("uri"))
+        if isinstance(uri, str):
+            hidden = uri in self._uris or is_secret_path(unquote(uri).split("/"))
+        return {
+            name: _starred(one)
+            if hidden and name in _TEXTS and isinstance(one, str)
+            else self._hide(one, hidden)
+            for name, one in members.items()
+        }
 
 
-def _without_keys(text: str, keys: Iterable[str]) -> str:
-    """Mask the known keys, and the piece of one that is left where a text was cut off."""
-    for key in keys:
-        if len(key) <= _SHORTEST_PIECE:
-            text = text.replace(key, "*" * len(key)) if key else text
-            continue
-        for end in range(len(key), _SHORTEST_PIECE - 1, -1):
-            if key[:_SHORTEST_PIECE] not in text:
-                break
-            text = text.replace(key[:end], "*" * end)
-        for start in range(1, len(key) - _SHORTEST_PIECE + 1):
-            if key[-_SHORTEST_PIECE:] not in text:
-                break
-            text = text.replace(key[start:], "*" * (len(key) - start))
-    return text
+def _starred(text: str) -> str:
+    """Return as many columns in as many lines."""
+    return re.sub(r"[^\r\n]", lambda found: "*" if found[0] < "\U00010000" else "**", text)
 
 
-def _stars(found: "re.Match[str]") -> str:
-    return "*" * len(found[0])
+class PieceMask:
+    """Finds credentials that come in pieces: deltas, and what a user types.
+
+    A piece is written as it comes, for a recording loses nothing when its process is killed; it is
+    written over with stars as soon as the pieces behind it make a credential of it.
+    """
+
+    def __init__(self, mask: SecretMask) -> None:
+        self._mask = mask
+        self._tails: dict[str, tuple[str, list[int]]] = {}
+
+    def stars(self, line: str, start: int) -> list[int]:
+        """Return where stars belong: offsets in the file. `line` has a byte a character."""
+        found, of, lane = list[int](), "", line.partition(",")[0]
+        for match in _PIECE.finditer(line):
+            if match["of"]:
+                of = match["value"]
+                continue
+            value, at = match["value"], start + match.start("value")
+            known, places = self._tails.pop(lane + of, ("", list[int]()))
+            text = known
+            if known:
+                head = value[:_LONGEST_KEY]
+                places += range(at, at + len(head))
+                text = known + head
+                stars = zip(text, self._mask.stars(text, json_line=True), places, strict=True)
+                found += [place for char, masked, place in stars if masked == "*" != char]
+            if not known or len(value) > _LONGEST_KEY:
+                text = value[-_LONGEST_KEY:]
+                places = [*range(at + len(value) - len(text), at + len(value))]
+            keep = _looked_at_again(text)
+            self._tails[lane + of] = text[keep:], places[keep:]
+            if len(self._tails) > _MOST_TEXTS:
+                del self._tails[next(iter(self._tails))]
+        return found
+
+
+def _looked_at_again(text: str) -> int:
+    """Return where what the next piece may go on with begins."""
+    begun = _BEGUN.search(text, max(0, len(text) - _LONGEST_KEY))
+    if begun:
+        return begun.start()
+    word = text.rfind(" ", max(0, len(text) - _LONGEST_WORD), max(0, len(text) - _LAST_WORD))
+    return max(word, 0 if len(text) <= _LONGEST_WORD else len(text) - _LONGEST_WORD)
+
+
+def unfinished(data: bytes) -> int:
+    """Return where the last line of `data` begins that has no end yet, else its length.
+
+    Half a key may be in it, the other half in the bytes that follow. Nobody reads an event of a
+    stream before its line ends.
+    """
+    return data.rfind(b"\n") + 1
 
 
 def keys_in(loaded: LoadedSettings) -> dict[str, str]:

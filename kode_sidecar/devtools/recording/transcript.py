@@ -22,7 +22,7 @@ from kode_sidecar.infrastructure.records.json_record import DECODE_ERRORS
 
 FORMAT = 2
 _MOST_NAMES = 1_000
-_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
 class Line(Struct, frozen=True, kw_only=True, tag_field="lane", rename="camel", omit_defaults=True):
@@ -344,13 +344,23 @@ class TranscriptFile:
         else:
             raise KodeError("Storage", f"{wanted} and many more recordings are there: remove some")
         self._lock = threading.Lock()
+        self.size = 0
 
     def append(self, line: bytes) -> None:
         """Write a line; may be called from any thread. Raises OSError."""
         data = line + b"\n"
         with self._lock:
+            self.size += len(data)
             while data:
                 data = data[os.write(self._fd, data) :]
+
+    def put_stars(self, places: Sequence[int]) -> None:
+        """Write a star over the byte at each place. Raises OSError."""
+        with self._lock:
+            for place in places:
+                os.lseek(self._fd, place, os.SEEK_SET)
+                os.write(self._fd, b"*")
+            os.lseek(self._fd, self.size, os.SEEK_SET)
 
     def close(self) -> None:
         """Close the file."""

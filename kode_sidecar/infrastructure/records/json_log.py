@@ -1,7 +1,6 @@
 """`{log_dir}/agent.log`: one JSON object a line, written by a thread of its own (A10)."""
 
 import hashlib
-import json
 import os
 import re
 import threading
@@ -13,42 +12,30 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from kode_sidecar.core.domain.message import Usage
+from kode_sidecar.core.text.secret_text import MASK, SecretMask
 from kode_sidecar.core.text.shown_text import mend_surrogates, without_controls
 from kode_sidecar.core.whole_files import make_private
 from kode_sidecar.infrastructure.records.json_record import encode_json
 
-MASK = "***"
-
 _SECRET_NAME = re.compile(
     r"(?i)^(?:.*[_-])?(?:authorization|api[_-]?key|cookie|password|secret|token)$"
 )
-_HEADER = re.compile(
-    r"""(?i)(authorization["']?\s*[:=]\s*["']?)(?:(?:basic|bearer)\s+)?[^\s"',;]+"""
-)
-# Bearer tokens, and keys of the usual shape.
-_TOKEN = re.compile(r"(?i)(?<=bearer )[\w.~+/=-]{8,}|\bsk-[\w-]{8,}")
 
 
 class Redaction:
     """Takes secrets and long texts out of values before they are logged.
 
-    `secrets` are the keys in use; each is masked wherever it appears. `keep_chars` None keeps
+    `secrets` are the keys in use; see `SecretMask` for what is masked. `keep_chars` None keeps
     content whole, a number keeps that many characters of it and its SHA-256.
     """
 
     def __init__(self, secrets: Sequence[str] = (), keep_chars: int | None = None) -> None:
-        # A secret also turns up inside JSON text, with its escapes.
-        forms = {form for secret in secrets for form in (secret, json.dumps(secret)[1:-1])}
-        found = sorted((form for form in forms if form), key=len, reverse=True)
-        self._secrets = re.compile("|".join(map(re.escape, found))) if found else None
+        self._mask = SecretMask(secrets)
         self._keep_chars = keep_chars
 
     def text(self, text: str) -> str:
-        """Return the text without keys and control characters."""
-        text = without_controls(mend_surrogates(text))
-        if self._secrets is not None:
-            text = self._secrets.sub(MASK, text)
-        return _TOKEN.sub(MASK, _HEADER.sub(rf"\1{MASK}", text))
+        """Return the text without credentials and control characters."""
+        return self._mask.labels(without_controls(mend_surrogates(text)))
 
     def value(self, value: object) -> Any:
         """Any JSON-like value, cleaned all the way down; other objects become their `str`."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kode_sidecar.core.text.git_patch import FileState, quoted
-from kode_sidecar.core.text.secret_text import find_secret
+from kode_sidecar.core.text.secret_text import find_in_data
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.credentials import is_secret_path
 from kode_sidecar.infrastructure.workspace.disk import MAX_FILE_BYTES, read_regular
@@ -255,7 +255,7 @@ def _read(source: Root, parts: tuple[str, ...], limits: CopyLimits, *, named: bo
     if is_secret_path(parts) and not named:
         raise KodeError("Denied", "By its name it holds credentials.")
     data = read_regular(place, limits.file_bytes)
-    what = None if named else find_secret(data.decode("latin-1"))
+    what = None if named else find_in_data(data)
     if what is not None:
         raise KodeError("Denied", f"It holds {what}.")
     return FileState(path, data, file_mode(place))

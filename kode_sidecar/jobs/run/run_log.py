@@ -20,7 +20,6 @@ from kode_sidecar.core.domain.run import (
     run_error,
 )
 from kode_sidecar.core.kernel.contracts import Clock
-from kode_sidecar.core.text.secret_text import find_secret, without_secrets
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.records.json_log import Redaction
 from kode_sidecar.infrastructure.records.json_record import encode_json
@@ -39,7 +38,7 @@ _BLANKS = re.compile(r"\s+")
 
 
 class EventLog:
-    """The logs of a run. What is large or secret is moved into artifacts.
+    """The logs of a run. What is large is moved into artifacts; what is secret is in none.
 
     `record` gives the run's ids as they are now. `redaction` takes out the keys in use. `watch`
     gets every event after it is on disk. `note_artifact(path, kind, created_by)` is called for each
@@ -139,7 +138,7 @@ class EventLog:
 
     def text(self, text: str) -> str:
         """Return a text without keys in use, other credentials and control characters."""
-        return without_secrets(self._redaction.text(text))
+        return self._redaction.text(text)
 
     def one_line(self, text: str) -> str:
         """Return a text as a summary: one line, not long, nothing secret."""
@@ -147,7 +146,7 @@ class EventLog:
         return line if len(line) <= MAX_SUMMARY_CHARS else f"{line[: MAX_SUMMARY_CHARS - 1]}…"
 
     def save_artifact(self, text: str, name: str, *, kind: str, created_by: str) -> Blob:
-        """Keep a text as `archive/artifacts/{name}.txt`, without the keys in use."""
+        """Keep a text as `archive/artifacts/{name}.txt`, without credentials."""
         text = self._redaction.text(text)
         path = f"archive/artifacts/{name}.txt"
         size = self._records.save_artifact(f"{name}.txt", text)
@@ -164,7 +163,7 @@ class EventLog:
             raise
 
     def _small(self, data: Mapping[str, Any], name: str) -> dict[str, Any]:
-        """Return data fit for an event: what is large or secret is in an artifact."""
+        """Return data fit for an event: what is large is in an artifact."""
         kept = {
             key: self._fit(value, f"{name}-{position}")
             for position, (key, value) in enumerate(self._redaction.value(data).items())
@@ -175,8 +174,7 @@ class EventLog:
 
     def _fit(self, value: Any, name: str) -> Any:
         if isinstance(value, str):
-            large = len(value) > MAX_VALUE_CHARS
-            return self._moved(value, name) if large or find_secret(value) else value
+            return self._moved(value, name) if len(value) > MAX_VALUE_CHARS else value
         if isinstance(value, Mapping):
             items = cast(Mapping[str, Any], value).items()
             return {key: self._fit(item, f"{name}-{n}") for n, (key, item) in enumerate(items)}

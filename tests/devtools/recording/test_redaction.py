@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kode_sidecar.core.settings import LoadedSettings, Settings
-from kode_sidecar.devtools.recording.redaction import SecretMask, masked_bytes, recorded_settings
+from kode_sidecar.core.text.secret_text import SecretMask
+from kode_sidecar.devtools.recording.redaction import recorded_settings, unfinished
 from kode_sidecar.devtools.recording.transcript import Head
 from kode_sidecar.errors import KodeError
 
@@ -24,11 +25,11 @@ def test_bytes_in_any_pieces_hold_no_key(words: list[str], data: st.DataObject) 
     written, held = [], b""
     for piece in pieces:
         held += piece
-        split = mask.split(held)
+        split = unfinished(held)
         written.append(held[:split])
         held = held[split:]
     written.append(held)
-    masked = [mask.line(part.hex(" ").encode()) and masked_bytes(part, [KEY]) for part in written]
+    masked = [mask.data(part) for part in written]
     assert b"".join(written) == whole
     assert KEY.encode() not in b"".join(masked)
     assert [len(part) for part in masked] == [len(part) for part in written]
@@ -39,9 +40,9 @@ def test_bytes_in_any_pieces_hold_no_key(words: list[str], data: st.DataObject) 
 def test_a_key_that_was_cut_off_is_still_one(around: str, length: int, front: bool) -> None:
     part = KEY[:length] if front else KEY[-length:]
     line = f'{{"title":"{around}{part}"}}'.encode()
-    masked = SecretMask([KEY]).line(line)
-    assert part.encode() not in masked
-    assert len(masked.decode()) == len(line.decode())
+    masked = SecretMask([KEY]).stars(line.decode(), json_line=True)
+    assert part not in masked
+    assert len(masked) == len(line.decode())
 
 
 def test_what_looks_like_a_key_is_none_of_ours_either() -> None:
@@ -49,7 +50,7 @@ def test_what_looks_like_a_key_is_none_of_ours_either() -> None:
         b'{"authorization":"Basic dXNlcjpwYXNz","text":"bearer abcdefghij sk-0123456789abcdef",'
         b'"token":"turn-1","api_key":"x\\"y"}'
     )
-    masked = SecretMask([]).line(line).decode()
+    masked = SecretMask([]).stars(line.decode(), json_line=True)
     for secret in ("dXNlcjpwYXNz", "abcdefghij", "0123456789abcdef", 'x\\"y'):
         assert secret not in masked
     assert '"token":"turn-1"' in masked  # that of a progress, in every frame

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kode_sidecar.core.text.secret_text import MAX_PLACES, find_secret, with_stars, without_secrets
+from kode_sidecar.core.text.secret_text import MAX_PLACES, SecretMask, find_secret
 from kode_sidecar.core.text.uris import path_to_uri
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.credentials import is_secret_path
@@ -86,8 +86,8 @@ SECRETS = {
 def test_contents_that_are_credentials(kind: str) -> None:
     text = f"first line\nvalue: {SECRETS[kind]}\nlast line\n"
     assert find_secret(text)
-    assert find_secret(without_secrets(text)) is None
-    stars = with_stars(text)
+    assert find_secret(SecretMask().labels(text)) is None
+    stars = SecretMask().stars(text)
     assert len(stars) == len(text)
     assert stars.startswith("first line")
     assert find_secret(stars) is None
