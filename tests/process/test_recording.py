@@ -253,3 +253,36 @@ async def test_an_edit_that_leaves_no_trace_is_played(tmp_path: Path) -> None:  
     assert rung == [0.25] * 2  # sent once more, in vain
     replayed = await play(tape, read_transcript(tape), PROGRAM, HANG_SECONDS)
     assert replayed.difference is None, f"\n{replayed.difference}"
+
+
+async def test_a_private_key_is_in_no_recording_export_or_log(tmp_path: Path) -> None:  # W14 W20
+    """One that the user shows, that the model repeats in pieces, and that an open file holds."""
+    body = ["aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zA" * 2, "q7W2e9R4t1Y6u3I8o5P0" * 3, "zXcVbNm7"]
+    kind = "OPENSSH PRIVATE " + "KEY-----"
+    key = "\n".join([f"-----BEGIN {kind}", *body, f"-----END {kind}", ""])
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "notes.txt").write_text(f"before\n{key}after\n")
+    (project / "secrets.env").write_text("PIN=4711-0815\n")
+    tape = tmp_path / "tape.jsonl"
+    responses = (answer(text(f"You said {key}", size=7)),)
+    async with recording(tape, responses, roots=[project], environment={}) as world:
+        for name in ("notes.txt", "secrets.env"):
+            path = project / name
+            document = {"uri": path.as_uri(), "languageId": "text", "version": 1}
+            document["text"] = path.read_text()
+            world.client.notify("textDocument/didOpen", {"textDocument": document})
+        session_id = await talk(world, f"keep this: {key}")
+        exports = [
+            (await world.client.request("kode/session/export", params, HANG_SECONDS))["text"]
+            for params in ({"sessionId": session_id, "format": one} for one in ("md", "jsonl"))
+        ]
+        await world.client.process.end(HANG_SECONDS)
+        log = (world.home / "logs" / "agent.log").read_text(encoding="utf-8")
+    for written in (tape.read_text(encoding="utf-8"), *exports, log):
+        assert [line for line in (*body, "4711-0815") if line in written] == []
+        assert not any(line[at : at + 5] in written for line in body[:2] for at in range(0, 60, 5))
+    transcript = read_transcript(tape)
+    assert transcript.whole
+    assert [line.count for line in transcript.lines if isinstance(line, FilesLeftOut)] == [2]
+    assert (await play(tape, transcript, PROGRAM, HANG_SECONDS)).difference is None

@@ -62,7 +62,7 @@ class Life:
         self._editor = Editor(workspace)
         conversations.editor.apply_edit = self._apply  # type: ignore[method-assign]
         self._catalog = SessionCatalog(self._sessions, folders, conversations.editor)
-        self._copies = SessionCopies(folders, lambda: None)
+        self._copies = SessionCopies(folders, lambda: None, list)
 
     def show(self, content: str) -> None:
         """Open the file with what its buffer holds."""

@@ -29,6 +29,7 @@ from kode_sidecar.core.protocol.session import (
     SessionForkParams,
     SessionForkResult,
 )
+from kode_sidecar.core.text.secret_text import SecretMask
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.records.conversation_files import (
     ConversationFiles,
@@ -50,11 +51,13 @@ _OWN_META = ("turnId", "clientTurnKey")
 class SessionCopies:
     """Reads and writes on threads; the session itself is left as it is.
 
-    `transcript` is the recording of this process so far, if there is one.
+    `transcript` is the recording of this process so far, if there is one; `keys` are those in use,
+    which stand in no export.
     """
 
     folders: SessionFolders
     transcript: Callable[[], str | None]
+    keys: Callable[[], Sequence[str]]
 
     async def fork(self, params: SessionForkParams) -> SessionForkResult:
         """A new session whose history is the path to a message; saved.
@@ -179,8 +182,8 @@ class SessionCopies:
             return msgspec.structs.replace(artifact, ref=ref)
         return artifact
 
-    def _write(self, session_id: str, write: Callable[[StoredConversation], str]) -> str:
-        text = write(self.folders.store.load(session_id))
+    def _write(self, session_id: str, write: "_Writer") -> str:
+        text = write(self.folders.store.load(session_id), SecretMask(self.keys()))
         _check_size(text, "read it in pages with kode/message/list")
         return text
 
@@ -210,12 +213,16 @@ def _check_size(text: str, instead: str) -> None:
         raise KodeError("TooLarge", text)
 
 
-def _jsonl(stored: StoredConversation) -> str:
+_Writer = Callable[[StoredConversation, SecretMask], str]
+
+
+def _jsonl(stored: StoredConversation, mask: SecretMask) -> str:
     """Every message, a line each, as in `messages.jsonl`."""
-    return "".join(f"{encode_message(message).decode()}\n" for message in stored.messages)
+    lines = (encode_message(message).decode() for message in stored.messages)
+    return "".join(f"{mask.stars(line, json_line=True)}\n" for line in lines)
 
 
-def _markdown(stored: StoredConversation) -> str:
+def _markdown(stored: StoredConversation, mask: SecretMask) -> str:
     """The path to the head, to be read by people."""
     conversation: Conversation = stored.tree()
     parts = [f"# {stored.meta.title or stored.meta.id}\n"]
@@ -225,7 +232,7 @@ def _markdown(stored: StoredConversation) -> str:
         said = [text for block in message.content if (text := _block(block))]
         if said:
             parts.append(f"## {_ROLES[message.role]}\n\n" + "\n\n".join(said) + "\n")
-    return "\n".join(parts)
+    return mask.labels("\n".join(parts))
 
 
 def _block(block: object) -> str:

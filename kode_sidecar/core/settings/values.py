@@ -1,5 +1,6 @@
 """Every setting: its type and default, its names in each source, and its check."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
@@ -121,6 +122,10 @@ class Settings(Struct, frozen=True, kw_only=True):
         return "Settings(...)"
 
 
+_KEY_NAME = re.compile(r"(?i)(?:key|token|secret|password|passwd)\Z")
+_SHORTEST_KEY = 8
+
+
 class LoadedSettings(Struct, frozen=True, kw_only=True):
     """Settings, the source of each by name, and what was wrong with the sources.
 
@@ -150,6 +155,13 @@ class LoadedSettings(Struct, frozen=True, kw_only=True):
                 except ValueError as error:
                     raise KodeError("ConfigInvalid", f"`{name}`: {error}") from None
         return ""
+
+    @property
+    def keys(self) -> list[str]:
+        """Return what may be a key by the name of its variable, whoever it is for."""
+        named = (text.strip() for name, text in self.variables.items() if _KEY_NAME.search(name))
+        long = (text for text in named if len(text) >= _SHORTEST_KEY)  # others may be any word
+        return [text for text in (self.settings.api_key, self.settings.memory_key, *long) if text]
 
     @property
     def chooses_sampling(self) -> bool:

@@ -157,7 +157,7 @@ FORMS = (
     ("bkua_", r"[0-9a-f]{40}\b", "a Buildkite token"),
     ("v1.0-", r"[0-9a-f]{24}-[0-9a-f]{146}", "a Cloudflare key"),
     ("ops_eyJ", r"[\w+/=-]{200,2000}", "a 1Password token"),
-    ("EAA", r"(?=[A-Za-z]{0,60}\d)[A-Za-z0-9]{100,300}\b", "a Facebook token"),
+    *((f"EAA{kind}", r"[A-Za-z0-9]{100,300}(?![\w+/=])", "a Facebook token") for kind in "MC"),
     ("shippo_live_", r"[0-9a-f]{40}\b", "a Shippo token"),
     ("FLWSECK", r"(?:_TEST)?-[0-9a-zA-Z]{12,44}-?X?\b", "a Flutterwave key"),
     ("EZAK", r"[A-Za-z0-9]{54}\b", "an EasyPost key"),

@@ -50,6 +50,9 @@ _ENCODED = re.compile(
 _URL_SAFE = str.maketrans("-_", "+/")
 _BETWEEN = re.compile(r"[\s\\]+")
 _DEPTH = 2
+_MOST_CUT = 3
+_DISTINCT = 4
+_DIGIT = re.compile(r"[0-9]")
 
 
 class Secret(NamedTuple):
@@ -184,9 +187,9 @@ def _secrets(
             elif tried > MAX_PLACES and what:
                 yield Secret(at, len(text), what)
                 break
-            elif cut and len(literal) > 3 and not inside_word and not inner:
+            elif cut and not (inside_word or inner or literal == "://"):
                 rest = CUT_OFF.match(text, at + len(literal))
-                if rest:
+                if rest and (len(literal) >= _DISTINCT or _DIGIT.search(rest[0])):
                     yield Secret(at, rest.end(), what)
             at = _find(text, literal, match.end() if match else at + 1)
 
@@ -319,8 +322,11 @@ def _padded(rest: str) -> str:
 
 
 def _is_plain(data: bytes) -> bool:
-    data = data.replace(b"\0", b"")
-    return data.isascii() and data.translate(None, b"\t\r\n").decode().isprintable()
+    """Return whether it begins like a text; its last character may be cut."""
+    data = data.replace(b"\0", b"").translate(None, b"\t\r\n")
+    text = data.decode("utf-8", "ignore")
+    known = text.encode()
+    return text.isprintable() and data.startswith(known) and len(data) - len(known) <= _MOST_CUT
 
 
 def _stars(part: str) -> str:

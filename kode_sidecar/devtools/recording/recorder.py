@@ -90,7 +90,7 @@ class Recorder(System):
         """Begin the recording, of a process with these settings. Raises KodeError `Storage`."""
         self._log = log
         keys = keys_in(loaded)
-        self._mask = SecretMask([*keys.values(), loaded.settings.memory_key])
+        self._mask = SecretMask([*keys.values(), *loaded.keys])
         self._pieces, self._hidden = PieceMask(self._mask), HiddenTexts()
         self._answers = AnswerLog(self._write_event)
         self._folders = FolderReader(roots, self._mask)
@@ -223,9 +223,9 @@ class Recorder(System):
         if not isinstance(line, Head):
             line = msgspec.structs.replace(line, t=round(self.clock.monotonic() - self._started, 3))
         try:
-            text = self._mask.stars(encode_line(line).decode("latin-1"), json_line=True)
+            text = encode_line(line).decode("latin-1")
             stars = self._pieces.stars(text, self._file.size)
-            self._file.append(text.encode("latin-1"))
+            self._file.append(self._mask.stars(text, json_line=True).encode("latin-1"))
             self._file.put_stars(stars)
         except OSError as error:
             self._file = None

@@ -32,7 +32,7 @@ _PIECE = re.compile(
 _BEGUN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?!.*-----END [A-Z0-9 ]{0,40}-----)")
 # What is looked at again with the next piece: the last word, and some before it.
 _LAST_WORD, _LONGEST_WORD, _LONGEST_KEY = 200, 5_000, 40_000
-_MOST_TEXTS = 64
+_MOST_TEXTS, _DONE = 64, -1
 
 
 class HiddenTexts:
@@ -89,7 +89,10 @@ class PieceMask:
         self._tails: dict[str, tuple[str, list[int]]] = {}
 
     def stars(self, line: str, start: int) -> list[int]:
-        """Return where stars belong: offsets in the file. `line` has a byte a character."""
+        """Return where stars belong: offsets in the file, where `line` begins at `start`.
+
+        It has a byte a character, and is not masked by itself: half a key may begin in it.
+        """
         found, of, lane = list[int](), "", line.partition(",")[0]
         for match in _PIECE.finditer(line):
             if match["of"]:
@@ -102,8 +105,11 @@ class PieceMask:
                 head = value[:_LONGEST_KEY]
                 places += range(at, at + len(head))
                 text = known + head
-                stars = zip(text, self._mask.stars(text, json_line=True), places, strict=True)
-                found += [place for char, masked, place in stars if masked == "*" != char]
+                masked = self._mask.stars(text, json_line=True)
+                for n, char in enumerate(masked):
+                    if char == "*" and places[n] >= 0:
+                        found.append(places[n])
+                        places[n] = _DONE
             if not known or len(value) > _LONGEST_KEY:
                 text = value[-_LONGEST_KEY:]
                 places = [*range(at + len(value) - len(text), at + len(value))]

@@ -5,9 +5,11 @@ from collections.abc import Sequence
 
 from kode_sidecar.infrastructure.workspace.sensitive import fold_name, matches_any
 
-_FOLDERS = frozenset(
-    {".ssh", ".aws", ".azure", ".gnupg", ".gcloud", ".oci", ".aliyun", ".password-store"}
-)
+_FOLDER_WORDS = """
+    .ssh .aws .azure .gnupg .gcloud .oci .aliyun .password-store .kube .cloudflared .chef .pulumi
+    .subversion .bitcoin .electrum .ethereum .step .tccli .hcloud .snowsql .snowflake .terraform.d
+"""
+_FOLDERS = frozenset(_FOLDER_WORDS.split())
 _FILE_WORDS = """
     .env .env.* .env-* .env_* *.env env .envrc .flaskenv .dev.vars
     *.pem *.key *.p8 *.p12 *.pfx *.jks *.keystore *.kdbx *.kdb *.ppk *.gpg *.ovpn *.agekey
@@ -23,6 +25,28 @@ _FILE_WORDS = """
     secret secrets .secrets secret.* secrets.* *.secret *.secrets *-secret.y*ml *-secrets.y*ml
     token.json .token auth.json .authinfo .authinfo.* login.keyring
     wp-config.php master.key local.settings.json .pgsql_history .mysql_history
+    *.pkcs12 *.pk8 *.bks *.jceks *.pvk *.priv *.privkey *.private *.keytab *.ccache *.wallet
+    *.vault *.keychain *.keychain-db *.agilekeychain *.1pif *.psafe3 *.p12.base64
+    *.publishsettings *.azureauth *private_key* *private-key* *privatekey* *privkey* private.asc
+    *private*.asc *secret*.asc secring.* *-key.json *_key.json keyfile.json
+    *firebase-adminsdk*.json *accesskeys.csv rootkey.csv azureprofile.json accesstokens.json
+    msal_token_cache.* boto.cfg .passwd-s3fs passwd-s3fs *.tfrc *.tfrc.json .vault-password*
+    .vault_password* vault-password* vault_password* vault.y*ml admin.conf kubelet.conf
+    kubectl.conf kube.config wg0.conf wg1.conf *.rdp *.pcf krb5.keytab shadow gshadow
+    master.passwd smbpasswd .smbcredentials sasl_passwd htpasswd *.htpasswd .htdigest
+    .fetchmailrc .msmtprc .offlineimaprc .mbsyncrc .muttrc .esmtprc .gitcookies .hgrc
+    sftp-config.json sftp.json .ftpconfig .remote-sync.json filezilla.xml sitemanager.xml
+    recentservers.xml winscp.ini ws_ftp.ini pip.conf pip.ini settings-security.xml .sentryclirc
+    .databrickscfg ngrok.yml .pg_service.conf .mylogin.cnf .mongorc.js localsettings.php
+    config.inc.php wp-config*.php parameters.yml keystore.properties key.properties
+    signing.properties keystore.json wallet.dat wallet.json utc--* logins.json key3.db key4.db
+    signons.sqlite cookies.sqlite cookies.txt token token.txt *.token tokens.txt access_token*
+    refresh_token* .token.* oauth_token* api_key api_key.* api-key.* apikey apikey.* *.apikey
+    .apikey .api_key password password.txt passwords passwords.* .password .passwords *.password
+    *.passwd passwd.txt *secrets.toml *secrets.json *secrets.y*ml *secret.json *-secret *_secret
+    *secrets.env unattend.xml autounattend.xml .sh_history .ksh_history .ash_history
+    fish_history consolehost_history.txt .sqlite_history .irb_history .php_history
+    .scala_history .mongo_history .influx_history .dbshell
     .bash_history .zsh_history .python_history .psql_history .rediscli_history .node_repl_history
 """
 _FILES = tuple(_FILE_WORDS.split())
@@ -30,7 +54,7 @@ _HARMLESS = (
     *("*.example", "*.sample", "*.template", "*.tmpl", "*.dist", "*.defaults", "*.pub", "*.md"),
     *("*.py", "*.js", "*.ts", "*.tsx", "*.jsx", "*.go", "*.rs", "*.java", "*.kt", "*.cs", "*.rb"),
     *("*.c", "*.h", "*.cc", "*.cpp", "*.swift", "*.scala", "*.html", "*.css", "*.vue", "*.lua"),
-    *("*.rst", "*.pyi", "*.po", "*.sh", "*.ps1"),
+    *("*.rst", "*.pyi", "*.po", "*.sh", "*.ps1", "*.pyc", "cacert.pem"),
 )
 _IN_FOLDER = {
     (".git", "config"),
@@ -43,6 +67,20 @@ _IN_FOLDER = {
     (".gradle", "gradle.properties"),
     (".config", "hub"),
     ("gh", "hosts.yml"),
+    ("glab-cli", "config.yml"),
+    ("doctl", "config.yaml"),
+    ("scw", "config.yaml"),
+    (".fly", "config.yml"),
+    (".netlify", "config.json"),
+    (".stripe", "config.toml"),
+    (".dbt", "profiles.yml"),
+    (".bundle", "config"),
+    (".nuget", "nuget.config"),
+    (".hex", "hex.config"),
+    (".purple", "accounts.xml"),
+    (".circleci", "cli.yml"),
+    (".rclone", "config"),
+    (".hg", "hgrc"),
 }
 # What editors and people put behind the name of a copy: `.env~`, `id_rsa.bak`, `.env.swp`.
 _TAIL = re.compile(

@@ -9,6 +9,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from kode_sidecar.core.text.secret_text import find_in_data
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.credentials import is_secret_path
 from kode_sidecar.infrastructure.workspace.globs import compile_glob
@@ -25,7 +26,7 @@ def pack_job(job: Job) -> bytes:
     """Return the configuration with what it refers to, the prompt and the project of a job.
 
     Of the project goes what a run would copy: neither ignored files nor those that hold
-    credentials by their names. Blocks; raises KodeError `ConfigInvalid`, `Storage`.
+    credentials. Blocks; raises KodeError `ConfigInvalid`, `Storage`.
     """
     config = parse_run_config(
         read_text(job.config), job.config.name, Overrides(fields=job.task.fields)
@@ -78,8 +79,9 @@ def _project_files(project: Path, config: RunConfig) -> Iterator[Path]:
     if listing.cut:
         raise KodeError("TooLarge", f"{project.name} has too many files to send {listing.cut}.")
     for file in listing.files:
-        if not is_secret_path(file.parts):
-            yield project.joinpath(*file.parts)
+        path = project.joinpath(*file.parts)
+        if not (file.is_link or is_secret_path(file.parts) or find_in_data(path.read_bytes())):
+            yield path
     yield from (project / name for name in config.workspace.include)
     if config.workspace.git:
         yield from sorted((project / ".git").rglob("*"))

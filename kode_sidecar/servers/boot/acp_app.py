@@ -107,7 +107,7 @@ class AcpApp:
             client,
             self._registry,
             SessionCatalog(self._registry, folders, self._nobody),
-            SessionCopies(folders, environment.transcript),
+            SessionCopies(folders, environment.transcript, lambda: self._loaded.keys),
             self._make_agent,
             self._check_signed_in,
         )

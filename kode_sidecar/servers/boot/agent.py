@@ -96,7 +96,7 @@ class Agent:
             LogFiles(settings.log_dir),
             clock.timestamp,
             Redaction(
-                [settings.api_key, settings.memory_key, *self.providers.keys()],
+                [*loaded.keys, *self.providers.keys()],
                 settings.log_redact_chars if settings.log_redact_content else None,
             ),
         )
@@ -197,7 +197,7 @@ class Agent:
             storage_root=settings.storage_root,
             clock=self._clock,
             new_id=services.new_id,
-            redaction=Redaction([settings.api_key, settings.memory_key, *self.providers.keys()]),
+            redaction=Redaction([*self._loaded.keys, *self.providers.keys()]),
             prompts=self._prompts,
             environ={**self._loaded.variables, **os.environ},
             ripgrep=Ripgrep(find_ripgrep()),

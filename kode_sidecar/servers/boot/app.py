@@ -148,7 +148,7 @@ class _App:
                 FollowedSessions(environment.grown, self._editor.show, self._editor.flow),
                 self._client.max_inline_bytes,
             ),
-            copies=SessionCopies(folders, environment.transcript),
+            copies=SessionCopies(folders, environment.transcript, lambda: self._live.loaded.keys),
             usage=UsageReport(folders.store),
         )
         serve(connection, {**sessions.by_method, **self._process_handlers()})

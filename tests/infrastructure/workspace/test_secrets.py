@@ -24,12 +24,27 @@ SECRET_NAMES = """
     app-secrets.yaml token.json auth.json .authinfo master.key server.pem server.pem.old a.p8
     vpn.ovpn store.jks .aws/config .ssh/known_hosts .gnupg/x .cargo/credentials.toml
     .m2/settings.xml gh/hosts.yml .bash_history .psql_history google-services.json
-    client_secret_1.json wp-config.php
+    client_secret_1.json wp-config.php .kube/cache/x .cloudflared/tunnel.json .chef/knife.cfg
+    .pulumi/x .terraform.d/x store.pkcs12 store.bks store.jceks a.pvk host.keytab a.ccache my.wallet
+    login.keychain login.keychain-db site.publishsettings private_key.txt tls-private-key.der
+    privkey1.txt private.asc secring.pgp deploy-key.json gcp_key.json x-firebase-adminsdk-1.json
+    alice_accessKeys.csv rootkey.csv azureProfile.json accessTokens.json .passwd-s3fs x.tfrc.json
+    .vault-password .vault_password vault.yml admin.conf kubelet.conf wg0.conf office.rdp
+    krb5.keytab shadow master.passwd smbpasswd .smbcredentials sasl_passwd site.htpasswd .msmtprc
+    .offlineimaprc .fetchmailrc .gitcookies .hgrc .hg/hgrc sftp-config.json .ftpconfig
+    recentservers.xml WinSCP.ini pip.conf pip.ini settings-security.xml .sentryclirc .databrickscfg
+    ngrok.yml .pg_service.conf .mylogin.cnf LocalSettings.php config.inc.php keystore.properties
+    key.properties keystore.json wallet.dat UTC--2020 logins.json key4.db cookies.sqlite cookies.txt
+    token.txt gh.token access_token refresh_token.txt api_key.txt apikey password.txt passwords.csv
+    db.password prod-secrets.toml app_secrets.json db_secret unattend.xml fish_history
+    ConsoleHost_history.txt .sqlite_history glab-cli/config.yml doctl/config.yaml
+    .stripe/config.toml .dbt/profiles.yml .nuget/NuGet.Config .circleci/cli.yml .purple/accounts.xml
 """.split()  # noqa: SIM905
 HARMLESS_NAMES = """
     .env.example .env.sample env.ts environment.py secrets.py token.py credentials.go auth.ts
     id_rsa.pub keys.py envoy.yaml tokens.json keyboard.json secret_santa.md main.tf notes.bak
-    package.json .ssh/id_rsa.pub README.md~ a.orig
+    package.json .ssh/id_rsa.pub README.md~ a.orig password.html password_reset.py secrets.rst
+    cacert.pem tokenizer.json token_count.txt keys.json config.yml hosts.yml vault.py
 """.split()  # noqa: SIM905
 
 
@@ -80,6 +95,112 @@ SECRETS = {
     "Postgres": "postgres://app:" + "hunter2hunter@db.internal:5432/app",
     "address": "https://bot:" + "q8wz77fkq1@git.company.io/x.git",
 }
+
+
+def letters(count: int) -> str:
+    return (LETTERS * 8)[:count]
+
+
+UUID = "01234567-89ab-4cde-8f01-23456789abcd"
+UPPER = "A1B2C3D4E5F6G7H8J9K0L1M2N3P4Q5R6S7T8U9V0W1X2Y3Z4" * 3
+SECRETS |= {
+    "SSH2": "---- BEGIN SSH2 ENCRYPTED" + " PRIVATE KEY ----\n" + letters(70),
+    "PuTTY": "PuTTY-User-Key-File-" + "3: ssh-ed25519\nEncryption: none\n" + letters(64),
+    "WireGuard": "PrivateKey" + " = " + letters(42) + "A=",
+    "bare key": "MC4CAQAwBQYDK2Vw" + "BCIEI" + letters(43),
+    "AWS session": "ASIA" + "Q3EGRTLK7MZX2B5N",
+    "AWS context": "ABIA" + "Q3EGRTLK7MZX2B5N",
+    "Bedrock": "ABSK" + letters(120),
+    "AWS camel": "secretAccessKey" + ": '" + letters(40) + "'",
+    "Anthropic": "sk-" + "ant-api03-" + letters(93),
+    "OpenRouter": "sk-" + "or-v1-" + HEX[:64],
+    "Langfuse": "sk-" + "lf-" + UUID,
+    "ElevenLabs": "sk_" + HEX[:48],
+    "Groq": "gsk_" + letters(52),
+    "xAI": "xai-" + letters(80),
+    "Perplexity": "pplx-" + letters(48),
+    "Replicate": "r8_" + letters(37),
+    "NVIDIA": "nvapi-" + letters(64),
+    "Tavily": "tvly-" + letters(32),
+    "Pinecone": "pcsk_" + "a1B2c3_" + letters(63),
+    "LangSmith": "lsv2_" + "pt_" + HEX[:32] + "_" + HEX[:10],
+    "Jina": "jina_" + HEX[:32] + letters(28),
+    "GitHub app": "ghs_" + letters(36),
+    "GitLab runner": "glrt-" + letters(20),
+    "GitLab deploy": "gldt-" + letters(20),
+    "GitLab trigger": "glptt-" + HEX[:40],
+    "GitLab old": "GR1348941" + letters(20),
+    "Atlassian": "ATATT3" + letters(180),
+    "Bitbucket": "ATBB" + letters(32),
+    "RubyGems": "rubygems_" + HEX[:48],
+    "NuGet": "oy2" + letters(43).lower(),
+    "Clojars": "CLOJARS_" + letters(60).lower(),
+    "Artifactory": "AKCp" + letters(69),
+    "Docker org": "dckr_" + "oat_" + letters(32),
+    "Slack app": "xapp-" + "1-A0A1B2C3D4-1234567890-" + HEX[:64],
+    "Teams hook": "https://x.webhook.office.com/webhookb2/"
+    + UUID
+    + "@"
+    + UUID
+    + "/IncomingWebhook/",
+    "Discord hook": "https://discord.com/api/webhooks/" + "123456789012345678/" + letters(68),
+    "DingTalk": "https://oapi.dingtalk.com/robot/send?access_token=" + HEX[:64],
+    "WeCom": "https://qyapi.weixin.qq.com/cgi-bin/webhook/send?key=" + UUID,
+    "Feishu": "https://open.feishu.cn/open-apis/bot/v2/hook/" + UUID,
+    "Telegram": "1234567890" + ":AA" + letters(33),
+    "Stripe restricted": "rk_live_" + letters(24),
+    "Stripe hook": "whsec_" + letters(32),
+    "Google OAuth": "ya29." + letters(60),
+    "Firebase": "AAAAabcdefg" + ":APA91b" + letters(134),
+    "Volcengine": "AKLT" + letters(44),
+    "Baidu": "bce-v3/" + "ALTAK-" + letters(22) + "/" + HEX[:40],
+    "Yandex": "AQVN" + letters(36),
+    "Azure shared": "SharedAccessKey" + "=" + letters(43) + "=",
+    "Azure signature": "?sv=2022-11-02&sig=" + letters(43) + "%3D",
+    "Azure secret": "abc8" + "Q~" + letters(34),
+    "Azure AI": letters(52) + "JQQJ99" + letters(26),
+    "Brevo": "xkeysib-" + HEX[:64] + "-" + letters(16),
+    "Mailchimp": HEX[:32] + "-us" + "12",
+    "Mailgun": "key-" + HEX[:32],
+    "DigitalOcean OAuth": "doo_v1_" + HEX[:64],
+    "Shopify": "shpat_" + HEX[:32],
+    "Square": "sq0atp-" + letters(22),
+    "Vault batch": "hvb." + letters(140),
+    "Terraform": letters(14) + ".atlasv1." + letters(67),
+    "Pulumi": "pul-" + HEX[:40],
+    "Doppler": "dp.pt." + letters(43),
+    "Dynatrace": "dt0c01." + UPPER[:24] + "." + UPPER[:64],
+    "Grafana": "glsa_" + letters(32) + "_" + HEX[:8],
+    "Grafana cloud": "glc_" + letters(80),
+    "New Relic": "NRAK-" + UPPER[:27],
+    "Postman": "PMAK-" + HEX[:24] + "-" + HEX[:34],
+    "Sentry": "sntryu_" + HEX[:64],
+    "Sourcegraph": "sgp_" + HEX[:40],
+    "SonarQube": "squ_" + HEX[:40],
+    "Supabase": "sbp_" + HEX[:40],
+    "PlanetScale": "pscale_" + "tkn_" + letters(43),
+    "Tailscale": "tskey-" + "auth-" + letters(32),
+    "Figma": "figd_" + letters(40),
+    "Fly": "fo1_" + letters(43),
+    "Netlify": "nfp_" + letters(36),
+    "Heroku": "HRKU-" + letters(60),
+    "HubSpot": "pat-" + "na1-" + UUID,
+    "Mapbox": "sk.eyJ" + letters(60) + "." + letters(22),
+    "Linear": "lin_api_" + letters(40),
+    "Notion": "ntn_" + "12345678901" + letters(35),
+    "Contentful": "CFPAT-" + letters(43),
+    "CircleCI": "CCIPAT_" + letters(22) + "_" + HEX[:40],
+    "Buildkite": "bkua_" + HEX[:40],
+    "Cloudflare": "v1.0-" + HEX[:24] + "-" + (HEX * 2)[:146],
+    "1Password": "ops_eyJ" + letters(250),
+    "Facebook": "EAAC" + letters(120),
+    "Twilio": "SK" + HEX[:32],
+}
+
+
+def test_the_tables_are_as_long_as_they_say() -> None:
+    assert len(SECRET_NAMES) >= 118
+    assert len(SECRETS) >= 68
 
 
 @pytest.mark.parametrize("kind", SECRETS)
