@@ -4,6 +4,7 @@ A star stands for each of their characters, so that positions in texts stay true
 """
 
 import re
+from collections.abc import Iterator
 from typing import Any, cast
 from urllib.parse import unquote
 
@@ -29,6 +30,7 @@ _PIECE = re.compile(
     r'(\\*)"(?:(?P<of>blockId|uri|agent)|text|content|reasoning_content|thinking|arguments'
     r'|partial_json|delta|add)\1"\s?:\s?\1"(?P<value>.*?)(?<!\\)\1"'
 )
+_EVENTS = re.compile(r"(?:data|event|id|retry)?:")
 _BEGUN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?!.*-----END [A-Z0-9 ]{0,40}-----)")
 # What is looked at again with the next piece: the last word, and some before it.
 _LAST_WORD, _LONGEST_WORD, _LONGEST_KEY = 200, 5_000, 40_000
@@ -94,11 +96,10 @@ class PieceMask:
         It has a byte a character, and is not masked by itself: half a key may begin in it.
         """
         found, of, lane = list[int](), "", line.partition(",")[0]
-        for match in _PIECE.finditer(line):
-            if match["of"]:
-                of = match["value"]
+        for names, value, at in _pieces(line, start):
+            if names:
+                of = value
                 continue
-            value, at = match["value"], start + match.start("value")
             known, places = self._tails.pop(lane + of, ("", list[int]()))
             text = known
             if known:
@@ -118,6 +119,16 @@ class PieceMask:
             if len(self._tails) > _MOST_TEXTS:
                 del self._tails[next(iter(self._tails))]
         return found
+
+
+def _pieces(text: str, start: int) -> Iterator[tuple[bool, str, int]]:
+    """Yield whether it names a text, each piece, and its place; those of a stream's events."""
+    for match in _PIECE.finditer(text):
+        value, at = match["value"], start + match.start("value")
+        if _EVENTS.match(value):
+            yield from _pieces(value, at)
+        else:
+            yield bool(match["of"]), value, at
 
 
 def _looked_at_again(text: str) -> int:
