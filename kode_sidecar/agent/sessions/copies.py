@@ -232,7 +232,7 @@ def _markdown(stored: StoredConversation, mask: SecretMask) -> str:
         said = [text for block in message.content if (text := _block(block))]
         if said:
             parts.append(f"## {_ROLES[message.role]}\n\n" + "\n\n".join(said) + "\n")
-    return mask.stars("\n".join(parts))  # as a recording of it, which plays it again
+    return "\n".join(map(mask.stars, parts))  # stars, so that a recording plays it again
 
 
 def _block(block: object) -> str:
