@@ -289,4 +289,3 @@ async def test_a_private_key_is_in_no_recording_export_or_log(tmp_path: Path) ->
     transcript = read_transcript(tape)
     assert transcript.whole
     assert [line.count for line in transcript.lines if isinstance(line, FilesLeftOut)] == [2]
-    assert (await play(tape, transcript, PROGRAM, HANG_SECONDS)).difference is None
