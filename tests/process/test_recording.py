@@ -20,6 +20,7 @@ from kode_sidecar.devtools.recording.transcript import (
     TimerRang,
     read_transcript,
 )
+from kode_sidecar.infrastructure.records.json_record import check, is_sealed
 from kode_sidecar.terminal.client.connection import RpcError
 from tests.support.model_script import answer, hold, text, thinking, tool_call
 from tests.support.program import PROGRAM
@@ -286,6 +287,9 @@ async def test_a_private_key_is_in_no_recording_export_or_log(tmp_path: Path) ->
             written[max(0, at - 200) : at + 60] for one in pieces if (at := written.find(one)) >= 0
         ]
         assert left == []
+    records = exports[1].encode().splitlines()
+    assert len(records) == 2
+    assert all(is_sealed(check(record)) for record in records)  # the checksum is the masked text's
     transcript = read_transcript(tape)
     assert transcript.whole
     assert [line.count for line in transcript.lines if isinstance(line, FilesLeftOut)] == [2]

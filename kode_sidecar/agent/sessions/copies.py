@@ -38,6 +38,7 @@ from kode_sidecar.infrastructure.records.conversation_files import (
 from kode_sidecar.infrastructure.records.conversation_store import (
     StoredConversation,
 )
+from kode_sidecar.infrastructure.records.json_record import seal, unsealed
 from kode_sidecar.infrastructure.records.message_record import encode_message
 
 MAX_EXPORT_BYTES = 32 * 1024 * 1024
@@ -217,9 +218,10 @@ _Writer = Callable[[StoredConversation, SecretMask], str]
 
 
 def _jsonl(stored: StoredConversation, mask: SecretMask) -> str:
-    """Every message, a line each, as in `messages.jsonl`."""
-    lines = (encode_message(message).decode() for message in stored.messages)
-    return "".join(f"{mask.stars(line, json_line=True)}\n" for line in lines)
+    """Every message, a line each, as in `messages.jsonl`, with the checksum of the masked text."""
+    records = (unsealed(encode_message(message)).decode() for message in stored.messages)
+    masked = (mask.stars(record, json_line=True) for record in records)
+    return "".join(f"{seal(record.encode()).decode()}\n" for record in masked)
 
 
 def _markdown(stored: StoredConversation, mask: SecretMask) -> str:
