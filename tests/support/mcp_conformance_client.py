@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 
-from kode_sidecar.infrastructure.mcp.contracts import Host, McpTool, ServerConfig
+from kode_sidecar.infrastructure.mcp.contracts import NO_ACCESS, Host, McpTool, ServerConfig
 from kode_sidecar.infrastructure.mcp.kept import RememberedLists
 from kode_sidecar.infrastructure.mcp.oauth import OAuth, TokenFile
 from kode_sidecar.infrastructure.mcp.server import Server
@@ -56,7 +56,7 @@ async def main() -> None:
         RememberedLists(None),
         environment={},
         now=time.monotonic,
-        authorize=login.authorize,
+        access=(NO_ACCESS[0], login.authorize),
     )
     try:
         tools = (await server.listing()).tools

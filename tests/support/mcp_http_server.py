@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 TOOL = {"name": "go", "inputSchema": {"type": "object"}}
+LETS_IN = "the-token-that-was-kept-1234"
 MEGABYTE = b"x" * 1_000_000
 
 
@@ -70,7 +71,9 @@ class _Handler(BaseHTTPRequestHandler):
         method = message.get("method", "")
         self.server.asked.append((method, dict(self.headers)))
         mode = self.server.mode
-        if mode == "no_start" or (mode == "silent" and method == "tools/call"):
+        if mode == "locked" and self.headers["authorization"] != f"Bearer {LETS_IN}":
+            self.plain(401)
+        elif mode == "no_start" or (mode == "silent" and method == "tools/call"):
             self.server.over.wait()
         elif mode == "redirect_at_once" or (mode == "redirect" and method == "tools/call"):
             self.plain(307, location=self.server.other)

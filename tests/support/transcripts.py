@@ -24,7 +24,6 @@ from kode_sidecar.core.text.uris import path_to_uri
 from kode_sidecar.devtools.recording.comparison import ModelRequests, without_prompts
 from kode_sidecar.devtools.recording.replay import Replayed, play
 from kode_sidecar.devtools.recording.transcript import DrawnId, read_transcript
-from tests.support.long_job import with_python
 from tests.support.program import PROGRAM, ROOT
 from tests.support.sidecar import World, sidecar
 
@@ -80,10 +79,8 @@ class Case:
         return json.loads(self.requests.read_text(encoding="utf-8"))
 
     async def replay(self) -> Replayed:
-        """Play it against the program under test, whose commands find this Python."""
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("PATH", with_python())
-            return await play(self.tape, read_transcript(self.tape), PROGRAM, PATIENCE)
+        """Play it against the program under test."""
+        return await play(self.tape, read_transcript(self.tape), PROGRAM, PATIENCE)
 
 
 def cases() -> list[Case]:

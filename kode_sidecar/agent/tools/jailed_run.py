@@ -9,7 +9,7 @@ from pathlib import Path
 from kode_sidecar.core.text.shown_text import cut_line
 from kode_sidecar.infrastructure.commands.command import CommandEnd, ProgramRun, run_program
 from kode_sidecar.infrastructure.commands.held_folders import alone_in, placeholders
-from kode_sidecar.infrastructure.commands.jail import Jail, OpenFolders, bubblewrap, jailed
+from kode_sidecar.infrastructure.commands.jail import Jail, OpenFolders, jailed
 from kode_sidecar.infrastructure.workspace.startup_files import changed_files, find_startup_files
 from kode_sidecar.infrastructure.workspace.workspace import Workspace
 
@@ -18,6 +18,7 @@ _MAX_NAME_CHARS = 300
 
 
 async def run_jailed(
+    sandbox: Path,
     wanted: ProgramRun,
     jail: Jail,
     workspace: Workspace,
@@ -26,15 +27,15 @@ async def run_jailed(
 ) -> tuple[CommandEnd, str]:
     """Return how it ended, and what the user must know of files that changed meanwhile, or "".
 
-    Raises KodeError `ToolFailed` where there is no sandbox, or it cannot be started.
+    `sandbox` is bubblewrap. Raises KodeError `ToolFailed` where it cannot be started.
     """
-    bubblewrap()
     roots = _outermost([root.real for root in workspace.roots])
     async with alone_in(roots):
-        return await _run_alone(wanted, jail, workspace, roots, search_path, on_output)
+        return await _run_alone(sandbox, wanted, jail, workspace, roots, search_path, on_output)
 
 
 async def _run_alone(
+    sandbox: Path,
     wanted: ProgramRun,
     jail: Jail,
     workspace: Workspace,
@@ -48,7 +49,8 @@ async def _run_alone(
             (*roots, *before.in_place), (*before.read_only, *held), before.sockets
         )
         command = [str(wanted.program), *wanted.arguments]
-        argv = await asyncio.to_thread(jailed, jail, command, wanted.folder, folders, search_path)
+        made = jailed, sandbox, jail, command, wanted.folder, folders, search_path
+        argv = await asyncio.to_thread(*made)
         run = replace(wanted, program=Path(argv[0]), arguments=argv[1:])
         end = await run_program(run, on_output)
     after = await asyncio.to_thread(find_startup_files, roots)

@@ -30,7 +30,7 @@ from kode_sidecar.infrastructure.commands.command import (
     ProgramRun,
     run_program,
 )
-from kode_sidecar.infrastructure.commands.jail import Jail
+from kode_sidecar.infrastructure.commands.jail import Jail, bubblewrap
 from kode_sidecar.infrastructure.commands.programs import (
     command_environment,
     find_program,
@@ -135,6 +135,10 @@ Elsewhere = Callable[[ProgramRun, ToolCall], Awaitable[CommandEnd | None]]
 """Run it where the user can watch, such as in a terminal of the editor; None: it runs here."""
 
 
+FindProgram = Callable[[str, Callable[[], str]], str]
+"""Given a program's name and what looks for it, return its place, or where it was."""
+
+
 async def nowhere_else(_run: ProgramRun, _call: ToolCall) -> None:
     """Every command runs here."""
 
@@ -147,6 +151,7 @@ class CommandPlace:
     the name of the program. `environ` is our own environment, of which a command gets the allowed
     names and `more_names`. `keep` stores a whole output for the user. `permit` raises KodeError
     `Denied` for what must not run. With a `jail` it runs in there, and never `elsewhere`.
+    `found` says where a program is.
     """
 
     workspace: Workspace
@@ -159,6 +164,7 @@ class CommandPlace:
     permit: Callable[[WantedCommand, ToolCall], Awaitable[None]] = _decided_before
     jail: Jail | None = None
     elsewhere: Elsewhere = nowhere_else
+    found: FindProgram = lambda _, find: find()
 
     @property
     def no_programs_below(self) -> Sequence[Path]:
@@ -214,12 +220,18 @@ async def _ran(
         return end, ""
     with LiveOutput(call.progress) as live:
         if place.jail is not None:
-            return await run_jailed(wanted, place.jail, place.workspace, search_path, live)
+            sandbox = Path(place.found("bwrap", bubblewrap))
+            jail = place.jail
+            return await run_jailed(sandbox, wanted, jail, place.workspace, search_path, live)
         return await run_program(wanted, live), ""
 
 
 def _program(place: CommandPlace, name: str, found: Sequence[Path]) -> Path:
     """Return the file that the user's settings name for it, else the first on the search path."""
+    return Path(place.found(name, lambda: str(_found(place, name, found))))
+
+
+def _found(place: CommandPlace, name: str, found: Sequence[Path]) -> Path:
     own = place.programs.get(name)
     if own is not None and place.workspace.roots:
         program = own_program(own, place.workspace.roots[0].path)

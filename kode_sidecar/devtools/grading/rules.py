@@ -10,7 +10,7 @@ import msgspec
 from kode_sidecar.devtools.grading import document_rules, message_rules, shown_rules
 from kode_sidecar.devtools.grading.document_rules import Fault, Faults
 from kode_sidecar.devtools.grading.talk import Talk
-from kode_sidecar.devtools.recording import read_transcript
+from kode_sidecar.devtools.recording import isolate, read_transcript
 from kode_sidecar.errors import KodeError
 
 RIGHT, FAULTY, UNKNOWN = 0, 1, 2
@@ -91,6 +91,7 @@ def verdicts(talk: Talk) -> Sequence[Verdict]:
 
 def grade(files: Sequence[Path], *, json: bool = False) -> int:
     """Print the verdicts, and return the exit code: 0 right, 1 faulty, 2 unreadable."""
+    isolate()
     code = RIGHT
     for file in files:
         try:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from kode_sidecar.devtools.recording.grease import Grease
+from kode_sidecar.devtools.recording.isolation import isolate
 from kode_sidecar.devtools.recording.lanes import as_object, read_frame
 from kode_sidecar.devtools.recording.playback import Playback
 from kode_sidecar.devtools.recording.recorder import Recorder
@@ -12,6 +13,7 @@ from kode_sidecar.devtools.recording.transcript import (
     Transcript,
     read_transcript,
 )
+from kode_sidecar.infrastructure.workspace.ripgrep import find_ripgrep
 
 __all__ = [
     "FrameIn",
@@ -20,6 +22,7 @@ __all__ = [
     "Recorder",
     "Transcript",
     "as_object",
+    "isolate",
     "open_recording",
     "read_frame",
     "read_transcript",
@@ -29,8 +32,12 @@ __all__ = [
 def open_recording(
     record: str | None, tape: str | None, requests: str | None, *, grease: bool = False
 ) -> Recorder | Playback:
-    """Return what records to a file, or what plays one. Raises KodeError `Storage`."""
+    """Return what records to a file, or what plays one. Raises KodeError `Storage`.
+
+    A process that plays is isolated from here on.
+    """
     if tape is not None:
+        isolate(find_ripgrep())
         return Playback(read_transcript(Path(tape)), None if requests is None else Path(requests))
     assert record is not None
     return Recorder(Path(record).absolute(), Grease() if grease else None)

@@ -8,6 +8,7 @@ from typing import Any, cast
 from urllib.parse import quote
 
 from kode_sidecar.core.text.secret_text import SecretMask, find_in_data
+from kode_sidecar.core.text.uris import uri_to_path
 from kode_sidecar.devtools.recording.lanes import as_object
 from kode_sidecar.devtools.recording.transcript import (
     FilesLeftOut,
@@ -19,7 +20,7 @@ from kode_sidecar.devtools.recording.transcript import (
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.credentials import is_secret_path
 from kode_sidecar.infrastructure.workspace.listing import list_tree
-from kode_sidecar.infrastructure.workspace.paths import Location, make_roots
+from kode_sidecar.infrastructure.workspace.paths import Location, make_roots, screened
 
 MAX_FILES = 5_000
 MAX_FILE_BYTES = 1_000_000
@@ -97,7 +98,7 @@ class FolderCopies:
     def __init__(self, head: Head, top: Path) -> None:
         pure = PureWindowsPath if head.platform == "Windows" else PurePosixPath
         self.roots: Sequence[Path] = [
-            top / str(number) / (pure(root).name or "root")
+            top / str(number) / _plain_name(pure(root).name)
             for number, root in enumerate(head.roots)
         ]
         for root in self.roots:
@@ -105,17 +106,36 @@ class FolderCopies:
 
     def write(self, state: FileState) -> None:
         """Make a file as it was, or remove it. Raises KodeError `Storage` for a place outside."""
-        parts = state.path.split("/")
-        if not 0 <= state.root < len(self.roots) or any(p in ("", ".", "..") for p in parts):
-            raise KodeError("Storage", f"The recording names a file outside: {state.path}")
-        path = self.roots[state.root].joinpath(*parts)
-        if not path.is_relative_to(self.roots[state.root]):
-            raise KodeError("Storage", f"The recording names a file outside: {state.path}")
+        if not 0 <= state.root < len(self.roots):
+            raise _outside(state.path)
+        path = place_below(self.roots[state.root], state.path)
         if state.text is None and state.base64 is None:
             path.unlink(missing_ok=True)
             return
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data_of(state))
+
+
+def place_below(top: Path, name: str) -> Path:
+    """Return the place of a recorded name below `top`. Raises KodeError `Storage` for another."""
+    parts = name.split("/")
+    if "\0" in name or any(part != _plain_name(part) for part in parts):
+        raise _outside(name)
+    return top.joinpath(*parts)
+
+
+def _plain_name(name: str) -> str:
+    """Return a name if it is one, on this system: neither a way up, nor a drive or a device."""
+    if name in ("", ".", ".."):
+        return "root"
+    try:
+        return name if os.name != "nt" or screened(name) == ("", (name,)) else "root"
+    except KodeError:
+        return "root"
+
+
+def _outside(name: str) -> KodeError:
+    return KodeError("Storage", f"The recording names a file outside: {name}")
 
 
 class FolderNames:
@@ -144,9 +164,28 @@ class FolderNames:
 
 def folder_uris(params: Mapping[str, Any]) -> list[str]:
     """Return the open folders as an editor spells them (`workspaceFolders`, else `rootUri`)."""
-    folders = params.get("workspaceFolders") or [{"uri": params.get("rootUri")}]
-    uris = [as_object(folder).get("uri") for folder in cast(list[Any], folders)]
+    folders = _listed(params.get("workspaceFolders")) or [{"uri": params.get("rootUri")}]
+    uris = [as_object(folder).get("uri") for folder in folders]
     return [uri for uri in uris if isinstance(uri, str) and uri.startswith("file:")]
+
+
+def keep_inside(frame: dict[str, Any], top: Path) -> None:
+    """Let a message of the client open folders below `top` only.
+
+    In place of another one, which the recording does not hold, stands a folder that is not there.
+    """
+    params, opened = as_object(frame.get("params")), list[Any]()
+    if frame.get("method") == "initialize":
+        opened = [params, *_listed(params.get("workspaceFolders"))]
+    elif frame.get("method") == "workspace/didChangeWorkspaceFolders":
+        opened = _listed(as_object(params.get("event")).get("added"))
+    for folder in map(as_object, opened):
+        for name in {"uri", "rootUri", "rootPath"} & folder.keys():
+            told = str(folder[name] or "")
+            path = Path(told) if name == "rootPath" else uri_to_path(told)
+            if told and path and not Path(os.path.abspath(path)).is_relative_to(top):
+                absent = top / "not recorded"
+                folder[name] = str(absent) if name == "rootPath" else absent.as_uri()
 
 
 def in_texts(value: Any, change: Callable[[str], str]) -> Any:
@@ -158,6 +197,10 @@ def in_texts(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, dict):
         return {name: in_texts(item, change) for name, item in cast(dict[str, Any], value).items()}
     return value
+
+
+def _listed(value: object) -> list[Any]:
+    return cast(list[Any], value) if isinstance(value, list) else []
 
 
 def _uri(root: str) -> str:

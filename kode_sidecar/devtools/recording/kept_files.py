@@ -5,6 +5,7 @@ listed, else all of it. What this process writes itself is no input, and follows
 """
 
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import msgspec
 
 from kode_sidecar.core.text.uris import folder_key
+from kode_sidecar.devtools.recording.folders import place_below
 from kode_sidecar.devtools.recording.lanes import as_object, read_frame
 from kode_sidecar.devtools.recording.transcript import KeptFile, KeptLock
 from kode_sidecar.errors import KodeError
@@ -35,6 +37,8 @@ _READING = {
     *(_LIST, _USAGE, "kode/session/get", "kode/session/export", "kode/session/fork"),
     *("kode/message/list", "kode/tree/get", "kode/blob/read"),
 }
+SERVERS_FOLDER = "mcp"
+_LIST_FILE = re.compile(rf"{SERVERS_FOLDER}/(?:[0-9a-f]{{32}}|approved)\.json")
 _NOT_RECORDED = {LOCK_FILE, *MESSAGE_FILES}
 
 
@@ -56,6 +60,14 @@ class KeptReader:
     def models(self) -> Iterator[KeptFile]:
         """Yield which models their hosts have retired, if any."""
         yield from self._file(MODELS_FILE, _text_of(self._home / MODELS_FILE))
+
+    def servers(self) -> Iterator[KeptFile]:
+        """Yield what MCP servers offered the last time, never a log-in."""
+        folder = self._home / SERVERS_FOLDER
+        for path in sorted(folder.glob("*.json")):
+            if _LIST_FILE.fullmatch(f"{SERVERS_FOLDER}/{path.name}"):
+                name = f"{SERVERS_FOLDER}/{path.name}"
+                yield from self._file(name, _text_of(path))
 
     def write_here(self, session_id: str) -> None:
         """This process writes to a session from now on: it is recorded no longer."""
@@ -88,7 +100,8 @@ class KeptReader:
         return sorted({*filter(is_session_id, names), *self._known()})
 
     def _known(self) -> Iterator[str]:
-        return (Path(path).parts[1] for path in self._states if path != MODELS_FILE)
+        of_sessions = (path for path in self._states if path.startswith(CONVERSATIONS_FOLDER))
+        return (Path(path).parts[1] for path in of_sessions)
 
     def _is_listed(self, session_id: str) -> bool:
         try:
@@ -168,10 +181,10 @@ class KeptCopies:
         if isinstance(line, KeptLock):
             self._lock(line)
             return
-        parts = line.path.split("/")
-        path = self._home.joinpath(*parts)
-        if any(part in ("", ".", "..") for part in parts) or not path.is_relative_to(self._home):
-            raise KodeError("Storage", f"The recording names a file outside: {line.path}")
+        path = place_below(self._home, line.path)
+        if not _is_kept(line.path):  # settings, above all
+            text = f"The recording names a file that no recording has: {line.path}"
+            raise KodeError("Storage", text)
         if line.text is None:
             shutil.rmtree(path, ignore_errors=True)
             return
@@ -191,6 +204,13 @@ class KeptCopies:
         elif line.session_id not in self._locks and is_session_id(line.session_id):
             folder = self._home / CONVERSATIONS_FOLDER / line.session_id
             self._locks[line.session_id] = SessionLock(folder)
+
+
+def _is_kept(name: str) -> bool:
+    folder, _, rest = name.partition("/")
+    if folder == CONVERSATIONS_FOLDER:
+        return is_session_id(rest.partition("/")[0])
+    return name == MODELS_FILE or _LIST_FILE.fullmatch(name) is not None
 
 
 def in_lines(text: str, change: Callable[[Any], Any]) -> str:

@@ -201,6 +201,14 @@ class PlaybackHost:
         finally:
             self._loop.give_up(agent, ask)
 
+    async def log_in(self, agent: str) -> Opened:
+        """Return whether a log-in succeeded. Raises the KodeError it failed with."""
+        self._asks[agent] += 1
+        head = await self.next_part(agent, self._asks[agent])
+        if not isinstance(head, Opened):
+            raise _not_recorded(agent, self._asks[agent])
+        return head
+
     async def aclose(self) -> None:
         """Do nothing: no connection is open."""
 

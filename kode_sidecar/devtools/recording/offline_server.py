@@ -16,6 +16,7 @@ from typing import Any
 from kode_sidecar.core.protocol.base_protocol import FrameDecoder, encode_frame
 from kode_sidecar.devtools.recording.comparison import Ids, first_difference, shown
 from kode_sidecar.devtools.recording.folders import FolderNames, folder_uris
+from kode_sidecar.devtools.recording.isolation import isolate
 from kode_sidecar.devtools.recording.lanes import as_object, read_frame
 from kode_sidecar.devtools.recording.transcript import FrameIn, FrameOut, Transcript
 from kode_sidecar.errors import INVALID_REQUEST
@@ -162,6 +163,7 @@ def serve_offline(
     It is 1 when the client sent what the recording does not expect, or not all of it, or nothing
     for `patience` seconds; else 0. `note` gets every message, and whether the client said it.
     """
+    isolate()
     fd_in, fd_out = guard_stdio()
 
     def say(message: Json) -> None:

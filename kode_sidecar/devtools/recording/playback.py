@@ -1,12 +1,13 @@
 """Plays a recording to this process: what came from outside comes from the recording."""
 
 import asyncio
+import os
 import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kode_sidecar.core.kernel.contracts import Clock, IdKind, NewId
 from kode_sidecar.core.settings import LoadedSettings
@@ -16,15 +17,21 @@ from kode_sidecar.devtools.recording.lanes import Lanes
 from kode_sidecar.devtools.recording.model_hosts import PlaybackHost
 from kode_sidecar.devtools.recording.playback_loop import PlaybackLoop
 from kode_sidecar.devtools.recording.redaction import recorded_settings
+from kode_sidecar.devtools.recording.server_hosts import playback_access
 from kode_sidecar.devtools.recording.transcript import (
     DrawnId,
     FrameIn,
     FrameOut,
+    ProgramFound,
     RandomNumber,
     Transcript,
 )
+from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.records.journal import JournalTail
 from kode_sidecar.servers.lsp import Pop
+
+if TYPE_CHECKING:  # a room that only who has servers pays for
+    from kode_sidecar.infrastructure.mcp.contracts import Access, Authorize
 
 
 class Playback:
@@ -39,16 +46,19 @@ class Playback:
         self._lanes = Lanes()
         self._ids: defaultdict[str, deque[str]] = defaultdict(deque)
         self._randoms: deque[float] = deque()
+        self._found: defaultdict[str, deque[ProgramFound]] = defaultdict(deque)
         for line in transcript.lines:
             if isinstance(line, DrawnId):
                 self._ids[line.kind].append(line.id)
+            elif isinstance(line, ProgramFound):
+                self._found[line.name].append(line)
             elif isinstance(line, RandomNumber):
                 self._randoms.append(line.value)
         self._extra_ids = 0
         self._thread = threading.get_ident()
         self._loop = PlaybackLoop(transcript.lines, self._lines_of_handshake())
         self._host = PlaybackHost(transcript, self._loop, requests)
-        self.remembers_hosts = False
+        self.remembers_hosts = self.has_runs = False
         self.platform: str = transcript.head.platform
         self.clock: Clock = _RecordedClock(transcript.head.started, self._loop.time)
         self.new_id: NewId = self._new_id
@@ -76,6 +86,26 @@ class Playback:
         """Return the recorded host; `make` is not called, so no HTTP client is loaded."""
         del make
         return lambda _config: self._host  # type: ignore[reportUnknownLambdaType]
+
+    def found(self, name: str, find: Callable[[], str]) -> str:
+        """Return the recorded name of a program's file; nothing is looked for on this machine.
+
+        Raises the recorded KodeError, or `ToolFailed` where nothing was recorded.
+        """
+        del find
+        recorded = self._found[name]
+        if not recorded:
+            text = f"This is a recording, which does not say which program {name} is: none is run."
+            raise KodeError("ToolFailed", text, details={"reason": "not_recorded"})
+        line = recorded.popleft()
+        if line.code:
+            raise KodeError(line.code, line.message, details=line.details)
+        return os.path.basename(line.file) or "program"
+
+    def server_access(self, name: str, authorize: "Authorize | None") -> "Access":
+        """Return what answers from the recording: no network, no token."""
+        del authorize
+        return playback_access(name, self._host)
 
     async def grown(self, tail: JournalTail) -> Sequence[bytes] | None:
         """Return what a journal was told to hold by then; nothing on this disk."""

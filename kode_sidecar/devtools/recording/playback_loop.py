@@ -7,13 +7,16 @@ of the loop after the one before it as it was then.
 """
 
 import asyncio
+import errno
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any, cast
 
+from kode_sidecar.devtools.recording.isolation import no_connection
 from kode_sidecar.devtools.recording.lanes import Lanes, Part, as_object, read_frame
+from kode_sidecar.devtools.recording.programs import ProgramKey, ProgramNumbers, RecordedProgram
 from kode_sidecar.devtools.recording.transcript import (
     AnyLine,
     CallDone,
@@ -22,9 +25,11 @@ from kode_sidecar.devtools.recording.transcript import (
     Input,
     JournalGrown,
     ModelInput,
+    ProgramInput,
     TimerRang,
 )
 from kode_sidecar.devtools.recording.virtual_time import Timer, VirtualTimeLoop, ready_callbacks
+from kode_sidecar.infrastructure.workspace.ripgrep import find_ripgrep
 
 # How long a busy process waits for the next frame: the player sends it without delay.
 _FRAME_SECONDS = 5.0
@@ -68,6 +73,9 @@ class PlaybackLoop(VirtualTimeLoop):
         }
         self._calls: Counter[str] = Counter()
         self._held: dict[tuple[str, int], Callable[[], None]] = {}
+        self._programs_by_key: dict[ProgramKey, RecordedProgram] = {}
+        self._numbers = ProgramNumbers()
+        self._search = str(find_ripgrep())
         self._readers: dict[_Source, asyncio.Future[Input]] = {}
         self._go_on()
 
@@ -108,6 +116,35 @@ class PlaybackLoop(VirtualTimeLoop):
         finally:
             if self._readers.get(source) is reader:  # another one may read on
                 del self._readers[source]
+
+    async def subprocess_exec(  # type: ignore[override]
+        self, protocol_factory: Callable[[], Any], program: Any, *args: Any, **options: Any
+    ) -> Any:
+        """Start nothing but our own search: the recording says what the program did.
+
+        Raises OSError where it could not be started, or was not.
+        """
+        if program == self._search:
+            return await super().subprocess_exec(protocol_factory, program, *args, **options)
+        key = self._numbers.key([program, *args])
+        if not any(_program_of(step.line) == key for step in self._steps[self._position :]):
+            text = f"this is a recording, in which {key[0]} did not run (number {key[1]})"
+            raise PermissionError(errno.EPERM, text)
+        pipes = options.get("stdin"), options.get("stdout"), options.get("stderr")
+        recorded = RecordedProgram(self, protocol_factory, pipes)
+        self._programs_by_key[key] = recorded
+        await recorded.started
+        return recorded, recorded.protocol
+
+    async def create_connection(self, *args: Any, **options: Any) -> Any:  # type: ignore[override]
+        """Raises PermissionError: nothing is connected to."""
+        del options
+        raise no_connection(args[1:3])
+
+    async def sock_connect(self, sock: Any, address: Any) -> None:
+        """Raises PermissionError, as `create_connection`."""
+        del sock
+        raise no_connection(address)
 
     def give_up(self, agent: str, ask: int) -> None:
         """Leave out the rest of an answer: nobody wants it."""
@@ -188,6 +225,11 @@ class PlaybackLoop(VirtualTimeLoop):
             return timer is not None
         if isinstance(line, CallDone):
             return self._release_call(line.name, line.number)
+        if isinstance(line, ProgramInput):
+            program = self._programs_by_key.get((line.program, line.number))
+            if program is not None:
+                self.call_soon(program.take, line)
+            return program is not None
         source = _source_of(line)
         reader = self._readers.get(source) if source else None
         if reader is None or reader.done():
@@ -218,14 +260,14 @@ class PlaybackLoop(VirtualTimeLoop):
     def _leave_out(self, line: Input) -> bool:
         """Go on where the process is idle and a step has nobody who waits for it.
 
-        What is held may be what is missing. A timer or a call of the recording that this process
-        does not know is left out; everything else is waited for.
+        What is held may be what is missing. A timer, a call or a program of the recording that this
+        process does not know is left out; everything else is waited for.
         """
         if isinstance(line, FrameIn) and self._is_due(line):
             return False
         if self._release_call():
             return True
-        if not isinstance(line, TimerRang | CallDone) or not self._is_due(line):
+        if not isinstance(line, TimerRang | CallDone | ProgramInput) or not self._is_due(line):
             return False
         self._go_on()
         return True
@@ -268,6 +310,10 @@ def _own_lane(line: Input) -> str:
         params = as_object(read_frame(bytes(line.frame)).get("params"))
         return f"session {params.get('sessionId')}"
     return f"session {line.agent.removeprefix('main ')}" if isinstance(line, ModelInput) else ""
+
+
+def _program_of(line: Input) -> ProgramKey | None:
+    return (line.program, line.number) if isinstance(line, ProgramInput) else None
 
 
 def _source(step: _Step) -> _Source | None:

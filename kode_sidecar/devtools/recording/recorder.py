@@ -1,9 +1,10 @@
 """Writes a recording of this process while it serves."""
 
+import os
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Raw
@@ -17,13 +18,17 @@ from kode_sidecar.devtools.recording.grease import Grease
 from kode_sidecar.devtools.recording.kept_files import KeptReader
 from kode_sidecar.devtools.recording.lanes import read_frame
 from kode_sidecar.devtools.recording.model_hosts import AnswerLog, RecordingHost
+from kode_sidecar.devtools.recording.programs import ProgramLog
 from kode_sidecar.devtools.recording.recording_loop import RecordingLoop, not_recorded
 from kode_sidecar.devtools.recording.redaction import (
     HiddenTexts,
     PieceMask,
+    borrowed,
     keys_in,
+    other_secrets,
     settings_to_record,
 )
+from kode_sidecar.devtools.recording.server_hosts import recording_access
 from kode_sidecar.devtools.recording.transcript import (
     FORMAT,
     AnyLine,
@@ -36,17 +41,22 @@ from kode_sidecar.devtools.recording.transcript import (
     Input,
     InputEnded,
     JournalGrown,
+    ProgramFound,
     RandomNumber,
     TimerRang,
     TranscriptFile,
     encode_line,
 )
+from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.providers.endpoint import OpenHost
 from kode_sidecar.infrastructure.records.disk import not_read
 from kode_sidecar.infrastructure.records.journal import JournalTail
 from kode_sidecar.infrastructure.records.json_record import unsealed
 from kode_sidecar.servers.boot.system import System
 from kode_sidecar.servers.lsp import Pop
+
+if TYPE_CHECKING:  # a room that only who has servers pays for
+    from kode_sidecar.infrastructure.mcp.contracts import Access, Authorize
 
 # Before these are handled the editor may have written files, which a turn then reads.
 _FILES_MAY_DIFFER = (
@@ -90,11 +100,12 @@ class Recorder(System):
         """Begin the recording, of a process with these settings. Raises KodeError `Storage`."""
         self._log = log
         keys = keys_in(loaded)
-        self._mask = SecretMask([*keys.values(), *loaded.keys])
+        self._mask = SecretMask([*loaded.keys, *keys.values(), *other_secrets(loaded)])
         self._pieces, self._hidden = PieceMask(self._mask), HiddenTexts()
         self._answers = AnswerLog(self._write_event)
         self._folders = FolderReader(roots, self._mask)
         self._kept = KeptReader(loaded.settings.storage_root, roots)
+        self._loop.programs = ProgramLog(self._write_event)
         self._file = TranscriptFile(self._wanted)
         self._path = self._file.path
         self._started = self.clock.monotonic()
@@ -108,13 +119,14 @@ class Recorder(System):
                 roots=tuple(map(str, roots)),
                 settings=settings,
                 keyed=tuple(keys),
+                borrowed=tuple(borrowed(loaded)),
                 defaults=tuple(name for name in settings if name not in loaded.sources),
                 problems=loaded.problems,
                 greased=self._grease is not None,
             )
         )
         self._write_files()
-        for line in self._kept.models():
+        for line in (*self._kept.models(), *self._kept.servers()):
             self._write(line)
         request, answer = handshake
         self._write(_frame_in(request))
@@ -140,6 +152,23 @@ class Recorder(System):
         """Return the real ones, and note what they say."""
         open_host: OpenHost = make()
         return lambda config: RecordingHost(open_host(config), self._answers)  # type: ignore[reportUnknownLambdaType]
+
+    def found(self, name: str, find: Callable[[], str]) -> str:
+        """Look for a program, and note the name of its file, never its folder."""
+        try:
+            place = find()
+        except KodeError as error:
+            details = error.details
+            self._write(
+                ProgramFound(name=name, code=error.code, message=error.message, details=details)
+            )
+            raise
+        self._write(ProgramFound(name=name, file=os.path.basename(os.path.realpath(place))))
+        return place
+
+    def server_access(self, name: str, authorize: "Authorize | None") -> "Access":
+        """Return the real ones, and note what the server says; no token is noted."""
+        return recording_access(name, authorize, self._answers)
 
     async def grown(self, tail: JournalTail) -> Sequence[bytes] | None:
         """Note what another process writes to a journal."""

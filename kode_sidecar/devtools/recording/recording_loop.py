@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from contextvars import Context, ContextVar
 from typing import Any
 
+from kode_sidecar.devtools.recording.programs import ProgramLog
 from kode_sidecar.devtools.recording.virtual_time import (
     PlatformLoop,
     call_name,
@@ -15,6 +16,7 @@ from kode_sidecar.devtools.recording.virtual_time import (
     ready_callbacks,
     with_end,
 )
+from kode_sidecar.infrastructure.workspace.ripgrep import find_ripgrep
 
 _not_recorded: ContextVar[bool] = ContextVar("not_recorded", default=False)
 
@@ -45,6 +47,8 @@ class RecordingLoop(PlatformLoop):
         self._timer_rang = timer_rang
         self._call_done = call_done
         self._calls: Counter[str] = Counter()
+        self.programs: ProgramLog | None = None
+        self._search = str(find_ripgrep())
         self._round = self._entered = 0
         self._was_idle = True
         self.ends_round = False
@@ -128,9 +132,16 @@ class RecordingLoop(PlatformLoop):
     async def subprocess_exec(  # type: ignore[override]
         self, protocol_factory: Callable[[], Any], program: Any, *args: Any, **options: Any
     ) -> Any:
-        """Start a program, and note when it has ended."""
-        factory = with_end(protocol_factory, self._numbered(program_name(program)))
-        return await super().subprocess_exec(factory, program, *args, **options)
+        """Start a program, and note what it does; of our own search only when it has ended."""
+        if self.programs is None or program == self._search:
+            factory = with_end(protocol_factory, self._numbered(program_name(program)))
+            return await super().subprocess_exec(factory, program, *args, **options)
+        key, factory = self.programs.watched(protocol_factory, [program, *args])
+        try:
+            return await super().subprocess_exec(factory, program, *args, **options)
+        except (OSError, ValueError) as error:
+            self.programs.failed(key, error)
+            raise
 
     def _numbered(self, name: str) -> Callable[[], None]:
         self._calls[name] += 1

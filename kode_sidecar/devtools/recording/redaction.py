@@ -3,8 +3,9 @@
 A star stands for each of their characters, so that positions in texts stay true.
 """
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 from urllib.parse import unquote
 
@@ -15,13 +16,19 @@ from kode_sidecar.core.text.secret_text import SecretMask, find_secret
 from kode_sidecar.devtools.recording.lanes import as_object, read_frame
 from kode_sidecar.devtools.recording.transcript import Head
 from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.commands.programs import is_secret_name
 from kode_sidecar.infrastructure.workspace.credentials import is_secret_path
 from kode_sidecar.servers.boot.provider_setup import set_up_providers
 
 # Stands where a key was; it opens nothing.
-_NO_KEY = "recorded-without-its-key"
+NO_KEY = "recorded-without-its-key"
+_NAME = re.compile(r"\w+")
 _DEFAULT_KEY = "KIMI_API_KEY"
-_NOT_RECORDED = ("api_key", "proxy", "storage_root", "log_dir")
+_NOT_RECORDED = ("api_key", "memory_key", "proxy", "storage_root", "log_dir")
+# Names folders of this machine; what is in them is in no recording.
+_NOT_PLAYED = ("skill_folders",)
+# A shorter value of a variable is an ordinary word, and in every line.
+_SHORTEST_VALUE = 8
 
 
 _TEXTS = {"text", "newText", "content", "value", "selectedText"}
@@ -159,6 +166,19 @@ def keys_in(loaded: LoadedSettings) -> dict[str, str]:
     return keys
 
 
+def other_secrets(loaded: LoadedSettings) -> list[str]:
+    """Return what else must not be recorded: the key of memories, secrets that servers get."""
+    named = (loaded.variables[name].strip() for name in borrowed(loaded) if is_secret_name(name))
+    found = [loaded.settings.memory_key, *named]
+    return [text for text in found if len(text) >= _SHORTEST_VALUE]
+
+
+def borrowed(loaded: LoadedSettings) -> Sequence[str]:
+    """Return which variables that MCP servers ask for are set."""
+    text = json.dumps(loaded.settings.mcp, default=str)
+    return sorted(name for name in {*_NAME.findall(text)} if name in loaded.variables)
+
+
 def settings_to_record(loaded: LoadedSettings) -> dict[str, Any]:
     """Return the settings as plain data, without keys and without folders of this machine."""
     data: dict[str, Any] = msgspec.to_builtins(loaded.settings, enc_hook=str)
@@ -168,12 +188,14 @@ def settings_to_record(loaded: LoadedSettings) -> dict[str, Any]:
 
 
 def _without_headers(value: Any) -> Any:
-    """Empty the headers of providers: they may hold a password under any name."""
+    """Empty the headers of providers and servers: they may hold a password under any name."""
     if not isinstance(value, dict):
         return value
     kept: dict[str, Any] = {}
     for name, one in cast(dict[str, Any], value).items():
-        kept[name] = {} if name == "headers" else _without_headers(one)
+        if name == "headers" and isinstance(one, dict):
+            one = dict.fromkeys(cast(dict[str, Any], one), "")
+        kept[name] = _without_headers(one)
     return kept
 
 
@@ -182,8 +204,12 @@ def recorded_settings(head: Head, here: LoadedSettings) -> LoadedSettings:
 
     Raises KodeError `Storage` when this program does not accept them.
     """
-    own = {"storage_root": here.settings.storage_root, "log_dir": here.settings.log_dir}
-    key = {"api_key": _NO_KEY} if head.keyed else {}
+    own: dict[str, Any] = {
+        "storage_root": here.settings.storage_root,
+        "log_dir": here.settings.log_dir,
+        **dict.fromkeys(_NOT_PLAYED, ()),
+    }
+    key = {"api_key": NO_KEY} if head.keyed else {}
     try:
         settings = msgspec.convert({**head.settings, **own, **key}, Settings)
     except msgspec.ValidationError as error:
@@ -193,5 +219,5 @@ def recorded_settings(head: Head, here: LoadedSettings) -> LoadedSettings:
         settings=settings,
         sources=dict.fromkeys({*head.settings, *key} - set(head.defaults), "recording"),
         problems=head.problems,
-        variables=dict.fromkeys(head.keyed, _NO_KEY),
+        variables=dict.fromkeys((*head.keyed, *head.borrowed), NO_KEY),
     )

@@ -20,7 +20,8 @@ from kode_sidecar.devtools.recording.comparison import (
     read_requests,
     without_prompts,
 )
-from kode_sidecar.devtools.recording.folders import FolderCopies, FolderNames, in_texts
+from kode_sidecar.devtools.recording.folders import FolderCopies, FolderNames, in_texts, keep_inside
+from kode_sidecar.devtools.recording.isolation import player_environment
 from kode_sidecar.devtools.recording.kept_files import KeptCopies
 from kode_sidecar.devtools.recording.matching import Matcher
 from kode_sidecar.devtools.recording.offline_server import serve_offline
@@ -42,8 +43,6 @@ TAPE_FILE = "tape.jsonl"
 REQUESTS_FILE = "requests.json"
 SAME, DIFFERENT, UNKNOWN = 0, 1, 2
 _END_SECONDS = 10.0
-# Variables that would override the recorded settings, or hold a key of this machine.
-_SETTINGS_VARIABLES = ("KODE_", "KIMI_", "MOONSHOT_", "AGENT_LOG_", "ANTHROPIC_", "OPENAI_")
 _OLD_FORMAT = (
     "note  An older kode-sidecar made this recording. What ran side by side, such as calls of a "
     "scout, ran in another order under it; record anew if that is the difference.\n"
@@ -161,7 +160,7 @@ class _Play:
     async def run(self) -> Replayed:
         try:
             process = await SidecarProcess.spawn(
-                self._command, env=_environment(self._home), cwd=self._home.parent
+                self._command, env=player_environment(self._home), cwd=self._home.parent
             )
         except OSError as error:
             text = f"{self._command[0]} cannot be started: {error.strerror}"
@@ -234,6 +233,7 @@ class _Play:
         else:
             frame = self._names.here(msgspec.json.decode(line.frame))
             frame = in_texts(frame, self._matcher.ids.live)
+            keep_inside(frame, self._home.parent)
             if frame.get("method") == "initialize":
                 frame["params"]["processId"] = os.getpid()
             body = json.dumps(frame, ensure_ascii=False).encode("utf-8", "surrogatepass")
@@ -251,14 +251,3 @@ class _Play:
         finally:
             self._over = True
             self._heard.set()
-
-
-def _environment(home: Path) -> dict[str, str]:
-    own = {
-        name: value for name, value in os.environ.items() if not _overrides_settings(name.upper())
-    }
-    return {**own, "KODE_HOME": str(home)}
-
-
-def _overrides_settings(name: str) -> bool:
-    return name.startswith(_SETTINGS_VARIABLES) and not name.startswith("KODE_TEST_")

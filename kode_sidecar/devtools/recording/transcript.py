@@ -9,7 +9,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Raw, Struct
@@ -34,7 +34,8 @@ class Line(Struct, frozen=True, kw_only=True, tag_field="lane", rename="camel", 
 class Head(Line, frozen=True, kw_only=True, tag="head"):
     """The first line: the settings in force without keys, and the open folders as `roots`.
 
-    `keyed` names the variables that held a key, `defaults` the settings that nobody had set;
+    `keyed` names the variables that held a key, `borrowed` those that MCP servers asked for and
+    that were set, `defaults` the settings that nobody had set;
     `started` is the time of day, RFC 3339. In one that
     is `greased` stands what no server says: a client can be graded by it or meet it again, and no
     server plays it.
@@ -47,6 +48,7 @@ class Head(Line, frozen=True, kw_only=True, tag="head"):
     roots: tuple[str, ...] = ()
     settings: dict[str, Any] = {}
     keyed: tuple[str, ...] = ()
+    borrowed: tuple[str, ...] = ()
     defaults: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     greased: bool = False
@@ -159,7 +161,7 @@ class TimerRang(Input, frozen=True, kw_only=True, tag="timer"):
 
 
 class CallDone(Input, frozen=True, kw_only=True, tag="call"):
-    """A call in a thread returned, or a program ended.
+    """A call in a thread returned, or a search by ripgrep ended.
 
     It is the `number`th of that `name`, counted from 1 as they began; None stands for the oldest
     one still running. A call that was cancelled has no line.
@@ -167,6 +169,32 @@ class CallDone(Input, frozen=True, kw_only=True, tag="call"):
 
     name: str
     number: int | None = None
+
+
+class ProgramInput(Input, frozen=True, kw_only=True, tag="program"):
+    """What the `number`th program of a name did, counted from 1 as they began.
+
+    It `started` or `failed` to (`text` says why); `said` bytes on descriptor `fd`; `closed` that,
+    after its last bytes; `exited` with a `code`. The input of a program is not recorded.
+    """
+
+    program: str
+    number: int
+    event: Literal["started", "failed", "said", "closed", "exited"]
+    fd: int = 1
+    text: str | None = None
+    base64: bytes | None = None
+    code: int | None = None
+
+
+class ProgramFound(Line, frozen=True, kw_only=True, tag="program.found"):
+    """The name of the file that a program's name stood for, or the KodeError of looking for it."""
+
+    name: str
+    file: str = ""
+    code: str = ""
+    message: str = ""
+    details: dict[str, Any] | None = None
 
 
 class FileState(Line, frozen=True, kw_only=True, tag="file"):
@@ -219,6 +247,8 @@ AnyLine = (
     | JournalGrown
     | TimerRang
     | CallDone
+    | ProgramInput
+    | ProgramFound
     | InputEnded
     | FrameOut
     | Asked
@@ -313,7 +343,7 @@ def with_data(data: bytes) -> dict[str, Any]:
         return {"base64": data}
 
 
-def data_of(line: Arrived | FileState) -> bytes:
+def data_of(line: Arrived | FileState | ProgramInput) -> bytes:
     """Return the bytes that a line holds."""
     return line.base64 if line.base64 is not None else (line.text or "").encode()
 

@@ -199,9 +199,13 @@ def with_end(protocol_factory: Callable[[], Any], ended: Callable[[], None]) -> 
     def make() -> Any:
         protocol = protocol_factory()
         connection_lost = protocol.connection_lost
+        is_over = False
 
         def lost(error: Exception | None) -> None:
-            ended()
+            nonlocal is_over  # a stream protocol calls it for its input, too
+            if not is_over:
+                is_over = True
+                ended()
             connection_lost(error)
 
         protocol.connection_lost = lost

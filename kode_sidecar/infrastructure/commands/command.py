@@ -188,11 +188,11 @@ class _ProcessTree:
             self._read_end = -1
 
     def adopt(self, process_id: int) -> None:
-        """On Windows the process starts to run only now.
+        """On Windows the process starts to run only now; 0 is one that a recording answers for.
 
         Raises KodeError `ToolFailed` where the system gives no job for it; it is killed then.
         """
-        if sys.platform == "win32":
+        if sys.platform == "win32" and process_id:
             self._job = WindowsJob(process_id)
 
     def end(self) -> None:

@@ -12,6 +12,7 @@ import select
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
@@ -28,6 +29,12 @@ def guard_command(descriptor: int, argv: list[str]) -> list[str]:
     if getattr(sys, "frozen", False):
         return [sys.executable, "guard", str(descriptor), *argv]
     return [sys.executable, "-I", "-S", os.path.abspath(__file__), str(descriptor), *argv]
+
+
+def guarded_program(argv: Sequence[str]) -> str:
+    """Return the program that a command line starts, behind a guard or without one."""
+    *guard, _ = guard_command(0, [])
+    return argv[len(guard) + 1] if [*argv[: len(guard)]] == guard else argv[0]
 
 
 def run_guard(arguments: list[str]) -> NoReturn:

@@ -63,13 +63,17 @@ def bubblewrap() -> str:
 
 
 def jailed(
-    jail: Jail, argv: Sequence[str], folder: Path, folders: OpenFolders, search_path: Sequence[Path]
+    program: Path,
+    jail: Jail,
+    argv: Sequence[str],
+    folder: Path,
+    folders: OpenFolders,
+    search_path: Sequence[Path],
 ) -> list[str]:
-    """Return the command line that runs `argv` in there.
+    """Return the command line by which `program`, bubblewrap, runs `argv` in there.
 
-    Raises KodeError `ToolFailed` where there is no bubblewrap: it then does not run at all.
+    Only `roots` may be written.
     """
-    program = bubblewrap()
     system = [Path(name) for name in (*_SYSTEM, *(_NAMES if jail.network else ()))]
     mounts = [("--ro-bind-try", place) for place in (*system, *search_path, *jail.readable)]
     mounts += [("--proc", Path("/proc")), ("--dev", Path("/dev")), ("--tmpfs", Path("/tmp"))]
@@ -80,7 +84,7 @@ def jailed(
     for place in (*_private_files("/etc"), *folders.hidden, *jail.hidden):
         if place.exists():
             mounts.append(("--tmpfs" if place.is_dir() else "--ro-bind", place))
-    words = [program, *_APART, *(() if jail.network else ("--unshare-net",))]
+    words = [str(program), *_APART, *(() if jail.network else ("--unshare-net",))]
     # What lies in another one comes after it; of equal ones the last counts.
     for option, place in sorted(mounts, key=lambda mount: len(mount[1].parts)):
         words += [option, *_source(option, place), str(place)]

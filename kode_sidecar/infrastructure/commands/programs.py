@@ -110,12 +110,17 @@ _LOADER_NAME = re.compile(
 )
 
 
+def is_secret_name(name: str) -> bool:
+    """Return whether a variable of that name may hold a key."""
+    return _SECRET_NAME.search(name) is not None
+
+
 def check_names(names: Sequence[str]) -> None:
     """Refuse names that a command must not get. Raises KodeError `ConfigInvalid`."""
     for name in names:
         if not _NAME.fullmatch(name):
             raise KodeError("ConfigInvalid", f"{name!r} is no name of an environment variable.")
-        if _SECRET_NAME.search(name):
+        if is_secret_name(name):
             raise KodeError(
                 "ConfigInvalid",
                 f"The environment variable {name} is never given to a command: by its name it "

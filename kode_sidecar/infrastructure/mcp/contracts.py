@@ -6,13 +6,16 @@ Values of this room are structs: a dataclass takes five times as long to import.
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import msgspec
 from msgspec import Struct
 
 from kode_sidecar.core.text.shown_text import one_line
 from kode_sidecar.errors import KodeError
+
+if TYPE_CHECKING:
+    from kode_sidecar.infrastructure.providers import endpoint
 
 Json = dict[str, Any]
 _MOST_QUOTED = 2_000
@@ -138,6 +141,14 @@ Elicit = Callable[[str, Json], Awaitable[Json | None]]
 
 Authorize = Callable[[Mapping[str, str]], Awaitable[Mapping[str, str] | None]]
 """Given the headers of a 401 or 403, return headers to try again with, or None."""
+
+WrapHost = Callable[["endpoint.Host"], "endpoint.Host"]
+"""Given the real host of a server, return the one to ask."""
+
+Access = tuple[WrapHost | None, Authorize | None]
+"""What is asked in place of a server at an address, if anything, and what answers refusals."""
+
+NO_ACCESS: Access = (None, None)
 
 
 class Host(Struct, frozen=True):

@@ -15,9 +15,16 @@ import msgspec
 from kode_sidecar import __version__
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.mcp.config import check_address
-from kode_sidecar.infrastructure.mcp.contracts import Authorize, Json, ServerConfig, server_error
+from kode_sidecar.infrastructure.mcp.contracts import (
+    NO_ACCESS,
+    Access,
+    Json,
+    ServerConfig,
+    server_error,
+)
 from kode_sidecar.infrastructure.mcp.event_stream import Event, EventDecoder
 from kode_sidecar.infrastructure.mcp.header_params import header_value
+from kode_sidecar.infrastructure.mcp.hosted_transport import HostedTransport
 from kode_sidecar.infrastructure.mcp.peer import MODERN, Peer
 
 MAX_BODY_BYTES = 16_000_000
@@ -30,20 +37,19 @@ _WAIT_SECONDS, _MOST_WAIT_SECONDS = 1.0, 30.0
 
 
 class HttpChannel:
-    """A server at an address. `authorize` is asked twice for each refused message."""
+    """A server at an address. What `access` has for it is asked twice for each refused message."""
 
-    def __init__(
-        self, config: ServerConfig, peer: Peer, authorize: Authorize | None = None
-    ) -> None:
+    def __init__(self, config: ServerConfig, peer: Peer, access: Access = NO_ACCESS) -> None:
         check_address(config)
         self._config = config
         self._peer = peer
-        self._authorize = authorize
+        wrap, self._authorize = access
         self._headers: dict[str, str] = dict(config.headers)
         self._session = ""
         self._answers: dict[int, asyncio.Task[None]] = {}
         self._listening: asyncio.Task[None] | None = None
         self._client = httpx.AsyncClient(
+            transport=HostedTransport(config.name, wrap) if wrap else None,
             trust_env=False,
             follow_redirects=False,
             timeout=_TIMES,

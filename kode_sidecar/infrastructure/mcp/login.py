@@ -5,7 +5,13 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from kode_sidecar.infrastructure.mcp.contracts import Authorize, Host, ServerConfig, server_error
+from kode_sidecar.infrastructure.mcp.contracts import (
+    NO_ACCESS,
+    Authorize,
+    Host,
+    ServerConfig,
+    server_error,
+)
 from kode_sidecar.infrastructure.mcp.kept import RememberedLists
 from kode_sidecar.infrastructure.mcp.server import Server
 
@@ -58,7 +64,7 @@ async def log_in(
             RememberedLists(None),
             environment={},
             now=now,
-            authorize=login.authorize,
+            access=(NO_ACCESS[0], login.authorize),
         )
         try:
             return len((await server.listing()).tools)

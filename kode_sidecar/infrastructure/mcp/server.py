@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.mcp.contracts import (
-    Authorize,
+    NO_ACCESS,
+    Access,
     CallResult,
     Elicit,
     Host,
@@ -70,7 +71,7 @@ class Server:
         now: Callable[[], float],
         find: Callable[[str], str] = str,
         changed: Callable[[], None] = lambda: None,
-        authorize: Authorize | None = None,
+        access: Access = NO_ACCESS,
         allowed: Callable[[], bool | None] = lambda: True,
     ) -> None:
         self.config = config
@@ -84,7 +85,7 @@ class Server:
         self._now = now
         self._find = find
         self._changed = changed
-        self._authorize = authorize
+        self._access = access
         self._peer: Peer | None = None
         self._channel: Channel | None = None
         self._starting = asyncio.Lock()
@@ -230,7 +231,7 @@ class Server:
             # Late: httpx, which servers that are programs do without.
             from kode_sidecar.infrastructure.mcp.http import HttpChannel  # noqa: PLC0415
 
-            channel = HttpChannel(self.config, peer, self._authorize)
+            channel = HttpChannel(self.config, peer, self._access)
         else:
             channel = StdioChannel(self.config, peer)
         self._channel = channel

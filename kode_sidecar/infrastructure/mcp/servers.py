@@ -9,7 +9,7 @@ from functools import partial
 from msgspec import Struct
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.infrastructure.mcp.contracts import Authorize, Host, McpTool, ServerConfig
+from kode_sidecar.infrastructure.mcp.contracts import NO_ACCESS, Access, Host, McpTool, ServerConfig
 from kode_sidecar.infrastructure.mcp.kept import Approvals, RememberedLists
 from kode_sidecar.infrastructure.mcp.server import Server
 
@@ -39,7 +39,7 @@ class Servers:
     """The configured servers. Making it starts nothing; `environment` is what programs get.
 
     `project` tells those that the open folders name; `approvals` which of these may start.
-    `authorize` makes what answers a refusal of a server at an address.
+    `access` says how a server at an address is reached, and what answers its refusals.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Servers:
         changed: Callable[[], None] = lambda: None,
         project: Callable[[], Sequence[ServerConfig]] = tuple,
         approvals: Approvals | None = None,
-        authorize: Callable[[ServerConfig], Authorize | None] = lambda _: None,
+        access: Callable[[ServerConfig], Access] = lambda _: NO_ACCESS,
     ) -> None:
         self._servers: dict[str, Server] = {}
         self._frozen: dict[str, Offer] = {}
@@ -70,7 +70,7 @@ class Servers:
                 now=now,
                 find=find,
                 changed=changed,
-                authorize=authorize(config),
+                access=access(config),
                 allowed=partial(self._allowed, config),
             )
 

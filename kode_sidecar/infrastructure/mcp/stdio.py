@@ -70,7 +70,7 @@ class StdioChannel:
         finally:
             if keep >= 0:
                 os.close(keep)
-        if sys.platform == "win32":
+        if sys.platform == "win32" and self._process.pid:  # 0: a recording answers for it
             self._job = WindowsJob(self._process.pid)
         self._tasks = [
             asyncio.create_task(self._read()),

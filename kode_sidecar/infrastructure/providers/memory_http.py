@@ -18,10 +18,11 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.providers.error_words import ErrorWords, seconds_to_wait
 from kode_sidecar.infrastructure.providers.provider_config import HttpTimeouts, host_of
 
-if TYPE_CHECKING:  # loaded by a thread, after the process answers
-    from kode_sidecar.infrastructure.providers.http_client import HttpClient
+if TYPE_CHECKING:
+    from kode_sidecar.infrastructure.providers.endpoint import Host
 
 MAX_ANSWER_BYTES = 1_000_000
+_ASKER = "memory"
 
 T = TypeVar("T")
 
@@ -77,10 +78,10 @@ class HttpMemory:
     `open_http` builds the HTTP client; it is called in a thread, on first use.
     """
 
-    def __init__(self, host: MemoryHost, open_http: Callable[[MemoryHost], "HttpClient"]) -> None:
+    def __init__(self, host: MemoryHost, open_http: "Callable[[MemoryHost], Host]") -> None:
         self._host = host
         self._open_http = open_http
-        self._http: HttpClient | None = None
+        self._http: Host | None = None
         self._opening = asyncio.Lock()
 
     async def recall(self, query: str, scope: str, limit: int) -> Sequence[MemoryItem]:
@@ -126,13 +127,13 @@ class HttpMemory:
                 "MemoryUnavailable", f"Memory: {error.message}", retryable=error.retryable
             ) from None
 
-    async def _ask(self, http: "HttpClient", path: str, body: Struct, answer: type[T]) -> T:
-        name = http.host
+    async def _ask(self, http: "Host", path: str, body: Struct, answer: type[T]) -> T:
+        name = self._host.host()
         headers = {"content-type": "application/json", "accept": "application/json"}
         if self._host.key:
             headers["authorization"] = f"Bearer {self._host.key}"
         sent = msgspec.json.encode(body)
-        async with http.stream("POST", path, sent, headers) as response:
+        async with http.stream("POST", path, sent, headers, _ASKER) as response:
             if response.status not in (200, 201):
                 raise self._refused(name, path, response.status, dict(response.headers))
             data = await response.read_all(MAX_ANSWER_BYTES + 1)

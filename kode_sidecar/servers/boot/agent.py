@@ -55,7 +55,7 @@ from kode_sidecar.infrastructure.workspace.ripgrep import Ripgrep, find_ripgrep
 from kode_sidecar.infrastructure.workspace.workspace import Workspace
 from kode_sidecar.servers.boot.budget_setup import SpendingToday, dearest, user_budget
 from kode_sidecar.servers.boot.doctor import examine
-from kode_sidecar.servers.boot.knowledge import Knowledge, open_memory_http
+from kode_sidecar.servers.boot.knowledge import Knowledge
 from kode_sidecar.servers.boot.provider_setup import set_up_providers
 from kode_sidecar.servers.boot.system import Environment
 from kode_sidecar.servers.lsp import import_http_client
@@ -109,9 +109,7 @@ class Agent:
             own_files=[settings.storage_root],
             counts_lone_cr=editor_name.startswith("Visual Studio Code"),
         )
-        self.knowledge = Knowledge(
-            live, self._prompts, lambda: self.workspace.roots, clock, environment.new_id
-        )
+        self.knowledge = Knowledge(live, self._prompts, lambda: self.workspace.roots, environment)
         self._notes = ProjectNotes(self.workspace, live.trusted)
         self._model = DeferredClient(self.providers.missing)
         spending = SpendingToday(settings.storage_root, clock)
@@ -217,7 +215,7 @@ class Agent:
         """The memory of a service, one for all runs that use it; closed with this agent."""
         host = replace(host, proxy=self._loaded.settings.proxy)
         if host not in self._memories:
-            self._memories[host] = HttpMemory(host, open_memory_http)
+            self._memories[host] = HttpMemory(host, self.knowledge.open_http)
         return self._memories[host]
 
     async def doctor(self) -> DoctorResult:
@@ -318,7 +316,8 @@ class Agent:
         environ = {**self._loaded.variables, **os.environ}
         try:
             trusted = self._live.trusted
-            return session_commands(settings, self.workspace, environ, trusted, elsewhere)
+            outside = elsewhere, self._environment.found
+            return session_commands(settings, self.workspace, environ, trusted, *outside)
         except KodeError as error:
             self._log.write("error", "commands", "config", message=error.message)
             return None
@@ -329,9 +328,8 @@ class Agent:
         from kode_sidecar.servers.boot.mcp_setup import McpServers  # noqa: PLC0415
 
         if self._mcp is None:
-            more = self._more_servers, self._servers_changed
-            now = self._clock.monotonic
-            self._mcp = McpServers(self._live, self.workspace, PROJECT_SERVER_FILES, now, *more)
+            more = self._environment, self._more_servers, self._servers_changed
+            self._mcp = McpServers(self._live, self.workspace, PROJECT_SERVER_FILES, *more)
             if self._mcp.problem:
                 self._log.write("error", "mcp", "config", message=self._mcp.problem)
         return self._mcp

@@ -245,6 +245,8 @@ class _App:
         return handle
 
     async def _start_run(self, params: RunStartParams) -> RunStartResult:
+        if not self._environment.has_runs:
+            raise KodeError("Denied", "This is a recording, which holds no run and starts none.")
         if not self._live.trusted():
             text = "A run needs a trusted workspace: the editor must say `trusted` in initialize."
             raise KodeError("Denied", text)

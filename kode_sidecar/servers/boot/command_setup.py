@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from kode_sidecar.agent.tools.run_command import CommandPlace, Elsewhere
+from kode_sidecar.agent.tools.run_command import CommandPlace, Elsewhere, FindProgram
 from kode_sidecar.agent.turns.toolset import SessionCommands
 from kode_sidecar.core.domain.command_rules import CommandRules
 from kode_sidecar.core.domain.message import Blob
@@ -22,6 +22,7 @@ def session_commands(
     environ: Mapping[str, str],
     trusted: Callable[[], bool],
     elsewhere: Elsewhere,
+    found: FindProgram,
 ) -> SessionCommands:
     """What sessions run commands with. Raises KodeError `ConfigInvalid` for what must not be."""
     settings = loaded.commands
@@ -36,6 +37,7 @@ def session_commands(
         settings.programs,
         jail=_jail(settings, _own_files(loaded, environ)),
         elsewhere=elsewhere,
+        found=found,
     )
     return SessionCommands(command_rules(settings), place, trusted)
 

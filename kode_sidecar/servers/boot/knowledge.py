@@ -24,12 +24,12 @@ from kode_sidecar.agent.context.skills import (
 )
 from kode_sidecar.agent.tools.knowledge import About
 from kode_sidecar.core.domain.memory import USER_SCOPE
-from kode_sidecar.core.kernel.contracts import Clock, NewId
 from kode_sidecar.core.protocol import process as wire
 from kode_sidecar.core.settings import LiveSettings, Settings
 from kode_sidecar.infrastructure.providers.memory_http import HttpMemory, MemoryHost
 from kode_sidecar.infrastructure.records.memory_store import MemoryStore
 from kode_sidecar.infrastructure.workspace.paths import Root
+from kode_sidecar.servers.boot.system import Environment
 from kode_sidecar.servers.lsp import import_http_client
 
 if TYPE_CHECKING:  # loaded by a thread, after the process answers
@@ -49,8 +49,7 @@ class Knowledge:
         live: LiveSettings,
         prompts: PromptFiles,
         roots: Callable[[], Sequence[Root]],
-        clock: Clock,
-        new_id: NewId,
+        environment: Environment,
     ) -> None:
         self._settings = settings = live.loaded.settings
         self._trusted = live.trusted
@@ -59,8 +58,10 @@ class Knowledge:
         self._sources_of: tuple[Sequence[Path], bool] = (), False
         self._sources = skill_sources(settings, (), trusted=False)
         self.skills = SkillLibrary(self._skill_sources)
-        self._store = MemoryStore(settings.storage_root, partial(new_id, "memory"), clock.timestamp)
-        self._service = HttpMemory(_memory_host(settings), open_memory_http)
+        new_id, now = environment.new_id, environment.clock.timestamp
+        self._store = MemoryStore(settings.storage_root, partial(new_id, "memory"), now)
+        self.open_http = environment.hosts(lambda: open_memory_http)
+        self._service = HttpMemory(_memory_host(settings), self.open_http)
         self.memory: Memory | None = {
             "disabled": None,
             "candidate": self._store,

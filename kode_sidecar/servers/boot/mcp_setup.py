@@ -37,8 +37,15 @@ from kode_sidecar.infrastructure.mcp import (
     resource_blocks,
     user_servers,
 )
-from kode_sidecar.infrastructure.mcp.contracts import TOKENS, McpPrompt, ServerConfig
+from kode_sidecar.infrastructure.mcp.contracts import (
+    NO_ACCESS,
+    TOKENS,
+    Access,
+    McpPrompt,
+    ServerConfig,
+)
 from kode_sidecar.infrastructure.workspace.workspace import Workspace
+from kode_sidecar.servers.boot.system import Environment
 
 _ToolViews = tuple[wire.McpToolView, ...]
 
@@ -47,7 +54,8 @@ class McpServers:
     """The servers of a process: offered to turns, and shown and decided on by the wire.
 
     A client's server takes the place of the user's of that name, the user's that of a project's.
-    `files` of each folder name the project's. Settings that are wrong are a problem to be told.
+    `files` of each folder name the project's; `outside` is where programs and hosts answer.
+    Settings that are wrong are a problem to be told.
     `changed` is called when a server is another than it was, once somebody has listed them.
     """
 
@@ -56,7 +64,7 @@ class McpServers:
         live: LiveSettings,
         workspace: Workspace,
         files: Sequence[str],
-        now: Callable[[], float],
+        outside: Environment,
         more: Sequence[ServerConfig] = (),
         changed: Callable[[], None] = lambda: None,
     ) -> None:
@@ -75,14 +83,18 @@ class McpServers:
         def roots() -> list[Path]:
             return [root.path for root in workspace.roots]
 
-        def find(name: str) -> str:
+        def found(name: str) -> str:
             if os.path.isabs(name):
                 return name
             return str(find_program(name, search_folders(path, roots()), roots()))
 
+        def access(config: ServerConfig) -> Access:
+            login = kept_login(config, folder / TOKENS)
+            return outside.server_access(config.name, login) if config.url else NO_ACCESS
+
         folder = loaded.settings.storage_root / "mcp"
 
-        self._folder, self._now = folder, now
+        self._folder, self._now = folder, outside.clock.monotonic
         self._changed = changed
         self._listed = False
         self._configs = own | {one.name: one for one in more}
@@ -92,9 +104,9 @@ class McpServers:
             host=Host(roots=lambda: [root.as_uri() for root in roots()]),
             remembered=RememberedLists(folder),
             environment=command_environment(os.environ, path, ""),
-            find=find,
-            now=now,
-            authorize=lambda config: kept_login(config, folder / TOKENS),
+            find=lambda name: outside.found(name, lambda: found(name)),
+            now=self._now,
+            access=access,
         )
         self._servers = self._open(
             self._configs.values(),

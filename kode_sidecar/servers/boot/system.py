@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 if TYPE_CHECKING:  # the kernel is loaded after the process answers
     from kode_sidecar.core.kernel.contracts import Clock, IdKind, NewId
     from kode_sidecar.core.settings import LoadedSettings
+    from kode_sidecar.infrastructure.mcp.contracts import Access, Authorize
     from kode_sidecar.infrastructure.records.journal import JournalTail
 
 Open = TypeVar("Open")
@@ -70,11 +71,13 @@ class Environment(Protocol):
     """What makes two runs of one conversation differ, to be recorded or played.
 
     `platform` is the system's name as the model is told of it; `random()` is in [0, 1).
-    `remembers_hosts`: what hosts said of their models in other processes counts.
+    `remembers_hosts`: what hosts said of their models in other processes counts. `has_runs`: jobs
+    may be started, which no recording holds.
     """
 
     platform: str
     remembers_hosts: bool
+    has_runs: bool
     clock: "Clock"
     new_id: "NewId"
     random: Callable[[], float]
@@ -94,6 +97,17 @@ class Environment(Protocol):
 
     def hosts(self, make: Callable[[], Open]) -> Open:
         """Return what opens connections to model hosts; `make` imports what the real one needs."""
+        ...
+
+    def found(self, name: str, find: Callable[[], str]) -> str:
+        """Return the place of the program that `name` stands for, as `find` does.
+
+        Raises KodeError as `find` does.
+        """
+        ...
+
+    def server_access(self, name: str, authorize: "Authorize | None") -> "Access":
+        """Return how an MCP server at an address is reached."""
         ...
 
     async def grown(self, tail: "JournalTail") -> Sequence[bytes] | None:
@@ -117,7 +131,7 @@ class System:
 
     def __init__(self) -> None:
         self.platform: str = platform.system()
-        self.remembers_hosts = True
+        self.remembers_hosts = self.has_runs = True
         self.clock: Clock = SystemClock()
         self.new_id: NewId = RandomIds()
         self.random: Callable[[], float] = random.random
@@ -136,6 +150,16 @@ class System:
     def hosts(self, make: Callable[[], Open]) -> Open:
         """Return the real ones."""
         return make()
+
+    def found(self, name: str, find: Callable[[], str]) -> str:
+        """Look for it."""
+        del name
+        return find()
+
+    def server_access(self, name: str, authorize: "Authorize | None") -> "Access":
+        """Return the usual way."""
+        del name
+        return None, authorize
 
     async def grown(self, tail: "JournalTail") -> Sequence[bytes] | None:
         """Wait for the file."""
