@@ -178,6 +178,7 @@ def test_a_link_does_not_hide_credentials(tmp_path: Path) -> None:
 
 
 BASE64 = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"
+OF_A_CERTIFICATE = "MIIDdzCCAl+gAwIBAgIEAgAAuTANBgkqhkiG9w0BAQUFADBaMQswCQYDVQQGEwJJ"
 
 
 @pytest.mark.parametrize(
@@ -192,7 +193,7 @@ BASE64 = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"
         ("aws = 'AKIAIOSFODNN7EXAMPLE'", False),
         (".sk-fading-circle-with-a-long-name-12 { }", False),
         ("task-a1B2c3D4e5F6g7H8i9J0k1L2m3", False),
-        (f"-----BEGIN CERTIFICATE-----\n{BASE64}\n", False),
+        (f"-----BEGIN CERTIFICATE-----\n{OF_A_CERTIFICATE}\n", False),
     ],
 )
 def test_credentials_are_denied_by_content(tmp_path: Path, text: str, denied: bool) -> None:
