@@ -89,8 +89,8 @@ async def shutdown_and_exit(world: World) -> None:
 
 
 async def closed_stdout(world: World) -> None:
-    child = world.client.process._child  # no client has a reason to do this
-    child._transport.get_pipe_transport(1).close()  # type: ignore[attr-defined]
+    stdout = world.client.process._stdout  # no client has a reason to do this
+    stdout._transport.close()  # type: ignore[attr-defined]
     world.model.release("gate")  # something to write
 
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -15,13 +16,16 @@ from kode_sidecar.terminal.client.connection import Client
 from kode_sidecar.terminal.client.fold import SessionFold
 from kode_sidecar.terminal.client.handshake import Handshake
 from kode_sidecar.terminal.client.session_view import ChangeSetView, TurnView
+from kode_sidecar.terminal.client.sidecar_process import SidecarProcess
 from kode_sidecar.terminal.client.watch import Watch
 from tests.support.kept_messages import read_messages
 from tests.support.mannered_editor import ManneredEditor
 from tests.support.normal_form import notifications
 from tests.support.processes import serving
-from tests.support.program import ROOT, SERVE
+from tests.support.program import BUILT, PROGRAM, ROOT, SERVE
+from tests.support.warm_parent import fork
 
+READ_BYTES = 64 * 1024
 HANG_SECONDS = 60.0
 """Nothing takes this long; a test that waits for it has found a hang."""
 
@@ -107,6 +111,28 @@ def read_jsonl(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_bytes().split(b"\n") if line]
 
 
+async def start(command: Sequence[str], env: Mapping[str, str], cwd: Path) -> Client:
+    """Start the program: forked from a warm parent where it is the source on Linux.
+
+    It is truly spawned where the run is a full one, where something stands before the program in
+    the command, and where the environment asks something of Python itself.
+    """
+    arguments = list(command[len(PROGRAM) :])
+    new = env.keys() - os.environ.keys() - {"PYTHONPATH"}
+    asks_python = any(name.startswith(("PYTHON", "LD_")) for name in new)
+    plain = list(command[: len(PROGRAM)]) == PROGRAM and env["PYTHONPATH"] == str(ROOT)
+    if (
+        not sys.platform.startswith("linux")
+        or BUILT
+        or os.environ.get("KODE_TEST_FULL") == "1"
+        or asks_python
+        or not plain
+    ):
+        return await Client.spawn(command, env=env, cwd=cwd)
+    forked: Any = await fork(arguments, env, str(cwd), READ_BYTES)
+    return Client(SidecarProcess(forked))
+
+
 @asynccontextmanager
 async def sidecar(
     responses: Sequence[RecordedResponse] = (),
@@ -135,7 +161,7 @@ async def sidecar(
                 env.pop(name, None)
             else:
                 env[name] = value
-        async with await Client.spawn(command, env=env, cwd=cwd or Path.home()) as client:
+        async with await start(command, env, cwd or Path.home()) as client:
             editor = ManneredEditor(client)
             watch = Watch(client)
             if initialize:
