@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Callable, Generator, Mapping, NamedTuple, Sequence  # noqa: UP035  (old Pythons get a clear message)
@@ -192,15 +193,37 @@ def run_stages(stages: Sequence[Stage]) -> list[Outcome]:
     outcomes: list[Outcome] = []
     for stage in stages:
         say(stage.name)
-        start = time.monotonic()
-        code, last_line = run_and_listen(stage.arguments, stage.environment)
-        ok = code == 0
-        say(f"{stage.name}: {'ok' if ok else 'FAILED'} ({time.monotonic() - start:.1f} s)")
-        outcomes.append(Outcome(stage.name, ok, last_line))
+        outcomes.append(run_stage(stage, show))
     return outcomes
 
 
-def run_and_listen(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str]:
+def run_beside(beside: Stage, stages: Sequence[Stage]) -> list[Outcome]:
+    """Run `stages` and one more at the same time, whose output is shown when all have ended."""
+    lines: list[str] = []
+    with ThreadPoolExecutor(1) as thread:
+        other = thread.submit(run_stage, beside, lines.append)
+        outcomes = run_stages(stages)
+        outcomes.insert(-1, other.result())
+    show("".join(lines))
+    return outcomes
+
+
+def run_stage(stage: Stage, show: Callable[[str], object]) -> Outcome:
+    start = time.monotonic()
+    code, last_line = run_and_listen(stage.arguments, stage.environment, show)
+    ok = code == 0
+    show(f"[dev] {stage.name}: {'ok' if ok else 'FAILED'} ({time.monotonic() - start:.1f} s)\n")
+    return Outcome(stage.name, ok, last_line)
+
+
+def show(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def run_and_listen(
+    arguments: Sequence[str], environment: Mapping[str, str], show: Callable[[str], object]
+) -> tuple[int, str]:
     """Exit code and last line of a module's output, which is shown as it comes."""
     # UTF-8 for this process only: an inherited PYTHONUTF8 would hide mistakes from the tests.
     # Unbuffered: what is shown, and its last line, stand in the order in which they were said.
@@ -217,8 +240,7 @@ def run_and_listen(arguments: Sequence[str], environment: Mapping[str, str]) -> 
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:
-            sys.stdout.write(line)
-            sys.stdout.flush()
+            show(line)
             last_line = line.strip() or last_line
     return process.returncode, re.sub(r"\x1b\[[0-9;]*m", "", last_line)
 
@@ -276,7 +298,8 @@ def test(arguments: list[str]) -> int:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     wanted = [argument for argument in arguments if argument not in ("--exe", "--full")]
     seed = choose_seed()
-    outcomes = run_stages([*lint_stages(), Stage("tests", [*pytest(), *wanted])])
+    *quick, types = lint_stages()
+    outcomes = run_beside(types, [*quick, Stage("tests", [*pytest(), *wanted])])
     counted = [outcomes[-1].last_line]
     if with_exe:
         tested = build_and_test(list(BUILT) if "--full" in arguments else ["folder"])
