@@ -57,7 +57,7 @@ class _Porch:
             logged.append(f"{line}: {error!r}")
 
         requests = IncomingRequests(outbox.put, log)
-        lane = StandardLane(requests.refuse)
+        lane = StandardLane(requests.refuse, lambda: None)
         self._connection = Connection(
             outbox, requests, lane, log=log, on_exit=lambda: None, dialect=ACP
         )
@@ -81,7 +81,7 @@ class _Porch:
         )
         self._app = app.start()
         self._connection.read_from(lambda: self._bodies.popleft() if self._bodies else None)
-        self._loading = asyncio.create_task(load(self._app.load_first, self._failed))
+        self._loading = asyncio.create_task(load(self._app.load, self._failed))
         self._outbox.put(result_body(message["id"], result))
 
     def _failed(self, name: str, error: Exception) -> None:

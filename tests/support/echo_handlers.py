@@ -181,7 +181,7 @@ def build(connection: Connection, handover: Handover) -> Application:
     )
     return Application(
         features=features,
-        load_first=(Step("first", load, lambda _: notify("test/loaded", {})),),
+        load=(Step("first", load, lambda _: notify("test/loaded", {})),),
         close=app.close,
         kill_children=app.kill_children,
     )

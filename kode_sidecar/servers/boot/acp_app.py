@@ -116,11 +116,11 @@ class AcpApp:
     def start(self) -> Application:
         """Return what the process needs of this app."""
         return Application(
-            load_first=(
+            load=(
                 Step("the agent", self._build_base, self._attach),
                 Step("httpx", self._open_model, self._attach_model),
+                Step("leftovers", remove_leftovers, lambda _: None),
             ),
-            load_last=(Step("leftovers", remove_leftovers, lambda _: None),),
             close=self._close,
         )
 

@@ -164,11 +164,11 @@ class _App:
                 progress_cancelled=self._progress_cancelled,
                 commands={DOCTOR_COMMAND: self._by_agent(lambda agent, _: agent.doctor())},
             ),
-            load_first=(
+            load=(
                 Step("the agent", self._build_agent, self._attach_agent),
                 Step("httpx", self._open_model, self._attach_model),
+                Step("leftovers", remove_leftovers, lambda _: None),
             ),
-            load_last=(Step("leftovers", remove_leftovers, lambda _: None),),
             close=self._close,
         )
 

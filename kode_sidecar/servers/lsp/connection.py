@@ -220,11 +220,7 @@ class Connection:
             self._incoming.cancel(codec.cancelled_id(incoming.params, self._dialect.cancelled))
             return False
         route = self._notifications.get(method)
-        if route is not None:
-            return self._run_notification(route, method, incoming.params)
-        if self._dialect.has_shutdown and method in STANDARD_NOTIFICATIONS:
-            self._lane.submit(incoming)
-        return False
+        return route is not None and self._run_notification(route, method, incoming.params)
 
     def _run_notification(self, route: _Route, method: str, params: Raw | UnsetType) -> bool:
         def broken() -> None:
@@ -234,7 +230,11 @@ class Connection:
         try:
             result = route.handler(route.decoder.decode(params))
         except KodeError as error:
-            self.tell_fault(f"{method} was dropped: {error.message}")
+            line = f"{method} was dropped: {error.message}"
+            if method in STANDARD_NOTIFICATIONS:
+                self.log(line, None)
+            else:
+                self.tell_fault(line)
             broken()
             return False
         except Exception as error:

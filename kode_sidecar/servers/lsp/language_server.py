@@ -1,7 +1,7 @@
 """pygls as the standard lane's server: its features, dispatch and types, our reader and writer.
 
-Only the loader imports this module: lsprotocol takes half a second. The private names of pygls
-used here are held by a contract test; the version is pinned.
+Only the loader imports this module, at the first request that it serves: lsprotocol takes half a
+second. The private names of pygls used here are held by a contract test; the version is pinned.
 """
 
 import json
@@ -22,7 +22,7 @@ from kode_sidecar.core.protocol.handshake import SERVER_NAME
 from kode_sidecar.errors import ERRORS, KodeError
 from kode_sidecar.servers.lsp.codec import Incoming, MessageId
 from kode_sidecar.servers.lsp.requests import IncomingRequests, Log
-from kode_sidecar.servers.lsp.standard_lane import Features
+from kode_sidecar.servers.lsp.standard_lane import STANDARD_NOTIFICATIONS, Features
 
 _INITIALIZE_ID = "kode-initialize"
 _KODE_CODES = {
@@ -54,30 +54,20 @@ class KodeProtocol(LanguageServerProtocol):
             return
 
     def handle(self, incoming: Incoming) -> None:
-        """Serve one message. Bad params of a request are answered, others logged."""
-        method = incoming.method if isinstance(incoming.method, str) else ""
-        request_id = incoming.id if isinstance(incoming.id, int | str) else None
+        """Serve one request; bad params are answered."""
+        assert isinstance(incoming.method, str), "the connection has looked"
+        assert isinstance(incoming.id, int | str), "the connection has looked"
         raw = bytes(incoming.params) if isinstance(incoming.params, Raw) else b"{}"
         try:
-            message = self._structure(method, read_json(raw), request_id)
+            message = self._structure(incoming.method, read_json(raw), incoming.id)
         except KodeError as error:
-            if request_id is None:
-                self.log(f"{method} was dropped: {error.message}", None)
-            else:
-                self.requests.refuse(request_id, error)
+            self.requests.refuse(incoming.id, error)
             return
         self.handle_message(message)
-        self.forget_finished()
 
     def cancel(self, request_id: MessageId) -> None:
         """`$/cancelRequest` for a request handed over earlier."""
         self._handle_cancel_notification(request_id)
-
-    def forget_finished(self) -> None:
-        """Drop futures of handlers that are done; pygls keeps those of notifications forever."""
-        done = [key for key, future in self._request_futures.items() if future.done()]
-        for key in done:
-            del self._request_futures[key]
 
     def send_request(self, *_: Any, **__: Any) -> Any:
         """There is one id table for our requests, and it is the connection's."""
@@ -112,13 +102,11 @@ class KodeProtocol(LanguageServerProtocol):
         body = json.dumps(data, default=self._serialize_message, separators=(",", ":"))
         self.put(body.encode("ascii"))
 
-    def _structure(self, method: str, params: object, request_id: MessageId | None) -> Any:
+    def _structure(self, method: str, params: object, request_id: MessageId) -> Any:
         """The typed message. Only its top level is looked at: nested objects are just data."""
-        data: dict[str, Any] = {"jsonrpc": JSONRPC, "method": method, "params": params or {}}
-        if request_id is not None:
-            data["id"] = request_id
+        message = {"jsonrpc": JSONRPC, "id": request_id, "method": method, "params": params or {}}
         try:
-            return self.structure_message(data)
+            return self.structure_message(message)
         except JsonRpcException as error:
             raise _invalid_params(error) from None
 
@@ -162,31 +150,11 @@ def build_language_server(
 
 
 def _register(server: KodeLanguageServer, features: Features) -> None:
-    def folders_changed(params: types.DidChangeWorkspaceFoldersParams) -> None:
-        event = params.event
-        features.workspace_folders_changed(
-            [folder.uri for folder in event.added], [folder.uri for folder in event.removed]
-        )
+    def served_elsewhere(_params: Any) -> None:
+        """By the fast lane; here so that pygls announces it."""
 
-    def configuration_changed(params: types.DidChangeConfigurationParams) -> None:
-        features.configuration_changed(params.settings)
-
-    def files_changed(params: types.DidChangeWatchedFilesParams) -> None:
-        features.watched_files_changed(
-            [(change.uri, int(change.type)) for change in params.changes]
-        )
-
-    def progress_cancelled(params: types.WorkDoneProgressCancelParams) -> None:
-        features.progress_cancelled(params.token)
-
-    def did_save(_params: types.DidSaveTextDocumentParams) -> None:
-        """Served by the fast lane; here so that pygls announces it."""
-
-    server.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)(folders_changed)
-    server.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)(configuration_changed)
-    server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)(files_changed)
-    server.feature(types.WINDOW_WORK_DONE_PROGRESS_CANCEL)(progress_cancelled)
-    server.feature(types.TEXT_DOCUMENT_DID_SAVE)(did_save)
+    for method in (*STANDARD_NOTIFICATIONS, types.TEXT_DOCUMENT_DID_SAVE):
+        server.feature(method)(served_elsewhere)
     for name, run in features.commands.items():
         server.command(name)(_command(run))
 

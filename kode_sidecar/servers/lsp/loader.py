@@ -1,7 +1,4 @@
-"""The one thread that imports what is heavy, after the process already answers.
-
-With `__main__` the only place that imports inside functions.
-"""
+"""The thread that imports what is heavy, while the process already answers."""
 
 import asyncio
 import gc

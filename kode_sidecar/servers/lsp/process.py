@@ -22,7 +22,11 @@ from kode_sidecar.servers.lsp.loader import Step, import_language_server, load
 from kode_sidecar.servers.lsp.outbox import Outbox
 from kode_sidecar.servers.lsp.reader import Reader
 from kode_sidecar.servers.lsp.requests import IncomingRequests, Log
-from kode_sidecar.servers.lsp.standard_lane import Features, StandardLane
+from kode_sidecar.servers.lsp.standard_lane import (
+    STANDARD_NOTIFICATIONS,
+    Features,
+    StandardLane,
+)
 from kode_sidecar.servers.lsp.watchdog import Watchdog
 
 _GRACE_SECONDS = 0.5
@@ -37,14 +41,13 @@ async def _nothing_to_close() -> None:
 class Application:
     """What an app hands to the process after it registered its handlers.
 
-    `load_first` is loaded off the loop before pygls, `load_last` after it. `close()` ends what runs
-    (turns, journals) and has about a second; `kill_children()` runs after it on another thread,
-    also when the loop is blocked, and must not wait.
+    `load` is loaded off the loop, at once. `close()` ends what runs (turns, journals) and has about
+    a second; `kill_children()` runs after it on another thread, also when the loop is blocked, and
+    must not wait.
     """
 
     features: Features = field(default_factory=Features)
-    load_first: Sequence[Step] = ()
-    load_last: Sequence[Step] = ()
+    load: Sequence[Step] = ()
     close: Callable[[], Awaitable[None]] = _nothing_to_close
     kill_children: Callable[[], None] = lambda: None
 
@@ -124,7 +127,7 @@ class _Process:
             dialect=dialect,
         )
         self._incoming = IncomingRequests(self._outbox.put, log)
-        self._lane = StandardLane(self._incoming.refuse)
+        self._lane = StandardLane(self._incoming.refuse, self._start_pygls)
         self._connection = Connection(
             self._outbox,
             self._incoming,
@@ -150,8 +153,9 @@ class _Process:
             self._fail("the app could not be built")
         else:
             self._watchdog.kill_with_us(self._app.kill_children)
+            self._serve_notifications()
             self._start_reader()
-            self._start_loader()
+            self._loading = self._loop.create_task(load(self._app.load, self._not_loaded))
         await asyncio.Event().wait()
 
     def _start_reader(self) -> None:
@@ -171,8 +175,22 @@ class _Process:
         self._connection.read_from(pop)
         reader.start()
 
-    def _start_loader(self) -> None:
-        def load_pygls() -> object:
+    def _serve_notifications(self) -> None:
+        for method, (params_type, call) in STANDARD_NOTIFICATIONS.items():
+            if self._dialect.has_shutdown:
+                handler = partial(call, self._app.features)
+                self._connection.on_notification(method, params_type, handler)
+
+    def _not_loaded(self, name: str, error: Exception) -> None:
+        self._log(f"{name} could not be loaded; is the installation complete?", error)
+        self._fail(f"{name} could not be loaded")
+
+    def _start_pygls(self) -> None:
+        """Import pygls, for the first request that it serves."""
+        self._loading = self._loop.create_task(self._load_pygls(self._loading))
+
+    async def _load_pygls(self, at_start: asyncio.Task[None]) -> None:
+        def build() -> Any:
             build_server = import_language_server()
             return build_server(
                 self._handover.params,
@@ -182,16 +200,14 @@ class _Process:
                 log=self._log,
             )
 
-        def attach(server: Any) -> None:
-            self._lane.attach(server.handle, server.cancel)
-
         def failed(name: str, error: Exception) -> None:
             self._log(f"{name} could not be loaded; is the installation complete?", error)
-            self._fail(f"{name} could not be loaded")
+            refusal = KodeError("InternalError", f"{name} could not be loaded: install it again")
+            self._lane.attach(lambda incoming: self._incoming.refuse(incoming.id, refusal))
 
-        lane = (Step("pygls", load_pygls, attach),) if self._dialect.has_shutdown else ()
-        steps = (*self._app.load_first, *lane, *self._app.load_last)
-        self._loading = self._loop.create_task(load(steps, failed))
+        await at_start  # two threads at once would slow down the first
+        step = Step("pygls", build, lambda server: self._lane.attach(server.handle, server.cancel))
+        await load((step,), failed)
 
     def _fail(self, reason: str) -> None:
         """End with code 1. From any thread."""

@@ -1,23 +1,18 @@
-"""The standard lane: LSP that pygls serves, first in, first out, after it is imported."""
+"""LSP beyond document sync: notifications are served at once, requests by pygls.
+
+pygls is imported when the first of its requests comes: most clients never send one.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
+
+from msgspec import Struct
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.servers.lsp.codec import Incoming, MessageId
 
 STANDARD_REQUESTS = frozenset({"workspace/executeCommand"})
-STANDARD_NOTIFICATIONS = frozenset(
-    {
-        "initialized",
-        "$/setTrace",
-        "window/workDoneProgress/cancel",
-        "workspace/didChangeConfiguration",
-        "workspace/didChangeWatchedFiles",
-        "workspace/didChangeWorkspaceFolders",
-    }
-)
 """What pygls serves here. Known before it is imported, so that nothing else waits for it."""
 
 
@@ -43,21 +38,107 @@ class Features:
     )
 
 
-class StandardLane:
-    """Queues messages until pygls is there to serve them, then passes them on at once."""
+class _Folder(Struct):
+    """LSP `WorkspaceFolder`."""
 
-    def __init__(self, refuse: Callable[[MessageId, KodeError], None]) -> None:
+    uri: str
+
+
+class _FoldersEvent(Struct):
+    """LSP `WorkspaceFoldersChangeEvent`."""
+
+    added: tuple[_Folder, ...]
+    removed: tuple[_Folder, ...]
+
+
+class _FoldersChanged(Struct):
+    """LSP `DidChangeWorkspaceFoldersParams`."""
+
+    event: _FoldersEvent
+
+
+class _ConfigurationChanged(Struct):
+    """LSP `DidChangeConfigurationParams`."""
+
+    settings: Any = None
+
+
+class _FileEvent(Struct):
+    """LSP `FileEvent`."""
+
+    uri: str
+    type: Literal[1, 2, 3]
+
+
+class _FilesChanged(Struct):
+    """LSP `DidChangeWatchedFilesParams`."""
+
+    changes: tuple[_FileEvent, ...]
+
+
+class _ProgressCancelled(Struct):
+    """LSP `WorkDoneProgressCancelParams`."""
+
+    token: int | str
+
+
+def _folders_changed(features: Features, params: _FoldersChanged) -> None:
+    added, removed = params.event.added, params.event.removed
+    features.workspace_folders_changed(
+        [folder.uri for folder in added], [folder.uri for folder in removed]
+    )
+
+
+STANDARD_NOTIFICATIONS: Mapping[str, tuple[Any, Callable[[Features, Any], None]]] = {
+    "initialized": (object, _ignore),
+    "$/setTrace": (object, _ignore),
+    "window/workDoneProgress/cancel": (
+        _ProgressCancelled,
+        lambda features, params: features.progress_cancelled(params.token),
+    ),
+    "workspace/didChangeConfiguration": (
+        _ConfigurationChanged,
+        lambda features, params: features.configuration_changed(params.settings),
+    ),
+    "workspace/didChangeWatchedFiles": (
+        _FilesChanged,
+        lambda features, params: features.watched_files_changed(
+            [(change.uri, change.type) for change in params.changes]
+        ),
+    ),
+    "workspace/didChangeWorkspaceFolders": (_FoldersChanged, _folders_changed),
+}
+"""Notifications that are no document sync: the type of their params, and which feature gets them.
+
+Every client sends some of them right after its start, so they must not import pygls.
+"""
+
+
+class StandardLane:
+    """Queues requests until pygls is there to serve them, then passes them on at once.
+
+    `wanted()` is called for the first request, and has pygls imported.
+    """
+
+    def __init__(
+        self, refuse: Callable[[MessageId, KodeError], None], wanted: Callable[[], None]
+    ) -> None:
         self._refuse = refuse
+        self._wanted = wanted
+        self._asked = False
         self._waiting: list[Incoming] = []
         self._handle: Callable[[Incoming], None] | None = None
         self._cancel: Callable[[MessageId], None] = _ignore
 
     def submit(self, incoming: Incoming) -> None:
-        """Take a request that was admitted, or a notification."""
-        if self._handle is None:
-            self._waiting.append(incoming)
-        else:
+        """Take a request that was admitted."""
+        if self._handle is not None:
             self._handle(incoming)
+            return
+        self._waiting.append(incoming)
+        if not self._asked:
+            self._asked = True
+            self._wanted()
 
     def cancel(self, request_id: MessageId) -> None:
         """Cancel a request, queued or running."""
@@ -68,7 +149,7 @@ class StandardLane:
         self._refuse(request_id, KodeError("RequestCancelled", "cancelled before it began"))
 
     def attach(
-        self, handle: Callable[[Incoming], None], cancel: Callable[[MessageId], None]
+        self, handle: Callable[[Incoming], None], cancel: Callable[[MessageId], None] = _ignore
     ) -> None:
         """Begin to pass on: first everything that waited, in order."""
         self._handle, self._cancel = handle, cancel
