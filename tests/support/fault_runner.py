@@ -26,7 +26,7 @@ from kode_sidecar.core.protocol.turn import TurnStartParams
 from kode_sidecar.core.settings import load_settings
 from kode_sidecar.errors import KodeError
 from kode_sidecar.ide_chat import Conversations
-from kode_sidecar.servers.lsp import import_http_client
+from kode_sidecar.servers.boot.http_library import import_http_client
 from tests.support.disk_faults import DiskFaults
 from tests.support.life_story import Life
 

@@ -55,10 +55,10 @@ from kode_sidecar.infrastructure.workspace.ripgrep import Ripgrep, find_ripgrep
 from kode_sidecar.infrastructure.workspace.workspace import Workspace
 from kode_sidecar.servers.boot.budget_setup import SpendingToday, dearest, user_budget
 from kode_sidecar.servers.boot.doctor import examine
+from kode_sidecar.servers.boot.http_library import import_http_client
 from kode_sidecar.servers.boot.knowledge import Knowledge
 from kode_sidecar.servers.boot.provider_setup import set_up_providers
 from kode_sidecar.servers.boot.system import Environment
-from kode_sidecar.servers.lsp import import_http_client
 
 if TYPE_CHECKING:
     from kode_sidecar.core.protocol.mcp import McpListResult

@@ -1,88 +1,88 @@
-"""Which build this is: what `--version` and `doctor` say first."""
+"""Which build this is: what `--version` and `doctor` say first.
 
-import json
+`--version` takes no longer than twice a bare interpreter: little is imported here, some of it late.
+"""
+
 import os
-import platform
-import re
 import sys
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Literal
 
 from kode_sidecar import __version__
 from kode_sidecar.servers.boot.unpacked import MARKER, unpacked_folder
 
-Kind = Literal["one file", "folder", "package", "source"]
-
-_COMMIT = re.compile(r"[0-9a-f]{40,64}")
 _SHOWN_DIGITS = 12
 
 
-@dataclass(frozen=True)
 class Build:
     """`commit` is that of the sources, shortened, `-dirty` behind it if they were changed; ""
-    where nobody knows. `kind` is `one file` or `folder` for a frozen program.
+    where nobody knows. `kind` is `one file` or `folder` for a frozen program, else `package` or
+    `source`.
     """
 
-    version: str
-    commit: str
-    kind: Kind
-    python: str
-    platform: str
+    def __init__(self, commit: str, kind: str) -> None:
+        self.commit = commit
+        self.kind = kind
 
     def __str__(self) -> str:
         commit = f"commit {self.commit}" if self.commit else "commit unknown"
-        return f"{self.version} ({commit}, {self.kind}, Python {self.python}, {self.platform})"
+        python = sys.version.split()[0]
+        return f"{__version__} ({commit}, {self.kind}, Python {python}, {_system()})"
 
 
 def build_info() -> Build:
     """Return the build of the running program."""
-    package = Path(__file__).resolve().parents[2]
-    return Build(
-        version=__version__,
-        commit=_built_commit(package) or _checked_out(package.parent),
-        kind=_kind(package),
-        python=platform.python_version(),
-        platform=f"{platform.system()} {platform.machine()}",
-    )
+    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+    checkout = os.path.dirname(package)
+    return Build(_built_commit(package) or _checked_out(checkout), _kind(checkout))
 
 
-def _kind(package: Path) -> Kind:
+def _system() -> str:
+    """The system and the machine, such as `Linux x86_64`."""
+    if sys.platform == "win32":
+        import platform  # noqa: PLC0415
+
+        return f"{platform.system()} {platform.machine()}"
+    host = os.uname()
+    return f"{host.sysname} {host.machine}"
+
+
+def _kind(checkout: str) -> str:
     if hasattr(sys, "frozen"):
         return "folder" if unpacked_folder() is None else "one file"
-    return "source" if (package.parent / "pyproject.toml").is_file() else "package"
+    return "source" if os.path.isfile(os.path.join(checkout, "pyproject.toml")) else "package"
 
 
-def _built_commit(package: Path) -> str:
+def _built_commit(package: str) -> str:
     """What the build wrote beside the package."""
-    try:
-        built = json.loads((package / MARKER).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    built = _text(os.path.join(package, MARKER))
+    if not built:
         return ""
-    return str(built.get("commit") or "")
+    import json  # noqa: PLC0415
+
+    try:
+        return str(json.loads(built).get("commit") or "")
+    except ValueError:
+        return ""
 
 
-def _checked_out(checkout: Path) -> str:
+def _checked_out(checkout: str) -> str:
     """The commit of a git checkout, read without git (gitrepository-layout)."""
-    git = checkout / ".git"
-    head = _line(git / "HEAD")
+    git = os.path.join(checkout, ".git")
+    head = _text(os.path.join(git, "HEAD")).strip()
     if head.startswith("ref: "):
         name = head.removeprefix("ref: ")
-        head = _line(git / name) or _packed(git, name)
-    return head[:_SHOWN_DIGITS] if _COMMIT.fullmatch(head) else ""
+        head = _text(os.path.join(git, name)).strip() or _packed(git, name)
+    is_commit = len(head) in range(40, 65) and set(head) <= set("0123456789abcdef")
+    return head[:_SHOWN_DIGITS] if is_commit else ""
 
 
-def _packed(git: Path, name: str) -> str:
-    rows = _text(git / "packed-refs").splitlines()
+def _packed(git: str, name: str) -> str:
+    rows = _text(os.path.join(git, "packed-refs")).splitlines()
     return next((row.partition(" ")[0] for row in rows if row.endswith(f" {name}")), "")
 
 
-def _line(path: Path) -> str:
-    return _text(path).strip()
-
-
-def _text(path: str | os.PathLike[str]) -> str:
+def _text(path: str) -> str:
     try:
-        return Path(path).read_text(encoding="utf-8")
+        with open(path, encoding="utf-8") as file:
+            return file.read()
     except (OSError, UnicodeDecodeError):
         return ""

@@ -10,15 +10,15 @@ from kode_sidecar import __version__
 from kode_sidecar.agent.context.agents import agent_problems
 from kode_sidecar.agent.context.prompt_files import find_prompts
 from kode_sidecar.agent.context.skills import SkillLibrary
+from kode_sidecar.core.protocol.handshake import PROTOCOL_VERSIONS
 from kode_sidecar.core.protocol.mcp import McpListResult
-from kode_sidecar.core.protocol.methods import PROTOCOL_VERSION
 from kode_sidecar.core.protocol.process import Check, DoctorResult, SettingView
 from kode_sidecar.core.settings import LoadedSettings, Settings, describe
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.providers.registry import Registry
 from kode_sidecar.infrastructure.workspace.ripgrep import find_ripgrep
-from kode_sidecar.servers.boot.knowledge import skill_sources
 from kode_sidecar.servers.boot.provider_setup import set_up_providers
+from kode_sidecar.servers.boot.skill_sources import skill_sources
 
 
 def examine(
@@ -31,7 +31,7 @@ def examine(
     """Look at the installation, the settings, and the `servers` of this process; no network."""
     return DoctorResult(
         version=__version__,
-        protocol_version=PROTOCOL_VERSION,
+        protocol_version=PROTOCOL_VERSIONS[0],
         python=platform.python_version(),
         platform=_platform(),
         position_encoding=position_encoding,

@@ -15,12 +15,10 @@ from kode_sidecar.agent.context.memory import (
 )
 from kode_sidecar.agent.context.prompt_files import PromptFiles
 from kode_sidecar.agent.context.skills import (
-    PROJECT_FOLDER,
     SKILL_FILE,
     SkillLibrary,
     SkillProblem,
     SkillSource,
-    user_skills,
 )
 from kode_sidecar.agent.tools.knowledge import About
 from kode_sidecar.core.domain.memory import USER_SCOPE
@@ -29,8 +27,9 @@ from kode_sidecar.core.settings import LiveSettings, Settings
 from kode_sidecar.infrastructure.providers.memory_http import HttpMemory, MemoryHost
 from kode_sidecar.infrastructure.records.memory_store import MemoryStore
 from kode_sidecar.infrastructure.workspace.paths import Root
+from kode_sidecar.servers.boot.http_library import import_http_client
+from kode_sidecar.servers.boot.skill_sources import skill_sources
 from kode_sidecar.servers.boot.system import Environment
-from kode_sidecar.servers.lsp import import_http_client
 
 if TYPE_CHECKING:  # loaded by a thread, after the process answers
     from kode_sidecar.infrastructure.providers.http_client import HttpClient
@@ -142,20 +141,6 @@ class Knowledge:
     async def close(self) -> None:
         """Close connections."""
         await self._service.aclose()
-
-
-def skill_sources(
-    settings: Settings, roots: Sequence[Path], *, trusted: bool
-) -> Sequence[SkillSource]:
-    """The user's own first, so that no project can stand in for one of them.
-
-    `roots` are the open folders; they count only where the editor says that they are trusted (W12).
-    """
-    sources = [user_skills(settings.storage_root)]
-    sources += [SkillSource("config", folder) for folder in settings.skill_folders]
-    if trusted:
-        sources += [SkillSource("project", root, PROJECT_FOLDER) for root in roots]
-    return sources
 
 
 def _problem_view(problem: SkillProblem) -> wire.SkillProblemView:

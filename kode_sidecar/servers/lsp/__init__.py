@@ -6,7 +6,7 @@ from kode_sidecar.servers.lsp.connection import Connection
 from kode_sidecar.servers.lsp.editor import Editor
 from kode_sidecar.servers.lsp.frame_listener import FrameListener, Pop
 from kode_sidecar.servers.lsp.handlers import Handler, SessionHandlers, ping, serve, serve_documents
-from kode_sidecar.servers.lsp.loader import Step, import_http_client
+from kode_sidecar.servers.lsp.loader import Step
 from kode_sidecar.servers.lsp.process import Application, run
 from kode_sidecar.servers.lsp.requests import Log, Reply
 from kode_sidecar.servers.lsp.standard_lane import Features
@@ -26,7 +26,6 @@ __all__ = [
     "SessionHandlers",
     "Step",
     "encode",
-    "import_http_client",
     "ping",
     "run",
     "serve",

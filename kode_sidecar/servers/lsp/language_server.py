@@ -104,9 +104,9 @@ class KodeProtocol(LanguageServerProtocol):
 
     def _structure(self, method: str, params: object, request_id: MessageId) -> Any:
         """The typed message. Only its top level is looked at: nested objects are just data."""
-        message = {"jsonrpc": JSONRPC, "id": request_id, "method": method, "params": params or {}}
+        data: dict[str, Any] = {"jsonrpc": JSONRPC, "id": request_id, "method": method}
         try:
-            return self.structure_message(message)
+            return self.structure_message({**data, "params": params or {}})
         except JsonRpcException as error:
             raise _invalid_params(error) from None
 

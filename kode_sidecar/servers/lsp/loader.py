@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 _SWITCH_SECONDS = 0.0005
 # lsprotocol makes each of its 550 classes twice, 8 MB of which are garbage a moment later. Only
@@ -58,12 +58,3 @@ def import_language_server() -> Any:
     from kode_sidecar.servers.lsp.language_server import build_language_server  # noqa: PLC0415
 
     return build_language_server
-
-
-def import_http_client() -> Any:
-    """The module `providers.http_client`, behind httpx and ssl."""
-    # Where click is installed, httpx would load a command line with rich and pygments: 6 MB.
-    cast(dict[str, Any], sys.modules).setdefault("httpx._main", None)
-    from kode_sidecar.infrastructure.providers import http_client  # noqa: PLC0415
-
-    return http_client

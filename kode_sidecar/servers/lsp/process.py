@@ -202,8 +202,9 @@ class _Process:
 
         def failed(name: str, error: Exception) -> None:
             self._log(f"{name} could not be loaded; is the installation complete?", error)
-            refusal = KodeError("InternalError", f"{name} could not be loaded: install it again")
-            self._lane.attach(lambda incoming: self._incoming.refuse(incoming.id, refusal))
+            self._lane.refuse_all(
+                KodeError("InternalError", f"{name} is missing: install it again")
+            )
 
         await at_start  # two threads at once would slow down the first
         step = Step("pygls", build, lambda server: self._lane.attach(server.handle, server.cancel))

@@ -148,8 +148,17 @@ class StandardLane:
         self._waiting = [one for one in self._waiting if one.id != request_id]
         self._refuse(request_id, KodeError("RequestCancelled", "cancelled before it began"))
 
+    def refuse_all(self, error: KodeError) -> None:
+        """Answer what waits and all that is to come with an error: pygls cannot be imported."""
+
+        def refuse(incoming: Incoming) -> None:
+            assert isinstance(incoming.id, int | str), "it was admitted"
+            self._refuse(incoming.id, error)
+
+        self.attach(refuse, _ignore)
+
     def attach(
-        self, handle: Callable[[Incoming], None], cancel: Callable[[MessageId], None] = _ignore
+        self, handle: Callable[[Incoming], None], cancel: Callable[[MessageId], None]
     ) -> None:
         """Begin to pass on: first everything that waited, in order."""
         self._handle, self._cancel = handle, cancel

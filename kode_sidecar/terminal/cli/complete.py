@@ -41,6 +41,12 @@ Register-ArgumentCompleter -Native -CommandName kode-sidecar -ScriptBlock {
 """What a shell reads: `kode-sidecar completion SHELL` prints it."""
 
 
+def completion_command(options: argparse.Namespace) -> int:
+    """Print what a shell reads; the exit code."""
+    print(SCRIPTS[options.shell], end="")
+    return 0
+
+
 def candidates(parser: argparse.ArgumentParser, words: Sequence[str]) -> Iterator[str]:
     """What may stand for the last of `words`, which may be empty. Where nothing fits: files."""
     *before, last = words or [""]

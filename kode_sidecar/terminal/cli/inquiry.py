@@ -301,3 +301,32 @@ def latest_session(options: argparse.Namespace) -> str:
     if not found:
         raise KodeError("SessionNotFound", "There is no session of this folder to go on in.")
     return str(found[0]["sessionId"])
+
+
+def sessions_command(options: argparse.Namespace) -> int:
+    """`sessions`: list, show, export, copy, delete, move them. Raises KodeError."""
+    if options.action == "migrate":
+        # Late: it works on the files itself, and asks no sidecar.
+        from kode_sidecar.terminal.cli.migrate import migrate_command  # noqa: PLC0415
+
+        return migrate_command(options.to, options.env_file, dry_run=options.dry_run)
+    work, lines = {
+        "list": (all_sessions, session_lines),
+        "search": (all_sessions, session_lines),
+        "show": (one_session, session_text),
+        "export": (exported, exported_text),
+        "fork": (forked, forked_line),
+        "delete": (deleted, deleted_lines),
+    }[options.action]
+    return inquire(options, work, lines)
+
+
+def inquiry_command(options: argparse.Namespace) -> int:
+    """`memory`, `models`, `skills` and `usage`. Raises KodeError."""
+    work, lines = {
+        "memory": (memory, memory_lines),
+        "models": (models, model_lines),
+        "skills": (skills, skill_lines),
+        "usage": (usage, usage_lines),
+    }[options.command]
+    return inquire(options, work, lines)

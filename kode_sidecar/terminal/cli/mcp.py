@@ -17,7 +17,7 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.mcp import log_in, user_servers
 from kode_sidecar.infrastructure.mcp.contracts import TOKENS
 from kode_sidecar.infrastructure.records.disk import replace_file
-from kode_sidecar.terminal.cli.inquiry import Ask, asking
+from kode_sidecar.terminal.cli.inquiry import Ask, asking, inquire
 
 Json = dict[str, Any]
 _STATES = {
@@ -143,3 +143,13 @@ def _with_entry(before: str, entry: str) -> str:
     indent = " " * (len(following) - len(following.lstrip(" ")) or 2)
     lines[at + 1 : at + 1] = [indent + line for line in entry.splitlines()]
     return "\n".join(lines) + "\n"
+
+
+def mcp_command(options: argparse.Namespace) -> int:
+    """Run the command; the exit code. Raises KodeError."""
+    if options.action in ("add", "login"):
+        return (add_command if options.action == "add" else login_command)(options)
+    if options.action == "list":
+        return inquire(options, servers, server_lines)
+    work = tried if options.action == "test" else decided
+    return inquire(options, work, server_text)

@@ -1,13 +1,10 @@
 """The command line, as argparse reads it: every command with an example."""
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import get_args
 
-from kode_sidecar.core.protocol.process import UsageKey
-from kode_sidecar.core.protocol.session import ExportFormat, Mode
-from kode_sidecar.infrastructure.records.messages import StorageName
 from kode_sidecar.terminal.cli.complete import SCRIPTS
 from kode_sidecar.terminal.cli.job_options import (
     Commands,
@@ -29,8 +26,8 @@ EXIT_CODES: Mapping[int, str] = {
 """What a program can tell by the exit code, of all commands."""
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """Return the parser of the whole command line."""
+def make_parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """Return the parser of the whole command line, or of what begins with a command's name."""
     codes = ", ".join(f"{code} {meaning}" for code, meaning in EXIT_CODES.items())
     parser = argparse.ArgumentParser(
         prog="kode-sidecar",
@@ -39,25 +36,38 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="store_true", help="which build this is, and end")
     commands = Commands(parser, "command", metavar="COMMAND")
+    asked = words[:1] if words and words[0] in _ADD else _ADD
+    for name in asked:
+        _ADD[name](commands)
+    parser.set_defaults(env_file=None, record=None, tape=None, requests=None, grease=False)
+    return parser
+
+
+def _add_serve(commands: Commands) -> None:
     serve = commands.add("serve", "speak LSP and kode/* on stdin and stdout", "serve")
+    add_env_file(serve)
+    _add_tapes(serve)
+
+
+def _add_acp(commands: Commands) -> None:
     acp = commands.add(
         "acp",
         "speak the Agent Client Protocol on stdin and stdout (Zed, JetBrains, Emacs ...)",
         "acp --trust",
     )
     acp.add_argument("--trust", action="store_true", help="you trust the projects' own files")
+    add_env_file(acp)
+
+
+def _add_doctor(commands: Commands) -> None:
     doctor = commands.add(
         "doctor", "show every setting, its source and what is wrong", "doctor --online", json=True
     )
     doctor.add_argument("--online", action="store_true", help="ask the hosts whether keys are good")
-    for command in (serve, acp, doctor):
-        add_env_file(command)
-    _add_tapes(serve)
-    _add_setup(commands)
-    _add_chat(commands)
-    _add_ask(commands)
-    _add_inquiries(commands)
-    _add_mcp(commands)
+    add_env_file(doctor)
+
+
+def _add_demo(commands: Commands) -> None:
     demo = commands.add(
         "demo", "play a recorded turn through the real process", "demo --headless --fast"
     )
@@ -70,28 +80,29 @@ def make_parser() -> argparse.ArgumentParser:
         help="no play: the recorded model alone, for a client of your own",
     )
     _add_locale(demo)
-    _add_model(commands)
+
+
+def _add_protocol(commands: Commands) -> None:
     protocol = commands.add(
         "protocol",
         "write the wire contract: JSON Schema, TypeScript, method reference",
         "protocol --out contract",
     )
     protocol.add_argument("--out", metavar="DIR", required=True, type=Path, help="where to")
-    _add_replay(commands)
-    _add_grade(commands)
-    add_run(commands)
-    add_batch(commands)
-    add_runs(commands)
+
+
+def _add_completion(commands: Commands) -> None:
     completion = commands.add(
         "completion",
         "print what makes a shell complete this command line",
         "completion bash >> ~/.bashrc",
     )
     completion.add_argument("shell", choices=tuple(SCRIPTS))
+
+
+def _add_complete(commands: Commands) -> None:
     complete = commands.add("complete", "what a shell asks", "complete -- ses")
     complete.add_argument("words", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
-    parser.set_defaults(env_file=None, record=None, tape=None, requests=None, grease=False)
-    return parser
 
 
 def _add_setup(commands: Commands) -> None:
@@ -118,6 +129,8 @@ def _add_root(command: argparse.ArgumentParser) -> None:
 
 def _add_turn(command: argparse.ArgumentParser) -> None:
     """What turns are asked with."""
+    from kode_sidecar.core.protocol.session import Mode  # noqa: PLC0415
+
     command.add_argument("--model", metavar="NAME", help="a logical model or an id of the service")
     command.add_argument(
         "--agent", metavar="NAME", help="of a new session: coder by default; ide-helper, your own"
@@ -181,7 +194,10 @@ def _add_ask(commands: Commands) -> None:
     _add_turn(ask)
 
 
-def _add_inquiries(commands: Commands) -> None:
+def _add_sessions(commands: Commands) -> None:
+    # Late: the wire types, and msgspec, for who uses what is named by them.
+    from kode_sidecar.core.protocol.session import ExportFormat  # noqa: PLC0415
+
     sessions = commands.add("sessions", "care for the sessions that are kept", "sessions list")
     actions = Commands(sessions, "action", metavar="ACTION", required=True)
     listed = actions.add("list", "the sessions of this folder", "sessions list --all", json=True)
@@ -206,6 +222,11 @@ def _add_inquiries(commands: Commands) -> None:
     delete = actions.add("delete", "remove some for good", "sessions delete 019a", json=True)
     delete.add_argument("ids", metavar="ID", nargs="+", help="its id, or how that begins")
     _add_migrate(actions)
+
+
+def _add_usage(commands: Commands) -> None:
+    from kode_sidecar.core.protocol.process import UsageKey  # noqa: PLC0415
+
     used = commands.add(
         "usage", "tokens and money", "usage --by model --since 2026-11-01", json=True
     )
@@ -213,12 +234,21 @@ def _add_inquiries(commands: Commands) -> None:
     used.add_argument("--since", metavar="DAY", help="such as 2026-01-31")
     used.add_argument("--until", metavar="DAY", help="this day included")
     used.add_argument("--session", metavar="ID", help="of one session")
+
+
+def _add_skills(commands: Commands) -> None:
     commands.add("skills", "the skills that the model can load", "skills", json=True)
+
+
+def _add_memory(commands: Commands) -> None:
     memory = commands.add(
         "memory", "what the model is to remember", "memory --accept 3f2a", json=True
     )
     memory.add_argument("--accept", metavar="ID", action="append", help="remember it")
     memory.add_argument("--reject", metavar="ID", action="append", help="forget it")
+
+
+def _add_models(commands: Commands) -> None:
     commands.add("models", "what may be said as model; asks the hosts", "models", json=True)
 
 
@@ -262,6 +292,8 @@ def _add_mcp(commands: Commands) -> None:
 
 
 def _add_migrate(actions: Commands) -> None:
+    from kode_sidecar.infrastructure.records.messages import StorageName  # noqa: PLC0415
+
     migrate = actions.add(
         "migrate",
         "keep the messages of all sessions in another way",
@@ -343,3 +375,30 @@ def _add_replay(commands: Commands) -> None:
         default=30.0,
         help="how long the process may be silent when something is due (%(default)g)",
     )
+
+
+_ADD: Mapping[str, Callable[[Commands], None]] = {
+    "serve": _add_serve,
+    "acp": _add_acp,
+    "doctor": _add_doctor,
+    "setup": _add_setup,
+    "chat": _add_chat,
+    "ask": _add_ask,
+    "sessions": _add_sessions,
+    "usage": _add_usage,
+    "skills": _add_skills,
+    "memory": _add_memory,
+    "models": _add_models,
+    "mcp": _add_mcp,
+    "demo": _add_demo,
+    "model": _add_model,
+    "protocol": _add_protocol,
+    "replay": _add_replay,
+    "grade": _add_grade,
+    "run": add_run,
+    "batch": add_batch,
+    "runs": add_runs,
+    "completion": _add_completion,
+    "complete": _add_complete,
+}
+"""What adds each command, in the order of the help."""

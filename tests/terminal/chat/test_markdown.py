@@ -71,9 +71,10 @@ def test_only_a_terminal_pays_for_what_draws() -> None:
     """Serving, and every command but `chat`, loads neither rich nor prompt_toolkit."""
     code = (
         "import sys, kode_sidecar.servers.boot.app, kode_sidecar.servers.boot.agent\n"
-        "import kode_sidecar.terminal.cli.command_line\n"
+        "from kode_sidecar.terminal.cli.command_line import COMMANDS, command\n"
+        "carriers = [command(name) for name in COMMANDS]\n"
         "import kode_sidecar.terminal.chat.program, kode_sidecar.servers.lsp.language_server\n"
-        "kode_sidecar.servers.lsp.import_http_client()\n"
+        "kode_sidecar.servers.boot.http_library.import_http_client()\n"
         "print([name for name in ('rich', 'prompt_toolkit', 'pygments') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True)

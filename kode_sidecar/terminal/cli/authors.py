@@ -1,0 +1,62 @@
+"""Commands for authors of clients: demo, model, replay, grade, protocol."""
+
+import argparse
+import asyncio
+from pathlib import Path
+
+from kode_sidecar.errors import KodeError
+from kode_sidecar.servers.boot.wire_files import WIRE_FILES, wire_file
+
+
+def demo_command(options: argparse.Namespace) -> int:
+    """Play a recorded turn or job, or serve its model."""
+    from kode_sidecar.devtools.demo import DemoOptions, play, play_job, serve_model  # noqa: PLC0415
+
+    run = serve_model if options.serve_model else play_job if options.headless else play
+    shown = DemoOptions(live=options.live, fast=options.fast, locale=options.locale)
+    return asyncio.run(run(shown))
+
+
+def model_command(options: argparse.Namespace) -> int:
+    """Serve a model that plays a script."""
+    from kode_sidecar.devtools.demo import serve_script  # noqa: PLC0415
+
+    return asyncio.run(serve_script(options.script, options.folder.resolve()))
+
+
+def replay_command(options: argparse.Namespace) -> int:
+    """Play a recording and compare, or be the recorded server."""
+    from kode_sidecar.devtools.recording.replay import ReplayOptions, replay  # noqa: PLC0415
+
+    if options.serve and options.strict:
+        from kode_sidecar.devtools.grading.strict import serve_strict  # noqa: PLC0415
+
+        return serve_strict(options.file, options.patience)
+    return replay(
+        ReplayOptions(
+            file=options.file,
+            serve=options.serve,
+            against=options.against,
+            patience=options.patience,
+        )
+    )
+
+
+def grade_command(options: argparse.Namespace) -> int:
+    """Judge a client by recordings."""
+    from kode_sidecar.devtools.grading import grade  # noqa: PLC0415
+
+    return grade(options.recordings, json=options.json)
+
+
+def protocol_command(options: argparse.Namespace) -> int:
+    """Write the wire contract to a folder. Raises KodeError `Storage`."""
+    folder: Path = options.out
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in WIRE_FILES:
+            (folder / name).write_bytes(wire_file(name))
+            print(folder / name)
+    except OSError as error:
+        raise KodeError("Storage", f"Cannot write to {folder}: {error.strerror}.") from None
+    return 0

@@ -1,0 +1,25 @@
+"""`kode-sidecar chat`. A file of its own, for only who talks loads the chat and the providers."""
+
+import argparse
+import os
+
+from kode_sidecar.core.settings import client_agent, load_settings
+from kode_sidecar.servers.boot.provider_setup import usable_model
+from kode_sidecar.terminal.chat import ChatOptions, chat
+
+
+def chat_command(options: argparse.Namespace) -> int:
+    """Talk to the model in this terminal; the exit code. Raises KodeError."""
+    loaded = load_settings(os.environ)
+    return chat(
+        ChatOptions(
+            root=options.root,
+            model=usable_model(loaded, options.model),
+            agent=options.agent or client_agent(loaded),
+            mode=options.mode,
+            accept=options.accept,
+            trusted=options.trust,
+            locale=options.locale,
+            by_lines=options.lines,
+        )
+    )
