@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import cast
 
 from kode_sidecar.agent.context.agents import BUILT_IN_AGENTS, AgentProfile
+from kode_sidecar.agent.context.budget import BudgetedModel
 from kode_sidecar.agent.context.builder import ModelTraits
 from kode_sidecar.agent.context.compaction import CompactionTexts
 from kode_sidecar.agent.edits import EditLocks
@@ -24,7 +25,6 @@ from kode_sidecar.agent.sessions.session import Session
 from kode_sidecar.agent.tools.propose_edit import propose_edit_tool
 from kode_sidecar.agent.tools.read_file import read_file_tool
 from kode_sidecar.agent.turns import (
-    BudgetedModel,
     Budgets,
     EncodedRequest,
     LearnedRates,

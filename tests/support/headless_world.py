@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from kode_sidecar.agent.context.budget import BudgetedModel
 from kode_sidecar.agent.context.builder import ModelTraits
 from kode_sidecar.agent.context.prompt_files import PromptFiles, find_prompts
-from kode_sidecar.agent.turns import BudgetedModel
 from kode_sidecar.core.domain.agent_event import BlockDelta
 from kode_sidecar.core.domain.budget import Prices
 from kode_sidecar.core.domain.message import Cost

@@ -1,6 +1,5 @@
 """One turn from prompt to end. See README.md; `toolset` is the second door, loaded late."""
 
-from kode_sidecar.agent.turns.budget import BudgetedModel, stricter
 from kode_sidecar.agent.turns.compactor import answer_of, compact_result
 from kode_sidecar.agent.turns.context import (
     LearnedRates,
@@ -24,7 +23,6 @@ from kode_sidecar.agent.turns.turn import (
 )
 
 __all__ = [
-    "BudgetedModel",
     "Budgets",
     "EncodedRequest",
     "LearnedRates",
@@ -42,7 +40,6 @@ __all__ = [
     "report_message",
     "report_usage",
     "run_to_end",
-    "stricter",
     "title_of",
     "turn_active",
     "turn_to_steer",

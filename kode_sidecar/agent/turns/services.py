@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from kode_sidecar.agent.context.agents import AgentProfile
+from kode_sidecar.agent.context.budget import BudgetedModel, stricter
 from kode_sidecar.agent.context.builder import Traits
 from kode_sidecar.agent.context.compaction import CompactionTexts
 from kode_sidecar.agent.context.memory import MemoryNote
@@ -14,7 +15,6 @@ from kode_sidecar.agent.edits import ChangeSets, EditLocks
 from kode_sidecar.agent.event_log import SessionStream
 from kode_sidecar.agent.event_log.editor_port import EditorPort
 from kode_sidecar.agent.permissions import UserQuestions
-from kode_sidecar.agent.turns.budget import BudgetedModel, stricter
 from kode_sidecar.agent.turns.context import LearnedRates, TurnContext
 from kode_sidecar.core.domain.agent_event import Notice
 from kode_sidecar.core.domain.budget import Budget

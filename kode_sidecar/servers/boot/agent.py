@@ -12,6 +12,7 @@ from traceback import format_exception
 from typing import TYPE_CHECKING
 
 from kode_sidecar.agent.context.agents import SCOUT, AgentProfile
+from kode_sidecar.agent.context.budget import BudgetedModel
 from kode_sidecar.agent.context.builder import ModelTraits
 from kode_sidecar.agent.context.compaction import compaction_texts
 from kode_sidecar.agent.context.prompt_files import PromptFiles, find_prompts
@@ -26,7 +27,6 @@ from kode_sidecar.agent.sessions.repair import repair_session
 from kode_sidecar.agent.sessions.session import Session
 from kode_sidecar.agent.tools.run_command import Elsewhere, nowhere_else
 from kode_sidecar.agent.turns import (
-    BudgetedModel,
     Budgets,
     EncodedRequest,
     LearnedRates,

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from kode_sidecar.agent.context.budget import BudgetedModel, stricter
 from kode_sidecar.agent.context.builder import PromptContext
 from kode_sidecar.agent.context.fitting import fit
-from kode_sidecar.agent.turns import BudgetedModel, stricter
 from kode_sidecar.agent.turns.context import LearnedRates, TokenMeter
 from kode_sidecar.core.domain.agent_event import BudgetUpdated, Event, Notice
 from kode_sidecar.core.domain.budget import Budget, Prices
