@@ -31,7 +31,7 @@ ROWS = {
 EVERYWHERE = "errors"
 ABOVE_ALL = ("__init__", "__main__", "ide_chat")
 # Who else imports those above all.
-OVER_ALL = {("cli.ask", "ide_chat"), ("cli.run", "ide_chat")}
+OVER_ALL = {("cli.ask", "ide_chat")}
 # The one layer that is entered from below, late and by name: a command starts what it names.
 UPWARDS = {"cli": "devtools"}
 # These see even less than their row allows.
@@ -139,7 +139,7 @@ LATE_IMPORTS = {
     ): "only who has MCP servers pays for that room",
     ("__main__", "kode_sidecar.boot.acp_app"): "only after `initialize` is answered",
     (
-        "boot.agent",
+        "boot.job_agent",
         "kode_sidecar.boot.mcp_setup",
     ): "only who has MCP servers pays for that room",
     (
@@ -174,7 +174,7 @@ LATE_IMPORTS = {
     ("__main__", "kode_sidecar.boot.system"): "only after `initialize` is answered",
     ("__main__", "kode_sidecar.recording"): "only for who records or plays",
     ("chat.program", "kode_sidecar.chat.screen"): "what draws, for terminals only",
-    ("boot.agent", "kode_sidecar.run"): "PyYAML and a room that only runs pay for",
+    ("boot.job_agent", "kode_sidecar.run"): "PyYAML and a room that only runs pay for",
     (
         "batch.batch",
         "kode_sidecar.batch.dask_engine",
@@ -195,6 +195,10 @@ LATE_IMPORTS = {
         "context.skill_front_matter",
         "kode_sidecar.text.yaml_text",
     ): "PyYAML, for users of skills",
+    (
+        "boot.job_agent",
+        "kode_sidecar.boot.budget_setup",
+    ): "all that reads sessions, for budgets of a day",
     ("boot.build_info", "json"): "`--version` of a checkout reads no mark of a build",
     ("boot.build_info", "platform"): "`--version`, where `os.uname` says the same",
     (

@@ -12,8 +12,13 @@ FEWEST_FILE_LINES = 50
 SMALL = {
     "acp.client": "what a client announced, apart from what is made of it",
     "acp.dialect": "bytes of the wire, which the outbox writes on its own thread",
+    "boot.budget_setup": "loads all that reads sessions, which jobs do without",
+    "boot.http_library": "imported late in one place, for servers, jobs and memory",
+    "boot.skill_sources": "the doctor reports on skills, and loads nothing else of knowledge",
     "boot.state_folder": "the same behind each of the three porches",
     "boot.wire_files": "asked by the wire and by the command line",
+    "cli.doctor": "each command is a file of its own, and loads what it needs",
+    "cli.talk": "each command is a file of its own, and loads what it needs",
     "domain.context_edits": "kept by records, told on the wire, and applied by context",
     "domain.host_facts": "kept by records, learned and asked by providers",
     "domain.error_info": "the wire form of every error",

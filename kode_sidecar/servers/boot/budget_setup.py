@@ -1,7 +1,6 @@
-"""The user's budget as the settings and the records of sessions make it."""
+"""The user's budget for sessions: its limits, and what the day has cost by their records."""
 
 import os
-from collections.abc import Sequence
 from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -9,11 +8,10 @@ from pathlib import Path
 from msgspec.structs import asdict
 
 from kode_sidecar.agent.sessions import UsageReport
-from kode_sidecar.core.domain.budget import Budget, Prices
+from kode_sidecar.core.domain.budget import Budget
 from kode_sidecar.core.kernel.contracts import Clock
 from kode_sidecar.core.protocol.process import UsageGetParams
 from kode_sidecar.core.settings import BudgetSettings
-from kode_sidecar.infrastructure.providers.profiles import ModelProfile
 from kode_sidecar.infrastructure.records.conversation_store import ConversationStore
 from kode_sidecar.infrastructure.records.saver import Saver
 
@@ -21,27 +19,6 @@ from kode_sidecar.infrastructure.records.saver import Saver
 def user_budget(settings: BudgetSettings | None) -> Budget | None:
     """Return the budget of the settings, if there is one."""
     return None if settings is None else Budget(**asdict(settings))
-
-
-def dearest(models: Sequence[ModelProfile]) -> Prices | None:
-    """Return what the models that may answer cost at most; None if one has no price, or another
-    currency.
-    """
-    known = [model.price for model in models if model.price is not None]
-    if not known or len(known) < len(models) or len({price.currency for price in known}) > 1:
-        return None
-    written = (
-        model.price.writing(for_an_hour=model.caches_for_an_hour)
-        for model in models
-        if model.price is not None
-    )
-    return Prices(
-        known[0].currency,
-        max(price.input for price in known),
-        max(price.cached for price in known),
-        max(price.output for price in known),
-        max(written),
-    )
 
 
 class SpendingToday:

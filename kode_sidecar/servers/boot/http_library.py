@@ -1,7 +1,14 @@
-"""Imports the HTTP library where it is needed: apart, for reports and jobs load no server."""
+"""Opens HTTP connections; the library is imported with the first one, by whoever needs it."""
 
 import sys
-from typing import Any, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+from kode_sidecar.infrastructure.providers.endpoint import OpenHost
+from kode_sidecar.infrastructure.providers.memory_http import MemoryHost
+
+if TYPE_CHECKING:  # loaded by a thread, after the process answers
+    from kode_sidecar.infrastructure.providers.http_client import HttpClient
 
 
 def import_http_client() -> Any:
@@ -11,3 +18,15 @@ def import_http_client() -> Any:
     from kode_sidecar.infrastructure.providers import http_client  # noqa: PLC0415
 
     return http_client
+
+
+def open_hosts() -> OpenHost:
+    """What opens connections, all with one TLS context."""
+    http = import_http_client()
+    return partial(http.HttpClient, tls=http.system_tls())
+
+
+def open_memory_http(host: MemoryHost) -> "HttpClient":
+    """The HTTP client of a memory service; in a thread, because of the HTTP library."""
+    http = import_http_client()
+    return http.HttpClient(host, tls=http.system_tls())

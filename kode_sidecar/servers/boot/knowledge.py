@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from kode_sidecar.agent.context.memory import (
     RECALLED,
@@ -27,12 +26,9 @@ from kode_sidecar.core.settings import LiveSettings, Settings
 from kode_sidecar.infrastructure.providers.memory_http import HttpMemory, MemoryHost
 from kode_sidecar.infrastructure.records.memory_store import MemoryStore
 from kode_sidecar.infrastructure.workspace.paths import Root
-from kode_sidecar.servers.boot.http_library import import_http_client
+from kode_sidecar.servers.boot.http_library import open_memory_http
 from kode_sidecar.servers.boot.skill_sources import skill_sources
 from kode_sidecar.servers.boot.system import Environment
-
-if TYPE_CHECKING:  # loaded by a thread, after the process answers
-    from kode_sidecar.infrastructure.providers.http_client import HttpClient
 
 _MAX_QUERY_CHARS = 2_000
 
@@ -162,9 +158,3 @@ def _memory_host(settings: Settings) -> MemoryHost:
         timeout=settings.memory_timeout,
         proxy=settings.proxy,
     )
-
-
-def open_memory_http(host: MemoryHost) -> "HttpClient":
-    """The HTTP client of a memory service; in a thread, because of the HTTP library."""
-    http = import_http_client()
-    return http.HttpClient(host, tls=http.system_tls())

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
+from kode_sidecar.core.domain.budget import Prices
 from kode_sidecar.core.domain.error_info import ErrorInfo, error_info
 from kode_sidecar.core.protocol.process import AuthStatusResult, ProviderAuth
 from kode_sidecar.core.settings import LoadedSettings
@@ -18,7 +19,7 @@ from kode_sidecar.infrastructure.providers.builtin_providers import (
     billed_by,
 )
 from kode_sidecar.infrastructure.providers.presets import PRESET_MODELS, PRESETS
-from kode_sidecar.infrastructure.providers.profiles import ProviderProfile
+from kode_sidecar.infrastructure.providers.profiles import ModelProfile, ProviderProfile
 from kode_sidecar.infrastructure.providers.provider_config import (
     HttpTimeouts,
     ProviderConfig,
@@ -138,6 +139,27 @@ def usable_model(loaded: LoadedSettings, wanted: str | None) -> str | None:
 def with_model(loaded: LoadedSettings, model: str) -> LoadedSettings:
     """Return settings that name this model."""
     return replace(loaded, settings=replace(loaded.settings, model=model))
+
+
+def dearest(models: Sequence[ModelProfile]) -> Prices | None:
+    """Return what the models that may answer cost at most; None if one has no price, or another
+    currency.
+    """
+    known = [model.price for model in models if model.price is not None]
+    if not known or len(known) < len(models) or len({price.currency for price in known}) > 1:
+        return None
+    written = (
+        model.price.writing(for_an_hour=model.caches_for_an_hour)
+        for model in models
+        if model.price is not None
+    )
+    return Prices(
+        known[0].currency,
+        max(price.input for price in known),
+        max(price.cached for price in known),
+        max(price.output for price in known),
+        max(written),
+    )
 
 
 def _presets(loaded: LoadedSettings) -> dict[str, ProviderProfile]:

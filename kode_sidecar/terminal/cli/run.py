@@ -15,15 +15,13 @@ import msgspec
 
 from kode_sidecar.core.domain.agent_event import BlockDelta
 from kode_sidecar.core.domain.run import RunEvent, RunResult
-from kode_sidecar.core.protocol.documents import EditorContextParams
 from kode_sidecar.core.settings import LiveSettings, load_settings
 from kode_sidecar.core.text.shown_text import visible
 from kode_sidecar.core.text.yaml_text import YamlProblem, read_yaml
 from kode_sidecar.errors import KodeError
-from kode_sidecar.ide_chat import NoEditor
 from kode_sidecar.infrastructure.workspace.documents import Documents
 from kode_sidecar.jobs.run import HeadlessRun, Overrides, RunIds, RunOptions
-from kode_sidecar.servers.boot.agent import Agent
+from kode_sidecar.servers.boot.job_agent import JobAgent
 from kode_sidecar.servers.boot.system import System
 
 TEMPLATE = Path(__file__).parent / "template" / "run.yaml"
@@ -94,12 +92,9 @@ class Progress:
 
 async def _run(run: RunOptions, env_file: str | None, *, told: bool) -> RunResult:
     """Do the job; `told`: its progress goes to stderr."""
-    agent = Agent(
+    agent = JobAgent(
         LiveSettings(load_settings(os.environ, env_file=env_file)),
-        editor=NoEditor(),
-        editor_name="",
         documents=Documents("utf-16"),
-        editor_context=EditorContextParams,
         environment=System(),
     )
     try:

@@ -31,7 +31,7 @@ from kode_sidecar.core.domain.model_event import (
 from kode_sidecar.core.kernel.contracts import ModelRequest
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.providers.builtin_providers import BUILTIN_PROVIDERS
-from kode_sidecar.servers.boot.budget_setup import dearest
+from kode_sidecar.servers.boot.provider_setup import dearest
 
 _PIECES = re.compile(r"[a-zA-Z]+|[0-9]+|[^a-zA-Z0-9\s]+")
 CNY = Prices("CNY", 4.0, 1.0, 16.0, 4.0)

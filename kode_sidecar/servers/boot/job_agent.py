@@ -1,0 +1,208 @@
+"""What jobs need, and sessions too: the model, what the user keeps for it, tool servers.
+
+It may be built on a thread: nothing here touches the event loop before it is attached.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from traceback import format_exception
+from typing import TYPE_CHECKING
+
+from kode_sidecar.agent.context.budget import BudgetedModel
+from kode_sidecar.agent.context.builder import ModelTraits
+from kode_sidecar.agent.context.prompt_files import PromptFiles, find_prompts
+from kode_sidecar.core.settings import PROJECT_SERVER_FILES, LiveSettings, LoadedSettings
+from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.providers.chat_client import ChatClient, DeferredClient
+from kode_sidecar.infrastructure.providers.memory_http import HttpMemory, MemoryHost
+from kode_sidecar.infrastructure.providers.profiles import ModelProfile
+from kode_sidecar.infrastructure.providers.rate_limiter import STALLED_SECONDS, RetryPolicy
+from kode_sidecar.infrastructure.records.host_models import KnownHosts, SavedRetiredModels
+from kode_sidecar.infrastructure.records.json_log import JsonLog, LogFiles, Redaction
+from kode_sidecar.infrastructure.workspace.documents import Documents
+from kode_sidecar.infrastructure.workspace.ripgrep import Ripgrep, find_ripgrep
+from kode_sidecar.infrastructure.workspace.workspace import Workspace
+from kode_sidecar.servers.boot.http_library import open_hosts
+from kode_sidecar.servers.boot.knowledge import Knowledge
+from kode_sidecar.servers.boot.provider_setup import dearest, set_up_providers
+from kode_sidecar.servers.boot.system import Environment
+
+if TYPE_CHECKING:
+    from kode_sidecar.infrastructure.mcp.contracts import ServerConfig
+    from kode_sidecar.jobs.run import RunServices, WireRuns
+    from kode_sidecar.servers.boot.mcp_setup import McpServers
+
+
+class JobAgent:
+    """The model, knowledge and tool servers: all that a job needs to run. `Agent` adds sessions."""
+
+    def __init__(
+        self,
+        live: LiveSettings,
+        *,
+        documents: Documents,
+        environment: Environment,
+        editor_name: str = "",
+        servers: "Sequence[ServerConfig]" = (),
+        servers_changed: Callable[[], None] = lambda: None,
+    ) -> None:
+        loaded, settings = live.loaded, live.loaded.settings
+        self._live = live
+        self.providers = set_up_providers(loaded)
+        self._environment = environment
+        self._clock = clock = environment.clock
+        self._log = JsonLog(
+            LogFiles(settings.log_dir),
+            clock.timestamp,
+            Redaction(
+                [*loaded.keys, *self.providers.keys()],
+                settings.log_redact_chars if settings.log_redact_content else None,
+            ),
+        )
+        self._prompts = PromptFiles(find_prompts(), settings.locale)
+        self.workspace = Workspace(
+            [],
+            documents.position_encoding,
+            documents=documents,
+            file_encoding=settings.file_encoding,
+            own_files=[settings.storage_root],
+            counts_lone_cr=editor_name.startswith("Visual Studio Code"),
+        )
+        self.knowledge = Knowledge(live, self._prompts, lambda: self.workspace.roots, environment)
+        self._model = DeferredClient(self.providers.missing)
+        self._budgeted = BudgetedModel(
+            self._model, lambda name: dearest(self._models(name)), self._spent_today
+        )
+        self._chat: ChatClient | None = None
+        self._own_chat: ChatClient | None = None
+        self._runs: WireRuns | None = None
+        self._memories: dict[MemoryHost, HttpMemory] = {}
+        self._retired = SavedRetiredModels(settings.storage_root)
+        self._mcp: McpServers | None = None
+        self._more_servers = servers
+        self._servers_changed = servers_changed
+
+    @property
+    def _loaded(self) -> LoadedSettings:
+        return self._live.loaded
+
+    def open_model(self) -> ChatClient:
+        """Import the HTTP library, build the client and its TLS context. In a thread."""
+        settings, environment = self._loaded.settings, self._environment
+        chat = ChatClient(
+            self.providers.registry,
+            environment.hosts(open_hosts),
+            retired=self._retired,
+            hosts=KnownHosts(settings.storage_root) if environment.remembers_hosts else None,
+            retry=RetryPolicy(
+                environment.random,
+                budget=settings.http_retry_budget,
+                stalled=max(
+                    STALLED_SECONDS, settings.http_timeout_first_byte, settings.http_timeout_idle
+                ),
+            ),
+            now=self._clock.monotonic,
+        )
+        with suppress(KodeError):  # told again, with the reason, when a turn asks
+            chat.warm(settings.model)
+        self._own_chat = chat
+        return chat
+
+    def attach_model(self, chat: ChatClient) -> None:
+        """The model can be asked, by the client of this agent or of another; on the loop."""
+        self._chat = chat
+        self._model.attach(chat)
+
+    def runs(self) -> "WireRuns":
+        """The runs that the editor asks for. Raises KodeError `ConfigInvalid`."""
+        from kode_sidecar.jobs.run import WireRuns  # noqa: PLC0415
+
+        if self._runs is None:
+            self._runs = WireRuns(self.run_services())
+        return self._runs
+
+    def run_services(self) -> "RunServices":
+        """What headless runs need. Raises KodeError `ConfigInvalid` for settings that are wrong."""
+        # Late: only who starts a run pays for that room and for PyYAML.
+        from kode_sidecar.jobs.run import RunServices  # noqa: PLC0415
+
+        self._loaded.require_valid()
+        settings = self._loaded.settings
+        return RunServices(
+            storage_root=settings.storage_root,
+            clock=self._clock,
+            new_id=self._environment.new_id,
+            redaction=Redaction([*self._loaded.keys, *self.providers.keys()]),
+            prompts=self._prompts,
+            environ={**self._loaded.variables, **os.environ},
+            ripgrep=Ripgrep(find_ripgrep()),
+            model=self._model,
+            budgeted=self._budgeted.within,
+            target=lambda name: self.providers.registry.targets(name)[0],
+            traits=self.traits,
+            limit_instruction=self._prompts.read("tool_limit"),
+            silence_told=settings.http_silence_told,
+            open_memory=self._open_memory,
+            report_bug=self._report_bug,
+            file_encoding=settings.file_encoding,
+            open_servers=lambda names: self.mcp().for_run(names),
+        )
+
+    def _open_memory(self, host: MemoryHost) -> HttpMemory:
+        """The memory of a service, one for all runs that use it; closed with this agent."""
+        host = replace(host, proxy=self._loaded.settings.proxy)
+        if host not in self._memories:
+            self._memories[host] = HttpMemory(host, self.knowledge.open_http)
+        return self._memories[host]
+
+    async def close(self) -> None:
+        """End runs, close connections and the log."""
+        if self._runs is not None:
+            await self._runs.close()
+        for memory in self._memories.values():
+            await memory.aclose()
+        if self._mcp is not None:
+            await self._mcp.close()
+        if self._own_chat is not None:
+            await self._own_chat.aclose()
+        await self.knowledge.close()
+        self._log.close()
+
+    def mcp(self) -> "McpServers":
+        """The MCP servers of the user, the editor and the project."""
+        # Late: only who has servers pays for that room.
+        from kode_sidecar.servers.boot.mcp_setup import McpServers  # noqa: PLC0415
+
+        if self._mcp is None:
+            more = self._environment, self._more_servers, self._servers_changed
+            self._mcp = McpServers(self._live, self.workspace, PROJECT_SERVER_FILES, *more)
+            if self._mcp.problem:
+                self._log.write("error", "mcp", "config", message=self._mcp.problem)
+        return self._mcp
+
+    def traits(self, name: str) -> ModelTraits:
+        """The traits of the model that a name stands for now; the user's own window comes first.
+
+        Reasoning goes back if any that may answer wants it; for others it is left out.
+        """
+        models, window = self._models(name), self._loaded.settings.context_window
+        return ModelTraits(
+            window=models[0].context_window if window is None else window,
+            returns_thinking=any(model.returns_thinking for model in models),
+        )
+
+    def _models(self, name: str) -> Sequence[ModelProfile]:
+        if self._chat is not None:
+            return self._chat.models(name)
+        return [target.model for target in self.providers.registry.targets(name)]
+
+    async def _spent_today(self, currency: str) -> float:
+        # Late: all that reads sessions, for who has a budget for the day.
+        from kode_sidecar.servers.boot.budget_setup import SpendingToday  # noqa: PLC0415
+
+        return await SpendingToday(self._loaded.settings.storage_root, self._clock)(currency)
+
+    def _report_bug(self, where: str, error: BaseException) -> None:
+        self._log.write("error", where, "bug", traceback="".join(format_exception(error)))
