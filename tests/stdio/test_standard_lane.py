@@ -1,11 +1,13 @@
 """LSP that pygls serves, behind the fast lane, over a real process."""
 
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kode_sidecar import __version__
-from tests.support.program import SERVE
+from tests.support.program import ROOT, SERVE
 from tests.support.stdio_process import StdioProcess, notification, request
 
 COMMAND = "workspace/executeCommand"
@@ -110,6 +112,31 @@ def test_a_running_command_is_cancelled() -> None:
         process.send(notification("$/cancelRequest", {"id": 1}))
         assert process.answer(1)["error"]["code"] == -32800
         assert process.result("test/echo", {}) == {}
+
+
+def test_notifications_that_nobody_asked_for_are_silent_and_order_is_kept() -> None:
+    with StdioProcess() as process:
+        process.start()
+        process.next_method("test/loaded")
+        unused = [notification("$/setTrace", {"value": "off"}), notification("initialized", {})]
+        process.send(*unused * 1_000, notification("initialized", [1]), notification("initialized"))
+        assert process.result("test/echo", {"a": 1}) == {"a": 1}
+        process.send(request(1, "shutdown"), notification("exit"))
+        assert {message.get("method") for message in process.rest()} == {None, "test/closing"}
+
+
+def test_without_pygls_its_requests_are_refused_and_the_rest_is_served(tmp_path: Path) -> None:
+    (tmp_path / "pygls").mkdir()
+    (tmp_path / "pygls" / "__init__.py").write_text("raise ImportError('not installed')\n")
+    with StdioProcess(env={"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}) as process:
+        process.start()
+        process.send(*(request(n, COMMAND, {"command": "kode.doctor"}) for n in range(3)))
+        for n in range(3):
+            error = process.answer(n)["error"]
+            assert (error["code"], error["data"]["code"]) == (-32603, "InternalError")
+            assert "pygls" in error["message"]
+        assert "pygls" in process.call(COMMAND, {"command": "kode.doctor"})["error"]["message"]
+        assert process.result("test/echo", {"a": 1}) == {"a": 1}
 
 
 @pytest.mark.program

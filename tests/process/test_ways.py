@@ -1,0 +1,106 @@
+"""How many files of the package an action enters in the real process: a reader opens as many.
+
+The caps are today's figures, so that no way grows; the aims stand beside them.
+"""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kode_sidecar.terminal.client.fold import SessionFold
+from tests.support.answering_model import AnsweringModel
+from tests.support.model_script import answer, hold, text, tool_call
+from tests.support.program import BUILT
+from tests.support.sidecar import HANG_SECONDS, only_change_set, sidecar
+from tests.support.traced_process import Trace, Way
+
+pytestmark = pytest.mark.skipif(BUILT is not None, reason="traced by a sitecustomize")
+
+MOST_OF_A_DELTA = 23  # aim: 18
+MOST_OF_A_DECISION = 53  # aim: 35
+MOST_OF_A_FIRST_TURN = 105  # aim: 80
+
+BESIDE = {"servers/boot/leftovers.py", "servers/boot/unpacked.py", "servers/lsp/watchdog.py"}
+"""What threads of their own enter now and then, which is no part of any way."""
+
+
+def passes(way: Way, most: int, *known: str) -> None:
+    """Assert that the way passes these files, and no more than `most`."""
+    print(way)  # noqa: T201 - shown with -s, and where it fails
+    files = way.files.keys() - BESIDE
+    assert files >= set(known)
+    assert len(files) <= most
+
+
+def said(session: SessionFold) -> str:
+    return "".join(block.text for block in session.blocks.values())
+
+
+async def test_a_text_delta_from_socket_to_stdout() -> None:
+    words = ["two ", "three ", "four ", "five "]
+    held = [part for word in words for part in (hold(word), text(word))]
+    script = answer(text("one "), *held, hold("end"), text("six"))
+    async with Trace() as trace, sidecar([script], environment=trace.environment) as world:
+        session = await world.session()
+        turn_id = await world.start(session, "hello")
+        await world.watch.until(lambda: "one" in said(session), HANG_SECONDS)
+        ways: list[Way] = []
+        for word in words:
+            await trace.begin()
+            world.model.release(word)
+            await world.watch.until(lambda word=word: word in said(session), HANG_SECONDS)
+            ways.append(await trace.end())
+        world.model.release("end")
+        await world.watch.turn_end(session.session_id, turn_id, HANG_SECONDS)
+    way = ways[0].shared(ways[1:])  # by chance something else happens beside one of them
+    # The clock is looked at when the next piece is awaited: by then this one is written.
+    way.files.pop("servers/boot/system.py", None)
+    passes(way, MOST_OF_A_DELTA, "infrastructure/providers/sse.py", "servers/lsp/outbox.py")
+
+
+async def test_a_decision_to_verified_and_saved(tmp_path: Path) -> None:
+    file = tmp_path / "plain.py"
+    file.write_bytes(b"a = 1\nb = 2\nc = 3\n")
+    edit = tool_call(
+        "propose_edit", {"path": "plain.py", "edits": [{"old": "b = 2", "new": "b = 4"}]}
+    )
+    script = [answer(edit), answer(text("ok"))]
+    async with (
+        Trace() as trace,
+        sidecar(script, roots=[tmp_path], environment=trace.environment) as world,
+    ):
+        buffer = world.editor.open(file)
+        session = await world.session()
+        await world.turn(session, "edit")
+        change_set = only_change_set(session)
+        await world.client.request("kode/ping", {}, HANG_SECONDS)  # what went before is done with
+        await trace.begin("servers/lsp/connection.py")
+        result = await world.decide(change_set)
+        await world.watch.until(lambda: not change_set.hunks("proposed"), HANG_SECONDS)
+        way = await trace.end()
+        assert result["verified"]
+        assert "b = 4" in buffer.text
+    passes(way, MOST_OF_A_DECISION, "agent/edits/applying.py", "infrastructure/records/saver.py")
+
+
+async def test_the_first_turn_to_the_body_of_its_request() -> None:
+    asked_ns: list[int] = []
+
+    def respond(_body: dict[str, Any]) -> Any:
+        asked_ns.append(time.monotonic_ns())
+        return answer(text("hi"))
+
+    async with (
+        Trace() as trace,
+        sidecar(model=AnsweringModel(respond), environment=trace.environment) as world,
+    ):
+        session = await world.session()
+        # Loaded, so that what is imported for the first time does not count.
+        await world.client.request("kode/models/list", {}, HANG_SECONDS)
+        await world.client.request("kode/ping", {}, HANG_SECONDS)  # what went before is done with
+        await trace.begin("servers/lsp/connection.py")
+        await world.turn(session, "hello")
+        way = (await trace.end()).until(asked_ns[0])
+    passes(way, MOST_OF_A_FIRST_TURN, "agent/turns/setup.py", "core/kernel/turn_loop.py")
