@@ -170,14 +170,16 @@ class BudgetedModel:
         """Let its requests be asked without a budget again; there is none until it is opened."""
         self._purses.pop(session_id, None)
 
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[ModelEvent], None]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[ModelEvent], None]:
         """See `ModelClient`; what does not fit fails with `BudgetReached`."""
         purse = self._purses.get(request.cache_key)
         if purse is None or not purse.pots:
-            async with aclosing(self._model.stream(request)) as batches:
-                async for batch in batches:
-                    yield batch
-            return
+            return self._model.stream(request)
+        return self._stream_within(request, purse)
+
+    async def _stream_within(
+        self, request: ModelRequest, purse: Purse
+    ) -> AsyncGenerator[Sequence[ModelEvent], None]:
         prices = self._prices(request.model)
         if prices is None or prices.currency != purse.currency:
             yield [ResponseFailed(_unknown(request.model, purse.currency))]

@@ -11,7 +11,6 @@ from kode_sidecar.core.domain.agent_event import (
     AskRequested,
     AskResolved,
     BlockCompleted,
-    BlockDelta,
     BlockDropped,
     BlockStarted,
     ChangeSetUpdated,
@@ -100,12 +99,6 @@ class EventHistory:
                 self._change_set(event)
             elif isinstance(event, Event):
                 self.feed(event)
-
-    def grow(self, delta: BlockDelta) -> None:
-        """Add a delta to its block, if that is open."""
-        block = self.blocks.get(delta.block_id)
-        if block is not None:
-            block.parts.append(delta.add)
 
     def feed(self, event: Event) -> None:
         """Take the next event into account."""

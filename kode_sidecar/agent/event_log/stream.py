@@ -56,7 +56,8 @@ class SessionStream:
     def __call__(self, event: Event | BlockDelta) -> int:
         """Store and publish an event; return its `seq`, 0 for what is not stored."""
         if isinstance(event, BlockDelta):
-            self.history.grow(event)
+            if (block := self.history.blocks.get(event.block_id)) is not None:
+                block.parts.append(event.add)
             self._send(event)
             return 0
         if not is_stored(event):

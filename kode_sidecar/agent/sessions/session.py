@@ -1,7 +1,8 @@
 """One conversation with the user: its tree, its running turn, its change sets."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from functools import partial
 
 import msgspec
 from msgspec import UNSET
@@ -351,21 +352,24 @@ class Session:
             report_usage(self.totals, self.stream, context.use)
         return compact_result(event)
 
-    async def _run(self, turn: RunningTurn) -> None:
-        services, options = self._services, self._options
-        end = await run_to_end(
+    def _run(self, turn: RunningTurn) -> Coroutine[None, None, None]:
+        options = self._options
+        return run_to_end(
             turn,
-            services,
+            self._services,
             options.agent,
             lambda: self._setup.tools(options, turn.mode, turn.context),
             self._setup.save_artifact,
             self.change_sets.forming(self.stream, turn.id),
+            partial(self._end, turn),
         )
+
+    async def _end(self, turn: RunningTurn, end: TurnEnd) -> None:
         # A user who cancels waits for no disk: that end is told once it is written, as all before
         # it was, and saved right after. Every later acknowledgement waits for that save, too.
         cancelled = end.stop_reason == "cancelled"
         if not turn.ending:
-            completed = report_end(turn, end, services, self.totals, self.stream)
+            completed = report_end(turn, end, self._services, self.totals, self.stream)
             try:
                 if not cancelled:
                     await self.stream.save_told()

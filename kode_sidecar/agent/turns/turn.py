@@ -1,7 +1,7 @@
 """One turn: the one that runs in a session, its run to the end, its lines in the log."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -225,8 +225,9 @@ async def run_to_end(
     tools: Callable[[], Sequence[Tool]],
     save_artifact: ArtifactSink,
     emit: Emit,
-) -> TurnEnd:
-    """Run the turn; return its end, also when it was cancelled or failed by a bug."""
+    ended: Callable[[TurnEnd], Awaitable[None]],
+) -> None:
+    """Run the turn; its end goes to `ended`, also when it was cancelled or failed by a bug."""
     scope = TurnScope(
         session_id=turn.context.session_id,
         turn_id=turn.id,
@@ -243,16 +244,17 @@ async def run_to_end(
         turn.running = True
         await services.beginnings.wait()
         await recall(turn.context, services.recall, emit)
-        return await run_turn(scope, services.model, tools(), turn.context, limits, emit)
+        end = await run_turn(scope, services.model, tools(), turn.context, limits, emit)
     except asyncio.CancelledError:
-        return TurnEnd("cancelled")
+        end = TurnEnd("cancelled")
     except Exception as error:
         services.report_bug("turn", error)
         text = (
             "The sidecar failed inside this turn; the log has the details. "
             "The conversation is intact: send the prompt again."
         )
-        return TurnEnd("error", failure("InternalError", text))
+        end = TurnEnd("error", failure("InternalError", text))
+    await ended(end)
 
 
 def report_end(

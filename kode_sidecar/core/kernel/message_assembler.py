@@ -48,7 +48,7 @@ from kode_sidecar.core.domain.model_event import (
     UsageReported,
 )
 from kode_sidecar.core.kernel.call_cards import CallCards
-from kode_sidecar.core.text.shown_text import mend_surrogates, mend_value, without_controls
+from kode_sidecar.core.text.shown_text import CONTROL, mend_surrogates, mend_value
 
 Shown = Event | BlockDelta
 
@@ -210,7 +210,7 @@ class MessageAssembler:
         return [block for block in self.blocks if isinstance(block, ToolUseBlock)]
 
     def _grow_text(self, text: str, *, thinking: bool, out: list[Shown]) -> None:
-        shown = without_controls(text)  # whoever draws it: no escape moves a cursor (W13)
+        shown = CONTROL.sub("", text)  # whoever draws it: no escape moves a cursor (W13)
         is_changed, text = shown != text, shown
         kind = ThinkingBlock if thinking else TextBlock
         current = self._text

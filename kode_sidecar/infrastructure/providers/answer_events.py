@@ -4,6 +4,8 @@ Neighbouring deltas of one read become one event. Reasoning that a host left in 
 `<think>…</think>` before the answer, is told apart, and so are tool calls in it (`leaked_calls`).
 """
 
+import re
+
 from kode_sidecar.core.domain.model_event import (
     ModelEvent,
     TextDelta,
@@ -12,7 +14,13 @@ from kode_sidecar.core.domain.model_event import (
     ToolUseStarted,
 )
 from kode_sidecar.core.text.shown_text import mend_surrogates
-from kode_sidecar.infrastructure.providers.leaked_calls import LeakedCall, LeakedCallScanner
+from kode_sidecar.infrastructure.providers.leaked_calls import (
+    BEGIN,
+    MARKERS,
+    PLAIN,
+    LeakedCall,
+    read_calls,
+)
 
 _THINK_BEGIN, _THINK_END = "<think>", "</think>"
 TEXT = -1
@@ -111,6 +119,62 @@ class StrayEnd:
 
     def _begins_line(self, text: str, at: int) -> bool:
         return text[at - 1] == "\n" if at else not self._in_line
+
+
+class LeakedCallScanner:
+    """Lets text pass and holds back what may be a tool call, even when it comes in pieces."""
+
+    def __init__(self, tool_names: frozenset[str]) -> None:
+        self._tool_names = tool_names
+        self._held = ""
+        self._in_line = False
+        self._captured: list[str] = []
+
+    def feed(self, text: str) -> str:
+        """Return the part of the text that is certainly text."""
+        if self._captured:
+            self._captured.append(text)
+            return ""
+        text, self._held = self._held + text, ""
+        if "<" not in text and "[" not in text:
+            self._passed(text)
+            return text
+        if begin := self._begin(text):
+            self._captured.append(text[begin.start() :])
+            return text[: begin.start()]
+        # A marker begins with its only bracket, so nothing before the last one can become one.
+        at = max(text.rfind("<"), text.rfind("["))
+        if any(marker.startswith(text[at:]) for marker in MARKERS):
+            text, self._held = text[:at], text[at:]
+        self._passed(text)
+        return text
+
+    def release(self) -> str:
+        """Return the start of a marker that was held back, now that something else follows it."""
+        held, self._held = self._held, ""
+        return held
+
+    def finish(self, *, take_calls: bool) -> tuple[list[LeakedCall], str]:
+        """Return the calls that were held back, and the text that was none.
+
+        With `take_calls` False, with a call cut off or a tool not on offer, all of it is text.
+        """
+        captured = "".join(self._captured) or self._held
+        self._held, self._captured = "", []
+        if not take_calls or not captured:
+            return [], captured
+        return read_calls(captured, self._tool_names)
+
+    def _begin(self, text: str) -> re.Match[str] | None:
+        """The first marker; a plain one only where a line begins."""
+        for found in BEGIN.finditer(text):
+            if found.start() or not self._in_line or found[0] not in PLAIN:
+                return found
+        return None
+
+    def _passed(self, text: str) -> None:
+        if text:
+            self._in_line = text[-1] != "\n"
 
 
 class DeltaRuns:

@@ -16,12 +16,12 @@ from typing import Any, NamedTuple, cast
 _KIMI = ("<|tool_calls_section_begin|>", "<|tool_call_begin|>")
 _DEEPSEEK = ("<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>")
 # These two are words that people write, too: they begin a line, and nothing follows the calls.
-_PLAIN = ("<tool_call>", "[TOOL_CALLS]")
-_MARKERS = (*_KIMI, *_DEEPSEEK, *_PLAIN)
-_BEGIN = re.compile(
+PLAIN = ("<tool_call>", "[TOOL_CALLS]")
+MARKERS = (*_KIMI, *_DEEPSEEK, *PLAIN)
+BEGIN = re.compile(
     "|".join(map(re.escape, (*_KIMI, *_DEEPSEEK)))
     + "|"
-    + "|".join(rf"(?:\A|(?<=\n)){re.escape(marker)}" for marker in _PLAIN)
+    + "|".join(rf"(?:\A|(?<=\n)){re.escape(marker)}" for marker in PLAIN)
 )
 _KIMI_CALL = re.compile(
     r"<\|tool_call_begin\|>\s*(?P<id>(?:functions\.)?(?P<name>[\w-]+?)(?::\d+)?)\s*"
@@ -50,66 +50,6 @@ class LeakedCall(NamedTuple):
     tool_use_id: str
     name: str
     arguments: str
-
-
-class LeakedCallScanner:
-    """Lets text pass and holds back what may be a tool call, even when it comes in pieces."""
-
-    def __init__(self, tool_names: frozenset[str]) -> None:
-        self._tool_names = tool_names
-        self._held = ""
-        self._in_line = False
-        self._captured: list[str] = []
-
-    def feed(self, text: str) -> str:
-        """Return the part of the text that is certainly text."""
-        if self._captured:
-            self._captured.append(text)
-            return ""
-        text, self._held = self._held + text, ""
-        if "<" not in text and "[" not in text:
-            self._passed(text)
-            return text
-        if begin := self._begin(text):
-            self._captured.append(text[begin.start() :])
-            return text[: begin.start()]
-        # A marker begins with its only bracket, so nothing before the last one can become one.
-        at = max(text.rfind("<"), text.rfind("["))
-        if any(marker.startswith(text[at:]) for marker in _MARKERS):
-            text, self._held = text[:at], text[at:]
-        self._passed(text)
-        return text
-
-    def release(self) -> str:
-        """Return the start of a marker that was held back, now that something else follows it."""
-        held, self._held = self._held, ""
-        return held
-
-    def finish(self, *, take_calls: bool) -> tuple[list[LeakedCall], str]:
-        """Return the calls that were held back, and the text that was none.
-
-        With `take_calls` False, with a call cut off or a tool not on offer, all of it is text.
-        """
-        captured = "".join(self._captured) or self._held
-        self._held, self._captured = "", []
-        if not take_calls or not captured:
-            return [], captured
-        read = next((read for marker, read in _READERS if captured.startswith(marker)), _kimi)
-        calls, rest = read(captured)
-        if not calls or any(call.name not in self._tool_names for call in calls):
-            return [], captured
-        return calls, rest
-
-    def _begin(self, text: str) -> re.Match[str] | None:
-        """The first marker; a plain one only where a line begins."""
-        for found in _BEGIN.finditer(text):
-            if found.start() or not self._in_line or found[0] not in _PLAIN:
-                return found
-        return None
-
-    def _passed(self, text: str) -> None:
-        if text:
-            self._in_line = text[-1] != "\n"
 
 
 Read = Callable[[str], tuple[list[LeakedCall], str]]
@@ -211,3 +151,15 @@ _READERS: tuple[tuple[str, Read], ...] = (
     ("<tool_call>", _tagged),
     ("[TOOL_CALLS]", _mistral),
 )
+
+
+def read_calls(text: str, tool_names: frozenset[str]) -> tuple[list[LeakedCall], str]:
+    """Return the calls that a text is, and what else it says.
+
+    With a call cut off or a tool not on offer all of it is text.
+    """
+    read = next((read for marker, read in _READERS if text.startswith(marker)), _kimi)
+    calls, rest = read(text)
+    if not calls or any(call.name not in tool_names for call in calls):
+        return [], text
+    return calls, rest

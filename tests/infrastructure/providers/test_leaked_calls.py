@@ -16,7 +16,7 @@ from kode_sidecar.core.domain.model_event import (
     ToolUseDelta,
     ToolUseStarted,
 )
-from kode_sidecar.infrastructure.providers.leaked_calls import LeakedCallScanner
+from kode_sidecar.infrastructure.providers.answer_events import LeakedCallScanner
 from kode_sidecar.infrastructure.providers.openai_chat import ChatDecoder
 
 TOOLS = frozenset({"read_file", "list_files"})
