@@ -16,6 +16,8 @@ import time
 from types import FrameType
 from typing import Any
 
+# Threads that have their own business, beside whatever a test looks at.
+_BESIDE = ("json-log", "kode-loader", "kode-watchdog")
 _PACKAGE = os.sep + "kode_sidecar" + os.sep
 _entered: dict[str, tuple[int, set[str]]] = {}
 _traced = False
@@ -28,6 +30,8 @@ def _note(frame: FrameType, event: str, _argument: Any) -> None:
         return
     code = frame.f_code
     if _PACKAGE not in code.co_filename or not code.co_filename.endswith(_first):
+        return
+    if threading.current_thread().name.startswith(_BESIDE):
         return
     _first = ""
     found = _entered.get(code.co_filename)
