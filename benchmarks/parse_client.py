@@ -17,8 +17,8 @@ from benchmarks.stream import DELTA_SIZE, FLAT_DELTAS
 from kode_sidecar.core.domain.message import Message, TextBlock
 from kode_sidecar.core.domain.model_event import ResponseFinished, TextDelta
 from kode_sidecar.core.kernel.contracts import ModelRequest
+from kode_sidecar.infrastructure.http.client import HttpClient
 from kode_sidecar.infrastructure.providers.chat_client import ChatClient
-from kode_sidecar.infrastructure.providers.http_client import HttpClient
 from kode_sidecar.infrastructure.providers.provider_config import ProviderConfig
 from kode_sidecar.infrastructure.providers.registry import Registry
 

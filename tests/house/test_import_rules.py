@@ -17,7 +17,7 @@ from tests.support.package_source import (
 # from rooms in rows below its own, or from its own room; never sideways.
 ROWS = {
     "core": (("kernel", "protocol"), ("settings",), ("domain",), ("text",), ("whole_files",)),
-    "infrastructure": (("mcp",), ("providers", "workspace", "records", "commands")),
+    "infrastructure": (("mcp",), ("providers", "workspace", "records", "commands"), ("http",)),
     "agent": (
         *(("sessions",), ("turns",), ("edits",), ("permissions",), ("event_log",)),
         *(("scouts",), ("tools",), ("context",)),
@@ -83,8 +83,8 @@ OWNED = {
     "pygls": "lsp",
     "lsprotocol": "lsp",
     "cattrs": "lsp",
-    "httpx": "providers mcp",
-    "h11": "providers",
+    "httpx": "http mcp",
+    "anyio": "http",
     "yaml": "text",
     "platformdirs": "settings",
     "pydantic_ai": "run",
@@ -203,7 +203,7 @@ LATE_IMPORTS = {
     ("boot.build_info", "platform"): "`--version`, where `os.uname` says the same",
     (
         "boot.http_library",
-        "kode_sidecar.providers.http_client",
+        "kode_sidecar.http.client",
     ): "httpx and ssl, for who asks a host",
     ("cli.authors", "kode_sidecar.demo"): "each of these commands needs one of these rooms",
     ("cli.authors", "kode_sidecar.demo.play"): "each of these commands needs one of these rooms",

@@ -112,7 +112,7 @@ async def test_a_run_imports_no_server_and_no_demo(tmp_path: Path) -> None:
     async with ModelServer(script, paced=False) as model:
         ours = await asyncio.to_thread(imported, *words, cwd=tmp_path, url=model.base_url)
         assert model.chats
-    assert f"{PACKAGE}.infrastructure.providers.http_client" in ours
+    assert f"{PACKAGE}.infrastructure.http.client" in ours
     assert not [name for name in ours if name.startswith(SERVERS)]
     assert len(ours) <= MOST_OF_A_RUN, sorted(ours)
 

@@ -15,7 +15,7 @@ from kode_sidecar.core.domain.budget import Prices
 from kode_sidecar.core.domain.message import Cost
 from kode_sidecar.core.domain.run import RunEvent, RunResult
 from kode_sidecar.core.kernel.contracts import ModelClient
-from kode_sidecar.infrastructure.providers.http_client import HttpClient
+from kode_sidecar.infrastructure.http.client import HttpClient
 from kode_sidecar.infrastructure.providers.memory_http import HttpMemory, MemoryHost
 from kode_sidecar.infrastructure.providers.provider_config import ProviderConfig
 from kode_sidecar.infrastructure.providers.registry import Registry

@@ -170,7 +170,7 @@ def _become(
 def import_program() -> None:
     """What a server imports in its first second. None of it starts a thread."""
     import kode_sidecar.devtools.recording
-    import kode_sidecar.infrastructure.providers.http_client
+    import kode_sidecar.infrastructure.http.client
     import kode_sidecar.servers.boot.acp_app
     import kode_sidecar.servers.boot.agent
     import kode_sidecar.servers.boot.app

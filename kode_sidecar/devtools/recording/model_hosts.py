@@ -28,8 +28,8 @@ from kode_sidecar.devtools.recording.transcript import (
     with_data,
 )
 from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.http.timeouts import HttpTimeouts
 from kode_sidecar.infrastructure.providers.endpoint import Host, HostResponse
-from kode_sidecar.infrastructure.providers.provider_config import HttpTimeouts
 
 _NO_AGENT = "models"  # asks for the list of models
 _SECRET_HEADERS = ("set-cookie", "authorization")

@@ -5,15 +5,22 @@ stateful generation that breaks is taken up again by `Last-Event-ID`.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager, suppress
+import math
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import (
+    AbstractAsyncContextManager,
+    asynccontextmanager,
+    contextmanager,
+    suppress,
+)
 from typing import Any, cast
+from urllib.parse import urlsplit
 
-import httpx
 import msgspec
 
-from kode_sidecar import __version__
 from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.http.client import HttpClient
+from kode_sidecar.infrastructure.http.timeouts import HttpTimeouts
 from kode_sidecar.infrastructure.mcp.config import check_address
 from kode_sidecar.infrastructure.mcp.contracts import (
     NO_ACCESS,
@@ -24,23 +31,61 @@ from kode_sidecar.infrastructure.mcp.contracts import (
 )
 from kode_sidecar.infrastructure.mcp.event_stream import Event, EventDecoder
 from kode_sidecar.infrastructure.mcp.header_params import header_value
-from kode_sidecar.infrastructure.mcp.hosted_transport import HostedTransport
 from kode_sidecar.infrastructure.mcp.peer import MODERN, Peer
+from kode_sidecar.infrastructure.providers.endpoint import HostResponse
 
 MAX_BODY_BYTES = 16_000_000
 _LOGINS = 2
-_TIMES = httpx.Timeout(10.0, read=300.0)
+_TIMES = HttpTimeouts(first_byte=300.0, idle=300.0, pinged=math.inf)
 _SESSION = "mcp-session-id"
 _NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 _RETRIES = 5
 _WAIT_SECONDS, _MOST_WAIT_SECONDS = 1.0, 30.0
 
 
+class ServerHost:
+    """A server as its own `endpoint.Host`; a recording that plays opens none."""
+
+    url_name = "`url`"
+    proxy = None
+    timeouts = _TIMES
+
+    def __init__(self, config: ServerConfig) -> None:
+        check_address(config)
+        self.base_url = config.url
+        self._name = urlsplit(config.url).netloc
+        self._http: HttpClient | None = None
+
+    def host(self) -> str:
+        """Return what names it in a failure."""
+        return self._name
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        asker: str = "",
+        timeouts: HttpTimeouts | None = None,
+    ) -> AsyncGenerator[HostResponse, None]:
+        """Ask at the very address; `path` is its path, for recordings. Raises KodeError."""
+        del path
+        self._http = self._http or HttpClient(self)
+        async with self._http.stream(method, "", body, headers, asker, timeouts) as response:
+            yield response
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        if self._http is not None:
+            await self._http.aclose()
+
+
 class HttpChannel:
     """A server at an address. What `access` has for it is asked twice for each refused message."""
 
     def __init__(self, config: ServerConfig, peer: Peer, access: Access = NO_ACCESS) -> None:
-        check_address(config)
         self._config = config
         self._peer = peer
         wrap, self._authorize = access
@@ -48,16 +93,8 @@ class HttpChannel:
         self._session = ""
         self._answers: dict[int, asyncio.Task[None]] = {}
         self._listening: asyncio.Task[None] | None = None
-        self._client = httpx.AsyncClient(
-            transport=HostedTransport(config.name, wrap) if wrap else None,
-            trust_env=False,
-            follow_redirects=False,
-            timeout=_TIMES,
-            headers={
-                "user-agent": f"kode-sidecar/{__version__}",
-                "accept-encoding": "identity",
-            },
-        )
+        host = ServerHost(config)
+        self._host = wrap(host) if wrap else host
 
     async def send(
         self, message: Json, *, version: str, headers: Mapping[str, str] | None = None
@@ -88,10 +125,10 @@ class HttpChannel:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         if self._session:
-            with suppress(httpx.HTTPError, TimeoutError):
-                async with asyncio.timeout(2.0):
-                    await self._client.delete(self._config.url, headers=self._fixed(""))
-        await self._client.aclose()
+            with suppress(KodeError, TimeoutError):
+                async with asyncio.timeout(2.0), self._stream("DELETE", None, self._fixed("")):
+                    pass
+        await self._host.aclose()
 
     async def _ask(self, number: int, message: Json, version: str, more: Mapping[str, str]) -> None:
         last_id, wait = "", _WAIT_SECONDS
@@ -107,9 +144,7 @@ class HttpChannel:
             if version != MODERN:
                 await self._resume(number, last_id, wait, version)
         except KodeError as error:
-            self._peer.fail(number, error)
-        except httpx.HTTPError as error:
-            self._peer.fail(number, self._broken(error))
+            self._peer.fail(number, self._broken(error) if error.code == "Network" else error)
         else:
             # Whoever has an answer by now is not touched by this.
             self._peer.fail(number, self._without_answer())
@@ -117,9 +152,9 @@ class HttpChannel:
     @asynccontextmanager
     async def _post(
         self, message: Json, version: str, more: Mapping[str, str]
-    ) -> AsyncGenerator[httpx.Response, None]:
+    ) -> AsyncGenerator[HostResponse, None]:
         """The answer to one POST, sent again with what `authorize` brings: a kept token, then a new
-        one. Raises httpx.HTTPError."""
+        one. Raises KodeError."""
         headers = {
             **self._fixed(version),
             "content-type": "application/json",
@@ -128,16 +163,13 @@ class HttpChannel:
         if version == MODERN:
             headers.update({**_routing(message), **more})
         body = msgspec.json.encode(message)
-        response = await self._sent(headers, body)
-        try:
-            for _ in range(_LOGINS):
+        for _ in range(_LOGINS):
+            async with self._stream("POST", body, {**headers, **self._headers}) as response:
                 if not await self._authorized(response):
-                    break
-                await response.aclose()
-                response = await self._sent(headers, body)
+                    yield response
+                    return
+        async with self._stream("POST", body, {**headers, **self._headers}) as response:
             yield response
-        finally:
-            await response.aclose()
 
     def _fixed(self, version: str) -> dict[str, str]:
         headers = dict(self._headers)
@@ -147,11 +179,11 @@ class HttpChannel:
             headers[_SESSION] = self._session
         return headers
 
-    async def _refused(self, response: httpx.Response) -> None:
+    async def _refused(self, response: HostResponse) -> None:
         """Raise KodeError for anything but success; a JSON-RPC error in the body is an answer."""
-        if response.status_code < 300:
+        status = response.status
+        if status < 300:
             return
-        status = response.status_code
         if 300 <= status < 400:
             text = f"answered with a redirect (HTTP {status}), which is not followed: check `url`."
             raise server_error(self._config.name, text, "redirect", status=status)
@@ -174,14 +206,14 @@ class HttpChannel:
             self._config.name, text, "status", status=status, retryable=status >= 500
         )
 
-    async def _events(self, response: httpx.Response) -> tuple[str, float]:
+    async def _events(self, response: HostResponse) -> tuple[str, float]:
         """Hand on what a stream brings; the last event's id and how long to wait after its end.
 
         A connection that breaks is an end, too. Raises KodeError `ToolFailed` for an endless event.
         """
         decoder = EventDecoder()
-        with suppress(httpx.HTTPError):
-            async for chunk in response.aiter_bytes():
+        with _until_it_breaks():
+            while chunk := await response.read():
                 for event in self._fed(decoder, chunk):
                     if event.data:
                         self._take(event.data)
@@ -199,7 +231,7 @@ class HttpChannel:
             if not last_id or not self._peer.waits_for(number):
                 return
             await asyncio.sleep(min(wait, _MOST_WAIT_SECONDS))
-            with suppress(httpx.HTTPError):
+            with _until_it_breaks():
                 found = await self._heard(last_id, version)
                 if found is None:
                     return
@@ -209,7 +241,7 @@ class HttpChannel:
         """Hear what a stateful server says unasked, where it offers such a stream."""
         last_id, wait = "", _WAIT_SECONDS
         for _ in range(_RETRIES):
-            with suppress(httpx.HTTPError, KodeError):
+            with suppress(KodeError):
                 found = await self._heard(last_id, version)
                 if found is None:
                     return
@@ -221,8 +253,8 @@ class HttpChannel:
         headers = {**self._fixed(version), "accept": "text/event-stream"}
         if last_id:
             headers["last-event-id"] = last_id
-        async with self._client.stream("GET", self._config.url, headers=headers) as found:
-            if found.status_code != 200 or not _is_stream(found):
+        async with self._stream("GET", None, headers) as found:
+            if found.status != 200 or not _is_stream(found):
                 return None
             newer, wait = await self._events(found)
         return newer or last_id, wait
@@ -231,16 +263,16 @@ class HttpChannel:
         with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             self._peer.receive(msgspec.json.decode(data, type=dict[str, Any]))
 
-    async def _sent(self, headers: Mapping[str, str], body: bytes) -> httpx.Response:
-        """Send bytes, with what was learned for this server since."""
-        request = self._client.build_request(
-            "POST", self._config.url, content=body, headers={**headers, **self._headers}
-        )
-        return await self._client.send(request, stream=True)
+    def _stream(
+        self, method: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> AbstractAsyncContextManager[HostResponse]:
+        asker = f"mcp {self._config.name} {method}"
+        path = urlsplit(self._config.url).path
+        return self._host.stream(method, path, body, headers, asker)
 
-    async def _authorized(self, response: httpx.Response) -> bool:
+    async def _authorized(self, response: HostResponse) -> bool:
         """Whether there are new headers to try a refused message with."""
-        if response.status_code not in (401, 403) or self._authorize is None:
+        if response.status not in (401, 403) or self._authorize is None:
             return False
         headers = await self._authorize(response.headers)
         if headers is None:
@@ -248,17 +280,14 @@ class HttpChannel:
         self._headers.update(headers)
         return True
 
-    async def _body(self, response: httpx.Response) -> bytes:
-        body = bytearray()
-        async for chunk in response.aiter_bytes():
-            body += chunk
-            if len(body) > MAX_BODY_BYTES:
-                raise self._too_large()
-        return bytes(body)
+    async def _body(self, response: HostResponse) -> bytes:
+        body = await response.read_all(MAX_BODY_BYTES + 1)
+        if len(body) > MAX_BODY_BYTES:
+            raise self._too_large()
+        return body
 
-    def _broken(self, error: httpx.HTTPError) -> KodeError:
-        reason = str(error) or type(error).__name__
-        text = f"cannot be reached: {reason}. Check its `url` and the network."
+    def _broken(self, error: KodeError) -> KodeError:
+        text = f"cannot be reached: {error.message}"
         return server_error(self._config.name, text, "http", retryable=True)
 
     def _too_large(self) -> KodeError:
@@ -268,6 +297,16 @@ class HttpChannel:
     def _without_answer(self) -> KodeError:
         text = "ended its answer before it was whole."
         return server_error(self._config.name, text, "incomplete", retryable=True)
+
+
+@contextmanager
+def _until_it_breaks() -> Generator[None]:
+    """Take a connection that breaks for an end."""
+    try:
+        yield
+    except KodeError as error:
+        if error.code != "Network":
+            raise
 
 
 def _routing(message: Json) -> dict[str, str]:
@@ -280,5 +319,5 @@ def _routing(message: Json) -> dict[str, str]:
     return headers
 
 
-def _is_stream(response: httpx.Response) -> bool:
+def _is_stream(response: HostResponse) -> bool:
     return response.headers.get("content-type", "").lower().startswith("text/event-stream")

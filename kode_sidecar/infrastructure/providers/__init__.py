@@ -1,1 +1,1 @@
-"""Model adapters; the only users of HTTP."""
+"""Model adapters."""

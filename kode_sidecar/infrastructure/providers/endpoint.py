@@ -11,9 +11,10 @@ import msgspec
 from kode_sidecar.core.domain.error_info import ErrorInfo
 from kode_sidecar.core.domain.host_facts import HostFacts, OfferedModel
 from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.http.timeouts import HttpTimeouts
 from kode_sidecar.infrastructure.providers.dialects import DIALECTS
 from kode_sidecar.infrastructure.providers.profiles import ModelProfile, with_facts
-from kode_sidecar.infrastructure.providers.provider_config import HttpTimeouts, ProviderConfig
+from kode_sidecar.infrastructure.providers.provider_config import ProviderConfig
 from kode_sidecar.infrastructure.providers.rate_limiter import RateLimiter
 from kode_sidecar.infrastructure.providers.registry import HostMemory, SessionHosts
 
@@ -24,7 +25,7 @@ MAX_MODELS_BYTES = 4 * 1024 * 1024
 class HostResponse(Protocol):
     """An answer whose body is still to be read, over HTTP or from a recording.
 
-    `http_client.HttpResponse` says what each method does.
+    `http.response.HttpResponse` says what each method does.
     """
 
     status: int
@@ -40,7 +41,7 @@ class HostResponse(Protocol):
 
 
 class Host(Protocol):
-    """Where requests go: `http_client.HttpClient`, or a recording. `asker` names who asks."""
+    """Where requests go: `http.client.HttpClient`, or a recording. `asker` names who asks."""
 
     def stream(
         self,

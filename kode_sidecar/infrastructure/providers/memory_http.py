@@ -15,8 +15,9 @@ from msgspec import Struct
 
 from kode_sidecar.core.domain.memory import MAX_CONTENT_CHARS, MemoryItem, check_memory
 from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.http.timeouts import HttpTimeouts
 from kode_sidecar.infrastructure.providers.error_words import ErrorWords, seconds_to_wait
-from kode_sidecar.infrastructure.providers.provider_config import HttpTimeouts, host_of
+from kode_sidecar.infrastructure.providers.provider_config import host_of
 
 if TYPE_CHECKING:
     from kode_sidecar.infrastructure.providers.endpoint import Host

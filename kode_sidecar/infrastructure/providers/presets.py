@@ -9,18 +9,14 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
+from kode_sidecar.infrastructure.http.timeouts import TimeLimits
 from kode_sidecar.infrastructure.providers.builtin_providers import (
     K3_EFFORTS,
     MILLION_AND_MORE,
     QUARTER_MILLION,
     SWITCHED,
 )
-from kode_sidecar.infrastructure.providers.profiles import (
-    Efforts,
-    ModelProfile,
-    ProviderProfile,
-    TimeLimits,
-)
+from kode_sidecar.infrastructure.providers.profiles import Efforts, ModelProfile, ProviderProfile
 
 
 def _models(*ids: str, window: int, images: bool = False) -> tuple[ModelProfile, ...]:

@@ -13,11 +13,11 @@ from msgspec.structs import replace
 from kode_sidecar.core.domain.event_parts import Effort
 from kode_sidecar.core.domain.message import Cost, Usage
 from kode_sidecar.core.domain.model_event import UsageReported
+from kode_sidecar.infrastructure.http.timeouts import TimeLimits
 
 Thinking = Literal["never", "optional", "always"]
 DialectName = Literal["kimi", "openai_chat", "openai_responses", "anthropic_messages"]
 Amount = Annotated[float, Meta(ge=0)]
-Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 Tokens = Annotated[int, Meta(ge=1)]
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 Variable = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=200)]
@@ -67,22 +67,6 @@ class WireNames(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 Efforts = Mapping[Effort, Mapping[str, Any]]
-
-
-class TimeLimits(Struct, frozen=True, forbid_unknown_fields=True):
-    """Seconds of patience with a host or a model; None: as the settings say."""
-
-    first_byte: Seconds | None = None
-    idle: Seconds | None = None
-    pinged: Seconds | None = None
-
-    def over(self, other: "TimeLimits") -> "TimeLimits":
-        """Return these, and those of `other` where these say nothing."""
-        return TimeLimits(
-            self.first_byte or other.first_byte,
-            self.idle or other.idle,
-            self.pinged or other.pinged,
-        )
 
 
 class ModelProfile(Struct, frozen=True, forbid_unknown_fields=True):

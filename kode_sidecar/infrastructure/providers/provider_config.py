@@ -19,7 +19,7 @@ provider changes only what it names, its models by id.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from ipaddress import ip_address
 from typing import Any, cast
@@ -29,53 +29,14 @@ import msgspec
 
 from kode_sidecar.core.domain.error_info import ErrorInfo, error_info, failure
 from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.http.timeouts import HttpTimeouts
 from kode_sidecar.infrastructure.providers.builtin_providers import KIMI, KNOWN_HOSTS
-from kode_sidecar.infrastructure.providers.profiles import Efforts, ProviderProfile, TimeLimits
+from kode_sidecar.infrastructure.providers.profiles import Efforts, ProviderProfile
 from kode_sidecar.infrastructure.providers.provider_errors import ProviderErrors
 
 # What a request is about: these fields of it nobody else may write.
 _OURS = frozenset({"model", "messages", "system", "tools", "stream", "input", "instructions"})
 _LOOPBACK = re.compile(r"localhost|127(\.\d{1,3}){3}|::1")
-
-
-@dataclass(frozen=True)
-class HttpTimeouts:
-    """Seconds (W9). There is no total limit.
-
-    `first_byte` runs from the request to the head of the response, connecting included; `idle`
-    from the request, then from one read to the next; `pinged` from one word of the model to the
-    next, where a host says no more than that it is alive.
-    """
-
-    connect: float = 10.0
-    first_byte: float = 60.0
-    idle: float = 120.0
-    write: float = 30.0
-    pinged: float = 300.0
-
-    def whole(self) -> "HttpTimeouts":
-        """Return those for an answer that begins when it is whole."""
-        return replace(self, first_byte=max(self.first_byte, self.idle))
-
-    def of(self, limits: TimeLimits) -> "HttpTimeouts":
-        """Return those with what is said of one host or model."""
-        return replace(
-            self,
-            first_byte=limits.first_byte or self.first_byte,
-            idle=limits.idle or self.idle,
-            pinged=limits.pinged or max(self.pinged, limits.idle or 0.0),
-        )
-
-    def at_most(self, seconds: float | None) -> "HttpTimeouts":
-        """Return those for a host that may be silent for so long only."""
-        if seconds is None:
-            return self
-        return replace(
-            self,
-            first_byte=min(self.first_byte, seconds),
-            idle=min(self.idle, seconds),
-            pinged=min(self.pinged, seconds),
-        )
 
 
 @dataclass(frozen=True)
@@ -85,7 +46,7 @@ class ProviderConfig:
     base_url: str
     api_key: str = field(repr=False)
     proxy: str | None = field(default=None, repr=False)
-    timeouts: HttpTimeouts = HttpTimeouts()
+    timeouts: HttpTimeouts = field(default_factory=HttpTimeouts)
     profile: ProviderProfile = KIMI
 
     @property

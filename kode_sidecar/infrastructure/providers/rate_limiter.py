@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from kode_sidecar.core.domain.error_info import ErrorInfo
+from kode_sidecar.infrastructure.http.timeouts import STALLED
 
 # A limit that was guessed, not told, is tried again after this long.
 _GUESS_HOLDS = 60.0
@@ -15,8 +16,6 @@ _MOST_REMEMBERED = 10_000
 MAX_RETRIES = 3
 MAX_RETRY_AFTER = 60.0
 """Seconds; a host that asks for more is reported instead of waited for."""
-STALLED = "silentSeconds"
-"""The detail of a failure that was no more than silence."""
 STALLED_SECONDS = 120.0
 """A host that says nothing is given up after this, unless the user waits longer."""
 _SHORTEST_WAIT = 10.0

@@ -8,16 +8,16 @@ from kode_sidecar.infrastructure.providers.endpoint import OpenHost
 from kode_sidecar.infrastructure.providers.memory_http import MemoryHost
 
 if TYPE_CHECKING:  # loaded by a thread, after the process answers
-    from kode_sidecar.infrastructure.providers.http_client import HttpClient
+    from kode_sidecar.infrastructure.http.client import HttpClient
 
 
 def import_http_client() -> Any:
-    """The module `providers.http_client`, behind httpx and ssl."""
+    """The module `http.client`, behind httpx and ssl."""
     # Where click is installed, httpx would load a command line with rich and pygments: 6 MB.
     cast(dict[str, Any], sys.modules).setdefault("httpx._main", None)
-    from kode_sidecar.infrastructure.providers import http_client  # noqa: PLC0415
+    from kode_sidecar.infrastructure.http import client  # noqa: PLC0415
 
-    return http_client
+    return client
 
 
 def open_hosts() -> OpenHost:

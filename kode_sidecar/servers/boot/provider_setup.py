@@ -11,6 +11,7 @@ from kode_sidecar.core.domain.error_info import ErrorInfo, error_info
 from kode_sidecar.core.protocol.process import AuthStatusResult, ProviderAuth
 from kode_sidecar.core.settings import LoadedSettings
 from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.http.timeouts import HttpTimeouts
 from kode_sidecar.infrastructure.providers.builtin_providers import (
     BUILTIN_PROVIDERS,
     KIMI,
@@ -21,7 +22,6 @@ from kode_sidecar.infrastructure.providers.builtin_providers import (
 from kode_sidecar.infrastructure.providers.presets import PRESET_MODELS, PRESETS
 from kode_sidecar.infrastructure.providers.profiles import ModelProfile, ProviderProfile
 from kode_sidecar.infrastructure.providers.provider_config import (
-    HttpTimeouts,
     ProviderConfig,
     read_logical_models,
     read_providers,

@@ -27,9 +27,10 @@ from kode_sidecar.core.domain.model_event import (
 )
 from kode_sidecar.core.kernel.contracts import ModelClient, ModelRequest, ToolSpec
 from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.http.client import HttpClient
+from kode_sidecar.infrastructure.http.timeouts import HttpTimeouts
 from kode_sidecar.infrastructure.providers.chat_client import ChatClient
-from kode_sidecar.infrastructure.providers.http_client import HttpClient
-from kode_sidecar.infrastructure.providers.provider_config import HttpTimeouts, ProviderConfig
+from kode_sidecar.infrastructure.providers.provider_config import ProviderConfig
 from kode_sidecar.infrastructure.providers.rate_limiter import RetryPolicy
 from kode_sidecar.infrastructure.providers.registry import (
     Registry,

@@ -11,6 +11,8 @@ from kode_sidecar.core.domain.message import Message, TextBlock, ThinkingBlock, 
 from kode_sidecar.core.domain.model_event import ModelEvent, ModelNotice, UsageReported
 from kode_sidecar.core.kernel.contracts import ModelRequest
 from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.http.client import HttpClient
+from kode_sidecar.infrastructure.http.timeouts import HttpTimeouts, TimeLimits
 from kode_sidecar.infrastructure.providers.builtin_providers import (
     KIMI,
     KIMI_INTERNATIONAL,
@@ -19,19 +21,9 @@ from kode_sidecar.infrastructure.providers.builtin_providers import (
 )
 from kode_sidecar.infrastructure.providers.chat_client import ChatClient
 from kode_sidecar.infrastructure.providers.dialects import DIALECTS
-from kode_sidecar.infrastructure.providers.http_client import HttpClient
 from kode_sidecar.infrastructure.providers.presets import PRESETS
-from kode_sidecar.infrastructure.providers.profiles import (
-    ModelProfile,
-    Price,
-    TimeLimits,
-    WireNames,
-)
-from kode_sidecar.infrastructure.providers.provider_config import (
-    HttpTimeouts,
-    ProviderConfig,
-    read_providers,
-)
+from kode_sidecar.infrastructure.providers.profiles import ModelProfile, Price, WireNames
+from kode_sidecar.infrastructure.providers.provider_config import ProviderConfig, read_providers
 from kode_sidecar.infrastructure.providers.registry import Registry
 from kode_sidecar.infrastructure.records.host_models import KnownHosts
 from tests.support.raw_http import RawHttpServer, delta, event, refusal, sse_answer

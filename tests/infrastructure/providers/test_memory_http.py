@@ -11,8 +11,8 @@ import pytest
 
 from kode_sidecar.core.domain.memory import MAX_CONTENT_CHARS
 from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.http.client import HttpClient, system_tls
 from kode_sidecar.infrastructure.providers import memory_http
-from kode_sidecar.infrastructure.providers.http_client import HttpClient, system_tls
 from kode_sidecar.infrastructure.providers.memory_http import (
     MAX_ANSWER_BYTES,
     HttpMemory,

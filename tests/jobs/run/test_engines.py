@@ -16,8 +16,8 @@ import pytest
 from kode_sidecar.core.domain.agent_event import BlockDelta
 from kode_sidecar.core.domain.run import RunResult
 from kode_sidecar.devtools.demo.model_server import ModelServer, Piece, RecordedResponse, Recording
+from kode_sidecar.infrastructure.http.client import HttpClient
 from kode_sidecar.infrastructure.providers.chat_client import ChatClient
-from kode_sidecar.infrastructure.providers.http_client import HttpClient
 from kode_sidecar.jobs.run import HeadlessRun
 from tests.support.calling_home import STAYS, calling_home
 from tests.support.files import write

@@ -10,8 +10,8 @@ import pytest
 
 from kode_sidecar.devtools.demo.model_server import ModelServer, Recording
 from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.http.client import HttpClient
 from kode_sidecar.infrastructure.providers.chat_client import ChatClient
-from kode_sidecar.infrastructure.providers.http_client import HttpClient
 from kode_sidecar.jobs.run.project_copy import copy_history
 from tests.support.files import write
 from tests.support.git import GIT, git

@@ -1,0 +1,1 @@
+"""All HTTP that this process speaks as a client. `client` loads httpx, `timeouts` does not."""

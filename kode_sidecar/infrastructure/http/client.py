@@ -1,0 +1,110 @@
+"""A host over HTTP: its address, its timeouts, what each request says of us."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from typing import Protocol
+
+from kode_sidecar import __version__
+from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.http.response import HttpResponse, NetworkError, network_error
+from kode_sidecar.infrastructure.http.timeouts import HttpTimeouts
+from kode_sidecar.infrastructure.http.transport import (
+    Connections,
+    Exchange,
+    HttpFailure,
+    check_url,
+    system_tls,
+)
+
+_HEADERS = {
+    "accept": "text/event-stream, application/json",
+    "accept-encoding": "identity",
+    "user-agent": f"kode-sidecar/{__version__}",
+}
+
+
+class HttpHost(Protocol):
+    """Who is talked to: a `ProviderConfig`, or a `memory_http.MemoryHost`."""
+
+    @property
+    def base_url(self) -> str: ...
+
+    @property
+    def url_name(self) -> str:
+        """What the user sets to change the address."""
+        ...
+
+    @property
+    def proxy(self) -> str | None: ...
+
+    @property
+    def timeouts(self) -> HttpTimeouts: ...
+
+    def host(self) -> str:
+        """Raises KodeError `ConfigInvalid`."""
+        ...
+
+
+class HttpClient:
+    """Connections to one host, kept and used again. Make one per process.
+
+    Costs some 0.1 s for the certificates and uses no event loop: build it in a thread. `tls`
+    replaces the system's certificates. Raises KodeError `ConfigInvalid`.
+    """
+
+    def __init__(self, config: HttpHost, tls: ssl.SSLContext | None = None) -> None:
+        self.host = config.host()
+        self._url_name = config.url_name
+        self._timeouts = config.timeouts
+        self._base_url = config.base_url
+        try:
+            check_url(config.base_url)
+        except ValueError as error:
+            text = f"{config.url_name} is no web address ({error}): fix it."
+            raise KodeError("ConfigInvalid", text) from None
+        self._connections = Connections(tls or system_tls(), config.proxy)
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        asker: str = "",
+        timeouts: HttpTimeouts | None = None,
+    ) -> AsyncGenerator[HttpResponse, None]:
+        """Send a request to the base URL, with `path` appended if there is one.
+
+        Leaving closes the connection at once unless the body was read to its end; `asker` matters
+        to recordings only, `timeouts` are those of the host unless others are given. Raises
+        NetworkError.
+        """
+        del asker
+        timeouts = timeouts or self._timeouts
+        now = asyncio.get_running_loop().time
+        started = now()
+        url = self._base_url.rstrip("/") + path if path else self._base_url
+        exchange = self._connections.ask(method, url, {**_HEADERS, **headers}, body, timeouts)
+        try:
+            await self._answered(exchange, timeouts.first_byte)
+            yield HttpResponse(exchange, self.host, timeouts, now() - started)
+        finally:
+            await exchange.close()
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._connections.aclose()
+
+    async def _answered(self, exchange: Exchange, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await exchange.answered()
+        except TimeoutError:
+            reason = f"did not begin to answer within {seconds:g} seconds"
+            text = f"{self.host} {reason}: try again."
+            raise NetworkError(reason, text, silent=seconds) from None
+        except HttpFailure as failure:
+            raise network_error(self.host, failure, self._url_name) from None

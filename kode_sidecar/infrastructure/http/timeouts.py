@@ -1,0 +1,67 @@
+"""How long a host may take. Light to import, and without HTTP."""
+
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+Seconds = Annotated[float, Meta(gt=0, le=86_400)]
+
+STALLED = "silentSeconds"
+"""The detail of a failure that was no more than silence."""
+
+
+class TimeLimits(Struct, frozen=True, forbid_unknown_fields=True):
+    """Seconds of patience with a host or a model; None: as the settings say."""
+
+    first_byte: Seconds | None = None
+    idle: Seconds | None = None
+    pinged: Seconds | None = None
+
+    def over(self, other: "TimeLimits") -> "TimeLimits":
+        """Return these, and those of `other` where these say nothing."""
+        return TimeLimits(
+            self.first_byte or other.first_byte,
+            self.idle or other.idle,
+            self.pinged or other.pinged,
+        )
+
+
+@dataclass(frozen=True)
+class HttpTimeouts:
+    """Seconds (W9). There is no total limit.
+
+    `first_byte` runs from the request to the head of the response, connecting included; `idle`
+    from the request, then from one read to the next; `pinged` from one word of the model to the
+    next, where a host says no more than that it is alive.
+    """
+
+    connect: float = 10.0
+    first_byte: float = 60.0
+    idle: float = 120.0
+    write: float = 30.0
+    pinged: float = 300.0
+
+    def whole(self) -> "HttpTimeouts":
+        """Return those for an answer that begins when it is whole."""
+        return replace(self, first_byte=max(self.first_byte, self.idle))
+
+    def of(self, limits: TimeLimits) -> "HttpTimeouts":
+        """Return those with what is said of one host or model."""
+        return replace(
+            self,
+            first_byte=limits.first_byte or self.first_byte,
+            idle=limits.idle or self.idle,
+            pinged=limits.pinged or max(self.pinged, limits.idle or 0.0),
+        )
+
+    def at_most(self, seconds: float | None) -> "HttpTimeouts":
+        """Return those for a host that may be silent for so long only."""
+        if seconds is None:
+            return self
+        return replace(
+            self,
+            first_byte=min(self.first_byte, seconds),
+            idle=min(self.idle, seconds),
+            pinged=min(self.pinged, seconds),
+        )
