@@ -83,7 +83,7 @@ OWNED = {
     "pygls": "lsp",
     "lsprotocol": "lsp",
     "cattrs": "lsp",
-    "httpx": "http mcp",
+    "httpx": "http",
     "anyio": "http",
     "yaml": "text",
     "platformdirs": "settings",

@@ -47,7 +47,7 @@ async def main() -> None:
     context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
     known = {key: context[key] for key in ("client_id", "client_secret") if key in context}
     client = {**known, "client_metadata_url": "https://conformance-test.local/client-metadata.json"}
-    config = ServerConfig("suite", url=sys.argv[-1])
+    config = ServerConfig("suite", url=sys.argv[-1], login_hosts=("localhost",))
     redirect = "http://localhost:3000/callback"
     login = OAuth(config, TokenFile(None), visit, redirect_uri=redirect, client=client)
     server = Server(

@@ -18,7 +18,7 @@ from kode_sidecar.infrastructure.http.transport import (
     system_tls,
 )
 
-_HEADERS = {
+OUR_HEADERS = {
     "accept": "text/event-stream, application/json",
     "accept-encoding": "identity",
     "user-agent": f"kode-sidecar/{__version__}",
@@ -87,7 +87,7 @@ class HttpClient:
         now = asyncio.get_running_loop().time
         started = now()
         url = self._base_url.rstrip("/") + path if path else self._base_url
-        exchange = self._connections.ask(method, url, {**_HEADERS, **headers}, body, timeouts)
+        exchange = self._connections.ask(method, url, {**OUR_HEADERS, **headers}, body, timeouts)
         try:
             await self._answered(exchange, timeouts.first_byte)
             yield HttpResponse(exchange, self.host, timeouts, now() - started)

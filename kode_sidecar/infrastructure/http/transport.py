@@ -181,14 +181,23 @@ class Connections:
         headers: Mapping[str, str],
         body: bytes | None,
         timeouts: HttpTimeouts,
+        server_name: str = "",
     ) -> Exchange:
-        """Begin a request; `close` what it returns. Silence is for who waits to end."""
+        """Begin a request; `close` what it returns. Silence is for who waits to end.
+
+        `server_name` is whose certificate is wanted where `url` names an address.
+        """
+        extensions: dict[str, Any] = {
+            "timeout": {"connect": timeouts.connect, "write": timeouts.write}
+        }
+        if server_name:
+            extensions["sni_hostname"] = server_name
         request = httpx.Request(
             method,
             self._url(url),
             headers=[(name.encode(), value.encode()) for name, value in headers.items()],
             content=body,
-            extensions={"timeout": {"connect": timeouts.connect, "write": timeouts.write}},
+            extensions=extensions,
         )
         exchange = Exchange(self._client, request)
         self._running.add(exchange)

@@ -33,6 +33,7 @@ class _UserServer(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     tools: list[str] = []
     trusted_tools: list[str] = []
     direct: bool = False
+    login_hosts: list[str] = []
     start_seconds: Seconds = 30.0
     call_seconds: Seconds = 120.0
 
@@ -72,6 +73,7 @@ def _user_server(
         tuple(entry.tools),
         tuple(entry.trusted_tools),
         direct=entry.direct,
+        login_hosts=tuple(entry.login_hosts),
         source=source,
         start_seconds=entry.start_seconds,
         call_seconds=entry.call_seconds,

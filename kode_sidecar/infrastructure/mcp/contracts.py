@@ -32,7 +32,8 @@ class ServerConfig:
     `environment` and `headers` may hold keys: they are neither shown nor logged. `written` is the
     entry of a project's file, word for word, and `borrowed` names what it takes of the user's
     environment. `tools` names those on offer, all where it is empty. `trusted_tools` run without
-    asking. With `direct` its tools are offered one by one. Times are in seconds.
+    asking. With `direct` its tools are offered one by one. `login_hosts` are those that its log-in
+    may be at though they are not on the public internet. Times are in seconds.
     """
 
     name: str
@@ -44,6 +45,7 @@ class ServerConfig:
     tools: tuple[str, ...] = ()
     trusted_tools: tuple[str, ...] = ()
     direct: bool = False
+    login_hosts: tuple[str, ...] = ()
     source: Source = "user"
     written: str = field(default="", repr=False)
     borrowed: tuple[str, ...] = ()

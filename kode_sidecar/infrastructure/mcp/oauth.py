@@ -12,15 +12,16 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import NotRequired, TypedDict, TypeVar
 from urllib.parse import parse_qs, quote, urlencode, urlsplit, urlunsplit
 
-import httpx
 import msgspec
 from msgspec import Struct
 
+from kode_sidecar.core.text.shown_text import one_line
 from kode_sidecar.errors import KodeError
-from kode_sidecar.infrastructure.mcp.config import is_safe
+from kode_sidecar.infrastructure.http.foreign import ForeignHttp
+from kode_sidecar.infrastructure.http.response import NetworkError
 from kode_sidecar.infrastructure.mcp.contracts import Json, ServerConfig, server_error
 from kode_sidecar.infrastructure.mcp.kept import Kept
 
@@ -28,7 +29,48 @@ Visit = Callable[[str], Awaitable[str]]
 """Let the user agree at an address; returns the one that the browser was sent back to."""
 
 _CHALLENGE = re.compile(r'(\w+)\s*=\s*(?:"([^"]*)"|([^\s,]+))')
-_MOST_BYTES = 1_000_000
+_JSON = {"accept": "application/json"}
+
+
+class Resource(TypedDict, total=False):
+    """What a server says of its protection (RFC 9728)."""
+
+    resource: str | None
+    authorization_servers: list[str] | None
+    scopes_supported: list[str] | None
+
+
+class LoginServer(TypedDict, total=False):
+    """What an authorization server says of itself (RFC 8414)."""
+
+    issuer: str | None
+    authorization_endpoint: str | None
+    token_endpoint: str | None
+    registration_endpoint: str | None
+    code_challenge_methods_supported: list[str] | None
+    scopes_supported: list[str] | None
+    token_endpoint_auth_methods_supported: list[str] | None
+    client_id_metadata_document_supported: bool | None
+    authorization_response_iss_parameter_supported: bool | None
+
+
+class Registered(TypedDict):
+    """Who we are to an authorization server (RFC 7591)."""
+
+    client_id: str
+    client_secret: NotRequired[str | None]
+    token_endpoint_auth_method: NotRequired[str | None]
+
+
+class Granted(TypedDict):
+    """A token, as it is given (RFC 6749)."""
+
+    access_token: str
+    refresh_token: NotRequired[str | None]
+    scope: NotRequired[str | None]
+
+
+Words = TypeVar("Words", Resource, LoginServer, Registered, Granted)
 
 
 class Token(Struct, frozen=True, kw_only=True):
@@ -70,6 +112,7 @@ class OAuth:
         self._visit = visit
         self._redirect_uri = redirect_uri
         self._client = dict(client or {})
+        self._http = ForeignHttp({urlsplit(config.url).netloc, *config.login_hosts}, "login_hosts")
         self._busy = asyncio.Lock()
         self._given = ""
 
@@ -83,7 +126,7 @@ class OAuth:
 
         Raises KodeError `ToolFailed`.
         """
-        async with self._busy, httpx.AsyncClient(trust_env=False, timeout=30.0) as http:
+        async with self._busy:
             challenge = _challenge(headers.get("www-authenticate", ""))
             kept = self._tokens.get(self._config.fingerprint)
             more = challenge.get("error") == "insufficient_scope"
@@ -93,36 +136,35 @@ class OAuth:
             try:
                 token = None
                 if kept is not None and kept.refresh_token and not more:
-                    token = await self._refreshed(http, kept)
-                token = token or await self._agreed(http, challenge, kept)
-            except httpx.HTTPError as error:
-                text = f"cannot be logged in to: {error or type(error).__name__}."
-                raise self._failed(text) from None
+                    token = await self._refreshed(kept)
+                token = token or await self._agreed(challenge, kept)
+            except NetworkError as error:
+                raise self._failed(f"cannot be logged in to: {error.reason}.") from None
+            except ValueError:
+                raise self._failed("names an address in its log-in that is none.") from None
             if token is None:
                 return None
             self._tokens.put(self._config.fingerprint, token)
             self._given = token.access_token
             return self.headers()
 
-    async def _refreshed(self, http: httpx.AsyncClient, kept: Token) -> Token | None:
+    async def _refreshed(self, kept: Token) -> Token | None:
         body = {"grant_type": "refresh_token", "refresh_token": kept.refresh_token}
         body["resource"] = kept.resource or self._address()
-        found = await self._token(http, kept.token_endpoint, body, kept.client)
+        found = await self._token(kept.token_endpoint, body, kept.client)
         if found is None:
             return None
-        refresh = str(found.get("refresh_token") or kept.refresh_token)
+        refresh = found.get("refresh_token") or kept.refresh_token
         return msgspec.structs.replace(
-            kept, access_token=str(found["access_token"]), refresh_token=refresh
+            kept, access_token=found["access_token"], refresh_token=refresh
         )
 
-    async def _agreed(
-        self, http: httpx.AsyncClient, challenge: Mapping[str, str], kept: Token | None
-    ) -> Token | None:
+    async def _agreed(self, challenge: Mapping[str, str], kept: Token | None) -> Token | None:
         if self._visit is None:
             return None
-        resource = await self._resource_metadata(http, challenge)
-        server = await self._server_metadata(http, resource)
-        client = await self._registered(http, server)
+        resource = await self._resource_metadata(challenge)
+        server = await self._server_metadata(resource)
+        client = await self._registered(server)
         scope = _scope(challenge, resource, server, kept)
         # Letter for letter as the server publishes it (RFC 9728): a token may name only that.
         name = str(resource.get("resource") or "") or self._address()
@@ -137,8 +179,11 @@ class OAuth:
             "resource": name,
             **({"scope": scope} if scope else {}),
         }
-        address = server["authorization_endpoint"]
+        address = str(server.get("authorization_endpoint"))
         address += ("&" if "?" in address else "?") + urlencode(asked)
+        token_endpoint = str(server.get("token_endpoint"))
+        for place in (address, token_endpoint):  # before the user is asked for anything
+            await self._http.check(place)
         back = await self._visit(address)
         code = self._code(back, state, server)
         body = {
@@ -148,45 +193,45 @@ class OAuth:
             "code_verifier": verifier,
             "resource": name,
         }
-        found = await self._token(http, server["token_endpoint"], body, client)
+        found = await self._token(token_endpoint, body, client)
         if found is None:
             raise self._failed("gave no token for the user's agreement.")
         return Token(
-            access_token=str(found["access_token"]),
-            refresh_token=str(found.get("refresh_token") or ""),
-            scope=str(found.get("scope") or scope),
-            token_endpoint=server["token_endpoint"],
+            access_token=found["access_token"],
+            refresh_token=found.get("refresh_token") or "",
+            scope=found.get("scope") or scope,
+            token_endpoint=token_endpoint,
             resource=name,
             client=client,
         )
 
-    async def _resource_metadata(
-        self, http: httpx.AsyncClient, challenge: Mapping[str, str]
-    ) -> Json:
+    async def _resource_metadata(self, challenge: Mapping[str, str]) -> Resource:
         """What the server says of its protection (RFC 9728); empty for servers from before it."""
         named = challenge.get("resource_metadata")
         places = [named] if named else _well_known(self._config.url, "oauth-protected-resource")
         for place in places:
-            found = await _document(http, place)
+            found = await self._document(place, Resource)
             if found is None:
                 continue
             resource = str(found.get("resource") or "")
             if resource and not _covers(resource, self._config.url):
-                raise self._failed(f"says it is another one ({resource[:200]}): nothing is sent.")
+                raise self._failed(
+                    f"says it is another one ({one_line(resource)[:200]}): nothing is sent."
+                )
             return found
         return {}
 
-    async def _server_metadata(self, http: httpx.AsyncClient, resource: Json) -> Json:
+    async def _server_metadata(self, resource: Resource) -> LoginServer:
         """What the authorization server says of itself (RFC 8414, or OpenID Connect)."""
-        issuers: Any = resource.get("authorization_servers")
-        issuer = str(issuers[0]) if issuers else _origin(self._config.url)
+        issuers = resource.get("authorization_servers")
+        issuer = issuers[0] if issuers else _origin(self._config.url)
         places = _well_known(issuer, "oauth-authorization-server")[:1]
         places += _well_known(issuer, "openid-configuration")[:1]
         if urlsplit(issuer).path.strip("/"):
             places.append(f"{issuer.rstrip('/')}/.well-known/openid-configuration")
         for place in places:
-            found = await _document(http, place)
-            if found and "authorization_endpoint" in found and "token_endpoint" in found:
+            found = await self._document(place, LoginServer)
+            if found and found.get("authorization_endpoint") and found.get("token_endpoint"):
                 if resource and str(found.get("issuer")).rstrip("/") != issuer.rstrip("/"):
                     raise self._failed("has a log-in server that calls itself by another name.")
                 methods = found.get("code_challenge_methods_supported")
@@ -196,10 +241,13 @@ class OAuth:
         if resource:
             raise self._failed("names a log-in server that does not describe itself.")
         # 2025-03-26: without any metadata the endpoints are these.
-        names = {"authorization": "authorize", "token": "token", "registration": "register"}
-        return {f"{key}_endpoint": f"{issuer}/{path}" for key, path in names.items()}
+        return {
+            "authorization_endpoint": f"{issuer}/authorize",
+            "token_endpoint": f"{issuer}/token",
+            "registration_endpoint": f"{issuer}/register",
+        }
 
-    async def _registered(self, http: httpx.AsyncClient, server: Json) -> Json:
+    async def _registered(self, server: LoginServer) -> Json:
         """Who we are to the authorization server."""
         supported: Sequence[str] = server.get("token_endpoint_auth_methods_supported") or (
             "client_secret_basic",
@@ -221,32 +269,36 @@ class OAuth:
             "token_endpoint_auth_method": "none" if "none" in supported else _method(supported),
             "application_type": "native",
         }
-        response = await http.post(str(endpoint), json=asked)
-        found = _json(response)
-        if response.status_code not in (200, 201) or "client_id" not in found:
-            raise self._failed(f"refused to register us (HTTP {response.status_code}).")
+        sent = msgspec.json.encode(asked)
+        headers = {**_JSON, "content-type": "application/json"}
+        status, data = await self._http.ask("POST", endpoint, headers, sent)
+        found = _decoded(data, Registered)
+        if status not in (200, 201) or found is None:
+            raise self._failed(f"refused to register us (HTTP {status}).")
         method = found.get("token_endpoint_auth_method") or asked["token_endpoint_auth_method"]
         return {
-            "client_id": str(found["client_id"]),
-            "client_secret": str(found.get("client_secret") or ""),
+            "client_id": found["client_id"],
+            "client_secret": found.get("client_secret") or "",
             "token_endpoint_auth_method": method,
         }
 
-    async def _token(
-        self, http: httpx.AsyncClient, endpoint: str, body: dict[str, str], client: Json
-    ) -> Json | None:
-        headers = {"accept": "application/json"}
+    async def _token(self, endpoint: str, body: dict[str, str], client: Json) -> Granted | None:
+        headers = {**_JSON, "content-type": "application/x-www-form-urlencoded"}
         name, secret = str(client["client_id"]), str(client.get("client_secret") or "")
         if client.get("token_endpoint_auth_method") == "client_secret_basic" and secret:
             pair = f"{quote(name, safe='')}:{quote(secret, safe='')}".encode()
             headers["authorization"] = f"Basic {base64.b64encode(pair).decode()}"
         else:
             body = {**body, "client_id": name, **({"client_secret": secret} if secret else {})}
-        response = await http.post(endpoint, data=body, headers=headers)
-        found = _json(response)
-        return found if response.status_code == 200 and "access_token" in found else None
+        status, data = await self._http.ask("POST", endpoint, headers, urlencode(body).encode())
+        found = _decoded(data, Granted)
+        return found if status == 200 and found and found["access_token"] else None
 
-    def _code(self, back: str, state: str, server: Json) -> str:
+    async def _document(self, place: str, kind: type[Words]) -> Words | None:
+        status, data = await self._http.ask("GET", place, _JSON)
+        return _decoded(data, kind) if status == 200 else None
+
+    def _code(self, back: str, state: str, server: LoginServer) -> str:
         """The code in the address the browser came back with (RFC 9207: and who gave it)."""
         given = parse_qs(urlsplit(back).query)
         issuer = given.get("iss")
@@ -257,7 +309,7 @@ class OAuth:
             raise self._failed("was answered by somebody else: the `state` differs.")
         if "code" not in given:
             reason = given.get("error", ["no code was given"])[0]
-            raise self._failed(f"was not agreed to: {reason[:200]}.")
+            raise self._failed(f"was not agreed to: {one_line(reason)[:200]}.")
         return given["code"][0]
 
     def _address(self) -> str:
@@ -276,15 +328,16 @@ def _challenge(header: str) -> dict[str, str]:
     return {name.lower(): quoted or plain for name, quoted, plain in _CHALLENGE.findall(parameters)}
 
 
-def _scope(challenge: Mapping[str, str], resource: Json, server: Json, kept: Token | None) -> str:
+def _scope(
+    challenge: Mapping[str, str], resource: Resource, server: LoginServer, kept: Token | None
+) -> str:
     """What to ask for: what the refusal names, else all that the server knows, else nothing."""
     wanted = challenge.get("scope", "").split()
     if kept is not None and challenge.get("error") == "insufficient_scope":
         wanted = [*kept.scope.split(), *wanted]
     if not wanted:
-        known: Any = resource.get("scopes_supported") or ()
-        wanted = [str(scope) for scope in known]
-    offered: Any = server.get("scopes_supported") or ()
+        wanted = list(resource.get("scopes_supported") or ())
+    offered = server.get("scopes_supported") or ()
     if "offline_access" in offered:
         wanted.append("offline_access")
     return " ".join(dict.fromkeys(wanted))
@@ -319,16 +372,8 @@ def _covers(resource: str, url: str) -> bool:
     return same and (path == above or path.startswith(f"{above}/"))
 
 
-async def _document(http: httpx.AsyncClient, place: str) -> Json | None:
-    if not is_safe(place):
-        return None
-    response = await http.get(place, headers={"accept": "application/json"})
-    return _json(response) if response.status_code == 200 else None
-
-
-def _json(response: httpx.Response) -> Json:
-    if len(response.content) > _MOST_BYTES:
-        return {}
+def _decoded(data: bytes, kind: type[Words]) -> Words | None:
+    """What was said, or None where it is not what was asked for."""
     with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return msgspec.json.decode(response.content, type=dict[str, Any])
-    return {}
+        return msgspec.json.decode(data, type=kind)
+    return None
