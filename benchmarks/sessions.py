@@ -23,8 +23,8 @@ from kode_sidecar.core.domain.agent_event import (
 from kode_sidecar.core.domain.message import Message, TextBlock
 from kode_sidecar.infrastructure.records.json_record import encode_json, seal
 from kode_sidecar.infrastructure.records.message_record import encode_message
+from kode_sidecar.infrastructure.records.message_storage import messages_as
 from kode_sidecar.infrastructure.records.messages import StorageName
-from kode_sidecar.infrastructure.records.sqlite_messages import put_database
 
 _MESSAGES = 10_000
 _MESSAGE_BYTES = 2_000  # of text; with the rest of its record it makes 20 MB in all
@@ -113,10 +113,7 @@ def _write_large(conversations: Path, storage: StorageName) -> None:
 
 def write_messages(folder: Path, records: list[bytes], storage: StorageName) -> None:
     """As a sidecar left them."""
-    if storage == "sqlite":
-        put_database(folder, records)
-    else:
-        (folder / "messages.jsonl").write_bytes(b"".join(record + b"\n" for record in records))
+    messages_as(storage).replace(folder, records)
 
 
 def _messages() -> Iterator[Message]:

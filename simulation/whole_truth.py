@@ -73,7 +73,7 @@ class Ledger:
             raise Violation("the stream breaks its order", str(fold.anomalies))
         said = Counter(
             block.text
-            for message in session.conversation.whole(session.conversation.messages)
+            for message in session.conversation.messages
             for block in message.content
             if message.role == "user"
             and isinstance(block, TextBlock)

@@ -5,7 +5,6 @@ What cannot be read any more is rebuilt from the journal.
 
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,14 +14,15 @@ import pytest
 
 from kode_sidecar.core.domain.message import Message, TextBlock
 from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.records import sqlite_file
 from kode_sidecar.infrastructure.records.conversation_files import ConversationMeta
 from kode_sidecar.infrastructure.records.conversation_store import ConversationStore
-from kode_sidecar.infrastructure.records.messages import messages_in
+from kode_sidecar.infrastructure.records.message_storage import messages_in
 from kode_sidecar.infrastructure.records.saver import Saver
 from kode_sidecar.infrastructure.records.sqlite_file import (
     PAGE_BYTES,
     DamagedDatabase,
-    SqliteFile,
+    check_database,
     log_of,
     write_database,
 )
@@ -33,7 +33,8 @@ from tests.support.opened_files import opened_files
 COUNT = 12
 FLIPS = LOG_CUTS = 500 if FULL else 40
 CUTS = 500 if FULL else 20
-DATABASE, LOG = "messages.sqlite", "messages.new.jsonl"
+DATABASE, LOG = "messages.sqlite", "messages.sqlite-wal"
+LEFT = "messages.new.jsonl"
 EVERY = list(range(COUNT))
 
 
@@ -59,7 +60,7 @@ def message(number: int) -> Message:
 
 
 class Kept:
-    """A session of twelve messages, five of them not rows yet; and how to damage it."""
+    """A session of twelve messages, five of them in the log alone; and how to damage it."""
 
     def __init__(self, store: ConversationStore, root: Path) -> None:
         self.store = store
@@ -74,16 +75,21 @@ class Kept:
             writer.append(message(number))
             tell(writer.journal, message(number))
         writer.sync()
-        writer.close()
         self._sound = root / "sound"
-        shutil.copytree(self.folder, self._sound)
-        self.whole = {name: (self.folder / name).read_bytes() for name in (DATABASE, LOG)}
+        shutil.copytree(self.folder, self._sound)  # as its process was killed
+        writer.close()
+        self.whole = {name: (self._sound / name).read_bytes() for name in (DATABASE, LOG)}
+        self.restore()
 
-    def damage(self, name: str, data: bytes | None) -> list[int]:
-        """Which records are there after the file became `data`, or went."""
+    def restore(self) -> None:
+        """Let it be as its process was killed."""
         shutil.rmtree(self.folder)
         shutil.copytree(self._sound, self.folder)
         (self.folder / f"{DATABASE}-shm").unlink(missing_ok=True)  # as after a restart
+
+    def damage(self, name: str, data: bytes | None) -> list[int]:
+        """Which records are there after the file became `data`, or went."""
+        self.restore()
         if data is None:
             (self.folder / name).unlink()
         else:
@@ -97,7 +103,7 @@ class Kept:
         writer.close()
         again = self.store.open("c-1")
         tree = again.stored.tree()
-        assert self.numbers(tree.whole(tree.messages)) == [*there, COUNT], "what is written next"
+        assert self.numbers([*tree.messages]) == [*there, COUNT], "what is written next"
         assert not again.stored.problems, "nothing damaged is left"
         again.writer.close()
         return there
@@ -144,16 +150,6 @@ def test_truncation_costs_no_message(kept: Kept, rng: Random, played: Played) ->
         played(count, f"truncations, {name}")
 
 
-def test_a_damaged_checksum_in_the_log_makes_no_second_message(kept: Kept) -> None:
-    data = bytearray(kept.whole[LOG])
-    at = data.index(b',"crc":"')
-    while at >= 0:
-        data[at + 2] ^= 1
-        assert kept.damage(LOG, bytes(data)) == EVERY
-        data[at + 2] ^= 1
-        at = data.find(b',"crc":"', at + 1)
-
-
 def zeroed(data: bytes, start: int, length: int) -> bytes:
     return data[:start] + bytes(length) + data[start + length :]
 
@@ -186,41 +182,77 @@ def test_a_damaged_row_is_quarantined_and_rebuilt(kept: Kept) -> None:
     assert b'"mX"' in line
 
 
-def test_a_line_that_is_a_row_already_counts_once(kept: Kept) -> None:
-    """A crash came after the rows were saved, before the lines went."""
-    kept.store.open("c-1").writer.close()
+def test_what_is_in_a_log_is_in_the_database_once_it_was_opened(kept: Kept) -> None:
+    assert kept.read() == EVERY
+    opened = kept.store.open("c-1")
+    assert kept.numbers(opened.stored.messages) == EVERY
     assert (kept.folder / LOG).read_bytes() == b""
-    (kept.folder / LOG).write_bytes(kept.whole[LOG])
+    opened.writer.append(message(COUNT))
+    assert (kept.folder / LOG).read_bytes() != b"", "on disk at once"
+    opened.writer.close()
+    assert not (kept.folder / LOG).exists(), "a session at rest is one file"
+    assert kept.read() == [*EVERY, COUNT]
+
+
+def test_a_log_that_holds_rows_is_never_deleted(kept: Kept) -> None:
+    with pytest.raises(KodeError, match="not saved"):
+        messages_in(kept.folder).replace(kept.folder, [])
     assert kept.read() == EVERY
+
+
+class LeftLines:
+    """The same session as an earlier version leaves it: what was said last stands in lines."""
+
+    def __init__(self, kept: Kept, *, rows: int) -> None:
+        self.kept, self.folder = kept, kept.folder
+        records = list(messages_in(kept.folder).records(kept.folder))
+        (kept.folder / LOG).unlink()
+        (kept.folder / DATABASE).unlink()
+        if rows:
+            write_database(kept.folder / DATABASE, records[:rows])
+        self.whole = b"".join(line + b"\n" for line in records[rows:])
+        (kept.folder / LEFT).write_bytes(self.whole)
+
+    def adopted(self) -> list[int]:
+        """What is read, then opened, and found afterwards: three times the same."""
+        read = self.kept.read()
+        opened = self.kept.store.open("c-1")
+        assert self.kept.numbers(opened.stored.messages) == read
+        assert not (self.folder / LEFT).exists()
+        opened.writer.close()
+        assert self.kept.read() == read
+        return read
+
+
+@pytest.mark.parametrize("rows", [0, 7, COUNT])
+def test_lines_that_an_earlier_version_left_become_rows(kept: Kept, rows: int) -> None:
+    left = LeftLines(kept, rows=rows)
+    assert kept.store.exists("c-1")
+    assert left.adopted() == EVERY
+    assert len(list(messages_in(kept.folder).records(kept.folder))) == COUNT
+
+
+def test_a_left_line_that_is_a_row_already_counts_once(kept: Kept) -> None:
+    """A crash of the earlier version came after the rows were saved, before the lines went."""
     records = list(messages_in(kept.folder).records(kept.folder))
-    assert len(records) == COUNT
-    opened = kept.store.open("c-1")
-    tree = opened.stored.tree()
-    assert kept.numbers(tree.whole(tree.messages)) == EVERY
-    opened.writer.close()
+    left = LeftLines(kept, rows=COUNT)
+    (kept.folder / LEFT).write_bytes(b"".join(line + b"\n" for line in records[7:]))
+    assert len(list(messages_in(kept.folder).records(kept.folder))) == COUNT
+    assert left.adopted() == EVERY
+    assert len(list(messages_in(kept.folder).records(kept.folder))) == COUNT
 
 
-def test_what_a_database_of_before_has_in_its_log_is_kept(kept: Kept) -> None:
-    """Until now a session's rows were first in the log of SQLite."""
-    rows = [line for line in kept.whole[LOG].splitlines() if line]
-    (kept.folder / LOG).unlink()
-    script = (
-        "import os, sqlite3, sys\n"
-        "connection = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
-        "connection.execute('PRAGMA wal_autocheckpoint=0')\n"
-        "for row in sys.argv[2:]:\n"
-        "    connection.execute('INSERT INTO message (record) VALUES (?)', (os.fsencode(row),))\n"
-        "os._exit(9)\n"
-    )
-    place = str(kept.folder / DATABASE)
-    subprocess.run([sys.executable, "-c", script, place, *map(os.fsdecode, rows)], check=False)
-    assert (kept.folder / f"{DATABASE}-wal").stat().st_size > PAGE_BYTES
-    assert kept.read() == EVERY
-    opened = kept.store.open("c-1")
-    assert not (kept.folder / f"{DATABASE}-wal").exists(), "it is all in the database"
-    tree = opened.stored.tree()
-    assert kept.numbers(tree.whole(tree.messages)) == EVERY
-    opened.writer.close()
+def test_damage_in_left_lines_costs_no_message(kept: Kept, rng: Random) -> None:
+    left = LeftLines(kept, rows=7)
+    sound = kept.folder.with_name("left")
+    shutil.copytree(kept.folder, sound)
+    for place in rng.sample(range(len(left.whole)), 20):
+        shutil.rmtree(kept.folder)
+        shutil.copytree(sound, kept.folder)
+        data = bytearray(left.whole)
+        data[place] ^= 1 << rng.randrange(8)
+        (kept.folder / LEFT).write_bytes(data)
+        assert left.adopted() == EVERY, place
 
 
 def test_a_damaged_structure_is_kept_beside(kept: Kept) -> None:
@@ -248,16 +280,43 @@ def test_the_log_beside_an_emptied_database_is_kept(tmp_path: Path) -> None:
     path.write_bytes(b"")
     log_of(path).write_bytes(b"what a commit wrote")
     with pytest.raises(DamagedDatabase):
-        SqliteFile(path)
+        check_database(path)
     assert log_of(path).read_bytes() == b"what a commit wrote"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows saves names with their files")
-def test_the_lines_beside_an_older_database_have_their_name_saved(tmp_path: Path) -> None:
+def test_the_name_of_a_log_is_saved_before_the_first_row(tmp_path: Path) -> None:
     write_database(tmp_path / DATABASE, [])
-    saved: list[int] = []
-    for _ in range(2):
-        with opened_files() as opened:
-            messages_in(tmp_path).open(tmp_path)[0].close()
-        saved.append(opened.count((tmp_path.name, True)))
-    assert saved == [1, 0], "a folder is opened to be saved"
+    with opened_files() as opened:
+        file = messages_in(tmp_path).open(tmp_path)[0]
+    names = [name for name, _ in opened]
+    assert tmp_path.name in names[names.index(LOG) :], "the folder is opened to be saved"
+    file.append(message(0))
+    file.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts the descriptors in /proc")
+def test_a_database_is_open_while_a_row_waits_for_its_save(kept: Kept) -> None:
+    writer = kept.store.open("c-1").writer
+    resting = len(os.listdir("/proc/self/fd"))
+    for number in range(COUNT, COUNT + 3):
+        writer.append(message(number))
+        assert len(os.listdir("/proc/self/fd")) > resting
+        writer.sync()
+        assert len(os.listdir("/proc/self/fd")) == resting
+    writer.close()
+
+
+def test_a_large_log_is_moved_while_the_session_goes_on(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_file, "_LARGE_LOG", 8_000)
+    writer = kept.store.open("c-1").writer
+    sizes: list[int] = []
+    for number in range(COUNT, COUNT + 40):
+        writer.append(message(number))
+        writer.sync()
+        sizes.append((kept.folder / LOG).stat().st_size)
+    assert max(sizes) < 200_000, "it begins anew"
+    assert kept.read() == [*range(COUNT + 40)]
+    writer.close()

@@ -14,7 +14,7 @@ from tests.support.strace import LINUX_ONLY, Call, read_log, strace
 pytestmark = LINUX_ONLY
 
 CALLS = ("write", "writev", "pwrite64", "fsync", "fdatasync", "rename")
-MESSAGES: dict[StorageName, str] = {"jsonl": "messages.jsonl>", "sqlite": "messages.new.jsonl>"}
+MESSAGES: dict[StorageName, str] = {"jsonl": "messages.jsonl>", "sqlite": "messages.sqlite-wal>"}
 JOURNAL = "journal.jsonl>"
 
 

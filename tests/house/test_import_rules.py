@@ -184,7 +184,7 @@ LATE_IMPORTS = {
         "kode_sidecar.run.pydantic_ai_engine",
     ): "an optional extra, and a second to load",
     (
-        "records.messages",
+        "records.message_storage",
         "kode_sidecar.records.sqlite_messages",
     ): "15 ms for its users only",
     (

@@ -23,6 +23,7 @@ SMALL = {
     "domain.host_facts": "kept by records, learned and asked by providers",
     "domain.error_info": "the wire form of every error",
     "protocol.method": "below both tables of methods",
+    "records.message_storage": "above both stores, neither of which knows the other",
     "providers.lenient_json": "for every dialect, and for answers that are of none",
 }
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from kode_sidecar.devtools.demo.model_server import RecordedResponse
-from kode_sidecar.infrastructure.records.messages import StorageName, name_in
+from kode_sidecar.infrastructure.records.message_storage import name_in
+from kode_sidecar.infrastructure.records.messages import StorageName
 from kode_sidecar.terminal.client.fold import SessionFold
 from tests.conftest import FULL, Played
 from tests.process.test_sessions import ask

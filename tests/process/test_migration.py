@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kode_sidecar.infrastructure.records.messages import StorageName, name_in
+from kode_sidecar.infrastructure.records.message_storage import name_in
+from kode_sidecar.infrastructure.records.messages import StorageName
 from kode_sidecar.infrastructure.records.session_lock import SessionLock
 from tests.process.test_sessions import ask
 from tests.support.kept_messages import read_records

@@ -156,8 +156,6 @@ class DiskFaults:
         def faulty(source: Any, target: Any, **named: Any) -> None:
             if self._is_ours(target):
                 self._fails_now()
-                if self._power is not None:
-                    self._power.renaming(Path(source))
             rename(source, target, **named)
 
         return faulty

@@ -104,7 +104,7 @@ def limit_files(limit: int | None) -> None:
 
 def snapshot(session: Any) -> Json:
     return {
-        "messages": msgspec.to_builtins(session.conversation.whole(session.conversation.messages)),
+        "messages": msgspec.to_builtins(session.conversation.messages),
         "head": session.conversation.head,
         "active": list(session.stream.history.turns),
         "seq": session.stream.seq,

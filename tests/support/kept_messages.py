@@ -10,8 +10,7 @@ import msgspec
 from kode_sidecar.core.domain.message import Message
 from kode_sidecar.core.kernel import block_events, message_added, message_completed
 from kode_sidecar.infrastructure.records.journal import Journal
-from kode_sidecar.infrastructure.records.messages import messages_in, name_in
-from kode_sidecar.infrastructure.records.sqlite_messages import put_database
+from kode_sidecar.infrastructure.records.message_storage import messages_in
 
 
 def read_records(folder: Path) -> list[bytes]:
@@ -26,10 +25,9 @@ def read_messages(folder: Path) -> list[dict[str, Any]]:
 
 def write_records(folder: Path, records: Sequence[bytes]) -> None:
     """Let these be all that is kept; nobody has it open."""
-    if name_in(folder) == "sqlite":
-        put_database(folder, records)
-    else:
-        (folder / "messages.jsonl").write_bytes(b"".join(record + b"\n" for record in records))
+    storage = messages_in(folder)
+    storage.open(folder)[0].close()  # what a process that ended left in a log
+    storage.replace(folder, records)
 
 
 def tell(journal: Journal, message: Message) -> None:

@@ -2,8 +2,8 @@
 
 A file's bytes are there as they were when it was last synced; a name is there when its folder was
 synced since. With `zeros` the sizes and the names came through and the bytes did not, as some file
-systems do. What SQLite syncs by itself, from C, is known by its rules: a database changes only when
-it is opened, fully synced; its log is synced by us.
+systems do. What SQLite syncs by itself, from C, is known by its rules: once a database was synced,
+it changes only when its log is moved into it, fully synced; its log is synced by us.
 
 All threads lose their power at the same instant: what one of them still wrote, or told, while the
 rest was being looked at would be of no instant that ever was.
@@ -18,8 +18,6 @@ import threading
 import time
 import traceback
 from pathlib import Path
-
-_BUILT_BY_SQLITE = ".messages.sqlite.new"
 
 
 class PowerCut:
@@ -55,14 +53,7 @@ class PowerCut:
                 self._keep_names(path)
             else:
                 self._data[status.st_ino] = _content(path) if path.exists() else b""
-
-    def renaming(self, source: Path) -> None:
-        """A file is about to be moved; a database that SQLite built is synced by then."""
-        if source.name == _BUILT_BY_SQLITE:
-            number = source.stat().st_ino
-            with self._noting:
-                self._data[number] = _content(source)
-                self._settled.add(number)
+                self._settled.add(status.st_ino)
 
     def happen(self, *, zeros: bool) -> None:
         """End this process, all of it at once, and let the folder be what survived."""

@@ -83,7 +83,7 @@ class ExploreReport(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
 class ScoutLog(Protocol):
     """One scout's record on disk."""
 
-    def append(self, message: Message) -> None:
+    def append(self, message: Message, /) -> None:
         """Write a finished message. Raises KodeError `Storage`."""
         ...
 

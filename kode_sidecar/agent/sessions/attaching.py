@@ -27,8 +27,6 @@ from kode_sidecar.infrastructure.records.spending import Totals
 if TYPE_CHECKING:
     from kode_sidecar.agent.sessions.session import Session
 
-_FIRST_PAGE = MAX_LISTED + 1  # of a snapshot, to know whether there is more
-
 Grown = Callable[[JournalTail], Awaitable[Sequence[bytes] | None]]
 """Waits for new lines of a journal; None when its session is gone."""
 
@@ -96,9 +94,6 @@ class SessionAttachments:
         if params.access == "read" and self.sessions.meta_of(params.session_id) is None:
             return await self._look_at(params)
         session = await self.sessions.open(params.session_id)
-        page = session.conversation.messages[:_FIRST_PAGE]
-        if params.after_seq is None and not session.conversation.is_read(page):
-            await asyncio.to_thread(session.conversation.whole, page)
         await session.stream.published()  # what was accepted before is told before (O1)
         session.stream.hold()
         repeat = session.questions.repeater(session.id)
@@ -178,8 +173,9 @@ class SessionAttachments:
         change_sets: Sequence[ChangeSetView],
         totals: Totals,
     ) -> SessionAttachResult:
-        first = conversation.whole(conversation.messages[:_FIRST_PAGE])
-        page, cursor = message_page(first, meta.id, MAX_LISTED, self.max_inline_bytes)
+        page, cursor = message_page(
+            conversation.messages, meta.id, MAX_LISTED, self.max_inline_bytes
+        )
         return msgspec.structs.replace(
             result,
             session=view_of(meta, self.folders.defaults, result.active_turn_id),

@@ -39,11 +39,11 @@ def _without_summary(
 ) -> ContextEdits:
     """Return what is in force once a summary is taken back, by default the newest in force."""
     if message_id is not None:
-        if not conversation.outline(message_id)[-1].is_summary:
+        if not conversation.get(message_id).is_summary:
             text = "That message is no summary, at `$.summaryMessageId`: without it, the newest is."
             raise KodeError("InvalidParams", text, details={"path": "$.summaryMessageId"})
         return edits.edited(leave_out=[message_id])
-    path = in_force(conversation.outline(conversation.head), edits)
+    path = in_force(conversation.path(conversation.head), edits)
     summaries = [one.id for one in path if one.is_summary]
     if not summaries:
         text = "No summary stands in the place of earlier messages: there is nothing to take back."

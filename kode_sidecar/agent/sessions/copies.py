@@ -117,9 +117,9 @@ class SessionCopies:
         meta = meta.with_edits(stored.meta.edits.renamed(copied.get))
         writer = self.folders.store.create(meta)
         try:
-            for message in copies:
-                kept = _with_kept(message, copied)
-                writer.append(self._with_artifacts(kept, writer.folder))
+            if copies:
+                whole = (self._with_artifacts(one, writer.folder) for one in copies)
+                writer.append(*(_with_kept(one, copied) for one in whole))
         except BaseException:
             self._discard(writer)
             raise

@@ -42,9 +42,9 @@ def prompt_place(
     if replaces is None:
         if isinstance(parent_id, UnsetType):
             return PromptPlace(conversation.head)
-        conversation.outline(parent_id)  # it must be there
+        conversation.path(parent_id)  # it must be there
         return PromptPlace(parent_id)
-    edited = conversation.outline(replaces)[-1]
+    edited = conversation.get(replaces)
     if not edited.is_prompt:
         raise invalid_at(
             "$.replaces", "that message is no prompt of the user, which alone is edited."
@@ -61,7 +61,7 @@ def _above(conversation: Conversation, prompt: Message) -> str | None:
     """Return what its turn started below: what we told the model before it belongs to that turn."""
     parent = conversation.parent_of(prompt.id)
     while parent is not None:
-        message = conversation.outline(parent)[-1]
+        message = conversation.get(parent)
         if message.origin != "reminder" or message.turn_id != prompt.turn_id:
             break
         parent = conversation.parent_of(parent)

@@ -104,11 +104,11 @@ class _Repair:
             turn_id = message.turn_id
             if turn_id and turn_id == last_turn and turn_id not in self._history.known_turns:
                 self._emit(TurnStarted(turn_id=turn_id, message_id=message.id))
-            self._tell(self._conversation.get(message.id))
+            self._tell(message)
 
     def answer_calls(self) -> None:
         """Add cancelled results to tool calls at the end of a branch: nothing will answer them."""
-        for leaf in self._conversation.whole(self._conversation.leaves()):
+        for leaf in self._conversation.leaves():
             if leaf.role == "assistant" and leaf.calls:
                 results = tuple(map(self._unfinished, leaf.calls))
                 self._say("tool", leaf, results, {"turnId": leaf.turn_id})

@@ -5,7 +5,6 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 
 import msgspec
-from msgspec import UNSET
 
 from kode_sidecar.agent.edits import ChangeSets
 from kode_sidecar.agent.event_log import NewSession, SessionStream
@@ -192,11 +191,9 @@ class Session:
         Call the second value after replying. Raises KodeError `TurnActive`, `MessageNotFound`,
         `InvalidParams`, `Storage`.
         """
-        edits = edited(self.conversation, self.meta.edits, params)
-        await self._setup.read_ahead(self._options, UNSET, edits)
-        self._check_idle()
-        before = self.meta  # another edit may have come before this one
+        before = self.meta
         edits = edited(self.conversation, before.edits, params)
+        self._check_idle()
         result = self._setup.compare(self._options, edits)
         if edits == before.edits:
             return result, lambda: None  # nothing is held
@@ -210,7 +207,6 @@ class Session:
         Raises KodeError `TurnActive`, `AuthRequired`, `InvalidParams`, `Storage` and what the
         provider answers.
         """
-        await self._setup.read_ahead(self._options, UNSET)
         budget = await self._services.budgets.limits(None)
         self._check_may_start(self._options.model)
         write_left_over(self._records, self.conversation, self.stream, self._services)
@@ -271,8 +267,6 @@ class Session:
 
     async def _start_turn(self, params: TurnStartParams) -> TurnStartResult:
         """Raises as `start_turn` does; else the stream is held for the reply."""
-        place = prompt_place(self.conversation, params.parent_id, params.replaces)
-        await self._setup.read_ahead(self._options, place.parent_id)
         budget = await self._services.budgets.limits(params.budget)
         self._check_may_start(params.model or self._options.model)
         write_left_over(self._records, self.conversation, self.stream, self._services)

@@ -1,6 +1,5 @@
 """Prepare turns: their context, tools, first messages, and a preview of the next request."""
 
-import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -8,7 +7,6 @@ from functools import partial
 from typing import Any
 
 import msgspec
-from msgspec import UnsetType
 
 from kode_sidecar.agent.context.builder import PromptContext, shown_messages
 from kode_sidecar.agent.context.compaction import is_undone
@@ -26,7 +24,7 @@ from kode_sidecar.core.domain.agent_event import Notice
 from kode_sidecar.core.domain.context_edits import ContextEdits
 from kode_sidecar.core.domain.conversation import Conversation
 from kode_sidecar.core.domain.event_parts import Effort
-from kode_sidecar.core.domain.message import NEW_TOOLS, Block, Message
+from kode_sidecar.core.domain.message import NEW_TOOLS, Block
 from kode_sidecar.core.kernel import tool_specs
 from kode_sidecar.core.kernel.contracts import ArtifactSink, Incoming, Tool, ToolSpec
 from kode_sidecar.core.protocol.session import Mode
@@ -93,7 +91,8 @@ class TurnSetup:
         edits = edits or self.edits
         model = model or options.model
         traits = services.traits(model)
-        outline = self._conversation.outline(parent_id)
+        path = self._conversation.path(parent_id)
+        shown = shown_messages(path, options.agent.window_messages, edits)
         prompt = PromptContext(
             session_id=self._session_id,
             model=model,
@@ -114,15 +113,13 @@ class TurnSetup:
             new_id=services.new_id,
             parent_id=parent_id,
             prompt=prompt,
-            shown=without_results(
-                self._conversation.whole(self._shown(options, outline, edits)), edits
-            ),
+            shown=without_results(shown, edits),
             window=traits.window,
-            pinned=pinned_on(outline, edits),
+            pinned=pinned_on(path, edits),
             meter=self._meter,
             change_sets=self._change_sets,
             compact=self.compactor.compact,
-            undone=lambda: is_undone(outline, self._conversation.children, edits),
+            undone=lambda: is_undone(path, self._conversation.children, edits),
             left_out=lambda fitted: self._tell_left_out(turn_id, fitted),
         )
 
@@ -148,36 +145,13 @@ class TurnSetup:
 
     def turn_ids(self, parent_id: str | None) -> Collection[str]:
         """The turns that made the path to a message."""
-        path = self._conversation.outline(parent_id)
+        path = self._conversation.path(parent_id)
         return {message.turn_id for message in path}
 
     @property
     def edits(self) -> ContextEdits:
         """What the user left out and pinned."""
         return self._records.meta.edits
-
-    async def read_ahead(
-        self,
-        options: NewSession,
-        parent_id: str | UnsetType | None,
-        edits: ContextEdits | None = None,
-    ) -> None:
-        """Read what the model is to see, on a thread: the loop must not wait for a disk.
-
-        Only what an earlier process left in a database is not in memory. Raises KodeError
-        `MessageNotFound`, `Storage`.
-        """
-        if not self._conversation.is_partial:
-            return
-        leaf = self._conversation.head if isinstance(parent_id, UnsetType) else parent_id
-        shown = self._shown(options, self._conversation.outline(leaf), edits or self.edits)
-        if not self._conversation.is_read(shown):
-            await asyncio.to_thread(self._conversation.whole, shown)
-
-    def _shown(
-        self, options: NewSession, outline: Sequence[Message], edits: ContextEdits
-    ) -> list[Message]:
-        return shown_messages(outline, options.agent.window_messages, edits)
 
     def compare(self, options: NewSession, edits: ContextEdits) -> ContextEditResult:
         """What an edit of the context does to the next request."""
@@ -228,7 +202,6 @@ class TurnSetup:
     ) -> ContextInspectResult:
         """The next request of the running turn, else of one below `parent_id`, and its parts."""
         if running is None:
-            await self.read_ahead(options, parent_id)
             mode = params.mode or options.mode
             blocks = prompt_blocks(params.input, self._services.new_id)
             context = self.context(options, "", parent_id, mode, params.model, effort=params.effort)
@@ -248,9 +221,9 @@ class TurnSetup:
         shown = inspection(
             fitted, encoded, compaction_due=due, with_body=params.body, pinned=context.pinned
         )
-        path = self._conversation.outline(context.leaf_id)
+        path = self._conversation.path(context.leaf_id)
         gone = [one for one in path if one.id in self.edits.left_out]
-        return msgspec.structs.replace(shown, left_out=left_out(self._conversation.whole(gone)))
+        return msgspec.structs.replace(shown, left_out=left_out(gone))
 
     def begin(
         self,

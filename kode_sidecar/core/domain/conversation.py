@@ -1,30 +1,19 @@
 """The tree of a conversation: every message has one parent, like a commit in git."""
 
-from collections.abc import Callable, Collection, Iterable, KeysView, Sequence
+from collections.abc import Iterable, KeysView, Sequence
 
 from kode_sidecar.core.domain.message import Message, Role
 from kode_sidecar.errors import KodeError
-
-ReadMessages = Callable[[Sequence[str]], Iterable[Message]]
-"""Reads messages by their ids; blocks. Raises KodeError `Storage`."""
 
 
 class Conversation:
     """Messages by id, with their branches and one head.
 
-    Those that `unread` names are without their content until somebody wants it; `read` gives it.
     Loading is tolerant: a message whose parent is not there before it (its line was damaged)
     becomes a root, and of two messages with one id the first counts. Adding is strict.
     """
 
-    def __init__(
-        self,
-        messages: Iterable[Message] = (),
-        unread: Collection[str] = (),
-        read: ReadMessages | None = None,
-    ) -> None:
-        self._unread = set(unread)
-        self._read = read
+    def __init__(self, messages: Iterable[Message] = ()) -> None:
         self._messages: dict[str, Message] = {}
         self._parents: dict[str, str | None] = {}
         self._children: dict[str | None, list[Message]] = {}
@@ -65,40 +54,12 @@ class Conversation:
         self._insert(message)
 
     def get(self, message_id: str) -> Message:
-        """Raises KodeError `MessageNotFound`, `Storage`."""
+        """Raises KodeError `MessageNotFound`."""
         self._check(message_id)
-        return self.whole([self._messages[message_id]])[0]
+        return self._messages[message_id]
 
     def path(self, leaf_id: str | None) -> list[Message]:
         """Return the messages from the root to `leaf_id`, both included; empty for None.
-
-        Raises KodeError `MessageNotFound`, `Storage`.
-        """
-        return self.whole(self.outline(leaf_id))
-
-    @property
-    def is_partial(self) -> bool:
-        """Whether anything was not read yet."""
-        return bool(self._unread)
-
-    def is_read(self, messages: Iterable[Message]) -> bool:
-        """Return whether all of these are here with their content."""
-        return self._unread.isdisjoint(one.id for one in messages)
-
-    def whole(self, messages: Sequence[Message]) -> list[Message]:
-        """Return the same with their content; blocks where that must be read.
-
-        Raises KodeError `Storage`.
-        """
-        missing = [one.id for one in messages if one.id in self._unread]
-        if missing and self._read is not None:
-            for message in self._read(missing):
-                self._messages[message.id] = message
-                self._unread.discard(message.id)
-        return [self._messages[one.id] for one in messages]
-
-    def outline(self, leaf_id: str | None) -> list[Message]:
-        """Return a path of which nothing is read: some may be without their content.
 
         Raises KodeError `MessageNotFound`.
         """
@@ -117,7 +78,7 @@ class Conversation:
         return self._parents[message_id]
 
     def children(self, parent_id: str | None) -> Sequence[Message]:
-        """The messages right below `parent_id` (None: the roots), oldest first; nothing is read.
+        """The messages right below `parent_id` (None: the roots), oldest first.
 
         Raises KodeError `MessageNotFound`.
         """
@@ -131,11 +92,11 @@ class Conversation:
 
     @property
     def messages(self) -> Sequence[Message]:
-        """All of them, in the order written; nothing is read."""
+        """All of them, in the order written."""
         return tuple(self._messages.values())
 
     def leaves(self) -> Sequence[Message]:
-        """Return the last message of each branch, oldest first; nothing is read."""
+        """Return the last message of each branch, oldest first."""
         return tuple(one for one in self._messages.values() if one.id not in self._children)
 
     def next_version(self, parent_id: str | None, role: Role) -> int:
@@ -144,7 +105,7 @@ class Conversation:
         return 1 + max(versions, default=0)
 
     def depth_below(self, parent_id: str | None) -> int:
-        """Return the depth of a new message there; roots have depth 0. Nothing is read."""
+        """Return the depth of a new message there; roots have depth 0."""
         self._check(parent_id)
         return 0 if parent_id is None else self._messages[parent_id].depth + 1
 

@@ -27,7 +27,8 @@ from kode_sidecar.infrastructure.records.conversation_files import (
 from kode_sidecar.infrastructure.records.disk import FileState, file_state
 from kode_sidecar.infrastructure.records.host_models import MODELS_FILE
 from kode_sidecar.infrastructure.records.json_record import DECODE_ERRORS, unsealed
-from kode_sidecar.infrastructure.records.messages import MESSAGE_FILES, MESSAGES_FILE, messages_in
+from kode_sidecar.infrastructure.records.message_storage import messages_in
+from kode_sidecar.infrastructure.records.messages import DATABASE_FILE, MESSAGE_FILES, MESSAGES_FILE
 from kode_sidecar.infrastructure.records.session_lock import LOCK_FILE, SessionLock, is_held
 
 MAX_BYTES = 20_000_000
@@ -39,7 +40,7 @@ _READING = {
 }
 SERVERS_FOLDER = "mcp"
 _LIST_FILE = re.compile(rf"{SERVERS_FOLDER}/(?:[0-9a-f]{{32}}|approved)\.json")
-_NOT_RECORDED = {LOCK_FILE, *MESSAGE_FILES}
+_NOT_RECORDED = {LOCK_FILE, *MESSAGE_FILES, f"{DATABASE_FILE}-shm"}
 
 
 class KeptReader:

@@ -21,6 +21,7 @@ from kode_sidecar.core.whole_files import sync_folder
 from kode_sidecar.infrastructure.records.disk import not_read, not_saved, replace_file
 from kode_sidecar.infrastructure.records.journal import Journal
 from kode_sidecar.infrastructure.records.json_record import DECODE_ERRORS, encode_json
+from kode_sidecar.infrastructure.records.jsonl_messages import MessageLines
 from kode_sidecar.infrastructure.records.messages import MessageFile
 from kode_sidecar.infrastructure.records.saver import Saver
 from kode_sidecar.infrastructure.records.session_lock import SessionLock
@@ -261,13 +262,13 @@ class ConversationFiles:
         """Note that a `sync` saved what `head_due` was before it."""
         self._heads_saved = max(self._heads_saved, head)
 
-    def append(self, message: Message) -> None:
-        """Write a message and bump `updated_at`; it is the head.
+    def append(self, *messages: Message) -> None:
+        """Write messages, all or none, and bump `updated_at`; the last one is the head.
 
         Raises KodeError `Storage`.
         """
-        self._messages.append(message)
-        updated = max(self._meta.updated_at, message.created_at)
+        self._messages.append(*messages)
+        updated = max(self._meta.updated_at, *(one.created_at for one in messages))
         self._write_meta(msgspec.structs.replace(self._meta, updated_at=updated, head=UNSET))
 
     def rename(self, title: str) -> None:
@@ -279,7 +280,7 @@ class ConversationFiles:
         self._write_meta(meta)
         self._heads += 1
 
-    def open_scout_log(self, scout_id: str) -> MessageFile:
+    def open_scout_log(self, scout_id: str) -> MessageLines:
         """Return the record of a scout, whose id is one of ours; the scout closes it.
 
         Raises KodeError `Storage`.
@@ -289,7 +290,7 @@ class ConversationFiles:
             folder.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
             raise not_saved(SCOUTS_FOLDER, error) from None
-        return MessageFile(folder / f"{scout_id}.jsonl")
+        return MessageLines(folder / f"{scout_id}.jsonl")
 
     async def save(self) -> None:
         """Make all that was written durable, the journal too. Raises KodeError `Storage`."""

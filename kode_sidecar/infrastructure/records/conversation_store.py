@@ -36,14 +36,13 @@ from kode_sidecar.infrastructure.records.journal import (
 )
 from kode_sidecar.infrastructure.records.json_record import DECODE_ERRORS
 from kode_sidecar.infrastructure.records.jsonl import LineProblem, stream_lines
-from kode_sidecar.infrastructure.records.message_record import decode_outline, encode_message, says
+from kode_sidecar.infrastructure.records.message_record import decode_message, encode_message, says
+from kode_sidecar.infrastructure.records.message_storage import messages_as, messages_in
 from kode_sidecar.infrastructure.records.messages import (
     MESSAGE_FILES,
-    KeptMessages,
+    LoadedMessages,
     MessageStorage,
     StorageName,
-    messages_as,
-    messages_in,
 )
 from kode_sidecar.infrastructure.records.rebuilding import (
     missing_parents,
@@ -59,24 +58,15 @@ _GRAVE = ".deleted-"
 
 @dataclass(frozen=True)
 class StoredConversation:
-    """A conversation as it was read; after `open` the content of some messages may be missing."""
+    """A conversation as it was read: all whole messages in the order written, and the damage."""
 
     meta: ConversationMeta
-    kept: KeptMessages
-
-    @property
-    def messages(self) -> Sequence[Message]:
-        """All whole messages in the order written."""
-        return self.kept.messages
-
-    @property
-    def problems(self) -> Sequence[LineProblem]:
-        """What is no message."""
-        return self.kept.problems
+    messages: Sequence[Message]
+    problems: Sequence[LineProblem]
 
     def tree(self) -> Conversation:
         """Return the messages as a tree, its head where it was left."""
-        conversation = Conversation(self.messages, self.kept.unread, self.kept.read)
+        conversation = Conversation(self.messages)
         mark = self.meta.head
         if isinstance(mark, HeadMark) and mark.newest == conversation.newest:
             with suppress(KodeError):  # the line of that message was damaged
@@ -186,7 +176,7 @@ class ConversationStore:
         if kept.problems or missing_parents(kept.messages):
             events = read_events(folder / JOURNAL_FILE)[0]
             whole = _rebuilt(kept.messages, events, conversation_id)
-            kept = KeptMessages(whole, kept.problems)
+            kept = LoadedMessages(whole, kept.problems)
         return _stored(conversation_id, read_meta(folder), kept)
 
     def spending(self, conversation_id: str) -> Sequence[Spent]:
@@ -271,7 +261,9 @@ class ConversationStore:
     def state(self, conversation_id: str) -> Sequence[FileState | None]:
         """Return a mark that changes with messages and head. Raises KodeError `SessionNotFound`."""
         folder = self._folder(conversation_id)
-        return [file_state(folder / name) for name in (META_FILE, *MESSAGE_FILES)]
+        states = (file_state(folder / name) for name in (META_FILE, *MESSAGE_FILES))
+        # Whoever reads a database makes an empty log where there is none.
+        return [state if state and state[2] else None for state in states]
 
     def says(self, conversation_id: str, query: str) -> bool:
         """Return whether a prompt or an answer has the text, in any case of letters. Blocks."""
@@ -322,7 +314,7 @@ class ConversationStore:
         if os.path.isfile(f"{folder}{os.sep}{META_FILE}"):
             return True
         try:
-            return not messages_in(Path(folder)).is_empty(Path(folder))
+            return os.path.isdir(folder) and any(messages_in(Path(folder)).records(Path(folder)))
         except KodeError:
             return True
 
@@ -375,7 +367,7 @@ def _put_back(storage: MessageStorage, folder: Path, messages: Sequence[Message]
     there: dict[str, bytes] = {}
     try:
         for record in storage.records(folder):
-            there.setdefault(decode_outline(record).id, record)
+            there.setdefault(decode_message(record).id, record)
         storage.replace(folder, [there.get(one.id) or encode_message(one) for one in messages])
     except (KodeError, *DECODE_ERRORS):
         return False
@@ -385,7 +377,7 @@ def _put_back(storage: MessageStorage, folder: Path, messages: Sequence[Message]
 def _stored(
     conversation_id: str,
     meta: ConversationMeta | None,
-    kept: KeptMessages,
+    kept: LoadedMessages,
 ) -> StoredConversation:
     times = [message.created_at for message in kept.messages] or [""]
     meta = meta or ConversationMeta(id=conversation_id)
@@ -395,7 +387,7 @@ def _stored(
         created_at=meta.created_at or times[0],
         updated_at=max(meta.updated_at, times[-1]),
     )
-    return StoredConversation(meta, kept)
+    return StoredConversation(meta, kept.messages, kept.problems)
 
 
 def _not_found(conversation_id: str) -> KodeError:

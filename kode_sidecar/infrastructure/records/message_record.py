@@ -47,8 +47,6 @@ _LOST = _snake_names(LostUsage)
 _LOST_BACK = _reverse(_LOST)
 _MESSAGE_BACK, _USAGE_BACK, _BLOCK_BACK = _reverse(_MESSAGE), _reverse(_USAGE), _reverse(_BLOCK)
 
-_parts = msgspec.json.Decoder(dict[str, msgspec.Raw])
-
 # In every record, whether or not they hold their default.
 _ALWAYS: _Record = {
     "content": [],
@@ -86,21 +84,7 @@ def decode_message(line: bytes) -> Message:
 
     Raises one of `json_record.DECODE_ERRORS`.
     """
-    return _message(msgspec.json.decode(check(line), type=_Record))
-
-
-def decode_outline(line: bytes) -> Message:
-    """Return the message of one sealed record without its content.
-
-    Raises one of `json_record.DECODE_ERRORS`.
-    """
-    parts = _parts.decode(check(line))
-    parts.pop("content", None)
-    return _message({name: msgspec.json.decode(part) for name, part in parts.items()})
-
-
-def _message(written: _Record) -> Message:
-    record = _rename(written, _MESSAGE_BACK)
+    record = _rename(msgspec.json.decode(check(line), type=_Record), _MESSAGE_BACK)
     # Absent and null mean the same to the people who wrote these files before us.
     record = {key: value for key, value in record.items() if value is not None}
     record["content"] = _content(record.get("content", []))

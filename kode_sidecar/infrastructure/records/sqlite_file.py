@@ -1,24 +1,30 @@
-"""One SQLite database of records, written when a conversation is opened and at no other time.
+"""One SQLite database of records in WAL mode, where "written" and "saved" are two things.
 
-What is said meanwhile is appended to a file beside it (`sqlite_messages`), so no database is open
-while a conversation is, and the event loop never waits for one.
+A commit is one write to the log beside the database, which is fsynced by `sync` alone, on the
+thread that waits for disks: so the event loop never does. The log is moved into the database when
+nobody waits for it, by SQLite itself and fsynced; a log that still holds rows is never deleted.
 """
 
 import errno
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+import threading
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
+from kode_sidecar.core.whole_files import sync_folder
 from kode_sidecar.infrastructure.records.disk import not_read, not_saved
 
 PAGE_BYTES = 4096
 _SCHEMA = "CREATE TABLE message (number INTEGER PRIMARY KEY, record BLOB NOT NULL)"
 _INSERT = "INSERT INTO message (record) VALUES (?)"
 _OPEN = os.O_RDWR | getattr(os, "O_BINARY", 0)
+_CREATED = _OPEN | os.O_CREAT
 # Nobody else writes; what can be met for a moment is a reader.
 _BUSY_SECONDS = 2.0
+# From this size on a log is moved into its database while the session goes on.
+_LARGE_LOG = 4 * 1024 * 1024
 
 # What SQLite says (its primary result codes) in the words of the system.
 _ERRNO = {
@@ -45,55 +51,108 @@ class DamagedDatabase(Exception):
 
 
 class SqliteFile:
-    """A database open for writing, by its only writer. Raises KodeError `Storage`, DamagedDatabase.
+    """A database to append to, by its only writer; one that is `new` is made.
 
-    A log that a crash left beside it is moved into it.
+    It is open only while something in it waits for its fsync: a process with a hundred sessions
+    needs few descriptors. Raises KodeError `Storage`.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.name = path.name
+    def __init__(self, path: Path, *, new: bool = False) -> None:
+        self._path = path
+        self._written = self._synced = 0
+        self._connections: list[sqlite3.Connection] = []
+        self._unsaved = -1  # of a database that is new
+        self._closed = False
+        self._changed = threading.Lock()  # the loop appends while a thread syncs; held for moments
+        self._syncing = threading.Lock()  # of whoever waits for the disk
         try:
-            _check_size(path)
-            self._connection = _connect(str(path))
-        except (sqlite3.Error, OSError) as error:
-            raise _problem(self.name, error) from None
-        try:
-            self._check()
-        except (*_FAULTS, DamagedDatabase) as error:
-            self.close()
-            raise _problem(self.name, error) from None
+            if new:
+                self._unsaved = _make(path, ())
+            # Its name is saved before the first commit, which has none to save then.
+            os.close(os.open(log_of(path), _CREATED, 0o600))
+            if not new:
+                sync_folder(path.parent)
+        except (*_FAULTS, OSError) as error:
+            self._release()
+            raise not_saved(path.name, _system_error(error)) from None
 
-    def rows(self) -> Iterator[Row]:
-        """Return all records in the order written. Raises DamagedDatabase."""
-        return _rows(self._connection, self.name)
+    def append(self, records: Sequence[bytes]) -> None:
+        """Commit records, all or none; they are on disk when this returns, not yet saved."""
+        with self._changed:
+            try:
+                if not self._connections:
+                    self._connect()
+                _commit(self._connections[0], _INSERT, records)
+            except (*_FAULTS, OSError, DamagedDatabase) as error:
+                self._disconnect()
+                raise not_saved(self._path.name, _system_error(error)) from None
+            self._written += 1
 
-    def change(self, records: Iterable[bytes], removed: Iterable[int]) -> None:
-        """Add records and take others out by their numbers, both or none; saved when this returns.
-
-        Raises KodeError `Storage`.
-        """
-        try:
-            with self._connection as connection:
-                connection.execute("BEGIN")
-                rows = ((number,) for number in removed)
-                connection.executemany("DELETE FROM message WHERE number = ?", rows)
-                connection.executemany(_INSERT, ((record,) for record in records))
-        except _FAULTS as error:
-            raise not_saved(self.name, _system_error(error)) from None
+    def sync(self) -> None:
+        """fsync what was committed, if anything was. Blocks."""
+        with self._syncing:
+            written, size = self._written, 0
+            if written == self._synced and self._unsaved < 0:
+                return
+            try:
+                if self._unsaved >= 0:
+                    os.fsync(self._unsaved)
+                if written != self._synced:
+                    size = _sync_log(self._path)
+            except OSError as error:
+                raise not_saved(self._path.name, error) from None
+            with self._changed:
+                self._synced = written
+                if self._written == written:
+                    self._release()
+            if size > _LARGE_LOG:
+                self._begin_log_anew(written)
 
     def close(self) -> None:
-        """Release the database; harmless when repeated."""
-        self._connection.close()
+        """Release the database, and move its log into it; harmless when repeated. Blocks."""
+        with self._syncing, self._changed:
+            closed, self._closed = self._closed, True
+            self._release()
+            if not closed:
+                _move_log(self._path)
 
-    def _check(self) -> None:
-        """That it can be written to; a log is moved into it before."""
-        ask = self._connection.execute
-        ask("PRAGMA synchronous=FULL")
-        if (ask("PRAGMA journal_mode").fetchone(), ask("PRAGMA page_size").fetchone()) != _OURS:
-            raise DamagedDatabase("it is no database of this program")
-        ask("PRAGMA wal_checkpoint(PASSIVE)")
-        if ask("PRAGMA quick_check(1)").fetchone() != ("ok",):
-            raise DamagedDatabase("its pages contradict each other")
+    def _begin_log_anew(self, written: int) -> None:
+        """Move a log into its database while the event loop may append; it stays if it does.
+
+        What was moved before is only cut off: that waits for no disk.
+        """
+        with (
+            suppress(*_FAULTS, OSError),
+            closing(_guard(self._path)),
+            closing(_connect(self._path)) as connection,
+        ):
+            connection.execute("PRAGMA synchronous=FULL")
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            connection.execute("PRAGMA busy_timeout=0")
+            with self._changed:
+                if self._written == written:
+                    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def _connect(self) -> None:
+        if self._closed:  # its lock may be another's by now
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        _check_size(self._path)
+        self._connections.append(writer := _connect(self._path))
+        writer.execute("PRAGMA synchronous=OFF")
+        writer.execute("PRAGMA wal_autocheckpoint=0")
+        self._connections.append(_guard(self._path))
+
+    def _disconnect(self) -> None:
+        connections, self._connections = self._connections, []
+        for connection in connections:  # the guard last
+            connection.close()
+
+    def _release(self) -> None:
+        self._disconnect()
+        # Afterwards: closing a file drops all of the process's locks on it, also SQLite's (POSIX).
+        fd, self._unsaved = self._unsaved, -1
+        if fd >= 0:
+            os.close(fd)
 
 
 def log_of(path: Path) -> Path:
@@ -101,27 +160,44 @@ def log_of(path: Path) -> Path:
     return path.with_name(f"{path.name}-wal")
 
 
-def read_numbered(path: Path, numbers: Iterable[int]) -> list[bytes]:
-    """Return the records with these numbers, empty where there is none; from any thread.
+def delete_companions(path: Path) -> None:
+    """Delete the log of a database and its index; a log that may hold rows stays.
 
-    Raises KodeError `Storage`.
+    Raises OSError then, too.
     """
-    ask = "SELECT record FROM message WHERE number = ?"
+    log = log_of(path)
+    if path.exists() and log.exists() and log.stat().st_size:
+        raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+    for left in (log, path.with_name(f"{path.name}-shm")):
+        left.unlink(missing_ok=True)
+
+
+def check_database(path: Path) -> None:
+    """Check all of a database, by its only writer; only one that is sound is written to.
+
+    Its log is moved into it if the disk allows. Raises KodeError `Storage`, DamagedDatabase.
+    """
     try:
-        with closing(_connect_to_read(path)) as connection:
-            found = [connection.execute(ask, (number,)).fetchone() for number in numbers]
+        _check_size(path)
+        with closing(_connect(path, "ro")) as connection:
+            ask = connection.execute
+            if (ask("PRAGMA journal_mode").fetchone(), ask("PRAGMA page_size").fetchone()) != _OURS:
+                raise DamagedDatabase("it is no database of this program")
+            if ask("PRAGMA quick_check(1)").fetchone() != ("ok",):
+                raise DamagedDatabase("its pages contradict each other")
+    except (*_FAULTS, OSError) as error:
+        raise _problem(path.name, error) from None
+    _move_log(path)
+
+
+def remove_rows(path: Path, numbers: Iterable[int]) -> None:
+    """Take records out by their numbers, all or none; saved. Raises KodeError `Storage`."""
+    try:
+        with closing(_connect(path)) as connection:
+            connection.execute("PRAGMA synchronous=FULL")
+            _commit(connection, "DELETE FROM message WHERE number = ?", numbers)
     except _FAULTS as error:
-        raise not_read(path.name, _system_error(error)) from None
-    return [row[0] if row else b"" for row in found]
-
-
-def readable_records(path: Path) -> list[bytes]:
-    """Return the records of a database before its first damage. Raises KodeError `Storage`."""
-    found: list[bytes] = []
-    with suppress(DamagedDatabase):
-        for _, record in read_rows(path):
-            found.append(record)
-    return found
+        raise not_saved(path.name, _system_error(error)) from None
 
 
 def read_rows(path: Path) -> Iterator[Row]:
@@ -131,12 +207,50 @@ def read_rows(path: Path) -> Iterator[Row]:
     """
     if not path.exists():
         return
+    ask = "SELECT number, record FROM message ORDER BY number"
     try:
         _check_size(path)
-        with closing(_connect_to_read(path)) as connection:
-            yield from _rows(connection, path.name)
-    except _FAULTS as error:
+        with closing(_connect(path, "ro")) as connection:
+            for number, record in connection.execute(ask):
+                if not isinstance(record, bytes):
+                    raise DamagedDatabase("a record is none")
+                yield number, record
+    except (*_FAULTS, OSError) as error:
         raise _problem(path.name, error) from None
+
+
+def write_database(path: Path, records: Sequence[bytes]) -> None:
+    """Make a database of these records, saved and compared with them.
+
+    Raises OSError, KodeError `Storage`.
+    """
+    try:
+        fd = _make(path, records)
+    except _FAULTS as error:
+        raise _system_error(error) from None
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    if [record for _, record in read_rows(path)] != records:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+    delete_companions(path)
+
+
+def _make(path: Path, records: Iterable[bytes]) -> int:
+    """Make a database, without a log and not yet saved; return its descriptor."""
+    fd = os.open(path, _CREATED | os.O_EXCL, 0o600)
+    try:
+        with closing(_connect(path)) as connection:
+            connection.execute("PRAGMA synchronous=OFF")
+            connection.execute("PRAGMA journal_mode=OFF")
+            connection.execute(_SCHEMA)
+            _commit(connection, _INSERT, records)
+            connection.execute("PRAGMA journal_mode=WAL")
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
 
 
 def _check_size(path: Path) -> None:
@@ -145,50 +259,58 @@ def _check_size(path: Path) -> None:
         raise DamagedDatabase("it was cut off")
 
 
-def _connect(database: str) -> sqlite3.Connection:
+def _connect(path: Path, mode: str = "rw") -> sqlite3.Connection:
     return sqlite3.connect(
-        database,
+        f"{path.absolute().as_uri()}?mode={mode}",
         timeout=_BUSY_SECONDS,
         isolation_level=None,
         check_same_thread=False,
-        uri=database.startswith("file:"),
+        uri=True,
     )
 
 
-def _connect_to_read(path: Path) -> sqlite3.Connection:
-    return _connect(f"{path.absolute().as_uri()}?mode=ro")
+def _guard(path: Path) -> sqlite3.Connection:
+    """Return a connection that can write nothing.
+
+    Closing the last connection moves the log, which takes as long as the disk does. Whoever is
+    closed before this one is not the last.
+    """
+    connection = _connect(path, "ro")
+    connection.execute("SELECT number FROM message LIMIT 1").fetchone()
+    return connection
 
 
-def _rows(connection: sqlite3.Connection, name: str) -> Iterator[Row]:
+def _commit(
+    connection: sqlite3.Connection, statement: str, values: Iterable[bytes] | Iterable[int]
+) -> None:
+    with connection:
+        connection.execute("BEGIN")
+        connection.executemany(statement, ((value,) for value in values))
+
+
+def _sync_log(path: Path) -> int:
+    """fsync the log of a database; return its size. Raises OSError."""
+    fd = os.open(log_of(path), _OPEN)
     try:
-        for number, record in connection.execute(
-            "SELECT number, record FROM message ORDER BY number"
-        ):
-            if not isinstance(record, bytes):
-                raise DamagedDatabase("a record is none")
-            yield number, record
-    except _FAULTS as error:
-        raise _problem(name, error) from None
+        os.fsync(fd)
+        return os.fstat(fd).st_size
+    finally:
+        os.close(fd)
 
 
-def write_database(path: Path, records: Iterable[bytes]) -> None:
-    """A new database with these records, saved and closed. Raises KodeError `Storage`."""
-    try:
-        os.close(os.open(path, _OPEN | os.O_CREAT | os.O_EXCL, 0o600))
-        with closing(_connect(str(path))) as connection, connection:
-            connection.execute("PRAGMA synchronous=FULL")
-            connection.execute("PRAGMA journal_mode=WAL")
-            connection.execute(_SCHEMA)
-            connection.execute("BEGIN")
-            connection.executemany(_INSERT, ((record,) for record in records))
-    except OSError as error:
-        raise not_saved(path.name, error) from None
-    except sqlite3.Error as error:
-        raise not_saved(path.name, _system_error(error)) from None
+def _move_log(path: Path) -> None:
+    """Move a log into its database, if the disk allows and nobody reads; then SQLite deletes it."""
+    with suppress(*_FAULTS, OSError):
+        if log_of(path).stat().st_size:
+            with closing(_connect(path)) as connection:
+                connection.execute("PRAGMA synchronous=FULL")
+                connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
 
 def _system_error(error: Exception) -> OSError:
     """Return the OSError that a fault of SQLite stands for; an unknown one counts as EIO."""
+    if isinstance(error, OSError):
+        return error
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     number = _ERRNO.get(code, errno.EIO)
     return OSError(number, os.strerror(number))
@@ -200,11 +322,7 @@ def _is_damage(error: Exception) -> bool:
 
 
 def _problem(name: str, error: Exception) -> Exception:
-    """As who opens or reads a database is told of it."""
-    if isinstance(error, OSError):
-        return not_saved(name, error)
-    if not isinstance(error, _FAULTS):
-        return error
-    if _is_damage(error):
+    """Return what whoever reads a database is told."""
+    if not isinstance(error, OSError) and _is_damage(error):
         return DamagedDatabase(str(error))
     return not_read(name, _system_error(error))

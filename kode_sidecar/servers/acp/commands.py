@@ -187,7 +187,7 @@ class SessionCommands:
 
     def _prompts(self) -> Sequence[Message]:
         conversation = self._session.conversation
-        path = conversation.whole(conversation.path(conversation.head))
+        path = conversation.path(conversation.head)
         return [message for message in path if message.is_prompt]
 
     def _prompt(self, told: str) -> Message:

@@ -160,8 +160,7 @@ class AcpSessions:
         place = _place(params.cwd, params.additional_directories, params.mcp_servers)
         session = await self._opened(params.session_id, place)
         conversation, change_sets = session.conversation, session.change_sets
-        path = conversation.path(conversation.head)
-        messages = await asyncio.to_thread(conversation.whole, path)
+        messages = conversation.path(conversation.head)
         opened = self._open[session.id]
         for update in replayed(messages, change_sets.all_views(), place.folder):
             opened.editor.notify(update)

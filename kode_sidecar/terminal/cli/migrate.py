@@ -9,9 +9,9 @@ from typing import Literal
 from kode_sidecar.core.settings import load_settings
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.records.conversation_store import ConversationStore
-from kode_sidecar.infrastructure.records.messages import StorageName, name_in
+from kode_sidecar.infrastructure.records.message_storage import move_messages, name_in
+from kode_sidecar.infrastructure.records.messages import StorageName
 from kode_sidecar.infrastructure.records.saver import Saver
-from kode_sidecar.infrastructure.records.sqlite_messages import move_messages
 
 Outcome = Literal["moved", "there already", "skipped", "failed"]
 

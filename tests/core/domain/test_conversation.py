@@ -1,12 +1,9 @@
 """The message tree."""
 
-from collections.abc import Sequence
-
 import pytest
-from msgspec import structs
 
 from kode_sidecar.core.domain.conversation import Conversation
-from kode_sidecar.core.domain.message import Message, Role, TextBlock
+from kode_sidecar.core.domain.message import Message, Role
 from kode_sidecar.errors import KodeError
 
 
@@ -93,43 +90,3 @@ def test_loading_bears_damage() -> None:
     assert ids(tree.path("child")) == ["child"]
     assert ids(tree.path("y")) == ["x", "y"]
     assert ids(tree.children(None)) == ["child", "x"]
-
-
-def test_content_is_read_when_it_is_wanted_and_once() -> None:
-    def message(number: int) -> Message:
-        return Message(
-            id=f"m{number}",
-            session_id="s",
-            role="user",
-            content=(TextBlock(text=f"t{number}"),),
-            parent_id=f"m{number - 1}" if number else None,
-            depth=number,
-        )
-
-    whole = {f"m{number}": message(number) for number in range(5)}
-    asked: list[list[str]] = []
-
-    def read(ids: Sequence[str]) -> list[Message]:
-        asked.append(list(ids))
-        return [whole[one] for one in ids]
-
-    bare = [structs.replace(one, content=()) for one in whole.values()]
-    conversation = Conversation(bare, [one.id for one in bare], read)
-    assert [one.id for one in conversation.outline("m3")] == ["m0", "m1", "m2", "m3"]
-    assert conversation.head == "m4"
-    assert (conversation.depth_below("m4"), conversation.next_version("m0", "user")) == (5, 2)
-    assert conversation.parent_of("m2") == "m1"
-    assert not asked
-    assert conversation.get("m1") == whole["m1"]
-    assert conversation.path("m2") == [whole[f"m{n}"] for n in range(3)]
-    assert conversation.path("m2") == [whole[f"m{n}"] for n in range(3)]
-    assert asked == [["m1"], ["m0", "m2"]]
-    assert conversation.is_read(conversation.outline("m2"))
-    assert not conversation.is_read(conversation.outline("m3"))
-    conversation.add(message(5))
-    assert conversation.whole(conversation.messages)[3:] == [
-        whole["m3"],
-        whole["m4"],
-        conversation.get("m5"),
-    ]
-    assert not conversation.is_partial
