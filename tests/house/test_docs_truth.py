@@ -189,7 +189,8 @@ def test_a_room_points_to_what_is_there(readme: str) -> None:
 def test_a_room_explains_itself_under_four_headings(room: Path) -> None:
     told = (room / "README.md").read_text(encoding="utf-8")
     headings = re.findall(r"^## (.+)$", told, re.MULTILINE)
-    assert headings == ["Entry", "State machine", "Change points", "Forbidden zones"]
+    assert headings[:4] == ["Entry", "State machine", "Change points", "Forbidden zones"]
+    assert headings[4:] in ([], ["Why it is so"])
     assert "Deliberately absent:" in told
     files = {path.stem for path in room.iterdir()}
     for cells in re.findall(r"^\| (`[^|]*) \|", told, re.MULTILINE):  # a table of its files
