@@ -163,9 +163,14 @@ def test_another_build_is_played_to(tmp_path: Path) -> None:
         (b"hello\n", "is no recording"),
         (b'{"lane":"in","frame":{}}\n', "is no recording"),
         (b'{"lane":"head","format":9,"version":"9","started":"","platform":""}\n', "newer"),
+        (
+            b'{"lane":"head","format":1,"version":"0","started":"","platform":""}\n',
+            "has the recording format 1, this program reads 2 only: record anew with "
+            "`kode-sidecar serve --record FILE`.\n",
+        ),
         (None, ": No such file or directory\n"),
     ],
-    ids=["empty", "text", "no head", "newer", "missing"],
+    ids=["empty", "text", "no head", "newer", "older", "missing"],
 )
 def test_a_file_that_is_no_recording(tmp_path: Path, content: bytes | None, told: str) -> None:
     tape = tmp_path / "x.jsonl"

@@ -155,7 +155,7 @@ class PlaybackLoop(VirtualTimeLoop):
         """End the recording here. What still waits for it goes on at once."""
         self._position = len(self._steps)
         self._frames_left = 0
-        while self._release_call():
+        while self._release_oldest_call():
             pass
         self.use_real_time()
 
@@ -224,7 +224,7 @@ class PlaybackLoop(VirtualTimeLoop):
                 self.ring(timer)
             return timer is not None
         if isinstance(line, CallDone):
-            return self._release_call(line.name, line.number)
+            return self._release_call((line.name, line.number))
         if isinstance(line, ProgramInput):
             program = self._programs_by_key.get((line.program, line.number))
             if program is not None:
@@ -249,12 +249,9 @@ class PlaybackLoop(VirtualTimeLoop):
         self.call_soon(self.take_frame)
         return True
 
-    def _timer(self, seconds: float | None) -> Timer | None:
-        """Return the timer that was set for so many seconds ahead; None: the next one to ring."""
-        timers = self.timers()
-        if seconds is None:
-            return min(timers, key=lambda timer: timer.when, default=None)
-        same = [timer for timer in timers if abs(timer.seconds - seconds) < _TIMER_SECONDS]
+    def _timer(self, seconds: float) -> Timer | None:
+        """Return the timer that was set for so many seconds ahead, if there is one."""
+        same = [timer for timer in self.timers() if abs(timer.seconds - seconds) < _TIMER_SECONDS]
         return min(same, key=lambda timer: abs(timer.seconds - seconds), default=None)
 
     def _leave_out(self, line: Input) -> bool:
@@ -265,20 +262,23 @@ class PlaybackLoop(VirtualTimeLoop):
         """
         if isinstance(line, FrameIn) and self._is_due(line):
             return False
-        if self._release_call():
+        if self._release_oldest_call():
             return True
         if not isinstance(line, TimerRang | CallDone | ProgramInput) or not self._is_due(line):
             return False
         self._go_on()
         return True
 
-    def _release_call(self, name: str | None = None, number: int | None = None) -> bool:
-        """Deliver the oldest result that is held, of that name and number; False: there is none."""
-        for key in self._held:
-            if name in (None, key[0]) and number in (None, key[1]):
-                self.call_soon(self._held.pop(key))
-                return True
-        return False
+    def _release_call(self, key: tuple[str, int]) -> bool:
+        """Deliver the result of that call; False: it is not held."""
+        deliver = self._held.pop(key, None)
+        if deliver is None:
+            return False
+        self.call_soon(deliver)
+        return True
+
+    def _release_oldest_call(self) -> bool:
+        return bool(self._held) and self._release_call(next(iter(self._held)))
 
     def _go_on(self) -> None:
         """Make the next step the current one; what is said before it is owed now."""

@@ -26,7 +26,6 @@ from kode_sidecar.devtools.recording.kept_files import KeptCopies
 from kode_sidecar.devtools.recording.matching import Matcher
 from kode_sidecar.devtools.recording.offline_server import serve_offline
 from kode_sidecar.devtools.recording.transcript import (
-    FORMAT,
     FileState,
     FrameIn,
     FrameOut,
@@ -43,10 +42,6 @@ TAPE_FILE = "tape.jsonl"
 REQUESTS_FILE = "requests.json"
 SAME, DIFFERENT, UNKNOWN = 0, 1, 2
 _END_SECONDS = 10.0
-_OLD_FORMAT = (
-    "note  An older kode-sidecar made this recording. What ran side by side, such as calls of a "
-    "scout, ran in another order under it; record anew if that is the difference.\n"
-)
 
 
 @dataclass(frozen=True)
@@ -111,8 +106,7 @@ def _asked_differently(tape: Path, replayed: Replayed) -> Difference | None:
 
 def _report(tape: Path, transcript: Transcript, difference: Difference | None) -> str:
     if difference is not None:
-        old = _OLD_FORMAT if transcript.head.format < FORMAT else ""
-        return f"{tape}: not as recorded. The first difference:\n{difference}\n{old}"
+        return f"{tape}: not as recorded. The first difference:\n{difference}\n"
     frames_in = sum(isinstance(line, FrameIn) for line in transcript.lines)
     frames_out = sum(isinstance(line, FrameOut) for line in transcript.lines)
     cut = "" if transcript.whole else ", up to where it was cut off"

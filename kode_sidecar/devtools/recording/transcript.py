@@ -14,7 +14,6 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Raw, Struct
 
-from kode_sidecar.devtools.recording.format_1 import upgraded
 from kode_sidecar.devtools.recording.lanes import as_object, read_frame
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.records.disk import not_made
@@ -155,20 +154,20 @@ class RandomNumber(Line, frozen=True, kw_only=True, tag="random"):
 
 
 class TimerRang(Input, frozen=True, kw_only=True, tag="timer"):
-    """A timer rang that was set for so many seconds ahead; None stands for the earliest one."""
+    """A timer rang that was set for so many seconds ahead."""
 
-    seconds: float | None = None
+    seconds: float
 
 
 class CallDone(Input, frozen=True, kw_only=True, tag="call"):
     """A call in a thread returned, or a search by ripgrep ended.
 
-    It is the `number`th of that `name`, counted from 1 as they began; None stands for the oldest
-    one still running. A call that was cancelled has no line.
+    It is the `number`th of that `name`, counted from 1 as they began. A call that was cancelled has
+    no line.
     """
 
     name: str
-    number: int | None = None
+    number: int
 
 
 class ProgramInput(Input, frozen=True, kw_only=True, tag="program"):
@@ -304,8 +303,6 @@ def read_transcript(path: Path) -> Transcript:
     if not raw_lines:
         raise _foreign(path, "it has no whole line")
     head = _head(path, raw_lines[0])
-    if head.format == 1:
-        raw_lines = upgraded(raw_lines)
     lines = [head, *(_decoded(path, number, raw) for number, raw in enumerate(raw_lines[1:], 2))]
     return Transcript(head, lines, isinstance(lines[-1], End))
 
@@ -318,7 +315,13 @@ def _head(path: Path, raw: bytes) -> Head:
     if not isinstance(head, Head):
         raise _foreign(path, "its first line is no `head`")
     if head.format > FORMAT:
-        raise _foreign(path, f"it has format {head.format}, this program reads up to {FORMAT}")
+        raise _foreign(path, f"it has format {head.format}, this program reads {FORMAT}")
+    if head.format < FORMAT:
+        text = (
+            f"{path} has the recording format {head.format}, this program reads {FORMAT} only: "
+            "record anew with `kode-sidecar serve --record FILE`."
+        )
+        raise KodeError("Storage", text)
     return head
 
 
