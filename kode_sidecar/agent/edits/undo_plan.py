@@ -73,8 +73,6 @@ class UndoPlanner:
                 continue
             if hunk.kind != "modify" and self._services.changes.find(hunk.id) is None:
                 self._restoring.find_file_done(hunk)
-            elif hunk.state == "replaced" and hunk.replacement is None:
-                continue  # of an old journal, which does not tell the user's own text
             elif document is not None and self._span(hunk, document) is None:
                 self._restoring.find_done(document, [hunk])
 

@@ -33,9 +33,8 @@ def _verdict(hunk: ProposedHunk) -> str:
             return f"accepted and applied.{said}"
         case "replaced":
             sent = " (sent, unconfirmed: the file is not open)" if hunk.unconfirmed else ""
-            if hunk.replacement is None:  # an old journal does not tell
-                return f"the user replaced it{sent}."
-            return f"the user replaced it{sent}. The text is now:{_quoted(hunk.replacement)}"
+            own = hunk.replacement or ""
+            return f"the user replaced it{sent}. The text is now:{_quoted(own)}"
         case "rejected":
             comment = (hunk.comment or "").strip()[:MAX_COMMENT_CHARS]
             return f"rejected by the user: {comment}" if comment else "rejected by the user."

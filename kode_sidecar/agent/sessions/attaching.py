@@ -15,7 +15,6 @@ from kode_sidecar.core.domain.agent_event import BlockCompleted, Event, Notice
 from kode_sidecar.core.domain.change_set import ChangeSet
 from kode_sidecar.core.domain.conversation import Conversation
 from kode_sidecar.core.domain.message import Message, ToolResultBlock
-from kode_sidecar.core.domain.notice_codes import today
 from kode_sidecar.core.protocol.change_set import ChangeSetView
 from kode_sidecar.core.protocol.events import shorten, shorten_message
 from kode_sidecar.core.protocol.session import OpenBlock, SessionAttachParams, SessionAttachResult
@@ -49,7 +48,7 @@ class FollowedSessions:
         """
         while (lines := await self.grown(tail)) is not None:
             events = [
-                with_codes_of_today(event)
+                event
                 for event in decode_lines(lines)
                 if isinstance(event, Event) and event.seq > seq
             ]
@@ -57,13 +56,6 @@ class FollowedSessions:
                 await self.flow()
                 seq = events[-1].seq
                 self.tell(tail.session_id, events)
-
-
-def with_codes_of_today(event: Event) -> Event:
-    """Return an event of a journal; those from before protocol 1.0 have other codes of notices."""
-    if isinstance(event, Notice):
-        return msgspec.structs.replace(event, code=today(event.code))
-    return event
 
 
 Release = Callable[[], None]
@@ -215,7 +207,6 @@ class SessionAttachments:
         return tuple(events)
 
     def _shortened(self, session_id: str, event: Event) -> Event:
-        event = with_codes_of_today(event)
         if not (isinstance(event, BlockCompleted) and isinstance(event.block, ToolResultBlock)):
             return event
         block = shorten(event.block, session_id, self.max_inline_bytes)

@@ -41,17 +41,3 @@ NOTICES: Mapping[NoticeCode, str] = {
     "StreamUnmarkedEnd": "The answer ended without its mark: it may be incomplete.",
     "ToolChoiceDropped": "The model cannot be made to call a tool and was asked by words.",
 }
-
-_EARLIER: Mapping[str, NoticeCode] = {
-    "host_cut_prompt": "PromptCut",
-    "model_retired": "ModelRetired",
-    "sampling_dropped": "SamplingDropped",
-    "stream_damaged": "StreamDamaged",
-    "stream_unmarked_end": "StreamUnmarkedEnd",
-    "tool_choice_dropped": "ToolChoiceDropped",
-}
-
-
-def today(code: str) -> str:
-    """The code of now for one that a journal from before protocol 1.0 holds."""
-    return _EARLIER.get(code, code)

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import get_args
 
 from kode_sidecar.agent.event_log.history import LOSS
-from kode_sidecar.core.domain.agent_event import Notice
-from kode_sidecar.core.domain.notice_codes import NOTICES, NoticeCode, today
+from kode_sidecar.core.domain.notice_codes import NOTICES, NoticeCode
 from kode_sidecar.errors import ERRORS
 from tests.support.program import ROOT
 
@@ -35,8 +34,3 @@ def test_the_table_is_what_the_program_says() -> None:
 
 def test_names_of_notices_and_errors_have_one_style() -> None:
     assert [code for code in (*NOTICES, *ERRORS) if not re.fullmatch(r"([A-Z][a-z]+)+", code)] == []
-
-
-def test_a_code_from_before_is_told_by_its_name_of_today() -> None:
-    assert today("sampling_dropped") == "SamplingDropped"
-    assert today(Notice(code="NotSaved", message="").code) == "NotSaved"
