@@ -7,7 +7,7 @@ from pathlib import Path
 from kode_sidecar.core.text.uris import path_to_uri
 from kode_sidecar.devtools.grading.rules import verdicts
 from kode_sidecar.devtools.grading.talk import Talk
-from kode_sidecar.devtools.recording import read_transcript
+from kode_sidecar.devtools.recording import read_recording
 from tests.support.program import SERVE
 from tests.support.transcripts import PLACE, tidy
 
@@ -38,7 +38,7 @@ def faults(folder: Path) -> Sequence[str]:
     """What `kode-sidecar grade` has to say; a process that was killed has no end to be judged."""
     said: list[str] = []
     for file in sorted(folder.glob("*.jsonl")):
-        talk = read_transcript(file)
+        talk = read_recording(file)
         for verdict in verdicts(Talk(talk)) if talk.whole else ():
             said += [f"{file}:{one.line} {verdict.rule}: {one.text}" for one in verdict.faults]
     return said

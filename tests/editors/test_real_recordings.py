@@ -10,7 +10,7 @@ import pytest
 
 from kode_sidecar.devtools.grading.rules import verdicts
 from kode_sidecar.devtools.grading.talk import Talk
-from kode_sidecar.devtools.recording import read_transcript
+from kode_sidecar.devtools.recording import read_recording
 from kode_sidecar.devtools.recording.replay import play as replayed
 from tests.editors.neovim_scene import Play, proposal
 from tests.editors.recordings import TALKS, keep, recorded
@@ -29,7 +29,7 @@ ANSWERS = (
 
 async def assert_good(tape: Path) -> None:
     """It plays without its editor, its model and its state folder; no rule is broken."""
-    transcript = read_transcript(tape)
+    transcript = read_recording(tape)
     difference = (await replayed(tape, transcript, PROGRAM, PATIENCE)).difference
     assert difference is None, f"\n{difference}"
     states = {one.rule: one.state for one in verdicts(Talk(transcript))}

@@ -21,7 +21,7 @@ from kode_sidecar.core.protocol.base_protocol import FrameDecoder, FramingError,
 from kode_sidecar.core.text.apply_patch import PatchError, parse_patch
 from kode_sidecar.core.text.unified_patch import parse_unified
 from kode_sidecar.core.text.yaml_text import YamlProblem, read_yaml
-from kode_sidecar.devtools.recording.transcript import read_transcript
+from kode_sidecar.devtools.recording.recording_file import read_recording
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.mcp.event_stream import EventDecoder
 from kode_sidecar.infrastructure.mcp.peer import Peer
@@ -210,7 +210,7 @@ def test_recordings(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> No
     path = tmp_path_factory.mktemp("recording") / "a.jsonl"
     path.write_bytes(data)
     with refused_as("Storage"):
-        read_transcript(path)
+        read_recording(path)
 
 
 @settings(max_examples=EXAMPLES)

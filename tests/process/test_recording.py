@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 
 from kode_sidecar.devtools.demo.model_server import RecordedResponse
-from kode_sidecar.devtools.recording.replay import play
-from kode_sidecar.devtools.recording.transcript import (
-    Arrived,
+from kode_sidecar.devtools.recording.recorded_lines import (
+    AnswerBytes,
     FilesLeftOut,
-    FileState,
     FrameOut,
     InputEnded,
+    RecordedFile,
     TimerRang,
-    read_transcript,
 )
+from kode_sidecar.devtools.recording.recording_file import read_recording
+from kode_sidecar.devtools.recording.replay import play
 from kode_sidecar.infrastructure.records.json_record import check, is_sealed
 from kode_sidecar.terminal.client.connection import RpcError
 from tests.support.model_script import answer, hold, text, thinking, tool_call
@@ -78,8 +78,8 @@ async def test_a_recording_with_keys_in_it_holds_no_key(tmp_path: Path) -> None:
     ):
         assert secret.encode() not in written
         assert secret not in exported["text"]
-    transcript = read_transcript(tape)
-    files = [line for line in transcript.lines if isinstance(line, FileState)]
+    transcript = read_recording(tape)
+    files = [line for line in transcript.lines if isinstance(line, RecordedFile)]
     assert sorted(file.path for file in files) == ["config.py", "旧.txt"]
     for file in files:  # a star for every character: places stay as they are
         content = file.base64 or (file.text or "").encode()
@@ -95,7 +95,7 @@ async def test_it_plays_without_the_key(tmp_path: Path) -> None:  # E6
     responses = (answer(text("I will not repeat it.")),)
     async with recording(tape, responses, environment=environment) as world:
         await talk(world, f"my key is {KEY}")
-    transcript = read_transcript(tape)
+    transcript = read_recording(tape)
     assert transcript.whole
     assert transcript.head.keyed == ("KIMI_API_KEY",)
     assert (await play(tape, transcript, PROGRAM, HANG_SECONDS)).difference is None
@@ -113,7 +113,7 @@ async def test_only_sampling_that_was_chosen_is_told_when_it_is_not_sent(
         await world.turn(session, "go")
         dropped = [one for one in session.notices if one["code"] == "SamplingDropped"]
         assert len(dropped) == (chosen is not None)
-    transcript = read_transcript(tape)
+    transcript = read_recording(tape)
     assert ("temperature" in transcript.head.defaults) == (chosen is None)
     assert (await play(tape, transcript, PROGRAM, HANG_SECONDS)).difference is None
 
@@ -130,9 +130,9 @@ async def test_a_killed_process_leaves_what_it_said_so_far(tmp_path: Path) -> No
         await world.kill()
     with tape.open("ab") as file:
         file.write(b'{"lane":"out","t":9,"fra')  # a torn tail
-    transcript = read_transcript(tape)
+    transcript = read_recording(tape)
     assert not transcript.whole
-    assert any(isinstance(line, Arrived) for line in transcript.lines)
+    assert any(isinstance(line, AnswerBytes) for line in transcript.lines)
     assert isinstance(transcript.lines[-1], FrameOut)
     assert (await play(tape, transcript, PROGRAM, HANG_SECONDS)).difference is None
 
@@ -144,7 +144,7 @@ async def test_a_recording_never_takes_the_place_of_another(tmp_path: Path) -> N
             pass
     names = sorted(path.name for path in tmp_path.glob("*.jsonl"))
     assert names == ["tape-2.jsonl", "tape-3.jsonl", "tape.jsonl"]
-    assert all(read_transcript(tmp_path / name).whole for name in names)
+    assert all(read_recording(tmp_path / name).whole for name in names)
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="Linux has a disk that is full")
@@ -184,7 +184,7 @@ async def test_files_that_others_write_meanwhile_are_played_too(tmp_path: Path) 
         await world.turn(session, "read again")
         assert "a = 1000" in str(world.messages(session))
         await world.client.process.end(HANG_SECONDS)  # without a word
-    transcript = read_transcript(tape)
+    transcript = read_recording(tape)
     assert isinstance(transcript.lines[-2], InputEnded)
     assert (await play(tape, transcript, PROGRAM, HANG_SECONDS)).difference is None
 
@@ -228,9 +228,9 @@ async def test_a_question_nobody_answered_is_played_by_the_clock_of_the_recordin
         world.editor.answer_permission = world.editor.answer_choice = never
         await talk(world, "go")
     long = with_long_patience(tape, tmp_path)
-    (rung,) = [line for line in read_transcript(long).lines if isinstance(line, TimerRang)]
+    (rung,) = [line for line in read_recording(long).lines if isinstance(line, TimerRang)]
     assert rung.seconds == 86400.0
-    replayed = await play(long, read_transcript(long), PROGRAM, HANG_SECONDS)
+    replayed = await play(long, read_recording(long), PROGRAM, HANG_SECONDS)
     assert replayed.difference is None, f"\n{replayed.difference}"
 
 
@@ -250,9 +250,9 @@ async def test_an_edit_that_leaves_no_trace_is_played(tmp_path: Path) -> None:  
         result = await world.decide(only_change_set(session))
         assert len(result["conflicts"]) == 1
         assert buffer.text == "a = 1\n"
-    rung = [line.seconds for line in read_transcript(tape).lines if isinstance(line, TimerRang)]
+    rung = [line.seconds for line in read_recording(tape).lines if isinstance(line, TimerRang)]
     assert rung == [0.25] * 2  # sent once more, in vain
-    replayed = await play(tape, read_transcript(tape), PROGRAM, HANG_SECONDS)
+    replayed = await play(tape, read_recording(tape), PROGRAM, HANG_SECONDS)
     assert replayed.difference is None, f"\n{replayed.difference}"
 
 
@@ -290,6 +290,6 @@ async def test_a_private_key_is_in_no_recording_export_or_log(tmp_path: Path) ->
     records = exports[1].encode().splitlines()
     assert len(records) == 2
     assert all(is_sealed(check(record)) for record in records)  # the checksum is the masked text's
-    transcript = read_transcript(tape)
+    transcript = read_recording(tape)
     assert transcript.whole
     assert [line.count for line in transcript.lines if isinstance(line, FilesLeftOut)] == [2]

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.devtools.recording.kept_files import KeptCopies
+from kode_sidecar.devtools.recording.recorded_lines import StateFile
+from kode_sidecar.devtools.recording.recording_file import read_recording
 from kode_sidecar.devtools.recording.replay import play
-from kode_sidecar.devtools.recording.transcript import KeptFile, read_transcript
+from kode_sidecar.devtools.recording.state_files import StateCopies
 from kode_sidecar.terminal.client.handshake import Handshake
 from tests.process.test_read_along import caught_up, seen
 from tests.process.test_sessions import ask, refused
@@ -41,13 +42,13 @@ async def recorded(tape: Path, responses: Any = (), **options: Any) -> AsyncIter
 
 
 async def plays(tape: Path) -> None:
-    difference = (await play(tape, read_transcript(tape), PROGRAM, PATIENCE)).difference
+    difference = (await play(tape, read_recording(tape), PROGRAM, PATIENCE)).difference
     assert difference is None, f"\n{difference}"
 
 
 def kept(tape: Path) -> list[str]:
     """The files of the state folder in a recording."""
-    return [line.path for line in read_transcript(tape).lines if isinstance(line, KeptFile)]
+    return [line.path for line in read_recording(tape).lines if isinstance(line, StateFile)]
 
 
 async def test_retired_models_are_known_again(project: Path, tmp_path: Path) -> None:
@@ -132,8 +133,8 @@ async def test_what_another_process_wrote_meanwhile_is_told_again(
 
 
 def test_a_recording_writes_nothing_outside(tmp_path: Path) -> None:
-    copies = KeptCopies(tmp_path / "home", lambda value: value)
+    copies = StateCopies(tmp_path / "home", lambda value: value)
     for path in ("../models.json", "/etc/x", "conversations//x", "conversations/./x"):
         with pytest.raises(Exception, match="outside"):
-            copies.write(KeptFile(path=path, text="{}"))
+            copies.write(StateFile(path=path, text="{}"))
     assert [*tmp_path.rglob("*")] == []

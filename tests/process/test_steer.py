@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kode_sidecar.devtools.demo.model_server import RecordedResponse
+from kode_sidecar.devtools.recording.recording_file import read_recording
 from kode_sidecar.devtools.recording.replay import play
-from kode_sidecar.devtools.recording.transcript import read_transcript
 from kode_sidecar.terminal.client.connection import Call, RpcError
 from kode_sidecar.terminal.client.fold import SessionFold
 from tests.conftest import FULL
@@ -169,7 +169,7 @@ async def test_it_plays_as_it_was_recorded(tmp_path: Path, rng: Random) -> None:
     async with sidecar(model=talks.model, environment=ENVIRONMENT, command=command) as world:
         await talk_all_at_once(world, talks, rng)
     for _ in range(PLAYED):
-        replayed = await play(tape, read_transcript(tape), PROGRAM, HANG_SECONDS)
+        replayed = await play(tape, read_recording(tape), PROGRAM, HANG_SECONDS)
         assert replayed.difference is None, f"\n{replayed.difference}"
 
 

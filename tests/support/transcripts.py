@@ -22,8 +22,9 @@ import pytest
 
 from kode_sidecar.core.text.uris import path_to_uri
 from kode_sidecar.devtools.recording.comparison import ModelRequests, without_prompts
+from kode_sidecar.devtools.recording.recorded_lines import DrawnId
+from kode_sidecar.devtools.recording.recording_file import read_recording
 from kode_sidecar.devtools.recording.replay import Replayed, play
-from kode_sidecar.devtools.recording.transcript import DrawnId, read_transcript
 from tests.support.program import PROGRAM, ROOT
 from tests.support.sidecar import World, sidecar
 
@@ -80,7 +81,7 @@ class Case:
 
     async def replay(self) -> Replayed:
         """Play it against the program under test."""
-        return await play(self.tape, read_transcript(self.tape), PROGRAM, PATIENCE)
+        return await play(self.tape, read_recording(self.tape), PROGRAM, PATIENCE)
 
 
 def cases() -> list[Case]:
@@ -142,7 +143,7 @@ def moved_clock(file: Path) -> dict[str, str | None]:
 
 def tidy(tape: Path, project: Path) -> str:
     """The recording with ids, places and times that are the same whenever it is recorded."""
-    lines = read_transcript(tape).lines
+    lines = read_recording(tape).lines
     names: dict[str, str] = {}
     counts: dict[str, int] = {}
     for line in lines:

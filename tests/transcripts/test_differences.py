@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from kode_sidecar.devtools.recording.comparison import Difference, Ids, first_difference
+from kode_sidecar.devtools.recording.recording_file import read_recording
 from kode_sidecar.devtools.recording.replay import play
-from kode_sidecar.devtools.recording.transcript import read_transcript
 from tests.support.program import BUILT, PROGRAM, ROOT
 from tests.support.sidecar import HANG_SECONDS
 from tests.support.transcripts import PATIENCE, Case
@@ -20,7 +20,7 @@ EDITS = Case("edits_decide_undo")
 
 
 async def difference(tape: Path, patience: float = PATIENCE) -> Difference | None:
-    return (await play(tape, read_transcript(tape), PROGRAM, patience)).difference
+    return (await play(tape, read_recording(tape), PROGRAM, patience)).difference
 
 
 def changed(case: Case, folder: Path, lane: str, old: str, new: str) -> tuple[Path, int]:

@@ -10,7 +10,7 @@ import msgspec
 from kode_sidecar.devtools.grading import document_rules, message_rules, shown_rules
 from kode_sidecar.devtools.grading.document_rules import Fault, Faults
 from kode_sidecar.devtools.grading.talk import Talk
-from kode_sidecar.devtools.recording import isolate, read_transcript
+from kode_sidecar.devtools.recording import isolate, read_recording
 from kode_sidecar.errors import KodeError
 
 RIGHT, FAULTY, UNKNOWN = 0, 1, 2
@@ -95,7 +95,7 @@ def grade(files: Sequence[Path], *, json: bool = False) -> int:
     code = RIGHT
     for file in files:
         try:
-            found = verdicts(Talk(read_transcript(file)))
+            found = verdicts(Talk(read_recording(file)))
         except KodeError as error:
             sys.stderr.write(f"kode-sidecar grade: {error.message}\n")
             return UNKNOWN

@@ -14,9 +14,9 @@ from kode_sidecar.devtools.grading.talk import Talk
 from kode_sidecar.devtools.recording import (
     FrameIn,
     FrameOut,
-    Transcript,
+    Recording,
     read_frame,
-    read_transcript,
+    read_recording,
 )
 from kode_sidecar.devtools.recording.offline_server import serve_offline, tell
 from kode_sidecar.devtools.recording.replay import DIFFERENT, TAPE_FILE, UNKNOWN
@@ -26,7 +26,7 @@ from kode_sidecar.errors import KodeError
 def serve_strict(file: Path, patience: float) -> int:
     """Serve a recording, and return the exit code: 1 names the first fault on stderr."""
     try:
-        recorded = read_transcript(file / TAPE_FILE if file.is_dir() else file)
+        recorded = read_recording(file / TAPE_FILE if file.is_dir() else file)
     except KodeError as error:
         tell(error.message)
         return UNKNOWN
@@ -43,7 +43,7 @@ def serve_strict(file: Path, patience: float) -> int:
             said.append(FrameIn(t=at, text=body.decode("utf-8", "backslashreplace")))
 
     code = serve_offline(recorded, patience=patience, note=note)
-    live = Talk(Transcript(recorded.head, said, whole=True))
+    live = Talk(Recording(recorded.head, said, whole=True))
     faults = [(fault, verdict.rule) for verdict in verdicts(live) for fault in verdict.faults] + [
         (fault, "answered-as-recorded") for fault in _new_errors(Talk(recorded), live)
     ]

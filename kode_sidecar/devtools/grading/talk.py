@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 
 from kode_sidecar.core.text.text_edit import Edit, apply_edits
 from kode_sidecar.core.text.text_lines import LineIndex, PositionEncoding
-from kode_sidecar.devtools.recording import FrameIn, FrameOut, Transcript, as_object, read_frame
+from kode_sidecar.devtools.recording import FrameIn, FrameOut, Recording, as_object, read_frame
 
 Json = dict[str, Any]
 _CHANGES = ("textDocument/didOpen", "textDocument/didChange", "textDocument/didClose")
@@ -74,9 +74,9 @@ class Text(NamedTuple):
 class Talk:
     """All of a recording, told apart once."""
 
-    def __init__(self, transcript: Transcript) -> None:
-        self.frames = tuple(_frames(transcript))
-        self.whole = transcript.whole
+    def __init__(self, recording: Recording) -> None:
+        self.frames = tuple(_frames(recording))
+        self.whole = recording.whole
         self.asked: list[Exchange] = []
         """What the client asked, in order."""
         self.questions: list[Exchange] = []
@@ -137,9 +137,9 @@ class Talk:
                 texts.append(_next_text(frame, told, before, self.encoding))
 
 
-def _frames(transcript: Transcript) -> Iterator[Frame]:
+def _frames(recording: Recording) -> Iterator[Frame]:
     place = 0
-    for number, line in enumerate(transcript.lines, 1):
+    for number, line in enumerate(recording.lines, 1):
         if isinstance(line, FrameIn | FrameOut):
             is_text = isinstance(line, FrameIn) and line.text is not None
             message = {} if is_text else read_frame(bytes(line.frame))

@@ -6,13 +6,9 @@ from kode_sidecar.devtools.recording.grease import Grease
 from kode_sidecar.devtools.recording.isolation import isolate
 from kode_sidecar.devtools.recording.lanes import as_object, read_frame
 from kode_sidecar.devtools.recording.playback import Playback
+from kode_sidecar.devtools.recording.recorded_lines import FrameIn, FrameOut
 from kode_sidecar.devtools.recording.recorder import Recorder
-from kode_sidecar.devtools.recording.transcript import (
-    FrameIn,
-    FrameOut,
-    Transcript,
-    read_transcript,
-)
+from kode_sidecar.devtools.recording.recording_file import Recording, read_recording
 from kode_sidecar.infrastructure.workspace.ripgrep import find_ripgrep
 
 __all__ = [
@@ -20,12 +16,12 @@ __all__ = [
     "FrameOut",
     "Playback",
     "Recorder",
-    "Transcript",
+    "Recording",
     "as_object",
     "isolate",
     "open_recording",
     "read_frame",
-    "read_transcript",
+    "read_recording",
 ]
 
 
@@ -38,6 +34,6 @@ def open_recording(
     """
     if tape is not None:
         isolate(find_ripgrep())
-        return Playback(read_transcript(Path(tape)), None if requests is None else Path(requests))
+        return Playback(read_recording(Path(tape)), None if requests is None else Path(requests))
     assert record is not None
     return Recorder(Path(record).absolute(), Grease() if grease else None)

@@ -10,10 +10,10 @@ from urllib.parse import quote
 from kode_sidecar.core.text.secret_text import SecretMask, find_in_data
 from kode_sidecar.core.text.uris import uri_to_path
 from kode_sidecar.devtools.recording.lanes import as_object
-from kode_sidecar.devtools.recording.transcript import (
+from kode_sidecar.devtools.recording.recorded_lines import (
     FilesLeftOut,
-    FileState,
-    Head,
+    RecordedFile,
+    RecordingHead,
     data_of,
     with_data,
 )
@@ -44,7 +44,7 @@ class FolderReader:
         self._left_out: dict[int, int] = {}
         self._bytes = 0
 
-    def changes(self) -> Iterator[FileState | FilesLeftOut]:
+    def changes(self) -> Iterator[RecordedFile | FilesLeftOut]:
         """Yield the files that are new, different or gone; the first time, every file."""
         found: set[tuple[int, str]] = set()
         for number, root in enumerate(self._roots):
@@ -59,16 +59,16 @@ class FolderReader:
                 if key not in self._secret:
                     found.add(key)
                 left_out += state is False
-                if isinstance(state, FileState):
+                if isinstance(state, RecordedFile):
                     yield state
             if self._left_out.get(number, 0) != left_out:
                 self._left_out[number] = left_out
                 yield FilesLeftOut(root=number, count=left_out)
         for root_number, path in [*self._read.keys() - found]:
             del self._read[root_number, path]
-            yield FileState(root=root_number, path=path)
+            yield RecordedFile(root=root_number, path=path)
 
-    def _changed(self, key: tuple[int, str], path: Path) -> FileState | bool:
+    def _changed(self, key: tuple[int, str], path: Path) -> RecordedFile | bool:
         """Return the file if it changed, True if not, False when a recording cannot hold it."""
         try:
             status = os.stat(path)
@@ -89,13 +89,13 @@ class FolderReader:
         self._read[key] = now
         self._bytes += len(data)
         root, name = key
-        return FileState(root=root, path=name, **with_data(self._mask.data(data)))
+        return RecordedFile(root=root, path=name, **with_data(self._mask.data(data)))
 
 
 class FolderCopies:
     """Folders below `top` that stand for the recorded ones and have their names."""
 
-    def __init__(self, head: Head, top: Path) -> None:
+    def __init__(self, head: RecordingHead, top: Path) -> None:
         pure = PureWindowsPath if head.platform == "Windows" else PurePosixPath
         self.roots: Sequence[Path] = [
             top / str(number) / _plain_name(pure(root).name)
@@ -104,7 +104,7 @@ class FolderCopies:
         for root in self.roots:
             root.mkdir(parents=True)
 
-    def write(self, state: FileState) -> None:
+    def write(self, state: RecordedFile) -> None:
         """Make a file as it was, or remove it. Raises KodeError `Storage` for a place outside."""
         if not 0 <= state.root < len(self.roots):
             raise _outside(state.path)
@@ -145,7 +145,9 @@ class FolderNames:
     paths that stand for the recording's roots, in order.
     """
 
-    def __init__(self, head: Head, initialize: Mapping[str, Any], here: Sequence[str]) -> None:
+    def __init__(
+        self, head: RecordingHead, initialize: Mapping[str, Any], here: Sequence[str]
+    ) -> None:
         spelt = folder_uris(initialize)
         recorded: dict[str, str] = {}
         to_here: dict[str, str] = {}

@@ -28,7 +28,7 @@ _IN_ORDER = frozenset(
 _OF_A_CALL = frozenset({"tool.progress", "block.started", "block.completed"})
 
 
-class Part(NamedTuple):
+class LanePart(NamedTuple):
     """One thing said. `grown` counts characters of a delta; everything else counts as one."""
 
     lane: str
@@ -48,25 +48,25 @@ class Lanes:
         if "method" in frame and "id" in frame:
             self._asked[frame["id"]] = frame
 
-    def said(self, body: bytes) -> Iterator[Part]:
+    def said(self, body: bytes) -> Iterator[LanePart]:
         """Yield the parts of a frame of the server, without those that only passing time causes."""
         frame = read_frame(body)
         method, params = frame.get("method"), as_object(frame.get("params"))
         if method is None:
-            yield Part(self._lane_of_answer(frame.get("id")), frame)
+            yield LanePart(self._lane_of_answer(frame.get("id")), frame)
         elif method == "kode/event":
             session_id = params.get("sessionId")
             for event in params.get("events", ()):
                 if not is_caused_by_time(event):
-                    yield Part(_lane_of_event(session_id, event), event)
+                    yield LanePart(_lane_of_event(session_id, event), event)
         elif method == "kode/delta":
             for delta in params.get("deltas", ()):
-                yield Part(f"block {delta['blockId']}", delta, len(delta["add"]))
+                yield LanePart(f"block {delta['blockId']}", delta, len(delta["add"]))
         elif method == "$/progress" or method == "window/workDoneProgress/create":
             if as_object(params.get("value")).get("kind") != "report":
-                yield Part(f"progress {params.get('token')}", frame)
+                yield LanePart(f"progress {params.get('token')}", frame)
         else:
-            yield Part(f"{method}", frame)
+            yield LanePart(f"{method}", frame)
 
     def method_of(self, request_id: object) -> str:
         """Return the method of the client's request with this id."""

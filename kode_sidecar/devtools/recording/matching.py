@@ -13,14 +13,9 @@ from kode_sidecar.devtools.recording.comparison import (
     without_number,
 )
 from kode_sidecar.devtools.recording.folders import FolderNames
-from kode_sidecar.devtools.recording.lanes import Lanes, Part, as_object, read_frame
-from kode_sidecar.devtools.recording.transcript import (
-    DrawnId,
-    FrameIn,
-    FrameOut,
-    InputEnded,
-    Transcript,
-)
+from kode_sidecar.devtools.recording.lanes import LanePart, Lanes, as_object, read_frame
+from kode_sidecar.devtools.recording.recorded_lines import DrawnId, FrameIn, FrameOut, InputEnded
+from kode_sidecar.devtools.recording.recording_file import Recording
 
 
 class Matcher:
@@ -31,13 +26,13 @@ class Matcher:
     off nothing is compared.
     """
 
-    def __init__(self, transcript: Transcript, names: FolderNames) -> None:
+    def __init__(self, recording: Recording, names: FolderNames) -> None:
         self._names = names
-        self._whole = transcript.whole
+        self._whole = recording.whole
         self._was = Lanes()
         self._now = Lanes()
-        self.ids = Ids(line.id for line in transcript.lines if isinstance(line, DrawnId))
-        self._expected: defaultdict[str, list[tuple[int, Part]]] = defaultdict(list)
+        self.ids = Ids(line.id for line in recording.lines if isinstance(line, DrawnId))
+        self._expected: defaultdict[str, list[tuple[int, LanePart]]] = defaultdict(list)
         self._texts: defaultdict[str, str] = defaultdict(str)
         self._text_lines: dict[str, int] = {}
         self._heard: Counter[str] = Counter()
@@ -46,11 +41,11 @@ class Matcher:
         self.difference: Difference | None = None
         self._dues: list[Counter[str]] = []
         self._types: set[object] = set()
-        self._expect(transcript)
+        self._expect(recording)
 
-    def _expect(self, transcript: Transcript) -> None:
+    def _expect(self, recording: Recording) -> None:
         due: Counter[str] = Counter()
-        for number, line in enumerate(transcript.lines, 1):
+        for number, line in enumerate(recording.lines, 1):
             if isinstance(line, FrameIn):
                 self._was.heard(bytes(line.frame))
                 self._dues.append(due.copy())
@@ -82,7 +77,7 @@ class Matcher:
             if self.difference is None and not self._is_newer(part):
                 self._hear(part._replace(lane=self.ids.recorded(part.lane)))
 
-    def _is_newer(self, part: Part) -> bool:
+    def _is_newer(self, part: LanePart) -> bool:
         told = part.message
         unkept = part.lane.startswith("session ") and "type" in told and not told.get("seq")
         return unkept and told["type"] not in self._types
@@ -103,7 +98,7 @@ class Matcher:
         due = self._dues[min(frame, len(self._dues) - 1)]
         return [lane for lane, count in due.items() if self._heard[lane] < count]
 
-    def _hear(self, part: Part) -> None:
+    def _hear(self, part: LanePart) -> None:
         lane = part.lane
         self._heard[lane] += part.grown or 1
         if lane.startswith("block "):
@@ -125,7 +120,7 @@ class Matcher:
             told = shown_both(one, other)
             self.difference = Difference(lane, number, at, *told, shown(part.message))
 
-    def _hear_text(self, part: Part) -> None:
+    def _hear_text(self, part: LanePart) -> None:
         lane = part.lane
         grown = self._grown[lane]
         if part.message["at"] != len(grown):

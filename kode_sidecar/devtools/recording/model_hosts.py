@@ -12,21 +12,21 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from kode_sidecar.devtools.recording.playback_loop import PlaybackLoop
-from kode_sidecar.devtools.recording.recording_loop import not_recorded
-from kode_sidecar.devtools.recording.redaction import unfinished
-from kode_sidecar.devtools.recording.transcript import (
+from kode_sidecar.devtools.recording.recorded_lines import (
+    AnswerBytes,
+    AnswerEnded,
+    AnswerFailed,
+    AnswerLeft,
+    AnswerOpened,
     AnyLine,
-    Arrived,
-    Asked,
-    Ended,
-    Failed,
-    Left,
+    ModelAsked,
     ModelInput,
-    Opened,
-    Transcript,
     data_of,
     with_data,
 )
+from kode_sidecar.devtools.recording.recording_file import Recording
+from kode_sidecar.devtools.recording.recording_loop import not_recorded
+from kode_sidecar.devtools.recording.redaction import unfinished
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.http.timeouts import HttpTimeouts
 from kode_sidecar.infrastructure.providers.endpoint import Host, HostResponse
@@ -47,19 +47,19 @@ class AnswerLog:
         """Write a request and return its number among those of the agent, from 1."""
         self._asks[agent] += 1
         ask = self._asks[agent]
-        self._write(Asked(agent=agent, ask=ask, method=method, path=path))
+        self._write(ModelAsked(agent=agent, ask=ask, method=method, path=path))
         return ask
 
     def opened(self, agent: str, ask: int, status: int, headers: Mapping[str, str]) -> None:
         """Write the head of an answer."""
         told = {k: v for k, v in headers.items() if k.lower() not in _SECRET_HEADERS}
-        self._write(Opened(agent=agent, ask=ask, status=status, headers=told))
+        self._write(AnswerOpened(agent=agent, ask=ask, status=status, headers=told))
 
     def arrived(self, agent: str, ask: int, data: bytes) -> None:
         """Write the bytes of one read, nothing for the end. What may be half a key waits."""
         if not data:
             self._release(agent, ask)
-            self._write(Ended(agent=agent, ask=ask))
+            self._write(AnswerEnded(agent=agent, ask=ask))
             return
         data = self._held.pop((agent, ask), b"") + data
         whole = unfinished(data)
@@ -71,7 +71,7 @@ class AnswerLog:
         """Write that the request or the answer broke."""
         self._release(agent, ask)
         self._write(
-            Failed(
+            AnswerFailed(
                 agent=agent,
                 ask=ask,
                 code=error.code,
@@ -84,14 +84,14 @@ class AnswerLog:
     def left(self, agent: str, ask: int) -> None:
         """Write that the rest of the answer is not wanted."""
         self._release(agent, ask)
-        self._write(Left(agent=agent, ask=ask))
+        self._write(AnswerLeft(agent=agent, ask=ask))
 
     def _release(self, agent: str, ask: int) -> None:
         self._write_bytes(agent, ask, self._held.pop((agent, ask), b""))
 
     def _write_bytes(self, agent: str, ask: int, data: bytes) -> None:
         if data:
-            self._write(Arrived(agent=agent, ask=ask, **with_data(data)))
+            self._write(AnswerBytes(agent=agent, ask=ask, **with_data(data)))
 
 
 class RecordingHost:
@@ -171,8 +171,8 @@ class PlaybackHost:
     never by what was asked; asking for more than was recorded is an error.
     """
 
-    def __init__(self, transcript: Transcript, loop: PlaybackLoop, requests: Path | None) -> None:
-        self._transcript = transcript
+    def __init__(self, recording: Recording, loop: PlaybackLoop, requests: Path | None) -> None:
+        self._recording = recording
         self._loop = loop
         self._requests = None if requests is None else requests.open("ab", buffering=0)
         self._asks: Counter[str] = Counter()
@@ -195,17 +195,17 @@ class PlaybackHost:
         self._write_request(agent, ask, method, path, body)
         try:
             head = await self.next_part(agent, ask)
-            if not isinstance(head, Opened):
+            if not isinstance(head, AnswerOpened):
                 raise _not_recorded(agent, ask)
             yield _PlaybackResponse(self, self._loop, head)
         finally:
             self._loop.give_up(agent, ask)
 
-    async def log_in(self, agent: str) -> Opened:
+    async def log_in(self, agent: str) -> AnswerOpened:
         """Return whether a log-in succeeded. Raises the KodeError it failed with."""
         self._asks[agent] += 1
         head = await self.next_part(agent, self._asks[agent])
-        if not isinstance(head, Opened):
+        if not isinstance(head, AnswerOpened):
             raise _not_recorded(agent, self._asks[agent])
         return head
 
@@ -216,10 +216,10 @@ class PlaybackHost:
         """Return the next recorded part of an answer. Raises the KodeError it failed with."""
         line = await self._loop.next_of(agent, ask)
         if line is None:
-            if self._transcript.was_asked(agent, ask):
+            if self._recording.was_asked(agent, ask):
                 await asyncio.Event().wait()  # nothing more came until it was given up
             raise _not_recorded(agent, ask)
-        if isinstance(line, Failed):
+        if isinstance(line, AnswerFailed):
             raise KodeError(line.code, line.message, retryable=line.retryable, details=line.details)
         return line
 
@@ -240,7 +240,7 @@ class PlaybackHost:
 
 
 class _PlaybackResponse:
-    def __init__(self, host: PlaybackHost, loop: PlaybackLoop, head: Opened) -> None:
+    def __init__(self, host: PlaybackHost, loop: PlaybackLoop, head: AnswerOpened) -> None:
         self.status = head.status
         self.headers: Mapping[str, str] = head.headers
         self._host = host
@@ -252,7 +252,7 @@ class _PlaybackResponse:
 
     async def read(self) -> bytes:
         line = await self._host.next_part(*self._name)
-        return data_of(line) if isinstance(line, Arrived) else b""
+        return data_of(line) if isinstance(line, AnswerBytes) else b""
 
     async def read_all(self, limit: int) -> bytes:
         return await _read_all(self, limit)

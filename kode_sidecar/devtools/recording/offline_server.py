@@ -18,7 +18,8 @@ from kode_sidecar.devtools.recording.comparison import Ids, first_difference, sh
 from kode_sidecar.devtools.recording.folders import FolderNames, folder_uris
 from kode_sidecar.devtools.recording.isolation import isolate
 from kode_sidecar.devtools.recording.lanes import as_object, read_frame
-from kode_sidecar.devtools.recording.transcript import FrameIn, FrameOut, Transcript
+from kode_sidecar.devtools.recording.recorded_lines import FrameIn, FrameOut
+from kode_sidecar.devtools.recording.recording_file import Recording
 from kode_sidecar.errors import INVALID_REQUEST
 from kode_sidecar.servers.boot.front_door import guard_stdio
 
@@ -27,7 +28,7 @@ _READ_BYTES = 64 * 1024
 
 
 @dataclass
-class _Exchange:
+class _RecordedExchange:
     """A request or answer of the recorded client, and what the server said until the next one."""
 
     frame: Json
@@ -49,12 +50,12 @@ class OfflineServer:
     """
 
     def __init__(
-        self, transcript: Transcript, say: Callable[[Json], None], tell: Callable[[str], None]
+        self, recording: Recording, say: Callable[[Json], None], tell: Callable[[str], None]
     ) -> None:
-        self._transcript = transcript
+        self._recording = recording
         self._say = say
         self._tell = tell
-        self._exchanges = _exchanges(transcript)
+        self._exchanges = _exchanges(recording)
         self._ids: dict[object, object] = {}
         self._answers: dict[object, Json] = {}
         self._waiting: list[Json] = []
@@ -80,8 +81,8 @@ class OfflineServer:
         if "id" not in frame:
             return
         if method == "initialize":
-            recorded, here = self._transcript.initialize_params(), as_object(frame.get("params"))
-            self._names = FolderNames(self._transcript.head, recorded, folder_uris(here))
+            recorded, here = self._recording.initialize_params(), as_object(frame.get("params"))
+            self._names = FolderNames(self._recording.head, recorded, folder_uris(here))
         if method is None:
             self._answers[frame["id"]] = frame
         else:
@@ -108,7 +109,7 @@ class OfflineServer:
             else:
                 self._refuse(frame)
 
-    def _play(self, exchange: _Exchange, frame: Json) -> None:
+    def _play(self, exchange: _RecordedExchange, frame: Json) -> None:
         if "method" in frame:
             self._ids[exchange.frame["id"]] = frame["id"]
         if str(frame.get("method", "")).startswith("kode/"):
@@ -139,21 +140,21 @@ class OfflineServer:
         self._say({"jsonrpc": "2.0", "id": frame["id"], "error": error})
 
 
-def _exchanges(transcript: Transcript) -> list[_Exchange]:
+def _exchanges(recording: Recording) -> list[_RecordedExchange]:
     """Return the recorded requests and answers with what followed each of them."""
-    exchanges: list[_Exchange] = []
-    for line in transcript.lines:
+    exchanges: list[_RecordedExchange] = []
+    for line in recording.lines:
         if isinstance(line, FrameIn):
             frame = read_frame(bytes(line.frame))
             if "id" in frame:
-                exchanges.append(_Exchange(frame))
+                exchanges.append(_RecordedExchange(frame))
         elif isinstance(line, FrameOut) and exchanges:
             exchanges[-1].said.append(read_frame(bytes(line.frame)))
     return exchanges
 
 
 def serve_offline(
-    transcript: Transcript,
+    recording: Recording,
     *,
     patience: float | None = None,
     note: Callable[[bool, bytes], None] = lambda _by_client, _body: None,
@@ -173,7 +174,7 @@ def serve_offline(
         while data:
             data = data[os.write(fd_out, data) :]
 
-    server = OfflineServer(transcript, say, tell)
+    server = OfflineServer(recording, say, tell)
     decoder = FrameDecoder()
     for data in _arrivals(fd_in, patience):
         for body in decoder.feed(data):

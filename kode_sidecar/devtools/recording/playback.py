@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any
 from kode_sidecar.core.kernel.contracts import Clock, IdKind, NewId
 from kode_sidecar.core.settings import LoadedSettings
 from kode_sidecar.devtools.recording.folders import FolderNames
-from kode_sidecar.devtools.recording.kept_files import in_lines
 from kode_sidecar.devtools.recording.lanes import Lanes
 from kode_sidecar.devtools.recording.model_hosts import PlaybackHost
 from kode_sidecar.devtools.recording.playback_loop import PlaybackLoop
-from kode_sidecar.devtools.recording.redaction import recorded_settings
-from kode_sidecar.devtools.recording.server_hosts import playback_access
-from kode_sidecar.devtools.recording.transcript import (
+from kode_sidecar.devtools.recording.recorded_lines import (
     DrawnId,
     FrameIn,
     FrameOut,
     ProgramFound,
     RandomNumber,
-    Transcript,
 )
+from kode_sidecar.devtools.recording.recording_file import Recording
+from kode_sidecar.devtools.recording.redaction import recorded_settings
+from kode_sidecar.devtools.recording.server_hosts import playback_access
+from kode_sidecar.devtools.recording.state_files import in_lines
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.records.journal import JournalTail
 from kode_sidecar.servers.lsp import Pop
@@ -41,13 +41,13 @@ class Playback:
     input.
     """
 
-    def __init__(self, transcript: Transcript, requests: Path | None) -> None:
-        self._transcript = transcript
+    def __init__(self, recording: Recording, requests: Path | None) -> None:
+        self._recording = recording
         self._lanes = Lanes()
         self._ids: defaultdict[str, deque[str]] = defaultdict(deque)
         self._randoms: deque[float] = deque()
         self._found: defaultdict[str, deque[ProgramFound]] = defaultdict(deque)
-        for line in transcript.lines:
+        for line in recording.lines:
             if isinstance(line, DrawnId):
                 self._ids[line.kind].append(line.id)
             elif isinstance(line, ProgramFound):
@@ -56,11 +56,11 @@ class Playback:
                 self._randoms.append(line.value)
         self._extra_ids = 0
         self._thread = threading.get_ident()
-        self._loop = PlaybackLoop(transcript.lines, self._lines_of_handshake())
-        self._host = PlaybackHost(transcript, self._loop, requests)
+        self._loop = PlaybackLoop(recording.lines, self._lines_of_handshake())
+        self._host = PlaybackHost(recording, self._loop, requests)
         self.remembers_hosts = self.has_runs = False
-        self.platform: str = transcript.head.platform
-        self.clock: Clock = _RecordedClock(transcript.head.started, self._loop.time)
+        self.platform: str = recording.head.platform
+        self.clock: Clock = _RecordedClock(recording.head.started, self._loop.time)
         self.new_id: NewId = self._new_id
         self.random: Callable[[], float] = self._random
 
@@ -77,10 +77,10 @@ class Playback:
     ) -> LoadedSettings:
         """Return the recorded settings."""
         del log
-        params = self._transcript.initialize_params()
-        self._names = FolderNames(self._transcript.head, params, [*map(str, roots)])
+        params = self._recording.initialize_params()
+        self._names = FolderNames(self._recording.head, params, [*map(str, roots)])
         self._lanes.heard(handshake[0])
-        return recorded_settings(self._transcript.head, loaded)
+        return recorded_settings(self._recording.head, loaded)
 
     def hosts(self, make: Callable[[], Any]) -> Any:
         """Return the recorded host; `make` is not called, so no HTTP client is loaded."""
@@ -161,11 +161,11 @@ class Playback:
     def _lines_of_handshake(self) -> int:
         """Return the number of lines up to the answer to `initialize`."""
         asked = False
-        for number, line in enumerate(self._transcript.lines, 1):
+        for number, line in enumerate(self._recording.lines, 1):
             asked = asked or isinstance(line, FrameIn)
             if asked and isinstance(line, FrameOut):
                 return number
-        return len(self._transcript.lines)
+        return len(self._recording.lines)
 
     def _new_id(self, kind: IdKind) -> str:
         recorded = self._ids[kind]

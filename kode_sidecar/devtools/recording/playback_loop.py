@@ -15,17 +15,17 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from kode_sidecar.devtools.recording.isolation import no_connection
-from kode_sidecar.devtools.recording.lanes import Lanes, Part, as_object, read_frame
+from kode_sidecar.devtools.recording.lanes import LanePart, Lanes, as_object, read_frame
 from kode_sidecar.devtools.recording.programs import ProgramKey, ProgramNumbers, RecordedProgram
-from kode_sidecar.devtools.recording.transcript import (
+from kode_sidecar.devtools.recording.recorded_lines import (
     AnyLine,
     CallDone,
     FrameIn,
     FrameOut,
-    Input,
     JournalGrown,
     ModelInput,
     ProgramInput,
+    RecordedInput,
     TimerRang,
 )
 from kode_sidecar.devtools.recording.virtual_time import Timer, VirtualTimeLoop, ready_callbacks
@@ -42,10 +42,10 @@ _RACING = frozenset({"block", "call", "progress", "scout"})
 
 
 @dataclass
-class _Step:
+class _PlaybackStep:
     """An input, and how much each lane says between the input before it and this one."""
 
-    line: Input
+    line: RecordedInput
     said: Counter[str] = field(default_factory=Counter[str])
     given_up: bool = False
 
@@ -76,7 +76,7 @@ class PlaybackLoop(VirtualTimeLoop):
         self._programs_by_key: dict[ProgramKey, RecordedProgram] = {}
         self._numbers = ProgramNumbers()
         self._search = str(find_ripgrep())
-        self._readers: dict[_Source, asyncio.Future[Input]] = {}
+        self._readers: dict[_Source, asyncio.Future[RecordedInput]] = {}
         self._go_on()
 
     @property
@@ -84,7 +84,7 @@ class PlaybackLoop(VirtualTimeLoop):
         """Whether every step has entered."""
         return self._position == len(self._steps)
 
-    def said(self, parts: Sequence[Part]) -> None:
+    def said(self, parts: Sequence[LanePart]) -> None:
         """Count what the process says."""
         for part in parts:
             self._owe(part.lane, -(part.grown or 1))
@@ -107,7 +107,7 @@ class PlaybackLoop(VirtualTimeLoop):
         """Return what comes next in a journal, when it is its turn; None: nothing was recorded."""
         return cast(JournalGrown | None, await self._next(session_id))
 
-    async def _next(self, source: _Source) -> Input | None:
+    async def _next(self, source: _Source) -> RecordedInput | None:
         if not any(_source(step) == source for step in self._steps[self._position :]):
             return None
         reader = self._readers[source] = self.create_future()
@@ -197,11 +197,11 @@ class PlaybackLoop(VirtualTimeLoop):
         self._go_on()
         return True
 
-    def _is_early(self, line: Input) -> bool:
+    def _is_early(self, line: RecordedInput) -> bool:
         """Return whether an input came while the process was busy with the one before it."""
         return line.rounds is not None and self._round - self._entered >= line.rounds
 
-    def _is_due(self, line: Input) -> bool:
+    def _is_due(self, line: RecordedInput) -> bool:
         """Return whether everything was said, perhaps with ids that two racing tasks swapped.
 
         How far a text has grown matters to clients only.
@@ -214,7 +214,7 @@ class PlaybackLoop(VirtualTimeLoop):
             owed[_kind(lane)] += count
         return all(kind in _RACING and owed[kind] <= 0 for kind in late)
 
-    def _enter(self, line: Input, *, idle: bool) -> bool:
+    def _enter(self, line: RecordedInput, *, idle: bool) -> bool:
         """Let an input have its effect; False when nobody waits for it."""
         if isinstance(line, FrameIn):
             return self._enter_frame(idle=idle)
@@ -254,7 +254,7 @@ class PlaybackLoop(VirtualTimeLoop):
         same = [timer for timer in self.timers() if abs(timer.seconds - seconds) < _TIMER_SECONDS]
         return min(same, key=lambda timer: abs(timer.seconds - seconds), default=None)
 
-    def _leave_out(self, line: Input) -> bool:
+    def _leave_out(self, line: RecordedInput) -> bool:
         """Go on where the process is idle and a step has nobody who waits for it.
 
         What is held may be what is missing. A timer, a call or a program of the recording that this
@@ -304,7 +304,7 @@ def _kind(lane: str) -> str:
     return lane.partition(" ")[0]
 
 
-def _own_lane(line: Input) -> str:
+def _own_lane(line: RecordedInput) -> str:
     """Return the lane of the session that an input is for, if it is for one."""
     if isinstance(line, FrameIn):
         params = as_object(read_frame(bytes(line.frame)).get("params"))
@@ -312,22 +312,22 @@ def _own_lane(line: Input) -> str:
     return f"session {line.agent.removeprefix('main ')}" if isinstance(line, ModelInput) else ""
 
 
-def _program_of(line: Input) -> ProgramKey | None:
+def _program_of(line: RecordedInput) -> ProgramKey | None:
     return (line.program, line.number) if isinstance(line, ProgramInput) else None
 
 
-def _source(step: _Step) -> _Source | None:
+def _source(step: _PlaybackStep) -> _Source | None:
     return None if step.given_up else _source_of(step.line)
 
 
-def _source_of(line: Input) -> _Source | None:
+def _source_of(line: RecordedInput) -> _Source | None:
     """Return whom an input is for: an answer by agent and number, a journal by its session."""
     if isinstance(line, JournalGrown):
         return line.session_id
     return (line.agent, line.ask) if isinstance(line, ModelInput) else None
 
 
-def _steps(lines: Sequence[AnyLine], first: int) -> Iterator[_Step]:
+def _steps(lines: Sequence[AnyLine], first: int) -> Iterator[_PlaybackStep]:
     lanes = Lanes()
     said: Counter[str] = Counter()
     for index, line in enumerate(lines):
@@ -338,6 +338,6 @@ def _steps(lines: Sequence[AnyLine], first: int) -> Iterator[_Step]:
         if isinstance(line, FrameOut):
             for part in lanes.said(bytes(line.frame)):
                 said[part.lane] += part.grown or 1
-        elif isinstance(line, Input):
-            yield _Step(line, said)
+        elif isinstance(line, RecordedInput):
+            yield _PlaybackStep(line, said)
             said = Counter()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from subprocess import PIPE
 from typing import Any
 
-from kode_sidecar.devtools.recording.transcript import ProgramInput, data_of, with_data
+from kode_sidecar.devtools.recording.recorded_lines import ProgramInput, data_of, with_data
 from kode_sidecar.infrastructure.commands.guard import guarded_program
 
 ProgramKey = tuple[str, int]

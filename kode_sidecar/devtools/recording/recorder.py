@@ -15,10 +15,27 @@ from kode_sidecar.core.settings import LoadedSettings
 from kode_sidecar.core.text.secret_text import SecretMask
 from kode_sidecar.devtools.recording.folders import FolderReader
 from kode_sidecar.devtools.recording.grease import Grease
-from kode_sidecar.devtools.recording.kept_files import KeptReader
 from kode_sidecar.devtools.recording.lanes import read_frame
 from kode_sidecar.devtools.recording.model_hosts import AnswerLog, RecordingHost
 from kode_sidecar.devtools.recording.programs import ProgramLog
+from kode_sidecar.devtools.recording.recorded_lines import (
+    FORMAT,
+    AnyLine,
+    CallDone,
+    DrawnId,
+    FrameIn,
+    FrameOut,
+    InputEnded,
+    JournalGrown,
+    ProgramFound,
+    RandomNumber,
+    RecordedInput,
+    RecordingEnd,
+    RecordingHead,
+    TimerRang,
+    encode_line,
+)
+from kode_sidecar.devtools.recording.recording_file import RecordingFile
 from kode_sidecar.devtools.recording.recording_loop import RecordingLoop, not_recorded
 from kode_sidecar.devtools.recording.redaction import (
     HiddenTexts,
@@ -29,24 +46,7 @@ from kode_sidecar.devtools.recording.redaction import (
     settings_to_record,
 )
 from kode_sidecar.devtools.recording.server_hosts import recording_access
-from kode_sidecar.devtools.recording.transcript import (
-    FORMAT,
-    AnyLine,
-    CallDone,
-    DrawnId,
-    End,
-    FrameIn,
-    FrameOut,
-    Head,
-    Input,
-    InputEnded,
-    JournalGrown,
-    ProgramFound,
-    RandomNumber,
-    TimerRang,
-    TranscriptFile,
-    encode_line,
-)
+from kode_sidecar.devtools.recording.state_files import StateReader
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.providers.endpoint import OpenHost
 from kode_sidecar.infrastructure.records.disk import not_read
@@ -80,7 +80,7 @@ class Recorder(System):
         self.remembers_hosts = False
         self._grease = grease
         self._wanted = wanted
-        self._file: TranscriptFile | None = None
+        self._file: RecordingFile | None = None
         self._path = wanted
         self._draw_id = self.new_id
         self.new_id, self.random = self._new_id, self._random
@@ -104,14 +104,14 @@ class Recorder(System):
         self._pieces, self._hidden = PieceMask(self._mask), HiddenTexts()
         self._answers = AnswerLog(self._write_event)
         self._folders = FolderReader(roots, self._mask)
-        self._kept = KeptReader(loaded.settings.storage_root, roots)
+        self._kept = StateReader(loaded.settings.storage_root, roots)
         self._loop.programs = ProgramLog(self._write_event)
-        self._file = TranscriptFile(self._wanted)
+        self._file = RecordingFile(self._wanted)
         self._path = self._file.path
         self._started = self.clock.monotonic()
         settings = settings_to_record(loaded)
         self._write(
-            Head(
+            RecordingHead(
                 format=FORMAT,
                 version=__version__,
                 started=self.clock.timestamp(),
@@ -143,7 +143,7 @@ class Recorder(System):
 
     def end(self) -> None:
         """Close the recording."""
-        self._write(End())
+        self._write(RecordingEnd())
         file, self._file = self._file, None
         if file is not None:
             file.close()
@@ -242,14 +242,14 @@ class Recorder(System):
 
     def _write_event(self, line: AnyLine) -> None:
         """Write a line, and for an input how soon after the one before it came."""
-        if isinstance(line, Input):
+        if isinstance(line, RecordedInput):
             line = msgspec.structs.replace(line, rounds=self._loop.rounds_since_input())
         self._write(line)
 
     def _write(self, line: AnyLine) -> None:
         if self._file is None:
             return
-        if not isinstance(line, Head):
+        if not isinstance(line, RecordingHead):
             line = msgspec.structs.replace(line, t=round(self.clock.monotonic() - self._started, 3))
         try:
             text = encode_line(line).decode("latin-1")

@@ -14,7 +14,7 @@ import msgspec
 from kode_sidecar.core.settings import LoadedSettings, Settings
 from kode_sidecar.core.text.secret_text import SecretMask, find_secret
 from kode_sidecar.devtools.recording.lanes import as_object, read_frame
-from kode_sidecar.devtools.recording.transcript import Head
+from kode_sidecar.devtools.recording.recorded_lines import RecordingHead
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.commands.programs import is_secret_name
 from kode_sidecar.infrastructure.workspace.credentials import is_secret_path
@@ -199,7 +199,7 @@ def _without_headers(value: Any) -> Any:
     return kept
 
 
-def recorded_settings(head: Head, here: LoadedSettings) -> LoadedSettings:
+def recorded_settings(head: RecordingHead, here: LoadedSettings) -> LoadedSettings:
     """Return the settings of a recording, with the folders of this process.
 
     Raises KodeError `Storage` when this program does not accept them.

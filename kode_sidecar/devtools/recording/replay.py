@@ -22,19 +22,18 @@ from kode_sidecar.devtools.recording.comparison import (
 )
 from kode_sidecar.devtools.recording.folders import FolderCopies, FolderNames, in_texts, keep_inside
 from kode_sidecar.devtools.recording.isolation import player_environment
-from kode_sidecar.devtools.recording.kept_files import KeptCopies
 from kode_sidecar.devtools.recording.matching import Matcher
 from kode_sidecar.devtools.recording.offline_server import serve_offline
-from kode_sidecar.devtools.recording.transcript import (
-    FileState,
+from kode_sidecar.devtools.recording.recorded_lines import (
     FrameIn,
     FrameOut,
     InputEnded,
-    KeptFile,
-    KeptLock,
-    Transcript,
-    read_transcript,
+    RecordedFile,
+    StateFile,
+    StateLock,
 )
+from kode_sidecar.devtools.recording.recording_file import Recording, read_recording
+from kode_sidecar.devtools.recording.state_files import StateCopies
 from kode_sidecar.errors import KodeError
 from kode_sidecar.terminal.client.sidecar_process import DEFAULT_COMMAND, SidecarProcess
 
@@ -71,19 +70,19 @@ def replay(options: ReplayOptions) -> int:
     """Return the exit code: 0 the same, 1 a difference, 2 the recording cannot be played."""
     tape = options.file / TAPE_FILE if options.file.is_dir() else options.file
     try:
-        transcript = read_transcript(tape)
-        if transcript.head.greased and not options.serve:
+        recording = read_recording(tape)
+        if recording.head.greased and not options.serve:
             text = f"{tape} was made with --grease: it is for `grade` and for `replay --serve`."
             raise KodeError("Storage", text)
         if options.serve:
-            return serve_offline(transcript)
+            return serve_offline(recording)
         program = _program(options.against)
-        replayed = asyncio.run(play(tape, transcript, program, options.patience))
+        replayed = asyncio.run(play(tape, recording, program, options.patience))
     except KodeError as error:
         sys.stderr.write(f"kode-sidecar replay: {error.message}\n")
         return UNKNOWN
     difference = replayed.difference or _asked_differently(tape, replayed)
-    sys.stdout.write(_report(tape, transcript, difference))
+    sys.stdout.write(_report(tape, recording, difference))
     return SAME if difference is None else DIFFERENT
 
 
@@ -104,17 +103,17 @@ def _asked_differently(tape: Path, replayed: Replayed) -> Difference | None:
     return different_requests(was, without_prompts(replayed.requests))
 
 
-def _report(tape: Path, transcript: Transcript, difference: Difference | None) -> str:
+def _report(tape: Path, recording: Recording, difference: Difference | None) -> str:
     if difference is not None:
         return f"{tape}: not as recorded. The first difference:\n{difference}\n"
-    frames_in = sum(isinstance(line, FrameIn) for line in transcript.lines)
-    frames_out = sum(isinstance(line, FrameOut) for line in transcript.lines)
-    cut = "" if transcript.whole else ", up to where it was cut off"
+    frames_in = sum(isinstance(line, FrameIn) for line in recording.lines)
+    frames_out = sum(isinstance(line, FrameOut) for line in recording.lines)
+    cut = "" if recording.whole else ", up to where it was cut off"
     return f"{tape}: as recorded, {frames_in} frames in, {frames_out} out{cut}\n"
 
 
 async def play(
-    file: Path, transcript: Transcript, program: Sequence[str], patience: float
+    file: Path, recording: Recording, program: Sequence[str], patience: float
 ) -> Replayed:
     """Run `program serve --tape file` and send it what the recorded client sent.
 
@@ -122,31 +121,31 @@ async def play(
     KodeError `Storage`, and `ToolFailed` when the program cannot be started.
     """
     with tempfile.TemporaryDirectory(prefix="kode-replay-") as folder:
-        return await _Play(file, transcript, program, patience, Path(folder).resolve()).run()
+        return await _ReplayRun(file, recording, program, patience, Path(folder).resolve()).run()
 
 
-class _Play:
+class _ReplayRun:
     """One run of a recording: the client's frames go in, what comes out is matched."""
 
     def __init__(
         self,
         file: Path,
-        transcript: Transcript,
+        recording: Recording,
         program: Sequence[str],
         patience: float,
         top: Path,
     ) -> None:
-        self._transcript = transcript
+        self._recording = recording
         self._patience = patience
         self._requests = top / "requests.jsonl"
         tape = ("serve", "--tape", str(file.absolute()), "--requests", str(self._requests))
         self._command = (*program, *tape)
         self._home = top / "home"
-        self._folders = FolderCopies(transcript.head, top / "roots")
+        self._folders = FolderCopies(recording.head, top / "roots")
         roots = [str(root) for root in self._folders.roots]
-        self._names = FolderNames(transcript.head, transcript.initialize_params(), roots)
-        self._kept = KeptCopies(self._home, self._names.here)
-        self._matcher = Matcher(transcript, self._names)
+        self._names = FolderNames(recording.head, recording.initialize_params(), roots)
+        self._kept = StateCopies(self._home, self._names.here)
+        self._matcher = Matcher(recording, self._names)
         self._said: list[bytes] = []
         self._heard = asyncio.Event()
         self._over = False
@@ -173,9 +172,9 @@ class _Play:
 
     async def _send_frames(self, process: SidecarProcess) -> Difference | None:
         frame = 0
-        files: list[FileState | KeptFile | KeptLock] = []
-        for line in self._transcript.lines:
-            if isinstance(line, FileState | KeptFile | KeptLock):
+        files: list[RecordedFile | StateFile | StateLock] = []
+        for line in self._recording.lines:
+            if isinstance(line, RecordedFile | StateFile | StateLock):
                 files.append(line)
             elif isinstance(line, FrameIn | InputEnded):
                 # What met a busy process was sent before: the process itself holds it until then.
@@ -191,8 +190,8 @@ class _Play:
                 frame += 1
         return await self._await_due(frame, process)
 
-    def _lay_out(self, line: FileState | KeptFile | KeptLock) -> None:
-        if isinstance(line, FileState):
+    def _lay_out(self, line: RecordedFile | StateFile | StateLock) -> None:
+        if isinstance(line, RecordedFile):
             self._folders.write(line)
         else:
             self._kept.write(line)

@@ -14,7 +14,7 @@ import pytest
 from kode_sidecar.devtools.demo.model_script import ModelScript, read_script
 from kode_sidecar.devtools.demo.model_server import ModelServer, Recording
 from kode_sidecar.devtools.grading import Talk, verdicts
-from kode_sidecar.devtools.recording import read_transcript
+from kode_sidecar.devtools.recording import read_recording
 from tests.devtools.grading.mutants import MUTANTS, NOT_CAUGHT, Mutant
 from tests.support.program import ROOT, SERVE
 
@@ -68,7 +68,7 @@ async def graded(folder: Path, mutant: Mutant | None, patience: float) -> list[s
             await process.wait()
     if not recording.exists():
         return ["nothing was recorded"]
-    found = verdicts(Talk(read_transcript(recording)))
+    found = verdicts(Talk(read_recording(recording)))
     return [one.rule for one in found if one.faults]
 
 

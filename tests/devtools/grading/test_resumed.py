@@ -8,8 +8,8 @@ from kode_sidecar.devtools.grading.document_rules import refused_untouched
 from kode_sidecar.devtools.grading.message_rules import answered_once, order_kept
 from kode_sidecar.devtools.grading.shown_rules import deltas_folded
 from kode_sidecar.devtools.grading.talk import Talk
-from kode_sidecar.devtools.recording import FrameIn, FrameOut, Transcript
-from kode_sidecar.devtools.recording.transcript import Head
+from kode_sidecar.devtools.recording import FrameIn, FrameOut, Recording
+from kode_sidecar.devtools.recording.recorded_lines import RecordingHead
 
 DECIDE = {"changeSetId": "c", "decisions": [{"hunkId": "h", "action": "accept"}], "seenSeq": 5}
 
@@ -29,8 +29,8 @@ def talk(*frames: tuple[bool, dict[str, Any]]) -> Talk:
         (FrameIn if by_client else FrameOut)(frame=Raw(json.encode({"jsonrpc": "2.0", **frame})))
         for by_client, frame in frames
     ]
-    head = Head(format=2, version="0", started="", platform="Linux")
-    return Talk(Transcript(head, lines, whole=True))
+    head = RecordingHead(format=2, version="0", started="", platform="Linux")
+    return Talk(Recording(head, lines, whole=True))
 
 
 def test_what_the_earlier_process_told_is_known() -> None:  # F7

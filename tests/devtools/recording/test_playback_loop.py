@@ -11,14 +11,14 @@ from msgspec import Raw
 
 from kode_sidecar.devtools.recording.lanes import Lanes
 from kode_sidecar.devtools.recording.playback_loop import PlaybackLoop
-from kode_sidecar.devtools.recording.transcript import (
+from kode_sidecar.devtools.recording.recorded_lines import (
+    AnswerBytes,
+    AnswerEnded,
+    AnswerOpened,
     AnyLine,
-    Arrived,
     CallDone,
-    Ended,
     FrameIn,
     FrameOut,
-    Opened,
     TimerRang,
 )
 
@@ -50,7 +50,7 @@ def test_answers_that_race_come_as_they_came(order: Sequence[str]) -> None:
     """Each of three readers reads as fast as it can; what they get interleaves as recorded."""
     loop = PlaybackLoop(
         [
-            Arrived(t=number, agent=agent, ask=1, text=f"{number}")
+            AnswerBytes(t=number, agent=agent, ask=1, text=f"{number}")
             for number, agent in enumerate(order)
         ]
     )
@@ -58,7 +58,7 @@ def test_answers_that_race_come_as_they_came(order: Sequence[str]) -> None:
 
     async def read(agent: str) -> None:
         while (line := await loop.next_of(agent, 1)) is not None:
-            assert isinstance(line, Arrived)
+            assert isinstance(line, AnswerBytes)
             assert loop.time() >= line.t
             heard.append(line.text or "")
 
@@ -72,28 +72,28 @@ def test_answers_that_race_come_as_they_came(order: Sequence[str]) -> None:
 def test_the_next_input_waits_for_what_was_said_before_it() -> None:
     loop = PlaybackLoop(
         [
-            Opened(t=1, agent="a", ask=1, status=200),
+            AnswerOpened(t=1, agent="a", ask=1, status=200),
             out("first"),
             out("second"),
-            Ended(t=2, agent="a", ask=1),
+            AnswerEnded(t=2, agent="a", ask=1),
         ]
     )
 
     async def main() -> None:
-        assert isinstance(await loop.next_of("a", 1), Opened)
+        assert isinstance(await loop.next_of("a", 1), AnswerOpened)
         ended = asyncio.create_task(loop.next_of("a", 1))
         for name in ("second", "first"):  # in any order: these are two lanes
             await settle()
             assert not ended.done()
             say(loop, name)
-        assert isinstance(await ended, Ended)
+        assert isinstance(await ended, AnswerEnded)
 
     run(loop, main())
 
 
 def test_a_frame_that_comes_early_waits_for_its_turn() -> None:
     frame = FrameIn(t=2, frame=Raw(b'{"method":"x"}'))
-    loop = PlaybackLoop([Arrived(t=1, agent="a", ask=1, text="x"), frame])
+    loop = PlaybackLoop([AnswerBytes(t=1, agent="a", ask=1, text="x"), frame])
 
     async def main() -> None:
         taken = asyncio.Event()
@@ -110,10 +110,10 @@ def test_a_frame_that_comes_early_waits_for_its_turn() -> None:
 
 def test_a_timer_rings_in_its_place_and_not_when_it_was_taken_back() -> None:
     lines: list[AnyLine] = [
-        Arrived(t=1, agent="a", ask=1, text="x"),
+        AnswerBytes(t=1, agent="a", ask=1, text="x"),
         TimerRang(t=601, seconds=600),
-        Arrived(t=602, agent="a", ask=1, text="y"),
-        Arrived(t=603, agent="a", ask=1, text="z"),
+        AnswerBytes(t=602, agent="a", ask=1, text="y"),
+        AnswerBytes(t=603, agent="a", ask=1, text="z"),
     ]
     for taken_back in (False, True):
         loop = PlaybackLoop(lines)
@@ -135,7 +135,7 @@ def test_a_timer_rings_in_its_place_and_not_when_it_was_taken_back() -> None:
 
 
 def test_after_the_recording_timers_ring_when_it_is_time() -> None:
-    loop = PlaybackLoop([Arrived(t=5, agent="a", ask=1, text="x")])
+    loop = PlaybackLoop([AnswerBytes(t=5, agent="a", ask=1, text="x")])
 
     async def main() -> float:
         slept = asyncio.create_task(asyncio.sleep(0.05))  # it was never over in the recording
@@ -151,8 +151,8 @@ def test_after_the_recording_timers_ring_when_it_is_time() -> None:
 def test_what_nobody_wants_any_more_holds_up_nobody() -> None:
     loop = PlaybackLoop(
         [
-            Arrived(t=1, agent="a", ask=1, text="unread"),
-            Arrived(t=2, agent="b", ask=1, text="read"),
+            AnswerBytes(t=1, agent="a", ask=1, text="unread"),
+            AnswerBytes(t=2, agent="b", ask=1, text="read"),
         ]
     )
 
@@ -161,7 +161,7 @@ def test_what_nobody_wants_any_more_holds_up_nobody() -> None:
         await settle()
         assert not reading.done()
         loop.give_up("a", 1)
-        assert isinstance(await reading, Arrived)
+        assert isinstance(await reading, AnswerBytes)
         assert await loop.next_of("a", 1) is None
 
     run(loop, main())
@@ -175,9 +175,9 @@ def test_a_call_is_over_when_it_was_over() -> None:
     loop = PlaybackLoop(
         [
             CallDone(t=1, name="hello", number=2),
-            Arrived(t=2, agent="a", ask=1, text="x"),
+            AnswerBytes(t=2, agent="a", ask=1, text="x"),
             CallDone(t=3, name="hello", number=1),
-            Arrived(t=4, agent="a", ask=1, text="y"),
+            AnswerBytes(t=4, agent="a", ask=1, text="y"),
         ]
     )
 
@@ -203,7 +203,7 @@ def test_a_call_that_was_given_up_comes_in_when_nothing_else_can() -> None:
             CallDone(t=1, name="hello", number=1),
             CallDone(t=2, name="somebody else", number=1),
             out("hello"),
-            Arrived(t=3, agent="a", ask=1, text="x"),
+            AnswerBytes(t=3, agent="a", ask=1, text="x"),
         ]
     )
 
@@ -242,8 +242,8 @@ def test_an_input_that_met_a_busy_process_meets_it_again() -> None:
         (99, [*first, *second]),
     ):
         lines = [
-            Arrived(t=1, agent="a", ask=1, text="x"),
-            Arrived(t=2, agent="b", ask=1, text="x", rounds=rounds),
+            AnswerBytes(t=1, agent="a", ask=1, text="x"),
+            AnswerBytes(t=2, agent="b", ask=1, text="x", rounds=rounds),
         ]
         loop = PlaybackLoop(lines)
         assert run(loop, main(loop)) == expected, rounds

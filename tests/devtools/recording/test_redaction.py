@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from kode_sidecar.core.settings import LoadedSettings, Settings
 from kode_sidecar.core.text.secret_text import SecretMask
+from kode_sidecar.devtools.recording.recorded_lines import RecordingHead
 from kode_sidecar.devtools.recording.redaction import recorded_settings, unfinished
-from kode_sidecar.devtools.recording.transcript import Head
 from kode_sidecar.errors import KodeError
 
 KEY = "tk4711-of-the-user-0815-kept"
@@ -57,7 +57,9 @@ def test_what_looks_like_a_key_is_none_of_ours_either() -> None:
 
 
 def test_settings_that_are_none_of_this_program_name_the_fault() -> None:
-    head = Head(format=2, version="0", started="", platform="Linux", settings={"locale": 7})
+    head = RecordingHead(
+        format=2, version="0", started="", platform="Linux", settings={"locale": 7}
+    )
     paths = {"storage_root": Path("kept"), "log_dir": Path("logs")}
     here = LoadedSettings(settings=Settings(**paths), sources={})
     with pytest.raises(KodeError, match="The recorded settings") as found:

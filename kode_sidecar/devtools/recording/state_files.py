@@ -16,7 +16,7 @@ import msgspec
 from kode_sidecar.core.text.uris import folder_key
 from kode_sidecar.devtools.recording.folders import place_below
 from kode_sidecar.devtools.recording.lanes import as_object, read_frame
-from kode_sidecar.devtools.recording.transcript import KeptFile, KeptLock
+from kode_sidecar.devtools.recording.recorded_lines import StateFile, StateLock
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.records.conversation_files import (
     CONVERSATIONS_FOLDER,
@@ -43,7 +43,7 @@ _LIST_FILE = re.compile(rf"{SERVERS_FOLDER}/(?:[0-9a-f]{{32}}|approved)\.json")
 _NOT_RECORDED = {LOCK_FILE, *MESSAGE_FILES, f"{DATABASE_FILE}-shm"}
 
 
-class KeptReader:
+class StateReader:
     """Reads what changed since the last time, up to 20 MB in all. Blocking.
 
     `roots` are the open folders: a list of sessions tells nothing of those held in others, and
@@ -58,11 +58,11 @@ class KeptReader:
         self._held: set[str] = set()
         self._bytes = 0
 
-    def models(self) -> Iterator[KeptFile]:
+    def models(self) -> Iterator[StateFile]:
         """Yield which models their hosts have retired, if any."""
         yield from self._file(MODELS_FILE, _text_of(self._home / MODELS_FILE))
 
-    def servers(self) -> Iterator[KeptFile]:
+    def servers(self) -> Iterator[StateFile]:
         """Yield what MCP servers offered the last time, never a log-in."""
         folder = self._home / SERVERS_FOLDER
         for path in sorted(folder.glob("*.json")):
@@ -74,7 +74,7 @@ class KeptReader:
         """This process writes to a session from now on: it is recorded no longer."""
         self._own.add(session_id)
 
-    def asked_for(self, body: bytes) -> Iterator[KeptFile | KeptLock]:
+    def asked_for(self, body: bytes) -> Iterator[StateFile | StateLock]:
         """Yield what a message of the client is about, before it is handled."""
         if b'"kode/' not in body:
             return
@@ -111,7 +111,7 @@ class KeptReader:
             return True
         return meta is None or not meta.folders or not meta.folders.isdisjoint(self._roots)
 
-    def _session(self, session_id: str, *, whole: bool = True) -> Iterator[KeptFile | KeptLock]:
+    def _session(self, session_id: str, *, whole: bool = True) -> Iterator[StateFile | StateLock]:
         if session_id in self._own:
             return
         folder = self._home / CONVERSATIONS_FOLDER / session_id
@@ -119,7 +119,7 @@ class KeptReader:
         if not folder.is_dir():
             if session_id in self._known():
                 self._states = {at: of for at, of in self._states.items() if place not in at}
-                yield KeptFile(path=place)
+                yield StateFile(path=place)
             return
         yield from self._file(f"{place}/{META_FILE}", _text_of(folder / META_FILE))
         if whole or not (folder / META_FILE).exists():
@@ -130,9 +130,9 @@ class KeptReader:
             held = False
         if held != (session_id in self._held):
             self._held ^= {session_id}
-            yield KeptLock(session_id=session_id, held=held)
+            yield StateLock(session_id=session_id, held=held)
 
-    def _content(self, folder: Path, place: str) -> Iterator[KeptFile]:
+    def _content(self, folder: Path, place: str) -> Iterator[StateFile]:
         """Messages are lines in a recording, whatever keeps them."""
 
         def messages() -> str:
@@ -147,7 +147,7 @@ class KeptReader:
 
     def _file(
         self, name: str, read: Callable[[], str | None], files: Sequence[Path] = ()
-    ) -> Iterator[KeptFile]:
+    ) -> Iterator[StateFile]:
         """Yield a file if one of `files`, by default its own, has changed."""
         state = [file_state(path) for path in files or [self._home / name]]
         if self._states.get(name, [None] * len(state)) == state:
@@ -160,10 +160,10 @@ class KeptReader:
             return
         self._states[name] = state
         self._bytes += len(text)
-        yield KeptFile(path=name, text=text)
+        yield StateFile(path=name, text=text)
 
 
-class KeptCopies:
+class StateCopies:
     """The state folder of a process to which a recording is played.
 
     `here` replaces the recorded folders in a JSON value by those of this machine.
@@ -174,12 +174,12 @@ class KeptCopies:
         self._here = here
         self._locks: dict[str, SessionLock] = {}
 
-    def write(self, line: KeptFile | KeptLock) -> None:
+    def write(self, line: StateFile | StateLock) -> None:
         """Make, replace or remove a file; take or release a lock.
 
         Raises KodeError `Storage` for a place outside.
         """
-        if isinstance(line, KeptLock):
+        if isinstance(line, StateLock):
             self._lock(line)
             return
         path = place_below(self._home, line.path)
@@ -197,7 +197,7 @@ class KeptCopies:
         while self._locks:
             self._locks.popitem()[1].release()
 
-    def _lock(self, line: KeptLock) -> None:
+    def _lock(self, line: StateLock) -> None:
         if not line.held:
             lock = self._locks.pop(line.session_id, None)
             if lock is not None:
