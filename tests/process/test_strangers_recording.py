@@ -226,6 +226,18 @@ async def test_settings_and_hooks_are_no_files_of_a_recording(
     assert path in played.stderr
 
 
+async def test_files_that_cannot_be_together_end_the_replay(stranger: Stranger) -> None:
+    lines = stranger.tape.read_text("utf-8").splitlines()
+    changed = stranger.tape.with_name("inconsistent.jsonl")
+    below = json.dumps({"lane": "file", "root": 0, "path": "go.py/x", "text": "x"})
+    place = next(at for at, line in enumerate(lines) if '"lane":"file"' in line) + 1
+    changed.write_text("\n".join([*lines[:place], below, *lines[place:], ""]), "utf-8")
+    played = stranger.kode("replay", changed)
+    assert played.returncode == 2
+    assert "go.py/x cannot be laid out" in played.stderr
+    assert "Traceback" not in played.stderr
+
+
 async def test_folders_that_it_does_not_hold_are_not_opened(
     stranger: Stranger, tmp_path: Path
 ) -> None:

@@ -2,7 +2,8 @@
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, cast
 from urllib.parse import quote
@@ -102,18 +103,36 @@ class FolderCopies:
             for number, root in enumerate(head.roots)
         ]
         for root in self.roots:
-            root.mkdir(parents=True)
+            with laid_out(root.name):
+                root.mkdir(parents=True)
 
     def write(self, state: RecordedFile) -> None:
-        """Make a file as it was, or remove it. Raises KodeError `Storage` for a place outside."""
+        """Make a file as it was, or remove it.
+
+        Raises KodeError `Storage` for a place outside, and for one where no file can be.
+        """
         if not 0 <= state.root < len(self.roots):
             raise _outside(state.path)
         path = place_below(self.roots[state.root], state.path)
-        if state.text is None and state.base64 is None:
-            path.unlink(missing_ok=True)
-            return
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data_of(state))
+        with laid_out(state.path):
+            if state.text is None and state.base64 is None:
+                path.unlink(missing_ok=True)
+                return
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data_of(state))
+
+
+@contextmanager
+def laid_out(name: str) -> Generator[None]:
+    """Raise KodeError `Storage` where a recorded file cannot be, such as `a/b` below a file."""
+    try:
+        yield
+    except OSError as error:
+        text = (
+            f"The recording's file {name} cannot be laid out: {error.strerror}. Where no disk is "
+            "full, its lines contradict each other, and it has to be recorded anew."
+        )
+        raise KodeError("Storage", text) from None
 
 
 def place_below(top: Path, name: str) -> Path:

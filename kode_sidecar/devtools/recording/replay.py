@@ -144,7 +144,7 @@ class _ReplayRun:
         self._folders = FolderCopies(recording.head, top / "roots")
         roots = [str(root) for root in self._folders.roots]
         self._names = FolderNames(recording.head, recording.initialize_params(), roots)
-        self._kept = StateCopies(self._home, self._names.here)
+        self._state_folder = StateCopies(self._home, self._names.here)
         self._matcher = Matcher(recording, self._names)
         self._said: list[bytes] = []
         self._heard = asyncio.Event()
@@ -159,14 +159,16 @@ class _ReplayRun:
             text = f"{self._command[0]} cannot be started: {error.strerror}"
             raise KodeError("ToolFailed", text) from None
         reading = asyncio.create_task(self._read(process))
-        difference = await self._send_frames(process)
-        if difference is None:
-            await process.end(_END_SECONDS)
-            await asyncio.wait([reading], timeout=_END_SECONDS)
-            difference = self._matcher.difference
-        await process.end(0.0)
-        reading.cancel()
-        self._kept.close()
+        try:
+            difference = await self._send_frames(process)
+            if difference is None:
+                await process.end(_END_SECONDS)
+                await asyncio.wait([reading], timeout=_END_SECONDS)
+                difference = self._matcher.difference
+        finally:
+            await process.end(0.0)
+            reading.cancel()
+            self._state_folder.close()
         requests = read_requests(self._requests, self._names)
         return Replayed(difference, requests, self._said)
 
@@ -194,7 +196,7 @@ class _ReplayRun:
         if isinstance(line, RecordedFile):
             self._folders.write(line)
         else:
-            self._kept.write(line)
+            self._state_folder.write(line)
 
     async def _await_due(self, frame: int, process: SidecarProcess) -> Difference | None:
         """Wait until all is said that came before a frame; return what is missing or differs."""

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from kode_sidecar.core.text.uris import folder_key
-from kode_sidecar.devtools.recording.folders import place_below
+from kode_sidecar.devtools.recording.folders import laid_out, place_below
 from kode_sidecar.devtools.recording.lanes import as_object, read_frame
 from kode_sidecar.devtools.recording.recorded_lines import StateFile, StateLock
 from kode_sidecar.errors import KodeError
@@ -177,10 +177,11 @@ class StateCopies:
     def write(self, line: StateFile | StateLock) -> None:
         """Make, replace or remove a file; take or release a lock.
 
-        Raises KodeError `Storage` for a place outside.
+        Raises KodeError `Storage` for a place outside, and for one where no file can be.
         """
         if isinstance(line, StateLock):
-            self._lock(line)
+            with laid_out(line.session_id):
+                self._lock(line)
             return
         path = place_below(self._home, line.path)
         if not _is_kept(line.path):  # settings, above all
@@ -189,8 +190,9 @@ class StateCopies:
         if line.text is None:
             shutil.rmtree(path, ignore_errors=True)
             return
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(in_lines(line.text, self._here).encode())
+        with laid_out(line.path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(in_lines(line.text, self._here).encode())
 
     def close(self) -> None:
         """Release all locks."""
