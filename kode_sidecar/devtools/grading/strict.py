@@ -14,7 +14,7 @@ from kode_sidecar.devtools.grading.talk import Talk
 from kode_sidecar.devtools.recording import (
     FrameIn,
     FrameOut,
-    Recording,
+    SessionRecording,
     read_frame,
     read_recording,
 )
@@ -43,7 +43,7 @@ def serve_strict(file: Path, patience: float) -> int:
             said.append(FrameIn(t=at, text=body.decode("utf-8", "backslashreplace")))
 
     code = serve_offline(recorded, patience=patience, note=note)
-    live = Talk(Recording(recorded.head, said, whole=True))
+    live = Talk(SessionRecording(recorded.head, said, whole=True))
     faults = [(fault, verdict.rule) for verdict in verdicts(live) for fault in verdict.faults] + [
         (fault, "answered-as-recorded") for fault in _new_errors(Talk(recorded), live)
     ]

@@ -9,7 +9,13 @@ from typing import Any, NamedTuple, cast
 
 from kode_sidecar.core.text.text_edit import Edit, apply_edits
 from kode_sidecar.core.text.text_lines import LineIndex, PositionEncoding
-from kode_sidecar.devtools.recording import FrameIn, FrameOut, Recording, as_object, read_frame
+from kode_sidecar.devtools.recording import (
+    FrameIn,
+    FrameOut,
+    SessionRecording,
+    as_object,
+    read_frame,
+)
 
 Json = dict[str, Any]
 _CHANGES = ("textDocument/didOpen", "textDocument/didChange", "textDocument/didClose")
@@ -74,7 +80,7 @@ class Text(NamedTuple):
 class Talk:
     """All of a recording, told apart once."""
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: SessionRecording) -> None:
         self.frames = tuple(_frames(recording))
         self.whole = recording.whole
         self.asked: list[Exchange] = []
@@ -137,7 +143,7 @@ class Talk:
                 texts.append(_next_text(frame, told, before, self.encoding))
 
 
-def _frames(recording: Recording) -> Iterator[Frame]:
+def _frames(recording: SessionRecording) -> Iterator[Frame]:
     place = 0
     for number, line in enumerate(recording.lines, 1):
         if isinstance(line, FrameIn | FrameOut):

@@ -8,7 +8,7 @@ from kode_sidecar.devtools.recording.lanes import as_object, read_frame
 from kode_sidecar.devtools.recording.playback import Playback
 from kode_sidecar.devtools.recording.recorded_lines import FrameIn, FrameOut
 from kode_sidecar.devtools.recording.recorder import Recorder
-from kode_sidecar.devtools.recording.recording_file import Recording, read_recording
+from kode_sidecar.devtools.recording.recording_file import SessionRecording, read_recording
 from kode_sidecar.infrastructure.workspace.ripgrep import find_ripgrep
 
 __all__ = [
@@ -16,7 +16,7 @@ __all__ = [
     "FrameOut",
     "Playback",
     "Recorder",
-    "Recording",
+    "SessionRecording",
     "as_object",
     "isolate",
     "open_recording",

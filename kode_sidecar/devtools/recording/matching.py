@@ -15,7 +15,7 @@ from kode_sidecar.devtools.recording.comparison import (
 from kode_sidecar.devtools.recording.folders import FolderNames
 from kode_sidecar.devtools.recording.lanes import LanePart, Lanes, as_object, read_frame
 from kode_sidecar.devtools.recording.recorded_lines import DrawnId, FrameIn, FrameOut, InputEnded
-from kode_sidecar.devtools.recording.recording_file import Recording
+from kode_sidecar.devtools.recording.recording_file import SessionRecording
 
 
 class Matcher:
@@ -26,7 +26,7 @@ class Matcher:
     off nothing is compared.
     """
 
-    def __init__(self, recording: Recording, names: FolderNames) -> None:
+    def __init__(self, recording: SessionRecording, names: FolderNames) -> None:
         self._names = names
         self._whole = recording.whole
         self._was = Lanes()
@@ -43,7 +43,7 @@ class Matcher:
         self._types: set[object] = set()
         self._expect(recording)
 
-    def _expect(self, recording: Recording) -> None:
+    def _expect(self, recording: SessionRecording) -> None:
         due: Counter[str] = Counter()
         for number, line in enumerate(recording.lines, 1):
             if isinstance(line, FrameIn):

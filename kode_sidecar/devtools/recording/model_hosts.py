@@ -24,7 +24,7 @@ from kode_sidecar.devtools.recording.recorded_lines import (
     data_of,
     with_data,
 )
-from kode_sidecar.devtools.recording.recording_file import Recording
+from kode_sidecar.devtools.recording.recording_file import SessionRecording
 from kode_sidecar.devtools.recording.recording_loop import not_recorded
 from kode_sidecar.devtools.recording.redaction import unfinished
 from kode_sidecar.errors import KodeError
@@ -171,7 +171,9 @@ class PlaybackHost:
     never by what was asked; asking for more than was recorded is an error.
     """
 
-    def __init__(self, recording: Recording, loop: PlaybackLoop, requests: Path | None) -> None:
+    def __init__(
+        self, recording: SessionRecording, loop: PlaybackLoop, requests: Path | None
+    ) -> None:
         self._recording = recording
         self._loop = loop
         self._requests = None if requests is None else requests.open("ab", buffering=0)

@@ -19,7 +19,7 @@ from kode_sidecar.devtools.recording.folders import FolderNames, folder_uris
 from kode_sidecar.devtools.recording.isolation import isolate
 from kode_sidecar.devtools.recording.lanes import as_object, read_frame
 from kode_sidecar.devtools.recording.recorded_lines import FrameIn, FrameOut
-from kode_sidecar.devtools.recording.recording_file import Recording
+from kode_sidecar.devtools.recording.recording_file import SessionRecording
 from kode_sidecar.errors import INVALID_REQUEST
 from kode_sidecar.servers.boot.front_door import guard_stdio
 
@@ -50,7 +50,7 @@ class OfflineServer:
     """
 
     def __init__(
-        self, recording: Recording, say: Callable[[Json], None], tell: Callable[[str], None]
+        self, recording: SessionRecording, say: Callable[[Json], None], tell: Callable[[str], None]
     ) -> None:
         self._recording = recording
         self._say = say
@@ -140,7 +140,7 @@ class OfflineServer:
         self._say({"jsonrpc": "2.0", "id": frame["id"], "error": error})
 
 
-def _exchanges(recording: Recording) -> list[_RecordedExchange]:
+def _exchanges(recording: SessionRecording) -> list[_RecordedExchange]:
     """Return the recorded requests and answers with what followed each of them."""
     exchanges: list[_RecordedExchange] = []
     for line in recording.lines:
@@ -154,7 +154,7 @@ def _exchanges(recording: Recording) -> list[_RecordedExchange]:
 
 
 def serve_offline(
-    recording: Recording,
+    recording: SessionRecording,
     *,
     patience: float | None = None,
     note: Callable[[bool, bytes], None] = lambda _by_client, _body: None,

@@ -22,7 +22,7 @@ from kode_sidecar.devtools.recording.recorded_lines import (
     ProgramFound,
     RandomNumber,
 )
-from kode_sidecar.devtools.recording.recording_file import Recording
+from kode_sidecar.devtools.recording.recording_file import SessionRecording
 from kode_sidecar.devtools.recording.redaction import recorded_settings
 from kode_sidecar.devtools.recording.server_hosts import playback_access
 from kode_sidecar.devtools.recording.state_files import in_lines
@@ -41,7 +41,7 @@ class Playback:
     input.
     """
 
-    def __init__(self, recording: Recording, requests: Path | None) -> None:
+    def __init__(self, recording: SessionRecording, requests: Path | None) -> None:
         self._recording = recording
         self._lanes = Lanes()
         self._ids: defaultdict[str, deque[str]] = defaultdict(deque)

@@ -26,7 +26,7 @@ _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
 @dataclass(frozen=True)
-class Recording:
+class SessionRecording:
     """A recording as read; `whole` is False when the process was killed before its end."""
 
     head: RecordingHead
@@ -52,7 +52,7 @@ class Recording:
         )
 
 
-def read_recording(path: Path) -> Recording:
+def read_recording(path: Path) -> SessionRecording:
     """Return the recording, up to the last whole line.
 
     Raises KodeError `Storage` for a file that cannot be read, is damaged, or is no recording.
@@ -66,7 +66,7 @@ def read_recording(path: Path) -> Recording:
         raise _foreign(path, "it has no whole line")
     head = _head(path, raw_lines[0])
     lines = [head, *(_decoded(path, number, raw) for number, raw in enumerate(raw_lines[1:], 2))]
-    return Recording(head, lines, isinstance(lines[-1], RecordingEnd))
+    return SessionRecording(head, lines, isinstance(lines[-1], RecordingEnd))
 
 
 def _head(path: Path, raw: bytes) -> RecordingHead:

@@ -32,7 +32,7 @@ from kode_sidecar.devtools.recording.recorded_lines import (
     StateFile,
     StateLock,
 )
-from kode_sidecar.devtools.recording.recording_file import Recording, read_recording
+from kode_sidecar.devtools.recording.recording_file import SessionRecording, read_recording
 from kode_sidecar.devtools.recording.state_files import StateCopies
 from kode_sidecar.errors import KodeError
 from kode_sidecar.terminal.client.sidecar_process import DEFAULT_COMMAND, SidecarProcess
@@ -103,7 +103,7 @@ def _asked_differently(tape: Path, replayed: Replayed) -> Difference | None:
     return different_requests(was, without_prompts(replayed.requests))
 
 
-def _report(tape: Path, recording: Recording, difference: Difference | None) -> str:
+def _report(tape: Path, recording: SessionRecording, difference: Difference | None) -> str:
     if difference is not None:
         return f"{tape}: not as recorded. The first difference:\n{difference}\n"
     frames_in = sum(isinstance(line, FrameIn) for line in recording.lines)
@@ -113,7 +113,7 @@ def _report(tape: Path, recording: Recording, difference: Difference | None) -> 
 
 
 async def play(
-    file: Path, recording: Recording, program: Sequence[str], patience: float
+    file: Path, recording: SessionRecording, program: Sequence[str], patience: float
 ) -> Replayed:
     """Run `program serve --tape file` and send it what the recorded client sent.
 
@@ -130,7 +130,7 @@ class _ReplayRun:
     def __init__(
         self,
         file: Path,
-        recording: Recording,
+        recording: SessionRecording,
         program: Sequence[str],
         patience: float,
         top: Path,

@@ -8,7 +8,7 @@ from kode_sidecar.devtools.grading.document_rules import refused_untouched
 from kode_sidecar.devtools.grading.message_rules import answered_once, order_kept
 from kode_sidecar.devtools.grading.shown_rules import deltas_folded
 from kode_sidecar.devtools.grading.talk import Talk
-from kode_sidecar.devtools.recording import FrameIn, FrameOut, Recording
+from kode_sidecar.devtools.recording import FrameIn, FrameOut, SessionRecording
 from kode_sidecar.devtools.recording.recorded_lines import RecordingHead
 
 DECIDE = {"changeSetId": "c", "decisions": [{"hunkId": "h", "action": "accept"}], "seenSeq": 5}
@@ -30,7 +30,7 @@ def talk(*frames: tuple[bool, dict[str, Any]]) -> Talk:
         for by_client, frame in frames
     ]
     head = RecordingHead(format=2, version="0", started="", platform="Linux")
-    return Talk(Recording(head, lines, whole=True))
+    return Talk(SessionRecording(head, lines, whole=True))
 
 
 def test_what_the_earlier_process_told_is_known() -> None:  # F7
