@@ -8,6 +8,7 @@ from kode_sidecar.jobs.batch.batch import (
     reopen_batch,
 )
 from kode_sidecar.jobs.batch.batch_folder import BatchFolder, BatchRecord, read_batch
+from kode_sidecar.jobs.batch.begun_batches import BegunBatches
 from kode_sidecar.jobs.batch.dispatcher import Dispatcher, try_again
 from kode_sidecar.jobs.batch.limits import read_budget
 from kode_sidecar.jobs.batch.progress import Progress
@@ -18,6 +19,7 @@ __all__ = [
     "BatchFolder",
     "BatchOptions",
     "BatchRecord",
+    "BegunBatches",
     "Dispatcher",
     "Progress",
     "Report",

@@ -12,6 +12,7 @@ from kode_sidecar.core.domain.message import Cost
 from kode_sidecar.core.kernel.contracts import Clock
 from kode_sidecar.errors import KodeError
 from kode_sidecar.jobs.batch.batch_folder import BatchFolder, BatchRecord, read_batch
+from kode_sidecar.jobs.batch.begun_batches import BegunBatches
 from kode_sidecar.jobs.batch.engine import Engine, LocalEngine
 from kode_sidecar.jobs.batch.tasks import PlannedTask, Planner, read_tasks
 
@@ -45,10 +46,13 @@ def plan_tasks(options: BatchOptions) -> list[PlannedTask]:
     return planned
 
 
-def open_batch(options: BatchOptions, clock: Clock) -> BatchFolder:
+def open_batch(
+    options: BatchOptions, clock: Clock, begun: BegunBatches | None = None
+) -> BatchFolder:
     """Plan the tasks and open the folder: a new batch, or one whose tasks are compared.
 
-    Raises KodeError `ConfigInvalid`, `ReadOnly`, `Storage`.
+    The plan becomes one of the user's `begun` batches. Raises KodeError `ConfigInvalid`,
+    `ReadOnly`, `Storage`.
     """
     planned = plan_tasks(options)
     folder = BatchFolder(options.out, clock)
@@ -61,23 +65,43 @@ def open_batch(options: BatchOptions, clock: Clock) -> BatchFolder:
             known = None
         folder.plan(planned)
         # Last: what is killed before is no batch yet, so nobody resumes a part of the plan.
-        folder.write(_record(options, known, clock))
+        record = _record(options, known, clock)
+        if begun is not None:
+            begun.add(folder, record)
+        folder.write(record)
     except BaseException:
         folder.close()
         raise
     return folder
 
 
-def reopen_batch(out: Path, clock: Clock, **changes: object) -> BatchFolder:
+def reopen_batch(
+    out: Path,
+    clock: Clock,
+    begun: BegunBatches | None = None,
+    *,
+    trust: bool = False,
+    **changes: object,
+) -> BatchFolder:
     """Open the folder of a batch to go on with it; what is in `changes` replaces its options.
 
-    Raises KodeError `RunNotFound`, `ReadOnly`, `Storage`.
+    It must be one of the user's `begun` batches, unless the user says to `trust` it. Raises
+    KodeError `RunNotFound`, `Denied`, `ReadOnly`, `Storage`.
     """
     record = read_batch(out)
     folder = BatchFolder(out, clock)
-    told = {name: value for name, value in changes.items() if value is not None}
-    if told:
-        folder.write(replace(record, **told))
+    try:
+        if begun is not None and not trust:
+            begun.check(folder)
+        changed = {name: value for name, value in changes.items() if value is not None}
+        record = replace(record, **changed)
+        if begun is not None:
+            begun.add(folder, record)
+        if changed:
+            folder.write(record)
+    except BaseException:
+        folder.close()
+        raise
     return folder
 
 

@@ -16,6 +16,7 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.jobs.batch import (
     BatchFolder,
     BatchOptions,
+    BegunBatches,
     Dispatcher,
     Progress,
     Report,
@@ -64,7 +65,7 @@ def _begin(options: argparse.Namespace) -> int:
         return 2
     if options.dry_run:
         return _dry_run(wanted, json=options.json)
-    return _work(open_batch(wanted, SystemClock()), json=options.json)
+    return _work(open_batch(wanted, SystemClock(), _begun()), json=options.json)
 
 
 def _options(options: argparse.Namespace) -> BatchOptions | None:
@@ -93,6 +94,8 @@ def _resume(options: argparse.Namespace) -> int:
     folder = reopen_batch(
         options.folder.absolute(),
         clock,
+        _begun(),
+        trust=options.trust,
         jobs=options.jobs,
         budget=None if options.budget is None else read_budget(options.budget),
         max_failures=options.max_failures,
@@ -101,6 +104,10 @@ def _resume(options: argparse.Namespace) -> int:
     if options.failed:
         try_again(folder, clock)
     return _work(folder, json=options.json)
+
+
+def _begun() -> BegunBatches:
+    return BegunBatches(load_settings(os.environ).settings.storage_root)
 
 
 def _dry_run(options: BatchOptions, *, json: bool) -> int:

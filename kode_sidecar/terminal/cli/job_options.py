@@ -117,6 +117,9 @@ def add_batch(commands: Commands) -> None:
     status = kinds.add("status", "how far one is", "batch status out", json=True)
     resume = kinds.add("resume", "go on with one", "batch resume out", json=True)
     resume.add_argument("--failed", action="store_true", help="also what did not complete")
+    resume.add_argument(
+        "--trust", action="store_true", help="go on with a batch that somebody else made"
+    )
     resume.add_argument("--jobs", metavar="N", type=count, help="instead of the batch's own")
     resume.add_argument("--scheduler", metavar="ADDRESS", help="instead of the batch's own")
     _add_limits(resume)
