@@ -1,4 +1,4 @@
-"""Nothing that the folder of somebody else's batch asks for happens before its opener says so (W17).
+"""Nothing that a stranger's batch asks for happens before its opener says so (W17).
 
 It names a configuration, a file of variables and a scheduler: a host of the stranger's would get
 the opener's key, and a scheduler of theirs could run anything.
