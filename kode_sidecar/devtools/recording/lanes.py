@@ -28,12 +28,27 @@ _IN_ORDER = frozenset(
 _OF_A_CALL = frozenset({"tool.progress", "block.started", "block.completed"})
 
 
-class LanePart(NamedTuple):
-    """One thing said. `grown` counts characters of a delta; everything else counts as one."""
+class Lane(NamedTuple):
+    """What may not overtake each other: of one `kind`, and the same one `of` it by its id."""
 
-    lane: str
+    kind: str
+    of: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.of}" if self.of else self.kind
+
+
+class LanePart(NamedTuple):
+    """One thing said. `size` is the characters of a delta, 1 for everything else."""
+
+    lane: Lane
     message: Json
-    grown: int = 0
+    size: int = 1
+
+
+def session_lane(session_id: object) -> Lane:
+    """Return the lane of a session's events and of the answers in their order."""
+    return Lane("session", str(session_id))
 
 
 class Lanes:
@@ -61,12 +76,12 @@ class Lanes:
                     yield LanePart(_lane_of_event(session_id, event), event)
         elif method == "kode/delta":
             for delta in params.get("deltas", ()):
-                yield LanePart(f"block {delta['blockId']}", delta, len(delta["add"]))
+                yield LanePart(Lane("block", str(delta["blockId"])), delta, len(delta["add"]))
         elif method == "$/progress" or method == "window/workDoneProgress/create":
             if as_object(params.get("value")).get("kind") != "report":
-                yield LanePart(f"progress {params.get('token')}", frame)
+                yield LanePart(Lane("progress", str(params.get("token"))), frame)
         else:
-            yield LanePart(f"{method}", frame)
+            yield LanePart(Lane(str(method)), frame)
 
     def method_of(self, request_id: object) -> str:
         """Return the method of the client's request with this id."""
@@ -76,13 +91,13 @@ class Lanes:
         """Return the params of the client's request with this id."""
         return as_object(as_object(self._asked.get(request_id)).get("params"))
 
-    def _lane_of_answer(self, request_id: object) -> str:
+    def _lane_of_answer(self, request_id: object) -> Lane:
         method = self.method_of(request_id)
         if method in _IN_ORDER:
             params = self.params_of(request_id)
             if "sessionId" in params:
-                return f"session {params['sessionId']}"
-        return f"answer to {request_id!r} ({method})"
+                return session_lane(params["sessionId"])
+        return Lane("answer", f"to {request_id!r} ({method})")
 
 
 def is_caused_by_time(event: Mapping[str, Any]) -> bool:
@@ -90,18 +105,18 @@ def is_caused_by_time(event: Mapping[str, Any]) -> bool:
     return event.get("type") == "model.waiting" and event.get("state") == "silent"
 
 
-def _lane_of_event(session_id: object, event: Json) -> str:
+def _lane_of_event(session_id: object, event: Json) -> Lane:
     kind = event.get("type")
     if kind == "scout.updated":
-        return f"scout {event.get('scoutId')}"
+        return Lane("scout", str(event.get("scoutId")))
     if kind in _OF_A_CALL:
         block = as_object(event.get("block"))
         call = event.get("toolUseId")
         if block.get("type") == "tool_result":
             call = block.get("toolUseId")
         if call is not None:
-            return f"call {call} of {event.get('messageId')}"
-    return f"session {session_id}"
+            return Lane("call", f"{call} of {event.get('messageId')}")
+    return session_lane(session_id)
 
 
 def read_frame(body: bytes) -> Json:

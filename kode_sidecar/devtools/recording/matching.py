@@ -13,7 +13,14 @@ from kode_sidecar.devtools.recording.comparison import (
     without_number,
 )
 from kode_sidecar.devtools.recording.folders import FolderNames
-from kode_sidecar.devtools.recording.lanes import LanePart, Lanes, as_object, read_frame
+from kode_sidecar.devtools.recording.lanes import (
+    Lane,
+    LanePart,
+    Lanes,
+    as_object,
+    read_frame,
+    session_lane,
+)
 from kode_sidecar.devtools.recording.recorded_lines import DrawnId, FrameIn, FrameOut, InputEnded
 from kode_sidecar.devtools.recording.recording_file import SessionRecording
 
@@ -32,19 +39,19 @@ class Matcher:
         self._was = Lanes()
         self._now = Lanes()
         self.ids = Ids(line.id for line in recording.lines if isinstance(line, DrawnId))
-        self._expected: defaultdict[str, list[tuple[int, LanePart]]] = defaultdict(list)
-        self._texts: defaultdict[str, str] = defaultdict(str)
-        self._text_lines: dict[str, int] = {}
-        self._heard: Counter[str] = Counter()
-        self._grown: defaultdict[str, str] = defaultdict(str)
+        self._expected: defaultdict[Lane, list[tuple[int, LanePart]]] = defaultdict(list)
+        self._texts: defaultdict[Lane, str] = defaultdict(str)
+        self._text_lines: dict[Lane, int] = {}
+        self._heard: Counter[Lane] = Counter()
+        self._grown: defaultdict[Lane, str] = defaultdict(str)
         self._seqs: dict[str, int] = {}
         self.difference: Difference | None = None
-        self._dues: list[Counter[str]] = []
+        self._dues: list[Counter[Lane]] = []
         self._types: set[object] = set()
         self._expect(recording)
 
     def _expect(self, recording: SessionRecording) -> None:
-        due: Counter[str] = Counter()
+        due: Counter[Lane] = Counter()
         for number, line in enumerate(recording.lines, 1):
             if isinstance(line, FrameIn):
                 self._was.heard(bytes(line.frame))
@@ -53,8 +60,8 @@ class Matcher:
                 self._dues.append(due.copy())
             elif isinstance(line, FrameOut):
                 for part in self._was.said(bytes(line.frame)):
-                    due[part.lane] += part.grown or 1
-                    if part.lane.startswith("block "):
+                    due[part.lane] += part.size
+                    if part.lane.kind == "block":
                         self._texts[part.lane] += part.message["add"]
                         self._text_lines.setdefault(part.lane, number)
                     else:
@@ -75,11 +82,12 @@ class Matcher:
         self._check_numbers(body)
         for part in self._now.said(body):
             if self.difference is None and not self._is_newer(part):
-                self._hear(part._replace(lane=self.ids.recorded(part.lane)))
+                lane = Lane(part.lane.kind, self.ids.recorded(part.lane.of))
+                self._hear(part._replace(lane=lane))
 
     def _is_newer(self, part: LanePart) -> bool:
         told = part.message
-        unkept = part.lane.startswith("session ") and "type" in told and not told.get("seq")
+        unkept = part.lane.kind == "session" and "type" in told and not told.get("seq")
         return unkept and told["type"] not in self._types
 
     def missing(self, frame: int) -> Difference | None:
@@ -88,27 +96,27 @@ class Matcher:
         for lane in self._missing(frame):
             if lane in self._texts:
                 was, now = shown_texts(self._texts[lane], self._grown[lane])
-                found.append(Difference(lane, self._text_lines[lane], "$.add", was, now))
+                found.append(Difference(str(lane), self._text_lines[lane], "$.add", was, now))
             else:
                 number, part = self._expected[lane][self._heard[lane]]
-                found.append(Difference(lane, number, "$", shown(part.message), "nothing"))
+                found.append(Difference(str(lane), number, "$", shown(part.message), "nothing"))
         return min(found, key=lambda difference: difference.line, default=None)
 
-    def _missing(self, frame: int) -> list[str]:
+    def _missing(self, frame: int) -> list[Lane]:
         due = self._dues[min(frame, len(self._dues) - 1)]
         return [lane for lane, count in due.items() if self._heard[lane] < count]
 
     def _hear(self, part: LanePart) -> None:
         lane = part.lane
-        self._heard[lane] += part.grown or 1
-        if lane.startswith("block "):
+        self._heard[lane] += part.size
+        if lane.kind == "block":
             self._hear_text(part)
             return
         place = self._heard[lane] - 1
         if place >= len(self._expected[lane]):
             if self._whole:
                 now = shown(part.message)
-                self.difference = Difference(lane, 0, "$", "nothing more", now)
+                self.difference = Difference(str(lane), 0, "$", "nothing more", now)
             return
         number, expected = self._expected[lane][place]
         was = self._names.name_recorded(without_number(expected.message))
@@ -118,7 +126,7 @@ class Matcher:
         if found := first_difference(was, now, self.ids, method):
             at, one, other = found
             told = shown_both(one, other)
-            self.difference = Difference(lane, number, at, *told, shown(part.message))
+            self.difference = Difference(str(lane), number, at, *told, shown(part.message))
 
     def _hear_text(self, part: LanePart) -> None:
         lane = part.lane
@@ -131,9 +139,9 @@ class Matcher:
         if not was.startswith(grown) and (self._whole or not grown.startswith(was)):
             self._text_differs(lane, *shown_texts(was, grown))
 
-    def _text_differs(self, lane: str, was: str, now: str) -> None:
+    def _text_differs(self, lane: Lane, was: str, now: str) -> None:
         line = self._text_lines.get(lane, 0)
-        self.difference = Difference(lane, line, "$.add", was, now)
+        self.difference = Difference(str(lane), line, "$.add", was, now)
 
     def _bind_request(self, was: dict[str, Any], now: dict[str, Any]) -> None:
         """Equate the ids of a request to the client: the client's answer repeats its id."""
@@ -155,5 +163,5 @@ class Matcher:
             due = self._seqs.get(session, seq - 1) + 1
             self._seqs[session] = seq
             if seq != due and self.difference is None:
-                lane = f"session {session}"
-                self.difference = Difference(lane, 0, "$.seq", str(due), str(seq))
+                lane = session_lane(session)
+                self.difference = Difference(str(lane), 0, "$.seq", str(due), str(seq))

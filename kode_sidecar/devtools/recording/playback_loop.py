@@ -15,7 +15,14 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from kode_sidecar.devtools.recording.isolation import no_connection
-from kode_sidecar.devtools.recording.lanes import LanePart, Lanes, as_object, read_frame
+from kode_sidecar.devtools.recording.lanes import (
+    Lane,
+    LanePart,
+    Lanes,
+    as_object,
+    read_frame,
+    session_lane,
+)
 from kode_sidecar.devtools.recording.programs import ProgramKey, ProgramNumbers, RecordedProgram
 from kode_sidecar.devtools.recording.recorded_lines import (
     AnyLine,
@@ -46,7 +53,7 @@ class _PlaybackStep:
     """An input, and how much each lane says between the input before it and this one."""
 
     line: RecordedInput
-    said: Counter[str] = field(default_factory=Counter[str])
+    said: Counter[Lane] = field(default_factory=Counter[Lane])
     given_up: bool = False
 
 
@@ -66,8 +73,8 @@ class PlaybackLoop(VirtualTimeLoop):
         self._round = self._entered = 0
         self._frames_left = sum(isinstance(step.line, FrameIn) for step in self._steps)
         self._frames_due = 0
-        self._owed: Counter[str] = Counter()
-        self._late: set[str] = set()  # lanes that still owe something
+        self._owed: Counter[Lane] = Counter()
+        self._late: set[Lane] = set()  # lanes that still owe something
         self._recorded_calls = {
             step.line.name for step in self._steps if isinstance(step.line, CallDone)
         }
@@ -87,7 +94,7 @@ class PlaybackLoop(VirtualTimeLoop):
     def said(self, parts: Sequence[LanePart]) -> None:
         """Count what the process says."""
         for part in parts:
-            self._owe(part.lane, -(part.grown or 1))
+            self._owe(part.lane, -part.size)
 
     def frame_may_come(self) -> bool:
         """Return whether the client's next frame, which is there, may be handled now.
@@ -206,12 +213,12 @@ class PlaybackLoop(VirtualTimeLoop):
 
         How far a text has grown matters to clients only.
         """
-        late = {_kind(lane) for lane in self._late}
+        late = {lane.kind for lane in self._late}
         if not isinstance(line, FrameIn):
             late.discard("block")
         owed: Counter[str] = Counter()
         for lane, count in self._owed.items():
-            owed[_kind(lane)] += count
+            owed[lane.kind] += count
         return all(kind in _RACING and owed[kind] <= 0 for kind in late)
 
     def _enter(self, line: RecordedInput, *, idle: bool) -> bool:
@@ -292,7 +299,7 @@ class PlaybackLoop(VirtualTimeLoop):
         for lane, count in self._steps[self._position].said.items():
             self._owe(lane, count)
 
-    def _owe(self, lane: str, count: int) -> None:
+    def _owe(self, lane: Lane, count: int) -> None:
         self._owed[lane] += count
         if self._owed[lane] > 0:
             self._late.add(lane)
@@ -300,16 +307,14 @@ class PlaybackLoop(VirtualTimeLoop):
             self._late.discard(lane)
 
 
-def _kind(lane: str) -> str:
-    return lane.partition(" ")[0]
-
-
-def _own_lane(line: RecordedInput) -> str:
+def _own_lane(line: RecordedInput) -> Lane | None:
     """Return the lane of the session that an input is for, if it is for one."""
     if isinstance(line, FrameIn):
         params = as_object(read_frame(bytes(line.frame)).get("params"))
-        return f"session {params.get('sessionId')}"
-    return f"session {line.agent.removeprefix('main ')}" if isinstance(line, ModelInput) else ""
+        return session_lane(params.get("sessionId"))
+    if isinstance(line, ModelInput):
+        return session_lane(line.agent.removeprefix("main "))
+    return None
 
 
 def _program_of(line: RecordedInput) -> ProgramKey | None:
@@ -329,7 +334,7 @@ def _source_of(line: RecordedInput) -> _Source | None:
 
 def _steps(lines: Sequence[AnyLine], first: int) -> Iterator[_PlaybackStep]:
     lanes = Lanes()
-    said: Counter[str] = Counter()
+    said: Counter[Lane] = Counter()
     for index, line in enumerate(lines):
         if isinstance(line, FrameIn):
             lanes.heard(bytes(line.frame))
@@ -337,7 +342,7 @@ def _steps(lines: Sequence[AnyLine], first: int) -> Iterator[_PlaybackStep]:
             continue
         if isinstance(line, FrameOut):
             for part in lanes.said(bytes(line.frame)):
-                said[part.lane] += part.grown or 1
+                said[part.lane] += part.size
         elif isinstance(line, RecordedInput):
             yield _PlaybackStep(line, said)
             said = Counter()
