@@ -8,6 +8,8 @@ from kode_sidecar.core.domain.agent_event import BlockDelta, Event
 from kode_sidecar.core.domain.change_set import FileChangeKind
 from kode_sidecar.core.protocol.language import EditorTextEdit
 from kode_sidecar.core.protocol.questions import AskParams, PermissionRequestParams
+from kode_sidecar.core.text.text_edit import Edit, apply_edits
+from kode_sidecar.core.text.text_lines import LineIndex, PositionEncoding
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,19 @@ class DocumentEdit:
     uri: str
     version: int | None
     edits: Sequence[EditorTextEdit]
+
+    def applied_to(self, base: str, encoding: PositionEncoding) -> str:
+        """Return what the edit makes of a text."""
+        index = LineIndex(base, encoding)
+        edits = [
+            Edit(
+                index.offset(one.range.start.line, one.range.start.character),
+                index.offset(one.range.end.line, one.range.end.character),
+                one.new_text,
+            )
+            for one in self.edits
+        ]
+        return apply_edits(base, edits)
 
 
 @dataclass(frozen=True)

@@ -131,6 +131,16 @@ class Documents:
             document.is_open = False
             self._tell(document, "closed")
 
+    def show(self, uri: str, base: str, text: str) -> None:
+        """Report what became of a text, as an editor does that opens a file to change it."""
+        document = self.get(uri)
+        if document is None:
+            self.open(uri, "", 1, base)
+            document = self._documents[canonical_key(uri)]
+        if document.text != text:
+            version = (document.version or 0) + 1
+            self.change(uri, version, [ContentChange(text=text)])
+
     def mark_unsynced(self, uri: str, reason: str) -> None:
         """Declare our text of `uri` wrong until `didOpen` or a full text; known or not."""
         document = self.get(uri)

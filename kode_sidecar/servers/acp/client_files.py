@@ -9,11 +9,8 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from kode_sidecar.agent.event_log.editor_port import ApplyAnswer, DocumentEdit, FileEdit
-from kode_sidecar.core.text.text_edit import Edit, apply_edits, to_lf, with_eol
-from kode_sidecar.core.text.text_lines import LineIndex
+from kode_sidecar.core.text.text_edit import to_lf, with_eol
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.decoding import DecodedText, decode, encode
 from kode_sidecar.infrastructure.workspace.disk import MAX_FILE_BYTES, read_regular
@@ -88,7 +85,8 @@ class ClientFiles:
             after = await asyncio.to_thread(self._on_disk, location)
             if (before and before.data) == (after and after.data):
                 self._client.serves_buffers = True
-                self._tell(uri, told)
+                told = told.removeprefix(_MARK)
+                self._documents.show(uri, told, told)
                 return
 
     async def apply(self, edit: DocumentEdit) -> ApplyAnswer:
@@ -148,10 +146,10 @@ class ClientFiles:
             return _moved_on(location)
         if told is not None and self._client.writes_files and self._client.serves_buffers:
             return await self._write(edit, location, found.text, told)
-        text = _edited(edit, found.text, self._workspace)
+        text = edit.applied_to(found.text, self._workspace.position_encoding)
         data = encode(text, found.decoded.encoding, bom=found.decoded.bom)
         await asyncio.to_thread(replace_file, location, found.data, data)
-        self._show(edit.uri, found.text, text)
+        self._documents.show(edit.uri, found.text, text)
         self._documents.close(edit.uri)
         return ApplyAnswer(applied=True)
 
@@ -159,14 +157,14 @@ class ClientFiles:
         self, edit: DocumentEdit, location: Location, base: str, told: str
     ) -> ApplyAnswer:
         """Give the client the whole text in its own line ends; what it tells then is the truth."""
-        text = _edited(edit, base, self._workspace)
+        text = edit.applied_to(base, self._workspace.position_encoding)
         eol = Document(edit.uri, told).eol
         content = text if (eol == "\r\n") == ("\r\n" in base) else with_eol(text, eol)
         if told.startswith(_MARK):
             content = _MARK + content
         await self._send(location, content)
         now = await self._read(location)
-        self._show(edit.uri, base, text if now is None else _like(base, now))
+        self._documents.show(edit.uri, base, text if now is None else _like(base, now))
         found = await asyncio.to_thread(self._on_disk, location)
         if found is not None and now is not None and _same(now, found.text):
             self._documents.close(edit.uri)
@@ -208,34 +206,6 @@ class ClientFiles:
             return _OnDisk(data, decode(data, location.display, self._workspace.file_encoding))
         except KodeError:
             return None
-
-    def _tell(self, uri: str, text: str) -> None:
-        text = text.removeprefix(_MARK)
-        document = self._documents.get(uri)
-        if document is None:
-            self._documents.open(uri, "", 1, text)
-        elif document.text != text:
-            version = (document.version or 0) + 1
-            self._documents.change(uri, version, [msgspec.to_builtins({"text": text})])
-
-    def _show(self, uri: str, base: str, text: str) -> None:
-        """Tell what became of a text, as an editor does that opens a file to change it."""
-        if self._documents.get(uri) is None:
-            self._tell(uri, base)
-        self._tell(uri, text)
-
-
-def _edited(edit: DocumentEdit, base: str, workspace: Workspace) -> str:
-    index = LineIndex(base, workspace.position_encoding)
-    edits = [
-        Edit(
-            index.offset(one.range.start.line, one.range.start.character),
-            index.offset(one.range.end.line, one.range.end.character),
-            one.new_text,
-        )
-        for one in edit.edits
-    ]
-    return apply_edits(base, edits)
 
 
 def _like(base: str, told: str) -> str:
