@@ -8,7 +8,13 @@ from kode_sidecar.agent.turns.context import (
     write_incoming,
 )
 from kode_sidecar.agent.turns.prompt import prompt_blocks, title_of
-from kode_sidecar.agent.turns.services import Budgets, EncodedRequest, SessionServices, ToolScope
+from kode_sidecar.agent.turns.services import (
+    Budgets,
+    EncodedRequest,
+    OfferTools,
+    SessionServices,
+    ToolScope,
+)
 from kode_sidecar.agent.turns.setup import TurnSetup
 from kode_sidecar.agent.turns.turn import (
     RunningTurn,
@@ -26,6 +32,7 @@ __all__ = [
     "Budgets",
     "EncodedRequest",
     "LearnedRates",
+    "OfferTools",
     "RunningTurn",
     "SessionServices",
     "ToolScope",

@@ -19,15 +19,19 @@ from kode_sidecar.agent.turns.context import LearnedRates, TurnContext
 from kode_sidecar.core.domain.agent_event import Notice
 from kode_sidecar.core.domain.budget import Budget
 from kode_sidecar.core.domain.message import Block, Message, TextBlock, texts_of
+from kode_sidecar.core.kernel import run_turn
 from kode_sidecar.core.kernel.contracts import (
     ArtifactSink,
+    CallEnded,
     Clock,
     Emit,
     Incoming,
     ModelClient,
     ModelRequest,
     NewId,
+    RunTurn,
     Tool,
+    ignore_outcome,
 )
 from kode_sidecar.core.protocol.session import Mode
 from kode_sidecar.core.protocol.turn import TurnOptions
@@ -171,7 +175,9 @@ class SessionServices:
     of counting the tokens of models, `encode` a request as it is sent; `edit_locks` keep edits of
     one document apart, `beginnings` the first steps of turns; `tools` makes those of a session. The
     user is told of a model that is silent for `silence_told` seconds. `provider` is who is asked
-    for a model, for the log; `report_bug` writes there too.
+    for a model, for the log; `report_bug` writes there too. `run_turn` is the loop of a turn,
+    `stream` says whether answers come as they grow, `call_ended` gets what each call came to;
+    `save_artifact` stores what tools say beyond what the model reads, None: beside the session.
     """
 
     model: ModelClient
@@ -201,3 +207,7 @@ class SessionServices:
     provider: Callable[[str], str]
     report_bug: Callable[[str, BaseException], None]
     beginnings: Beginnings = field(default_factory=Beginnings)
+    run_turn: RunTurn = run_turn
+    stream: bool = True
+    call_ended: CallEnded = ignore_outcome
+    save_artifact: ArtifactSink | None = None

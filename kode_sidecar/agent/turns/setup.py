@@ -62,7 +62,8 @@ class TurnSetup:
         self._meter = TokenMeter(services.rates)
         self._context: TurnContext | None = None
         new_id = partial(services.new_id, "artifact")
-        self.save_artifact: ArtifactSink = partial(save_artifact, records.folder, new_id)
+        beside = partial(save_artifact, records.folder, new_id)
+        self.save_artifact: ArtifactSink = services.save_artifact or beside
         self._offer = services.tools(
             ToolScope(
                 session_id, self._newest_context, change_sets, stream, records, self.save_artifact
@@ -103,6 +104,7 @@ class TurnSetup:
             max_tokens=services.max_tokens,
             effort=effort or self._records.meta.known_effort,
             returns_thinking=traits.returns_thinking,
+            stream=services.stream,
         )
         return TurnContext(
             session_id=self._session_id,

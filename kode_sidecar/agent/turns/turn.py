@@ -18,7 +18,7 @@ from kode_sidecar.core.domain.agent_event import (
 )
 from kode_sidecar.core.domain.error_info import failure
 from kode_sidecar.core.domain.message import OUR_ORIGINS, Message, texts_of, unanswered
-from kode_sidecar.core.kernel import message_completed, run_turn
+from kode_sidecar.core.kernel import message_completed
 from kode_sidecar.core.kernel.contracts import (
     ArtifactSink,
     CutOff,
@@ -238,13 +238,14 @@ async def run_to_end(
         silence_told=services.silence_told,
         cut_off=turn.cut_off,
         uri_of=services.workspace.uri_of,
+        call_ended=services.call_ended,
     )
     limits = TurnLimits(agent.max_tool_rounds, services.limit_instruction())
     try:
         turn.running = True
         await services.beginnings.wait()
         await recall(turn.context, services.recall, emit)
-        end = await run_turn(scope, services.model, tools(), turn.context, limits, emit)
+        end = await services.run_turn(scope, services.model, tools(), turn.context, limits, emit)
     except asyncio.CancelledError:
         end = TurnEnd("cancelled")
     except Exception as error:

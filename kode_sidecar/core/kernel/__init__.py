@@ -2,15 +2,17 @@
 
 from kode_sidecar.core.kernel.message_assembler import MessageAssembler
 from kode_sidecar.core.kernel.model_step import block_events, message_added, message_completed
-from kode_sidecar.core.kernel.tool_runner import bounded_output, tool_specs
-from kode_sidecar.core.kernel.turn_loop import run_turn
+from kode_sidecar.core.kernel.tool_runner import ToolRun, bounded_output, tool_specs
+from kode_sidecar.core.kernel.turn_loop import run_turn, tool_message
 
 __all__ = [
     "MessageAssembler",
+    "ToolRun",
     "block_events",
     "bounded_output",
     "message_added",
     "message_completed",
     "run_turn",
+    "tool_message",
     "tool_specs",
 ]

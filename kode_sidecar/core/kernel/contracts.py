@@ -206,6 +206,9 @@ class Tool:
     card: Callable[[Any], CallCard] | None = None
 
 
+CallEnded = Callable[[str, ToolOutcome], None]
+"""`(tool_use_id, outcome)`: told of every call that ended, also of one that never ran."""
+
 ArtifactSink = Callable[[str], Blob]
 """Stores a large text and returns the name under which the user finds it."""
 
@@ -271,6 +274,10 @@ def _nowhere(_path: str) -> str | None:
     return None
 
 
+def ignore_outcome(_tool_use_id: str, _outcome: "ToolOutcome") -> None:
+    """Do nothing: nobody needs more of an outcome than its block."""
+
+
 class CutOff:
     """Ends an answer that is still coming before the task that reads it is unwound.
 
@@ -295,7 +302,8 @@ class TurnScope:
     `report_bug(where, error)` gets exceptions that should not exist; they reach the log only.
     A model that is silent for `silence_told` seconds is told of, each time again. `cut_off` is for
     who cancels the task of the turn, just before. `uri_of` a path in a call is the file's URI, None
-    where there may be none.
+    where there may be none. `call_ended(tool_use_id, outcome)` gets what a call came to before its
+    block is completed; it must not raise.
     """
 
     session_id: str
@@ -307,6 +315,7 @@ class TurnScope:
     silence_told: float = 10.0
     cut_off: CutOff = field(default_factory=CutOff)
     uri_of: Callable[[str], str | None] = _nowhere
+    call_ended: CallEnded = ignore_outcome
 
 
 @dataclass(frozen=True)
@@ -315,3 +324,20 @@ class TurnEnd:
 
     stop_reason: StopReason
     error: ErrorInfo | None = None
+
+
+class RunTurn(Protocol):
+    """The loop of a turn: the kernel's `run_turn`, or another one with its promises."""
+
+    async def __call__(
+        self,
+        scope: TurnScope,
+        model: ModelClient,
+        tools: Sequence[Tool],
+        context: Context,
+        limits: TurnLimits,
+        emit: Emit,
+        /,
+    ) -> TurnEnd:
+        """Run one turn to its end."""
+        ...

@@ -32,6 +32,7 @@ from kode_sidecar.errors import KodeError
 
 MAX_CALLS = 100
 """So many calls of one answer are run."""
+_REFUSED = ("permission", "sandbox")
 
 
 def tool_specs(tools: Sequence[Tool]) -> tuple[ToolSpec, ...]:
@@ -89,12 +90,12 @@ class ToolRun:
     async def _run_calls(self, count: int) -> None:
         for group in self._groups(count):
             if len(group) == 1:
-                await self._run_one(group[0])
+                await self.run_one(group[0])
                 continue
             try:
                 async with asyncio.TaskGroup() as running:
                     for position in group:
-                        running.create_task(self._run_one(position))
+                        running.create_task(self.run_one(position))
             except* KodeError as failed:
                 # Only a failing store raises; the turn ends with it as if calls ran one by one.
                 raise failed.exceptions[0] from None
@@ -121,11 +122,13 @@ class ToolRun:
             else:
                 yield from ([position] for position in positions)
 
-    async def _run_one(self, position: int) -> None:
+    async def run_one(self, position: int) -> ToolResultBlock:
+        """Run one call, for a loop that chooses the order itself; return its result."""
         await self._emit.flow()
         self._start(position)
         outcome = await self._outcome(position)
         self._finish(position, outcome, _status(outcome))
+        return self._results[position]
 
     async def _outcome(self, position: int) -> ToolOutcome:
         call = self._calls[position]
@@ -214,6 +217,7 @@ class ToolRun:
             artifact=artifact or outcome.whole,
         )
         self._results[position] = block
+        self._scope.call_ended(block.tool_use_id, outcome)
         self._emit(
             BlockCompleted(
                 turn_id=self._scope.turn_id,
@@ -240,4 +244,5 @@ def bounded_output(text: str, limit: int, save: ArtifactSink) -> tuple[str, Blob
 def _status(outcome: ToolOutcome) -> ResultStatus:
     if outcome.ok:
         return "ok"
-    return "denied" if outcome.error is not None and outcome.error.code == "Denied" else "error"
+    refused = outcome.error is not None and outcome.error.category in _REFUSED
+    return "denied" if refused else "error"

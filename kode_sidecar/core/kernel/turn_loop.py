@@ -1,6 +1,7 @@
 """The agent loop: ask the model, run its tools, ask again, until it is done."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 
 import msgspec
 
@@ -81,6 +82,31 @@ async def run_turn(
         return TurnEnd("error", error_info(error))
 
 
+@asynccontextmanager
+async def tool_message(
+    scope: TurnScope,
+    context: Context,
+    tools: Sequence[Tool],
+    limits: TurnLimits,
+    emit: Emit,
+    calls: Sequence[ToolUseBlock],
+) -> AsyncGenerator[ToolRun]:
+    """Open the message that answers `calls`; at its end it has a result for every one of them.
+
+    Raises KodeError `Storage`.
+    """
+    message = context.open("tool", {})
+    emit(message_added(message, scope.turn_id))
+    run = ToolRun(scope, tools, limits, emit, message.id, calls)
+    try:
+        yield run
+    finally:
+        run.answer_rest("Cancelled before it finished.")
+        message = msgspec.structs.replace(message, content=run.results)
+        context.commit(message)
+        emit(message_completed(message, scope.turn_id))
+
+
 class _Turn:
     """What the steps of one turn share."""
 
@@ -106,19 +132,12 @@ class _Turn:
         may_run: bool,
     ) -> bool:
         """One tool message with a result for every call. Did one of them end the turn?"""
-        message = self._context.open("tool", {})
-        self._emit(message_added(message, self._scope.turn_id))
-        run = ToolRun(self._scope, tools, limits, self._emit, message.id, calls)
-        try:
+        answers = tool_message(self._scope, self._context, tools, limits, self._emit, calls)
+        async with answers as run:
             if may_run:
                 await run.run()
             else:
                 run.answer_rest("Not run: the answer was cut off or out of rounds.")
-        finally:
-            run.answer_rest("Cancelled before it finished.")
-            message = msgspec.structs.replace(message, content=run.results)
-            self._context.commit(message)
-            self._emit(message_completed(message, self._scope.turn_id))
         return run.ends_turn
 
     def _add(self, incoming: Incoming) -> None:
