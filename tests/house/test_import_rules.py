@@ -46,7 +46,7 @@ SEES_ONLY = {
 SEEN_ONLY_BY = {
     "settings": {"boot", "cli", "ide_chat", "recording"},
     "client": {"demo", "chat", "cli", "recording"},
-    "scouts": {"boot", "turns"},
+    "scouts": {"boot", "turns", "run"},
     "batch": {"cli"},
     "recording": {"__main__", "cli", "grading"},
 }

@@ -10,16 +10,20 @@ from typing import Any
 from kode_sidecar.agent.context.budget import BudgetedModel
 from kode_sidecar.agent.context.builder import ModelTraits
 from kode_sidecar.agent.context.prompt_files import PromptFiles, find_prompts
+from kode_sidecar.agent.event_log import SessionDefaults
+from kode_sidecar.agent.sessions import SessionFolders
+from kode_sidecar.agent.turns import Budgets
 from kode_sidecar.core.domain.agent_event import BlockDelta
 from kode_sidecar.core.domain.budget import Prices
-from kode_sidecar.core.domain.message import Cost
 from kode_sidecar.core.domain.run import RunEvent, RunResult
 from kode_sidecar.core.kernel.contracts import ModelClient
 from kode_sidecar.infrastructure.http.client import HttpClient
 from kode_sidecar.infrastructure.providers.memory_http import HttpMemory, MemoryHost
 from kode_sidecar.infrastructure.providers.provider_config import ProviderConfig
 from kode_sidecar.infrastructure.providers.registry import Registry
-from kode_sidecar.infrastructure.records.json_log import Redaction
+from kode_sidecar.infrastructure.records.conversation_store import ConversationStore
+from kode_sidecar.infrastructure.records.json_log import JsonLog, LogFiles, Redaction
+from kode_sidecar.infrastructure.records.saver import Saver
 from kode_sidecar.infrastructure.workspace.ripgrep import Ripgrep, find_ripgrep
 from kode_sidecar.jobs.run import (
     HeadlessRun,
@@ -65,7 +69,10 @@ class HeadlessWorld:
             environ={"MEMORY_TOKEN": KEY},
             ripgrep=Ripgrep(find_ripgrep()),
             model=model or ScriptedModel(),
-            budgeted=self._budgeted,
+            open_sessions=self._open_sessions,
+            budgets=self._budgets(model or ScriptedModel()),
+            log=JsonLog(LogFiles(folder / "home" / "logs"), clock.timestamp, Redaction([KEY])),
+            provider=lambda _: "",
             limit_instruction="Sum up.",
             traits=lambda _: ModelTraits(window=None, returns_thinking=True),
             open_memory=self.open_memory,
@@ -105,17 +112,23 @@ class HeadlessWorld:
 
     def answer_with(self, model: ModelClient) -> None:
         """Let the native engine ask this model."""
-        self.services = replace(self.services, model=model)
+        self.services = replace(self.services, model=model, budgets=self._budgets(model))
 
     def set_environ(self, environ: Mapping[str, str]) -> None:
         """What the process has in its environment."""
         self.services = replace(self.services, environ=environ)
 
-    def _budgeted(self, session_id: str, limit: Cost) -> ModelClient:
+    def _budgets(self, model: ModelClient) -> Budgets:
         """What a million tokens cost here: one, of any kind."""
-        prices = Prices(limit.currency, 1.0, 1.0, 1.0, 1.0)
-        model = BudgetedModel(self.services.model, lambda _: prices, _nothing_today)
-        return model.within(session_id, limit)
+        prices = Prices("CNY", 1.0, 1.0, 1.0, 1.0)
+        return Budgets(BudgetedModel(model, lambda _: prices, _nothing_today), None, str)
+
+    def _open_sessions(self, saver: Saver) -> SessionFolders:
+        store = ConversationStore(self.services.storage_root, saver)
+        defaults = SessionDefaults("ide-helper", "review", "ide-chat", 20)
+        return SessionFolders(
+            store, saver, self.services.clock, self.services.new_id, defaults, tuple
+        )
 
     def _bug(self, where: str, error: BaseException) -> None:
         self.bugs.append(error)

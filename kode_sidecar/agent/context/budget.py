@@ -154,12 +154,6 @@ class BudgetedModel:
             kept[scope].limit = limit
         self._purses[session_id] = Purse(budget.currency, kept, habit, tell, turn_id)
 
-    def within(self, session_id: str, limit: Cost) -> "BudgetedModel":
-        """Return the same model for one run, which may cost no more than that."""
-        model = BudgetedModel(self._model, self._prices, self._spent_today)
-        model.open(session_id, "", Budget(currency=limit.currency, turn=limit.amount), (), _untold)
-        return model
-
     def sum_up(self, session_id: str) -> None:
         """Tell what is spent at the end of a turn."""
         purse = self._purses.get(session_id)
@@ -215,11 +209,6 @@ class BudgetedModel:
         finally:
             purse.reserve(-reserved)
             purse.pay(bill.total)
-
-
-def _untold(_: Event) -> int:
-    """A run has no client that hears of its budget."""
-    return 0
 
 
 class _Bill:

@@ -160,7 +160,7 @@ class SessionFolders:
     roots: Callable[[], Sequence[str]]
 
     async def create(
-        self, session_id: str, agent: str, params: SessionNewParams
+        self, session_id: str, agent: str, params: SessionNewParams, kind: str = ""
     ) -> ConversationFiles:
         """The files of a new session, saved. Raises KodeError `Storage`."""
         now = self.clock.timestamp()
@@ -171,6 +171,7 @@ class SessionFolders:
         records = self.store.create(
             ConversationMeta(
                 id=session_id,
+                kind=kind or UNSET,
                 title=params.title or "",
                 agent_type=agent,
                 created_at=now,

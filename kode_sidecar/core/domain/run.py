@@ -5,7 +5,7 @@ from typing import Any, Literal
 from msgspec import Struct, field, structs
 
 from kode_sidecar.core.domain.error_info import ErrorInfo
-from kode_sidecar.core.domain.message import Cost, Usage
+from kode_sidecar.core.domain.message import Cost, ResultStatus, Usage
 
 RunState = Literal[
     "pending",
@@ -34,7 +34,6 @@ StepName = Literal[
     "final",
 ]
 Actor = Literal["runtime", "engine", "model", "tool", "governance", "user"]
-ToolStatus = Literal["ok", "error", "denied", "cancelled"]
 Severity = Literal["debug", "info", "warning", "error"]
 
 FINAL_STATES: frozenset[RunState] = frozenset({"completed", "incomplete", "failed", "cancelled"})
@@ -66,6 +65,8 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     `config_path` is where the configuration came from, `overrides` what the command line changed.
     A `dry_run` ends before the engine and stays `pending`. `usage` and `costs`, a sum for each
     currency, are those of all answers so far; `cost_usd` is absent where no price is known.
+    `conversation_id` is the session that the engine works in, for `kode/session/attach` and
+    `chat --resume`: `session_id`, unless the caller chose that one, for many runs may share it.
 
     While it is not in a final state the process `pid` holds the lock of its folder, which the
     system takes back when the process is gone, however it went.
@@ -75,6 +76,7 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     session_id: str
     task_id: str
     run_id: str
+    conversation_id: str = ""
     profile_id: str = ""
     config_fingerprint: str = ""
     config_path: str = ""
@@ -135,7 +137,7 @@ class ToolRecord(Struct, frozen=True, kw_only=True):
     started_at: str
     completed_at: str = ""
     duration_ms: int = 0
-    status: ToolStatus = "ok"
+    status: ResultStatus = "ok"
     args_summary: str
     result_summary: str = ""
     artifacts: tuple[str, ...] = ()

@@ -58,10 +58,11 @@ class ConversationMeta(Struct, frozen=True, kw_only=True):
     `meta` is the user's own and holds `projectRoot` and `roots`. `mode` and `model` are there when
     the user chose them for this session, `draft` when there is a prompt not sent yet, `head` when
     it is not the newest message, `effort` when the user chose one; `left_out` and `pinned` are ids
-    of messages.
+    of messages. `kind` is there where it is no conversation with a user: `job` is that of a run.
     """
 
     id: str
+    kind: str | UnsetType = UNSET
     title: str = ""
     agent_type: str = ""
     created_at: str = ""

@@ -1,27 +1,27 @@
-"""The options of a run, what all runs share, and the contract of an engine. Open to all rooms."""
+"""The options of a run, and what all runs share. Open to all packages."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from kode_sidecar.agent.context.builder import Traits
 from kode_sidecar.agent.context.memory import Memory
 from kode_sidecar.agent.context.prompt_files import PromptFiles
+from kode_sidecar.agent.sessions import SessionFolders
+from kode_sidecar.agent.turns import Budgets, LearnedRates
 from kode_sidecar.core.domain.agent_event import BlockDelta
-from kode_sidecar.core.domain.message import Cost
 from kode_sidecar.core.domain.run import RunEvent
-from kode_sidecar.core.kernel.contracts import Clock, Emit, ModelClient, NewId, Tool, TurnEnd
+from kode_sidecar.core.kernel.contracts import Clock, ModelClient, NewId, Tool
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.providers.memory_http import MemoryHost
 from kode_sidecar.infrastructure.providers.registry import Target
-from kode_sidecar.infrastructure.records.json_log import Redaction
+from kode_sidecar.infrastructure.records.json_log import JsonLog, Redaction
+from kode_sidecar.infrastructure.records.saver import Saver
 from kode_sidecar.infrastructure.workspace.paths import screened
 from kode_sidecar.infrastructure.workspace.ripgrep import Ripgrep
 from kode_sidecar.infrastructure.workspace.workspace import Workspace
 from kode_sidecar.jobs.run.artifacts import Artifacts
-from kode_sidecar.jobs.run.recorded_tools import RecordedTools
 from kode_sidecar.jobs.run.run_config import Overrides, RunConfig
 from kode_sidecar.jobs.run.run_log import EventLog
 from kode_sidecar.jobs.run.sandbox import Sandbox
@@ -97,7 +97,8 @@ class RunServices:
 
     `environ` are the user's variables and the process's own. `target` gives the model behind a
     name, for engines that ask it themselves. `limit_instruction` is told at the step limit.
-    `budgeted(session_id, limit)` is the model for one run that may cost no more than that.
+    `open_sessions` keeps the sessions of runs, saved by a saver that the run closes; `budgets` are
+    what their requests are paid from.
     `open_memory` makes the memory of a service, of which nothing is asked yet.
     `report_bug(where, error)` gets exceptions that should not exist. `open_servers` makes the MCP
     servers that a run names, of which none is started yet.
@@ -111,12 +112,16 @@ class RunServices:
     environ: Mapping[str, str]
     ripgrep: Ripgrep
     model: ModelClient
-    budgeted: Callable[[str, Cost], ModelClient]
+    open_sessions: Callable[[Saver], SessionFolders]
+    budgets: Budgets
+    log: JsonLog
+    provider: Callable[[str], str]
     target: Callable[[str], Target]
     traits: Traits
     limit_instruction: str
     open_memory: Callable[[MemoryHost], Memory]
     report_bug: Callable[[str, BaseException], None]
+    rates: LearnedRates = field(default_factory=LearnedRates)
     silence_told: float = 10.0
     file_encoding: str | None = None
     open_servers: Callable[[Sequence[str]], RunServers] = _no_servers
@@ -134,33 +139,3 @@ class RunScope:
     workspace: Workspace
     log: EventLog
     artifacts: Artifacts
-
-
-@dataclass(frozen=True)
-class EngineRequest:
-    """One task for an engine.
-
-    `system` is the composed prompt, `prompt` the task. The limits and the model stand in `config`:
-    after `runtime.max_steps` answers with tool calls the model sums up without tools. `emit` takes
-    the kernel's events, of which each answer needs these: `MessageAdded`, a `BlockCompleted` for
-    every text and tool call, `MessageCompleted`.
-    """
-
-    run_id: str
-    session_id: str
-    system: str
-    prompt: str
-    tools: RecordedTools
-    config: RunConfig
-    emit: Emit
-
-
-class Engine(Protocol):
-    """Drives a model and its tools through one task (B12)."""
-
-    async def run(self, request: EngineRequest) -> TurnEnd:
-        """Work until done. Failures are results; only bugs and a failing disk raise.
-
-        Cancelling the task that awaits it ends the work; nothing of it may act afterwards.
-        """
-        ...

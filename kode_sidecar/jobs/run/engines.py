@@ -1,38 +1,39 @@
-"""The engines of a run (B12): the kernel's loop, a script, and late, where wanted, Pydantic AI."""
+"""The engines of a run (B12): each is the loop of a turn in the run's session.
 
-import asyncio
+`native` is the kernel's own loop, `scripted` plays a file, `pydantic-ai` is loaded late.
+"""
+
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
-from kode_sidecar.agent.context.builder import PromptContext
-from kode_sidecar.agent.context.task_history import TaskHistory
-from kode_sidecar.core.domain.budget import read_amount
 from kode_sidecar.core.domain.error_info import ErrorInfo, failure
-from kode_sidecar.core.domain.message import Message, TextBlock, ToolUseBlock
-from kode_sidecar.core.kernel import run_turn
-from kode_sidecar.core.kernel.contracts import ArtifactSink, TurnEnd, TurnLimits, TurnScope
+from kode_sidecar.core.domain.message import ToolUseBlock
+from kode_sidecar.core.kernel import run_turn, tool_message
+from kode_sidecar.core.kernel.contracts import (
+    Context,
+    Emit,
+    ModelClient,
+    RunTurn,
+    Tool,
+    TurnEnd,
+    TurnLimits,
+    TurnScope,
+)
 from kode_sidecar.core.text.yaml_text import YamlProblem, read_yaml
 from kode_sidecar.errors import KodeError
-from kode_sidecar.jobs.run.contracts import Engine, EngineRequest, RunServices
-from kode_sidecar.jobs.run.engine_events import AnswerEvents
-from kode_sidecar.jobs.run.run_config import ModelPart, RunConfig, read_text
+from kode_sidecar.jobs.run.contracts import RunServices
+from kode_sidecar.jobs.run.engine_answers import EngineAnswer
+from kode_sidecar.jobs.run.run_config import RunConfig, read_text
 from kode_sidecar.jobs.run.sandbox import source_path
 
-_DEFAULT_SAMPLING = (ModelPart().temperature, ModelPart().top_p)
 
-
-def make_engine(
-    config: RunConfig, folder: Path, services: RunServices, save_artifact: ArtifactSink
-) -> Engine:
+def make_engine(config: RunConfig, folder: Path, services: RunServices) -> RunTurn:
     """Make the engine that a configuration names; `folder` is that of the configuration.
 
-    `save_artifact` keeps what tools say beyond what the model reads. Raises KodeError
-    `ConfigInvalid`, also where an extra is not installed, and `PathOutsideRoots`.
+    Raises KodeError `ConfigInvalid`, also where an extra is not installed, and `PathOutsideRoots`.
     """
     if config.runtime.script is not None:
         script = source_path(config.runtime.script, folder)
@@ -41,40 +42,8 @@ def make_engine(
         if config.runtime.budget is not None:
             text = "runtime.budget is kept by the engine native alone: pydantic-ai asks by itself."
             raise KodeError("ConfigInvalid", text)
-        return _pydantic_ai(services, save_artifact)
-    return NativeEngine(services, save_artifact)
-
-
-async def within_limits(
-    engine: Engine, request: EngineRequest, cancelled: asyncio.Event
-) -> TurnEnd:
-    """Run an engine until it is done, `cancelled` is set or its time is over; then stop it.
-
-    One that was stopped ends as `cancelled` or `interrupted`.
-    Raises what the engine raises: a failing disk, a bug.
-    """
-    seconds = request.config.runtime.timeout_seconds
-    task = asyncio.create_task(engine.run(request))
-    stop = asyncio.create_task(cancelled.wait())
-    try:
-        await asyncio.wait({task, stop}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            return task.result()
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await asyncio.wait({task})
-            task.result()
-    finally:
-        for one in (task, stop):
-            one.cancel()
-        await asyncio.wait({task, stop})
-    if cancelled.is_set():
-        return TurnEnd("cancelled")
-    text = (
-        f"The run took longer than runtime.timeout_seconds, {seconds:g} s. "
-        "Allow more, or ask for less."
-    )
-    return TurnEnd("interrupted", failure("RunTimedOut", text))
+        return _pydantic_ai(config, services)
+    return run_turn
 
 
 def engine_failure(end: TurnEnd) -> ErrorInfo | None:
@@ -93,66 +62,7 @@ def engine_failure(end: TurnEnd) -> ErrorInfo | None:
     return None
 
 
-class NativeEngine:
-    """`Engine` on the kernel's loop, which conversations use too."""
-
-    def __init__(self, services: RunServices, save_artifact: ArtifactSink) -> None:
-        self._services = services
-        self._save_artifact = save_artifact
-
-    async def run(self, request: EngineRequest) -> TurnEnd:
-        """Run the kernel's turn over one task, in a history of its own."""
-        services, config = self._services, request.config
-        scope = TurnScope(
-            session_id=request.session_id,
-            turn_id=request.run_id,
-            new_id=services.new_id,
-            clock=services.clock,
-            save_artifact=self._save_artifact,
-            report_bug=services.report_bug,
-            silence_told=services.silence_told,
-        )
-        limits = TurnLimits(config.runtime.max_steps, services.limit_instruction)
-        history = self._history(request)
-        tools = request.tools.offered
-        limit = config.runtime.budget
-        model = services.model
-        if limit is not None:
-            model = services.budgeted(request.session_id, read_amount(limit))
-        return await run_turn(scope, model, tools, history, limits, request.emit)
-
-    def _history(self, request: EngineRequest) -> TaskHistory:
-        """Return a history that holds the task."""
-        services, model = self._services, request.config.model
-        traits = services.traits(model.name)
-        history = TaskHistory(
-            PromptContext(
-                session_id=request.session_id,
-                model=model.name,
-                system=request.system,
-                temperature=model.temperature,
-                top_p=model.top_p,
-                sampling_chosen=(model.temperature, model.top_p) != _DEFAULT_SAMPLING,
-                max_tokens=model.max_tokens,
-                returns_thinking=traits.returns_thinking,
-                stream=request.config.runtime.stream,
-            ),
-            _keep_nothing,
-            services.clock,
-            services.new_id,
-            meta={"runId": request.run_id},
-            window=traits.window,
-        )
-        block = TextBlock(id=services.new_id("block"), text=request.prompt)
-        history.commit(replace(history.open("user", {}), content=(block,)))
-        return history
-
-
-def _keep_nothing(_message: Message) -> None:
-    """Do nothing: the events have what the records need of a message."""
-
-
-def _pydantic_ai(services: RunServices, save_artifact: ArtifactSink) -> Engine:
+def _pydantic_ai(config: RunConfig, services: RunServices) -> RunTurn:
     try:
         # Late: an optional extra, and a second to load.
         from kode_sidecar.jobs.run.pydantic_ai_engine import (  # noqa: PLC0415
@@ -166,7 +76,7 @@ def _pydantic_ai(services: RunServices, save_artifact: ArtifactSink) -> Engine:
             "The program that is one file or folder does not carry it.",
             details={"field": "runtime.engine"},
         ) from None
-    return PydanticAIEngine(services, save_artifact)
+    return PydanticAIEngine(config, services.target)
 
 
 class ScriptedCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -208,7 +118,7 @@ def read_script(text: str, name: str) -> Sequence[ScriptedStep]:
 
 
 class ScriptedEngine:
-    """`Engine` without a model: it plays a script with the real tools.
+    """`RunTurn` without a model: it plays a script with the real tools.
 
     For tests, and for trying out a configuration offline. It ends after the first step without
     calls, or at the script's end.
@@ -217,24 +127,38 @@ class ScriptedEngine:
     def __init__(self, steps: Sequence[ScriptedStep]) -> None:
         self._steps = steps
 
-    async def run(self, request: EngineRequest) -> TurnEnd:
+    async def __call__(
+        self,
+        scope: TurnScope,
+        model: ModelClient,
+        tools: Sequence[Tool],
+        context: Context,
+        limits: TurnLimits,
+        emit: Emit,
+        /,
+    ) -> TurnEnd:
         """Play the script."""
+        del model
         for number, step in enumerate(self._steps, start=1):
-            answer = AnswerEvents(request.emit, number)
+            await emit.flow()
+            answer = EngineAnswer(scope, context, emit)
             if step.fail is not None:
-                return TurnEnd("error", failure("Provider", step.fail))
+                error = failure("Provider", step.fail)
+                answer.stop(error)
+                return TurnEnd("error", error)
             answer.grow(step.say)
-            calls = [
-                ToolUseBlock(
-                    tool_use_id=f"call-{number}-{position}", name=one.tool, input=one.arguments
-                )
-                for position, one in enumerate(step.calls, start=1)
-            ]
-            answer.end(step.say, calls, model="scripted")
+            calls = answer.end(step.say, _calls(step, number), model="scripted")
             if not calls:
                 break
-            for call in calls:
-                await request.tools.call(call.name, call.input, call.tool_use_id)
-            if number >= request.config.runtime.max_steps:
+            async with tool_message(scope, context, tools, limits, emit, calls) as run:
+                await run.run()
+            if number >= limits.max_tool_rounds:
                 return TurnEnd("max_tool_rounds")
         return TurnEnd("end_turn")
+
+
+def _calls(step: ScriptedStep, number: int) -> Sequence[ToolUseBlock]:
+    return [
+        ToolUseBlock(tool_use_id=f"call-{number}-{position}", name=one.tool, input=one.arguments)
+        for position, one in enumerate(step.calls, start=1)
+    ]

@@ -14,13 +14,13 @@ from typing import Any, Literal
 
 import msgspec
 
-from kode_sidecar.agent.tools.applied_edits import AppliedEdits
 from kode_sidecar.core.text.git_patch import FileState, file_patch
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.disk import read_regular
 from kode_sidecar.infrastructure.workspace.listing import list_tree
 from kode_sidecar.infrastructure.workspace.sensitive import is_refused, why_sensitive
 from kode_sidecar.jobs.run.contracts import RunScope
+from kode_sidecar.jobs.run.governed_proposals import WrittenFiles
 from kode_sidecar.jobs.run.project_copy import (
     LeftOut,
     ProjectCopy,
@@ -59,7 +59,7 @@ class ProjectChanges:
     left_out: tuple[LeftOut, ...]
 
 
-async def deliver_changes(scope: RunScope, copy: ProjectCopy, edits: AppliedEdits) -> None:
+async def deliver_changes(scope: RunScope, copy: ProjectCopy, written: WrittenFiles) -> None:
     """Write `deliverables/changes.patch`, for `git apply` on the project; none without changes.
 
     Raises KodeError `Storage`.
@@ -68,7 +68,7 @@ async def deliver_changes(scope: RunScope, copy: ProjectCopy, edits: AppliedEdit
     stop = threading.Event()
     try:
         changes = await asyncio.to_thread(
-            project_changes, copy, edits.origins, edits.touched, stop.is_set
+            project_changes, copy, written.origins, written.touched, stop.is_set
         )
     finally:
         stop.set()

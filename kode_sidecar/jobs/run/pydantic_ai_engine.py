@@ -5,7 +5,9 @@ AI's documentation, "Iterating over an agent's graph" and "Toolsets".
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from msgspec.structs import replace
@@ -39,31 +41,47 @@ from pydantic_ai.usage import UsageLimits
 from pydantic_core import SchemaValidator, core_schema
 
 from kode_sidecar.core.domain.error_info import ErrorInfo, failure
-from kode_sidecar.core.domain.message import ToolUseBlock, Usage
-from kode_sidecar.core.kernel import bounded_output, tool_specs
-from kode_sidecar.core.kernel.contracts import ArtifactSink, TurnEnd, TurnLimits
+from kode_sidecar.core.domain.message import ToolUseBlock, Usage, texts_of
+from kode_sidecar.core.kernel import ToolRun, tool_message, tool_specs
+from kode_sidecar.core.kernel.contracts import (
+    Context,
+    Emit,
+    ModelClient,
+    Tool,
+    TurnEnd,
+    TurnLimits,
+    TurnScope,
+)
 from kode_sidecar.infrastructure.providers.registry import Target
 from kode_sidecar.infrastructure.providers.tool_schema import normalize_schema
-from kode_sidecar.jobs.run.contracts import EngineRequest, RunServices
-from kode_sidecar.jobs.run.engine_events import AnswerEvents
-from kode_sidecar.jobs.run.run_config import ModelPart
+from kode_sidecar.jobs.run.engine_answers import EngineAnswer
+from kode_sidecar.jobs.run.run_config import ModelPart, RunConfig
 
-_MAX_RESULT_CHARS = TurnLimits(0, "").max_result_chars
 _RETRIES = 1_000_000  # the step limit ends a run, not the number of mistakes
 _CONNECTION_TRIES = 3
 _ANY_OBJECT = SchemaValidator(core_schema.dict_schema(core_schema.str_schema()))
 
 
 class PydanticAIEngine:
-    """`contracts.Engine` on Pydantic AI's agent, for models that speak OpenAI's chat dialect."""
+    """`RunTurn` on Pydantic AI's agent, for models that speak OpenAI's chat dialect."""
 
-    def __init__(self, services: RunServices, save_artifact: ArtifactSink) -> None:
-        self._services = services
-        self._save_artifact = save_artifact
+    def __init__(self, config: RunConfig, target: Callable[[str], Target]) -> None:
+        self._config = config
+        self._target = target
 
-    async def run(self, request: EngineRequest) -> TurnEnd:
+    async def __call__(
+        self,
+        scope: TurnScope,
+        model: ModelClient,
+        tools: Sequence[Tool],
+        context: Context,
+        limits: TurnLimits,
+        emit: Emit,
+        /,
+    ) -> TurnEnd:
         """Run an agent over one task."""
-        target = self._services.target(request.config.model.name)
+        del model
+        target = self._target(self._config.model.name)
         if target.model.dialect not in ("kimi", "openai_chat"):
             text = (
                 f"The engine pydantic-ai asks hosts that speak OpenAI's chat dialect, which "
@@ -73,18 +91,30 @@ class PydanticAIEngine:
         missing = target.config.missing()
         if missing is not None:
             return TurnEnd("error", missing)
-        tools = _OurTools(request, self._save_artifact)
-        return await _Task(request, target, tools, self._services.limit_instruction).run()
+        turn = _Turn(scope, tools, context, limits, emit)
+        return await _Task(turn, self._config, target).run()
+
+
+@dataclass(frozen=True)
+class _Turn:
+    scope: TurnScope
+    tools: Sequence[Tool]
+    context: Context
+    limits: TurnLimits
+    emit: Emit
 
 
 class _OurTools(AbstractToolset[object]):
-    """The tools of a run as Pydantic AI takes them; arguments are checked by the tools."""
+    """The tools of a run as Pydantic AI takes them; arguments are checked by the kernel.
 
-    def __init__(self, request: EngineRequest, save_artifact: ArtifactSink) -> None:
-        self._tools = request.tools
-        self._save_artifact = save_artifact
+    `answers` are the calls of the newest answer, each to be run once.
+    """
+
+    def __init__(self, tools: Sequence[Tool]) -> None:
+        self._tools = [tool for tool in tools if tool.offered]
+        self.answers: _Answers | None = None
         self.withdrawn = False
-        self.offered = {tool.name for tool in self._tools.offered if tool.offered}
+        self.offered = {tool.name for tool in self._tools}
 
     @property
     def id(self) -> str:
@@ -104,17 +134,15 @@ class _OurTools(AbstractToolset[object]):
         tool: ToolsetTool[object],
     ) -> str:
         """Run a call; return what the model reads of it."""
-        del tool
-        return await self.answer(name, tool_args, ctx.tool_call_id or "")
+        del name, tool_args, tool
+        return await self.answer(ctx.tool_call_id or "")
 
-    async def answer(self, name: str, arguments: Mapping[str, Any], call_id: str) -> str:
-        """Do the same for any name, also of a tool that does not exist."""
-        outcome = await self._tools.call(name, arguments, call_id)
-        text = outcome.content or outcome.summary
-        return bounded_output(text, _MAX_RESULT_CHARS, self._save_artifact)[0]
+    async def answer(self, call_id: str) -> str:
+        """Run a call of the newest answer; return what the model reads of it."""
+        assert self.answers is not None, "asked before it is answered"
+        return await self.answers.run(call_id)
 
     def _made(self) -> list[ToolsetTool[object]]:
-        offered = [tool for tool in self._tools.offered if tool.offered]
         return [
             ToolsetTool(
                 toolset=self,
@@ -127,68 +155,103 @@ class _OurTools(AbstractToolset[object]):
                 max_retries=_RETRIES,
                 args_validator=_ANY_OBJECT,
             )
-            for tool, spec in zip(offered, tool_specs(offered), strict=True)
+            for tool, spec in zip(self._tools, tool_specs(self._tools), strict=True)
         ]
+
+
+class _Answers:
+    """The calls of one answer. Pydantic AI chooses their order, and each is run once."""
+
+    def __init__(self, run: ToolRun, calls: Sequence[ToolUseBlock]) -> None:
+        self._run = run
+        self._left = [call.tool_use_id for call in calls]
+
+    async def run(self, call_id: str) -> str:
+        """Run the call of that id; return what the model reads of it."""
+        position = self._left.index(call_id)
+        self._left[position] = ""  # a model may use an id twice
+        result = await self._run.run_one(position)
+        return "\n".join(texts_of(result.content))
 
 
 class _Task:
     """One task. `rounds` counts the answers with tool calls."""
 
-    def __init__(
-        self, request: EngineRequest, target: Target, tools: _OurTools, limit_instruction: str
-    ) -> None:
-        self._request = request
+    def __init__(self, turn: _Turn, config: RunConfig, target: Target) -> None:
+        self._turn = turn
+        self._config = config
         self._target = target
-        self._tools = tools
-        self._limit_instruction = limit_instruction
-        self._steps = 0
+        self._tools = _OurTools(turn.tools)
         self._rounds = 0
-        self._answer: AnswerEvents | None = None
+        self._answer: EngineAnswer | None = None
 
     async def run(self) -> TurnEnd:
-        """Ask and run tools until done. Raises what `RecordedTools.call` raises."""
+        """Ask and run tools until done. Raises KodeError `Storage`."""
+        request = await self._turn.context.request((), "auto")
+        prompt = "\n".join(texts_of(request.messages[-1].content))
+        error: ErrorInfo | None = None
         async with _http(self._target) as http:
             agent = Agent(
                 _model(self._target, http),
-                system_prompt=self._request.system,
+                system_prompt=request.system,
                 toolsets=[self._tools],
-                model_settings=_settings(self._request.config.model, self._target),
+                model_settings=_settings(self._config.model, self._target),
                 retries={"tools": _RETRIES, "output": _CONNECTION_TRIES},
             )
             try:
                 limits = UsageLimits(request_limit=None)
-                async with agent.iter(self._request.prompt, usage_limits=limits) as run:
+                async with agent.iter(prompt, usage_limits=limits) as run:
                     return await self._walk(run)
             except ContentFilterError:
                 return TurnEnd("refusal")
-            except AgentRunError as error:
-                return TurnEnd("error", _error(error, self._target))
+            except AgentRunError as failed:
+                error = _error(failed, self._target)
+                return TurnEnd("error", error)
+            finally:
+                if self._answer is not None and self._answer.is_open:
+                    self._answer.stop(error)
 
     async def _walk(self, run: AgentRun[object, str]) -> TurnEnd:
         node = run.next_node
-        answers: dict[str, str] = {}
+        told: dict[str, str] = {}
         while not Agent.is_end_node(node):
             if isinstance(node, ModelRequestNode):
-                node.request.parts = [_answered(part, answers) for part in node.request.parts]
+                node.request.parts = [_answered(part, told) for part in node.request.parts]
                 await self._ask(run, node)
-            elif isinstance(node, CallToolsNode):
-                calls = self._tell(node.model_response)
-                if node.model_response.finish_reason == "length":
+            if not isinstance(node, CallToolsNode):
+                node = await run.next(node)
+                continue
+            calls = self._tell(node.model_response)
+            was_cut = node.model_response.finish_reason == "length"
+            async with self._answering(calls):
+                if was_cut:
                     return TurnEnd("max_tokens")
                 if calls and self._tools.withdrawn:
                     break
                 self._rounds += bool(calls)
-                answers = await self._answer_unknown(calls)
-            node = await run.next(node)
+                told = await self._answer_unknown(calls)
+                node = await run.next(node)
         return TurnEnd("max_tool_rounds" if self._tools.withdrawn else "end_turn")
 
+    @asynccontextmanager
+    async def _answering(self, calls: Sequence[ToolUseBlock]) -> AsyncGenerator[None]:
+        """Let the tools answer these calls, in one message of the session."""
+        turn = self._turn
+        if not calls:
+            yield
+            return
+        message = tool_message(turn.scope, turn.context, turn.tools, turn.limits, turn.emit, calls)
+        async with message as run:
+            self._tools.answers = _Answers(run, calls)
+            yield
+
     async def _ask(self, run: AgentRun[object, str], node: ModelRequestNode[object, str]) -> None:
-        self._steps += 1
-        answer = self._answer = AnswerEvents(self._request.emit, self._steps)
-        runtime = self._request.config.runtime
+        turn, runtime = self._turn, self._config.runtime
+        await turn.emit.flow()
+        answer = self._answer = EngineAnswer(turn.scope, turn.context, turn.emit)
         if self._rounds >= runtime.max_steps and not self._tools.withdrawn:
             self._tools.withdrawn = True
-            order = UserPromptPart(self._limit_instruction)
+            order = UserPromptPart(turn.limits.limit_instruction)
             node.request.parts = [*node.request.parts, order]
         if runtime.stream:
             async with node.stream(run.ctx) as stream:
@@ -201,24 +264,26 @@ class _Task:
                         case _:
                             pass
 
-    def _tell(self, response: ModelResponse) -> list[ToolUseBlock]:
+    def _tell(self, response: ModelResponse) -> Sequence[ToolUseBlock]:
         """Report an answer; return its tool calls."""
         calls = [_tool_use(call) for call in response.tool_calls]
         model = response.model_name or self._target.model.id
         assert self._answer is not None, "asked before it is answered"
-        self._answer.end(response.text or "", calls, model=model, usage=_usage(response))
-        return calls
+        usage = _usage(response)
+        return self._answer.end(response.text or "", calls, model=model, usage=usage)
 
     async def _answer_unknown(self, calls: Sequence[ToolUseBlock]) -> dict[str, str]:
         """Return what the model is told of calls that Pydantic AI knows no tool for, by call id.
 
         They are recorded like all others; a refusal has its own words.
         """
-        return {
-            call.tool_use_id: await self._tools.answer(call.name, call.input, call.tool_use_id)
-            for call in calls
-            if call.name not in self._tools.offered and call.invalid_input is None
-        }
+        told: dict[str, str] = {}
+        for call in calls:
+            if call.name not in self._tools.offered or call.invalid_input is not None:
+                text = await self._tools.answer(call.tool_use_id)
+                if call.invalid_input is None:
+                    told[call.tool_use_id] = text
+        return told
 
 
 def _tool_use(call: ToolCallPart) -> ToolUseBlock:

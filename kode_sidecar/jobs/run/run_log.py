@@ -126,6 +126,10 @@ class EventLog:
         )
         self._append(ERRORS_FILE, line)
 
+    def now(self) -> str:
+        """Return the time, for what comes without one."""
+        return self._clock.timestamp()
+
     def tool(self, line: ToolRecord) -> None:
         """Append a call to `logs/tools.jsonl`."""
         self._append(TOOLS_FILE, line)

@@ -1,7 +1,8 @@
 """Takes a run through its eleven steps to its verdict, which `run.json` always tells (B13)."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
+from contextlib import closing
 
 from kode_sidecar.agent.context.skills import SkillCatalog, skill_index
 from kode_sidecar.agent.tools.knowledge import load_skill_tool
@@ -12,6 +13,7 @@ from kode_sidecar.core.domain.run import RunEvent, RunRecord, RunResult
 from kode_sidecar.core.kernel.contracts import Tool, TurnEnd
 from kode_sidecar.core.text.yaml_text import write_yaml
 from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.records.saver import Saver
 from kode_sidecar.infrastructure.records.spending import Totals
 from kode_sidecar.infrastructure.workspace.workspace import Workspace
 from kode_sidecar.jobs.run.artifacts import (
@@ -22,18 +24,14 @@ from kode_sidecar.jobs.run.artifacts import (
     missing_error,
 )
 from kode_sidecar.jobs.run.contracts import (
-    Engine,
-    EngineRequest,
     RunOptions,
     RunScope,
     RunServices,
     Watch,
 )
-from kode_sidecar.jobs.run.engine_events import EngineRecorder
-from kode_sidecar.jobs.run.engines import engine_failure, make_engine, within_limits
+from kode_sidecar.jobs.run.engines import engine_failure, make_engine
 from kode_sidecar.jobs.run.project_copy import ProjectCopy, import_project
 from kode_sidecar.jobs.run.project_patch import deliver_changes
-from kode_sidecar.jobs.run.recorded_tools import RecordedTools
 from kode_sidecar.jobs.run.run_config import (
     RunConfig,
     config_fingerprint,
@@ -56,8 +54,10 @@ from kode_sidecar.jobs.run.run_prompt import (
     in_language_of,
     open_memory,
 )
+from kode_sidecar.jobs.run.run_recorder import RunRecorder
+from kode_sidecar.jobs.run.run_session import JobWork, open_run_session
 from kode_sidecar.jobs.run.sandbox import make_sandbox
-from kode_sidecar.jobs.run.toolset import Toolset, run_toolset
+from kode_sidecar.jobs.run.toolset import RunTools
 
 
 def _nobody(_event: RunEvent | BlockDelta) -> None:
@@ -134,22 +134,34 @@ class HeadlessRun:
             system = compose_prompt(services.prompts, config, index, note)
             self._records.write_text("effective-prompt.md", log.text(system))
         async with self._course.step("tools"):
-            toolset = self._toolset(scope, project, skills, memory)
-            tools = self._recorded(toolset.tools)
-            engine = make_engine(config, base, services, self._keep_output)
+            tools = self._tools(scope, project, skills, memory)
+            engine = make_engine(config, base, services)
         if options.dry_run:
             return Verdict("pending", None, self._missing(config))
         async with self._course.step("engine"):
-            end = await self._work(engine, config, system, prompt, tools)
+            recorder = RunRecorder(
+                log,
+                self._transcript,
+                self._watch,
+                tools.names,
+                stream=config.runtime.stream,
+                spent=self._spent,
+            )
+            end = await self._work(
+                JobWork(
+                    scope, services, engine, tools, recorder, system, prompt, self._save_output
+                ),
+                project,
+            )
             if end.stop_reason == "cancelled":
                 return cancelled_verdict()
         async with self._course.step("deliverables"):
             if project is not None:
-                await deliver_changes(scope, project, toolset.edits)
+                await deliver_changes(scope, project, tools.written)
             if (scope.sandbox.root / CANDIDATES).exists():
                 scope.artifacts.add(CANDIDATES, kind="memory", created_by="write_memory")
             found = self._check_deliverables(config, scope)
-            self._transcript.tool_calls(tools.calls)
+            self._transcript.tool_calls(recorder.tools.calls)
             self._transcript.deliverables(found)
         async with self._course.step("final"):
             missing = missing_error(found)
@@ -203,13 +215,13 @@ class HeadlessRun:
                 data={"id": skill.id, "file": skill.file, "declared_permissions": permissions},
             )
 
-    def _toolset(
+    def _tools(
         self,
         scope: RunScope,
         project: ProjectCopy | None,
         skills: SkillCatalog,
         memory: RunMemory | None,
-    ) -> Toolset:
+    ) -> RunTools:
         more: list[Tool] = []
         if skills.skills:
             more.append(load_skill_tool(lambda: skills, scope.config.skills.max_bytes))
@@ -218,23 +230,18 @@ class HeadlessRun:
         if names := scope.config.tools.servers:
             tool, self._close_servers = self._services.open_servers(names)
             more.append(tool)
-        return run_toolset(scope, self._services, project, more)
-
-    def _recorded(self, tools: Sequence[Tool]) -> RecordedTools:
-        names = [tool.name for tool in tools if tool.offered]
-        self._log.event("tools.offered", ", ".join(names) or "none", data={"tools": names})
-        services = self._services
-        return RecordedTools(
-            tools, self.record, self._log, self._transcript, services.clock, services.report_bug
-        )
+        tools = RunTools(scope, self._services, project, more)
+        told = ", ".join(tools.offered) or "none"
+        self._log.event("tools.offered", told, data={"tools": list(tools.offered)})
+        return tools
 
     def _missing(self, config: RunConfig) -> ErrorInfo | None:
         """Return what would keep the engine from asking the model, such as a missing key."""
         asks = config.runtime.engine != "scripted"
         return self._services.model.missing(config.model.name) if asks else None
 
-    def _keep_output(self, text: str) -> Blob:
-        """Keep what a tool said beyond what the model gets of it. Raises KodeError `Storage`."""
+    def _save_output(self, text: str) -> Blob:
+        """Save what a tool said beyond what the model gets of it. Raises KodeError `Storage`."""
         name = self._services.new_id("artifact")
         return self._log.save_artifact(text, name, kind="tool_output", created_by="runtime")
 
@@ -260,19 +267,17 @@ class HeadlessRun:
             )
         return found
 
-    async def _work(
-        self, engine: Engine, config: RunConfig, system: str, prompt: str, tools: RecordedTools
-    ) -> TurnEnd:
+    async def _work(self, work: JobWork, project: ProjectCopy | None) -> TurnEnd:
         """Let the engine do the task. Raises `RunOver` when it failed, KodeError for the disk."""
-        log, record = self._log, self.record
-        stream = config.runtime.stream
-        recorder = EngineRecorder(
-            log, self._transcript, self._watch, tools.names, stream=stream, spent=self._spent
-        )
-        request = EngineRequest(
-            record.run_id, record.session_id, system, prompt, tools, config, recorder
-        )
-        end = await within_limits(engine, request, self.cancelled)
+        log, recorder = self._log, work.recorder
+        with closing(Saver()) as saver:
+            folders = work.services.open_sessions(saver)
+            source = None if project is None else project.project.path
+            session = await open_run_session(work, folders, self.record, source)
+            try:
+                end = await session.work(self.cancelled)
+            finally:
+                await session.close()
         if end.stop_reason not in ("cancelled", "interrupted"):
             self._course.change(final_text=log.text(recorder.final_text))
         if log.failure is not None:
@@ -285,6 +290,8 @@ class HeadlessRun:
         return end
 
     def _spent(self, totals: Totals) -> None:
-        """Tell in `run.json` what was used so far: it is true even if the run dies now."""
+        """Report in `run.json` what was used so far: it is true even if the run dies now."""
+        record = self.record
         self._course.change(usage=totals.usage, costs=totals.costs, cost_usd=totals.cost_usd)
-        self._records.write(self.record, durable=False)
+        if (record.usage, record.costs) != (totals.usage, totals.costs):
+            self._records.write(self.record, durable=False)

@@ -2,11 +2,11 @@
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import count
 
-from kode_sidecar.agent.tools.applied_edits import AppliedEdits
+from kode_sidecar.agent.scouts import Dispatch
+from kode_sidecar.agent.scouts.contracts import ScoutServices
 from kode_sidecar.agent.tools.governed import (
     Subject,
     Subjects,
@@ -26,6 +26,9 @@ from kode_sidecar.agent.tools.run_command import (
     run_command_tool,
 )
 from kode_sidecar.agent.tools.search_code import search_code_tool
+from kode_sidecar.agent.tools.update_plan import update_plan_tool
+from kode_sidecar.agent.turns import OfferTools, ToolScope
+from kode_sidecar.agent.turns.toolset import explore_tool
 from kode_sidecar.core.domain.command_rules import CommandRules
 from kode_sidecar.core.domain.message import Blob
 from kode_sidecar.core.domain.permission import Rule
@@ -40,10 +43,11 @@ from kode_sidecar.core.kernel.contracts import Tool, ToolCall
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.commands.command import CommandLimits
 from kode_sidecar.infrastructure.commands.programs import check_names
-from kode_sidecar.infrastructure.workspace.document import Document
-from kode_sidecar.infrastructure.workspace.freshness import Freshness
+from kode_sidecar.infrastructure.workspace.contracts import SessionFiles
 from kode_sidecar.infrastructure.workspace.paths import Location
+from kode_sidecar.infrastructure.workspace.workspace import OnShown
 from kode_sidecar.jobs.run.contracts import RunScope, RunServices
+from kode_sidecar.jobs.run.governed_proposals import GovernedProposals, WrittenFiles
 from kode_sidecar.jobs.run.project_copy import ProjectCopy
 from kode_sidecar.jobs.run.run_config import PermissionPart, ToolsPart
 from kode_sidecar.jobs.run.sandbox import ARCHIVE, DELIVERABLES, write_file
@@ -61,6 +65,8 @@ OWN_TOOLS = (
     "propose_edit",
     "propose_file",
     "write_artifact",
+    "explore",
+    "update_plan",
     "run_command",
 )
 """What every run knows; which of them it offers is for its configuration to say."""
@@ -70,47 +76,89 @@ _BY_PATH = frozenset({*_EDITS, "read_file", "write_artifact", RUN_COMMAND, MCP})
 _ALL = "**"
 
 
-@dataclass(frozen=True)
-class Toolset:
-    """All tools of a run, the refused ones too; `edits` knows what was done to the files."""
+class RunTools:
+    """The tools of a run, the refused ones too; `written` knows what was done to the files.
 
-    tools: Sequence[Tool]
-    edits: AppliedEdits
-
-
-def run_toolset(
-    scope: RunScope,
-    services: RunServices,
-    project: ProjectCopy | None = None,
-    more: Sequence[Tool] = (),
-) -> Toolset:
-    """Make the tools of a run. Rules allow or deny those of `more` as a whole, but for servers'.
-
-    Raises KodeError `ConfigInvalid` for rules that make no sense.
+    `more` are tools made already. Rules allow or deny them as a whole, but for servers'. Raises
+    KodeError `ConfigInvalid` for rules that make no sense.
     """
-    workspace = scope.workspace
-    policy = run_policy(scope.config.tools, {*OWN_TOOLS, *(tool.name for tool in more)})
-    shown = Freshness(_as_it_is, services.clock.timestamp)
-    free = project.check_free if project else _anywhere
-    edits = AppliedEdits(
-        workspace,
-        shown,
-        partial(check_allowed, policy),
-        partial(_check_writable, scope),
-        free,
-        partial(_note, scope),
-    )
-    made: list[tuple[Tool, Subjects]] = [
-        (read_file_tool(workspace, workspace, shown.note), path_subject(workspace)),
-        (list_files_tool(workspace), no_subject),
-        (search_code_tool(workspace, services.ripgrep, workspace, shown.note), no_subject),
-        (propose_edit_tool(edits, workspace, shown), no_subject),
-        (propose_file_tool(edits, workspace, shown), no_subject),
-        (write_artifact_tool(scope, free, edits.touched), artifact_subject(scope)),
-        (run_command_tool(_command_place(scope, services.environ)), command_subject),
-        *((tool, server_subject(policy) if tool.name == MCP else no_subject) for tool in more),
-    ]
-    return Toolset(tuple(governed(tool, policy, subjects) for tool, subjects in made), edits)
+
+    def __init__(
+        self,
+        scope: RunScope,
+        services: RunServices,
+        project: ProjectCopy | None = None,
+        more: Sequence[Tool] = (),
+    ) -> None:
+        self._scope = scope
+        self._services = services
+        self._more = more
+        self._check_free = project.check_free if project else _anywhere
+        self._policy = run_policy(scope.config.tools, {*OWN_TOOLS, *(tool.name for tool in more)})
+        self._commands = _command_place(scope, services.environ)
+        self.written = WrittenFiles()
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Return the names of all tools, also of those that are not offered."""
+        return (*OWN_TOOLS, *(tool.name for tool in self._more))
+
+    @property
+    def offered(self) -> Sequence[str]:
+        """Return the names of those that the model is told of."""
+        return [name for name in self.names if self._policy.offers(name)]
+
+    def offer(self, session: ToolScope, scouts: ScoutServices) -> OfferTools:
+        """Make the tools for the session of the run: they see what it sees."""
+        made = tuple(
+            governed(tool, self._policy, subjects) for tool, subjects in self._made(session, scouts)
+        )
+        return lambda _agent, _mode: made
+
+    def _reading(
+        self, files: SessionFiles, shown: OnShown | None = None
+    ) -> Sequence[tuple[Tool, Subjects]]:
+        """Return what reads; of what a scout is shown the main model knows nothing."""
+        workspace, ripgrep = self._scope.workspace, self._services.ripgrep
+        return [
+            (read_file_tool(workspace, files, shown), path_subject(workspace)),
+            (list_files_tool(workspace, files), no_subject),
+            (search_code_tool(workspace, ripgrep, files, shown), no_subject),
+        ]
+
+    def _made(self, session: ToolScope, scouts: ScoutServices) -> Sequence[tuple[Tool, Subjects]]:
+        scope, workspace, change_sets = self._scope, self._scope.workspace, session.change_sets
+        files, shown = change_sets.session_files, change_sets.freshness
+        proposals = GovernedProposals(
+            change_sets.proposals,
+            change_sets.permissions,
+            workspace,
+            self._policy,
+            partial(_check_writable, scope),
+            self._check_free,
+            self.written,
+            partial(_note, scope),
+        )
+        artifacts = write_artifact_tool(scope, self._check_free, self.written.touched)
+        explore = explore_tool(
+            Dispatch(scouts),
+            session,
+            lambda: [governed(one, self._policy, by) for one, by in self._reading(files)],
+            lambda path: files.view(files.document(path, purpose="read")).text_lf,
+        )
+        return [
+            *self._reading(files, shown.note),
+            (propose_edit_tool(proposals, files, shown), no_subject),
+            (propose_file_tool(proposals, files, shown), no_subject),
+            (artifacts, artifact_subject(scope)),
+            (explore, no_subject),
+            (update_plan_tool(session.emit), no_subject),
+            (run_command_tool(self._commands), command_subject),
+            *(
+                (tool, server_subject(self._policy) if tool.name == MCP else no_subject)
+                for tool in self._more
+            ),
+        ]
 
 
 def server_subject(policy: Policy) -> Subjects:
@@ -189,10 +237,6 @@ def _note(scope: RunScope, place: Location, call: ToolCall) -> None:
 
 def _anywhere(_place: Location) -> None:
     """Allow every place: there is no project that could have a file there."""
-
-
-def _as_it_is(document: Document) -> Document:
-    return document
 
 
 def run_policy(config: ToolsPart, known: Collection[str]) -> Policy:

@@ -21,6 +21,13 @@ def user_budget(settings: BudgetSettings | None) -> Budget | None:
     return None if settings is None else Budget(**asdict(settings))
 
 
+def day_only(budget: Budget | None) -> Budget | None:
+    """Return what holds for jobs of the user's budget: a job names its own limit for a turn."""
+    if budget is None or budget.day is None:
+        return None
+    return Budget(currency=budget.currency, day=budget.day)
+
+
 class SpendingToday:
     """What all kept sessions have cost on this day of the user's, read from their records."""
 

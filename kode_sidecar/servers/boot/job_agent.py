@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 from kode_sidecar.agent.context.budget import BudgetedModel
 from kode_sidecar.agent.context.builder import ModelTraits
 from kode_sidecar.agent.context.prompt_files import PromptFiles, find_prompts
+from kode_sidecar.agent.sessions import SessionFolders
+from kode_sidecar.agent.turns import Budgets
 from kode_sidecar.core.settings import PROJECT_SERVER_FILES, LiveSettings, LoadedSettings
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.providers.chat_client import ChatClient, DeferredClient
@@ -21,12 +23,15 @@ from kode_sidecar.infrastructure.providers.profiles import ModelProfile
 from kode_sidecar.infrastructure.providers.rate_limiter import STALLED_SECONDS, RetryPolicy
 from kode_sidecar.infrastructure.records.host_models import KnownHosts, SavedRetiredModels
 from kode_sidecar.infrastructure.records.json_log import JsonLog, LogFiles, Redaction
+from kode_sidecar.infrastructure.records.saver import Saver
 from kode_sidecar.infrastructure.workspace.documents import Documents
 from kode_sidecar.infrastructure.workspace.ripgrep import Ripgrep, find_ripgrep
 from kode_sidecar.infrastructure.workspace.workspace import Workspace
+from kode_sidecar.servers.boot.budget_setup import SpendingToday, day_only, user_budget
 from kode_sidecar.servers.boot.http_library import open_hosts
 from kode_sidecar.servers.boot.knowledge import Knowledge
 from kode_sidecar.servers.boot.provider_setup import dearest, set_up_providers
+from kode_sidecar.servers.boot.state_folder import session_folders
 from kode_sidecar.servers.boot.system import Environment
 
 if TYPE_CHECKING:
@@ -130,6 +135,7 @@ class JobAgent:
 
         self._loaded.require_valid()
         settings = self._loaded.settings
+        spending = SpendingToday(settings.storage_root, self._clock)
         return RunServices(
             storage_root=settings.storage_root,
             clock=self._clock,
@@ -139,7 +145,10 @@ class JobAgent:
             environ={**self._loaded.variables, **os.environ},
             ripgrep=Ripgrep(find_ripgrep()),
             model=self._model,
-            budgeted=self._budgeted.within,
+            open_sessions=self._open_run_sessions,
+            budgets=Budgets(self._budgeted, day_only(user_budget(settings.budget)), spending.date),
+            log=self._log,
+            provider=self.providers.provider_of,
             target=lambda name: self.providers.registry.targets(name)[0],
             traits=self.traits,
             limit_instruction=self._prompts.read("tool_limit"),
@@ -149,6 +158,9 @@ class JobAgent:
             file_encoding=settings.file_encoding,
             open_servers=lambda names: self.mcp().for_run(names),
         )
+
+    def _open_run_sessions(self, saver: Saver) -> SessionFolders:
+        return session_folders(self._loaded.settings, saver, self._environment, tuple)
 
     def _open_memory(self, host: MemoryHost) -> HttpMemory:
         """The memory of a service, one for all runs that use it; closed with this agent."""

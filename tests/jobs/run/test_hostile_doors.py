@@ -58,8 +58,10 @@ def world(tmp_path: Path) -> HeadlessWorld:
 
 
 def snapshot(folder: Path) -> dict[str, bytes]:
-    """All files below a folder, but for those of the runs."""
-    files = (path for path in folder.rglob("*") if path.is_file() and "runs" not in path.parts)
+    """All files below a folder, but for what runs and their sessions record."""
+    ours = {"runs", "conversations", "logs"}
+    paths = (path for path in folder.rglob("*") if ours.isdisjoint(path.parts))
+    files = (path for path in paths if path.is_file())
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 

@@ -25,15 +25,17 @@ from kode_sidecar.jobs.run.project_patch import CHANGES_PATCH, deliver_changes
 from kode_sidecar.jobs.run.run_config import parse_run_config
 from kode_sidecar.jobs.run.run_log import EventLog
 from kode_sidecar.jobs.run.sandbox import Sandbox, make_sandbox
-from kode_sidecar.jobs.run.toolset import run_toolset
+from kode_sidecar.jobs.run.toolset import RunTools
 from kode_sidecar.servers.boot.system import SystemClock
 from tests.support.files import write
 from tests.support.git import GIT, git
 from tests.support.headless_world import SCRIPTED, HeadlessWorld, call
+from tests.support.run_tools import offered_tools
 
 CONFIG = "kgent: {schema_version: 1}\nprofile: {id: reviewer, role: You review.}\n"
 READS = ["read_file", "list_files", "search_code"]
 EDITS = ["propose_edit", "propose_file"]
+OTHERS = ["write_artifact", "explore", "update_plan"]
 
 
 class Notes:
@@ -82,9 +84,9 @@ class Run:
     async def start(self) -> "Run":
         self.project = await import_project(self.scope, self.base)
         services = replace(HeadlessWorld(self.base).services, environ=os.environ)
-        toolset = run_toolset(self.scope, services, self.project)
-        self.tools = {tool.name: tool for tool in toolset.tools}
-        self.edits = toolset.edits
+        toolset = RunTools(self.scope, services, self.project)
+        self.tools = offered_tools(toolset, self.scope, services)
+        self.written = toolset.written
         return self
 
     async def use(self, name: str, **arguments: Any) -> ToolOutcome:
@@ -101,7 +103,7 @@ class Run:
 
     async def deliver(self) -> bytes | None:
         assert self.project is not None
-        await deliver_changes(self.scope, self.project, self.edits)
+        await deliver_changes(self.scope, self.project, self.written)
         path = self.box / CHANGES_PATCH
         return path.read_bytes() if path.exists() else None
 
@@ -112,14 +114,14 @@ def offered(run: Run) -> list[str]:
 
 async def test_dangerous_tools_are_off_by_default(tmp_path: Path) -> None:
     run = await Run(tmp_path).start()
-    assert offered(run) == [*READS, *EDITS, "write_artifact"]
+    assert offered(run) == [*READS, *EDITS, *OTHERS]
     assert await run.code("run_command", argv=["git", "status"]) == "Denied"
 
 
 @pytest.mark.parametrize(
     ("config", "names"),
     [
-        ("tools: {shell: {enabled: true}}", [*READS, *EDITS, "write_artifact", "run_command"]),
+        ("tools: {shell: {enabled: true}}", [*READS, *EDITS, *OTHERS, "run_command"]),
         ("tools: {offer: [read_file, write_artifact]}", ["read_file", "write_artifact"]),
         ("tools: {offer: [run_command]}", []),
         ("tools: {permissions: [{tool: search_code, effect: deny}], offer: [search_code]}", []),

@@ -10,8 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kode_sidecar.agent.tools.applied_edits import AppliedEdits
-from kode_sidecar.agent.tools.governed import Subject, check_allowed, governed, path_subject
+from kode_sidecar.agent.tools.governed import governed, path_subject
 from kode_sidecar.agent.tools.propose_edit import propose_edit_tool
 from kode_sidecar.agent.tools.propose_file import propose_file_tool
 from kode_sidecar.agent.tools.read_file import read_file_tool
@@ -20,12 +19,15 @@ from kode_sidecar.core.domain.run_policy import effective_policy
 from kode_sidecar.core.kernel import tool_specs
 from kode_sidecar.core.kernel.contracts import Tool, ToolCall, ToolOutcome
 from kode_sidecar.errors import KodeError
-from kode_sidecar.infrastructure.workspace.freshness import Freshness
 from kode_sidecar.infrastructure.workspace.workspace import Workspace
+from kode_sidecar.jobs.run.governed_proposals import GovernedProposals, WrittenFiles
 from kode_sidecar.jobs.run.project_copy import copy_project
 from kode_sidecar.jobs.run.project_patch import ProjectChanges, project_changes
+from kode_sidecar.jobs.run.sandbox import make_sandbox
+from kode_sidecar.servers.boot.system import RandomIds, SystemClock
 from tests.infrastructure.workspace.test_paths import HOSTILE
 from tests.support.files import link, write
+from tests.support.run_tools import folder_change_sets
 
 
 class Desk:
@@ -42,26 +44,31 @@ class Desk:
     ) -> None:
         self.project, self.box = root / "project", root / "box"
         write(self.project, files)
-        for zone in ("workspace", "deliverables"):
-            (self.box / zone).mkdir(parents=True)
+        (self.box / "workspace").mkdir(parents=True)
         self.copy = copy_project(
             self.project, self.box / "workspace", self.box / "import.zip", apart=self.box
         )
-        zones = [self.box / "workspace", self.box / "deliverables"]
+        sandbox = make_sandbox(self.box)
+        zones = [zone.path for zone in sandbox.writable]
         workspace = Workspace(zones, "utf-16", file_encoding=file_encoding)
         policy = effective_policy(shell=False, delete=delete, rules=rules)
-        shown = Freshness(lambda document: document, lambda: "")
         self.refused: list[KodeError] = []
-
-        def permit(tool: str, subject: Subject) -> None:
-            check_allowed(policy, tool, subject)
-
-        self.edits = AppliedEdits(
-            workspace, shown, permit, lambda _place: None, self.copy.check_free
+        self.written = WrittenFiles()
+        sets = folder_change_sets(sandbox, workspace, SystemClock(), RandomIds())
+        files, shown = sets.session_files, sets.freshness
+        edits = GovernedProposals(
+            sets.proposals,
+            sets.permissions,
+            workspace,
+            policy,
+            lambda _place: None,
+            self.copy.check_free,
+            self.written,
+            lambda _place, _call: None,
         )
-        read = read_file_tool(workspace, workspace, shown.note)
-        edit = propose_edit_tool(self.edits, workspace, shown)
-        whole = propose_file_tool(self.edits, workspace, shown)
+        read = read_file_tool(workspace, files, shown.note)
+        edit = propose_edit_tool(edits, files, shown)
+        whole = propose_file_tool(edits, files, shown)
         self.tools = {
             "read_file": governed(read, policy, path_subject(workspace)),
             "propose_edit": governed(edit, policy),
@@ -85,7 +92,7 @@ class Desk:
         return (self.box / "workspace" / path).read_bytes()
 
     def changes(self) -> ProjectChanges:
-        return project_changes(self.copy, self.edits.origins, self.edits.touched)
+        return project_changes(self.copy, self.written.origins, self.written.touched)
 
 
 def edit(old: str, new: str) -> dict[str, Any]:

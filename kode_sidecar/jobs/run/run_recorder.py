@@ -1,4 +1,8 @@
-"""Emits the kernel's events for engines without its loop, and writes them into a run's records."""
+"""The records of a run as a projection of its session's events (B5).
+
+`events.jsonl`, `logs/tools.jsonl` and the conversation in `transcript.md` say in small what the
+session's journal holds whole; what is large or secret goes to artifacts.
+"""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -10,68 +14,27 @@ from kode_sidecar.core.domain.agent_event import (
     BlockDelta,
     BlockDropped,
     BlockStarted,
+    ContextCompacted,
     Event,
     MessageAdded,
     MessageCompleted,
     ModelWaiting,
     Notice,
+    PlanUpdated,
+    ScoutUpdated,
 )
 from kode_sidecar.core.domain.error_info import ErrorInfo, failure
-from kode_sidecar.core.domain.message import TextBlock, ToolUseBlock, Usage
-from kode_sidecar.core.kernel.contracts import Emit
+from kode_sidecar.core.domain.message import TextBlock, ToolResultBlock, ToolUseBlock
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.records.spending import Totals
 from kode_sidecar.jobs.run.contracts import Watch
 from kode_sidecar.jobs.run.run_log import EventLog
+from kode_sidecar.jobs.run.tool_log import ToolLog
 from kode_sidecar.jobs.run.transcript import Transcript
 
 
-class AnswerEvents:
-    """Emits the events of one answer, for an engine that does not run the kernel's loop."""
-
-    def __init__(self, emit: Emit, number: int) -> None:
-        self._emit = emit
-        self._message_id = f"answer-{number}"
-        self._text_id = f"text-{number}"
-        self._shown = 0
-        emit(MessageAdded(message_id=self._message_id, role="assistant"))
-
-    def grow(self, text: str) -> None:
-        """Emit more text of the answer."""
-        if not text:
-            return
-        if not self._shown:
-            block = TextBlock(id=self._text_id, text="")
-            self._emit(
-                BlockStarted(message_id=self._message_id, block_id=self._text_id, block=block)
-            )
-        self._emit(BlockDelta(self._text_id, self._shown, text))
-        self._shown += len(text)
-
-    def end(
-        self,
-        text: str,
-        calls: Sequence[ToolUseBlock],
-        *,
-        model: str,
-        usage: Usage | None = None,
-    ) -> None:
-        """Emit the whole answer."""
-        for block in (TextBlock(id=self._text_id, text=text), *calls):
-            self._emit(BlockCompleted(message_id=self._message_id, block_id=block.id, block=block))
-        self._emit(MessageCompleted(message_id=self._message_id, model=model, usage=usage))
-
-
-def _limit(event: ModelWaiting) -> ErrorInfo | None:
-    """Return the failure that a run ends with when its time is over in this wait."""
-    if event.code != "RateLimited":
-        return None
-    text = f"The host's rate limit lasted until the run's time was over: {event.message}"
-    return failure("RateLimited", text)
-
-
-class EngineRecorder:
-    """Passes the events of an engine on to the log, the transcript and the watcher.
+class RunRecorder:
+    """Takes every event of the session, in its order; also `EditorPort.publish` of the run.
 
     `tools` are the names of all tools of the run. Without `stream` growing text is not passed on.
     `final_text` is the text of the newest answer that has any. `spent` is called with the sum of
@@ -92,26 +55,28 @@ class EngineRecorder:
         self._log = log
         self._transcript = transcript
         self._watch = watch
-        self._tools = tools
+        self._known = tools
         self._stream = stream
+        self._spent = spent
+        self._totals = Totals()
         self._steps = 0
         self._answer = ""
         self._growing: set[str] = set()
         self._texts: list[str] = []
         self._calls: list[str] = []
-        self._spent = spent
-        self._totals = Totals()
+        self.tools = ToolLog(log, transcript)
         self.final_text = ""
         self.limited: ErrorInfo | None = None
 
-    def __call__(self, event: Event | BlockDelta) -> int:
+    def __call__(self, event: Event | BlockDelta) -> None:
         """Record the event. A failing disk is noted in the log, which stops the run."""
         with suppress(KodeError):
             self._record(event)
-        return 0
 
-    async def flow(self) -> None:
-        """Return at once: every event is on disk when it is emitted."""
+    def sum_up(self, totals: Totals) -> None:
+        """Report what the whole session used: scouts and lost attempts are in it, too."""
+        with suppress(KodeError):
+            self._spent(totals)
 
     def _record(self, event: Event | BlockDelta) -> None:
         match event:
@@ -122,21 +87,54 @@ class EngineRecorder:
                 self._answer_started(event.message_id)
             case BlockStarted():
                 self.limited = None
-                if isinstance(event.block, TextBlock) and event.message_id == self._answer:
+                if isinstance(event.block, ToolResultBlock):
+                    self.tools.started(event, event.block)
+                elif isinstance(event.block, TextBlock) and event.message_id == self._answer:
                     self._growing.add(event.block_id)
             case BlockDropped():
                 self._growing.discard(event.block_id)
-            case BlockCompleted() if event.message_id == self._answer:
+            case BlockCompleted():
                 self._block(event)
             case MessageCompleted():
                 self._count(event)
                 if event.message_id == self._answer and not event.is_api_error_message:
                     self._answered(event)
+            case _:
+                self._beside(event)
+
+    def _beside(self, event: Event) -> None:
+        """Record what happens beside answers and calls."""
+        match event:
             case Notice():
                 self._note(event.code, event.message)
             case ModelWaiting(state="retrying"):
                 self._note("Retrying", event.message)
                 self.limited = _limit(event)
+            case ContextCompacted():
+                self._log.event(
+                    "context.compacted",
+                    f"Summed up {event.dropped_messages} messages: "
+                    f"about {event.tokens_before} tokens became {event.tokens_after}",
+                    actor="engine",
+                    data={"messages": event.dropped_messages, "tokens": event.tokens_after},
+                )
+            case PlanUpdated():
+                done = sum(item.state == "done" for item in event.items)
+                self._log.event(
+                    "plan.updated",
+                    f"Plan: {done} of {len(event.items)} steps done",
+                    actor="model",
+                    data={"items": msgspec.to_builtins(event.items)},
+                )
+            case ScoutUpdated() if event.state not in ("running", "reporting"):
+                self._log.event(
+                    "scout.ended",
+                    f"Scout {event.title}: {event.state}, {event.tool_calls} calls",
+                    actor="engine",
+                    severity="info" if event.state == "done" else "warning",
+                    data={"state": event.state, "tool_calls": event.tool_calls},
+                    correlation_id=event.tool_use_id,
+                )
             case _:
                 pass
 
@@ -159,14 +157,17 @@ class EngineRecorder:
     def _block(self, event: BlockCompleted) -> None:
         self._growing.discard(event.block_id)
         match event.block:
-            case TextBlock(text=text):
+            case TextBlock(text=text) if event.message_id == self._answer:
                 self._texts.append(text)
             case ToolUseBlock(name=name, invalid_input=invalid):
                 self._calls.append(name)
-                if name not in self._tools:
+                self.tools.asked(event.block)
+                if name not in self._known:
                     self._note("UnknownTool", f"The model asked for a tool {name!r}.")
                 elif invalid is not None:
                     self._note("InvalidArguments", f"{name} was called without valid JSON.")
+            case ToolResultBlock():
+                self.tools.ended(event, event.block)
             case _:
                 pass
 
@@ -190,3 +191,11 @@ class EngineRecorder:
 
     def _note(self, code: str, message: str) -> None:
         self._log.event("engine.note", message, actor="engine", data={"code": code})
+
+
+def _limit(event: ModelWaiting) -> ErrorInfo | None:
+    """Return the failure that a run ends with when its time is over in this wait."""
+    if event.code != "RateLimited":
+        return None
+    text = f"The host's rate limit lasted until the run's time was over: {event.message}"
+    return failure("RateLimited", text)

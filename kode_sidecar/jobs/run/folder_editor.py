@@ -1,0 +1,125 @@
+"""The editor of a job: a folder, changed on disk below the guard of its sandbox (F19).
+
+A session asks its editor for everything that is the user's. Here nobody is: what the policy allows
+was allowed before, everything else is refused.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from kode_sidecar.agent.event_log.editor_port import ApplyAnswer, DocumentEdit, FileEdit
+from kode_sidecar.core.domain.agent_event import BlockDelta, Event, TurnCompleted
+from kode_sidecar.core.domain.change_set import FileChangeKind
+from kode_sidecar.core.protocol.questions import AskParams, PermissionRequestParams
+from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.workspace.decoding import decode, encode
+from kode_sidecar.infrastructure.workspace.disk import read_regular
+from kode_sidecar.infrastructure.workspace.paths import Location
+from kode_sidecar.infrastructure.workspace.saving import (
+    create_file,
+    delete_file,
+    move_file,
+    replace_file,
+)
+from kode_sidecar.infrastructure.workspace.workspace import Workspace
+from kode_sidecar.jobs.run.sandbox import Sandbox
+
+
+class FolderEditor:
+    """`event_log.editor_port.EditorPort` of one run.
+
+    `record` gets every event and every piece of text, in their order.
+    """
+
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        workspace: Workspace,
+        record: Callable[[Event | BlockDelta], object],
+    ) -> None:
+        self._sandbox = sandbox
+        self._workspace = workspace
+        self._record = record
+        self._ends: dict[str, asyncio.Future[TurnCompleted]] = {}
+
+    def turn_end(self, turn_id: str) -> "asyncio.Future[TurnCompleted]":
+        """Done when the turn is over, and everything of it was recorded."""
+        return self._ends.setdefault(turn_id, asyncio.get_running_loop().create_future())
+
+    def publish(self, session_id: str, events: Sequence[Event]) -> None:
+        """Record the events."""
+        del session_id
+        for event in events:
+            self._record(event)
+            if isinstance(event, TurnCompleted) and not self.turn_end(event.turn_id).done():
+                self.turn_end(event.turn_id).set_result(event)
+
+    def publish_delta(self, delta: BlockDelta) -> None:
+        """Record text that grows."""
+        self._record(delta)
+
+    async def flow(self) -> None:
+        """Return at once: every event is on disk when it is published."""
+
+    async def apply_edit(self, edit: DocumentEdit | FileEdit) -> ApplyAnswer:
+        """Do an edit on disk, where the sandbox may be written to."""
+        try:
+            if isinstance(edit, FileEdit):
+                await self._change(edit)
+            else:
+                await self._apply(edit)
+        except (KodeError, UnicodeEncodeError) as error:
+            return ApplyAnswer(applied=False, reason=str(error))
+        return ApplyAnswer(applied=True)
+
+    async def _apply(self, edit: DocumentEdit) -> None:
+        """Change a text, and show it to the session as an editor does: that proves the edit."""
+        place = self._writable(edit.uri)
+        data = await asyncio.to_thread(read_regular, place)
+        found = decode(data, place.display, self._workspace.file_encoding)
+        text = edit.applied_to(found.text, self._workspace.position_encoding)
+        after = encode(text, found.encoding, bom=found.bom)
+        await asyncio.to_thread(replace_file, place, data, after)
+        self._workspace.documents.show(edit.uri, found.text, text)
+        self._workspace.documents.close(edit.uri)
+
+    async def _change(self, edit: FileEdit) -> None:
+        place = self._writable(edit.uri)
+        if edit.kind == "create":
+            await asyncio.to_thread(create_file, place, edit.text.encode())
+        elif edit.kind == "rename":
+            await asyncio.to_thread(move_file, place, self._writable(edit.new_uri))
+        else:
+            await asyncio.to_thread(delete_file, place)
+
+    def _writable(self, uri: str) -> Location:
+        """Return the place of a file. Raises KodeError `PathOutsideRoots` where none is written."""
+        place = self._workspace.locate(uri)
+        self._sandbox.locate(place.display, "write")
+        return place
+
+    def can_change_files(self, kind: FileChangeKind) -> bool:
+        """Return True: whole files are the folder's own."""
+        del kind
+        return True
+
+    async def open_document(self, uri: str) -> bool:
+        """Return False: nothing is ever open."""
+        del uri
+        return False
+
+    async def refresh(self, uri: str) -> None:
+        """Do nothing: files are as they are on disk."""
+
+    def warn(self, line: str) -> None:
+        """Do nothing: nobody develops an editor here."""
+
+    async def ask_permission(self, question: PermissionRequestParams) -> str | None:
+        """Refuse: what the policy allows is not asked for."""
+        return next((one.option_id for one in question.options if one.kind == "reject"), None)
+
+    async def ask_choice(self, question: AskParams) -> Sequence[str]:
+        """Raise KodeError `CapabilityMissing`: there is nobody to choose."""
+        del question
+        text = "Nobody is here to answer: this is a job. Decide yourself, and say what you assumed."
+        raise KodeError("CapabilityMissing", text)

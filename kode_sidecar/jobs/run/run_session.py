@@ -1,0 +1,229 @@
+"""The session of a run: made like every other, its one turn run in mode `auto` (F19)."""
+
+import asyncio
+import sys
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kode_sidecar.agent.context.agents import SCOUT, AgentProfile
+from kode_sidecar.agent.context.compaction import compaction_texts
+from kode_sidecar.agent.context.system_prompt import Surroundings, system_prompt
+from kode_sidecar.agent.edits import EditLocks
+from kode_sidecar.agent.event_log import NewSession, OpenedSession
+from kode_sidecar.agent.permissions import UserQuestions
+from kode_sidecar.agent.scouts.contracts import ScoutServices
+from kode_sidecar.agent.sessions import SessionFolders
+from kode_sidecar.agent.sessions.session import Session
+from kode_sidecar.agent.turns import EncodedRequest, SessionServices
+from kode_sidecar.core.domain.budget import Budget, read_amount
+from kode_sidecar.core.domain.error_info import ErrorInfo, failure
+from kode_sidecar.core.domain.message import Blob, TextBlock
+from kode_sidecar.core.domain.run import RunRecord
+from kode_sidecar.core.kernel.contracts import ModelRequest, RunTurn, TurnEnd
+from kode_sidecar.core.protocol.session import SessionNewParams
+from kode_sidecar.core.protocol.turn import TurnStartParams
+from kode_sidecar.errors import KodeError
+from kode_sidecar.jobs.run.contracts import RunScope, RunServices
+from kode_sidecar.jobs.run.folder_editor import FolderEditor
+from kode_sidecar.jobs.run.run_config import ModelPart, RunConfig
+from kode_sidecar.jobs.run.run_recorder import RunRecorder
+from kode_sidecar.jobs.run.toolset import RunTools
+
+JOB = "job"
+"""The kind of a job's session, and the name of who answers in it."""
+_DEFAULT_SAMPLING = (ModelPart().temperature, ModelPart().top_p)
+_ANSWER_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class JobWork:
+    """What the engine of a run is to do, and with what.
+
+    `system` is the composed prompt, `prompt` the task. `save_output` stores what tools say beyond
+    what the model reads.
+    """
+
+    scope: RunScope
+    services: RunServices
+    engine: RunTurn
+    tools: RunTools
+    recorder: RunRecorder
+    system: str
+    prompt: str
+    save_output: Callable[[str], Blob]
+
+    @property
+    def config(self) -> RunConfig:
+        """The configuration of the run."""
+        return self.scope.config
+
+
+class RunSession:
+    """The session of one run. Use `work` once, then `close` it."""
+
+    def __init__(self, session: Session, editor: FolderEditor, work: JobWork) -> None:
+        self._session = session
+        self._editor = editor
+        self._work = work
+
+    @property
+    def id(self) -> str:
+        """Its id among all sessions."""
+        return self._session.id
+
+    async def work(self, cancelled: asyncio.Event) -> TurnEnd:
+        """Run the turn until it is done, `cancelled` is set or its time is over; then stop it.
+
+        One that was stopped ends as `cancelled` or `interrupted`. Raises KodeError as
+        `Session.start_turn`.
+        """
+        runtime = self._work.config.runtime
+        started, release = await self._session.start_turn(
+            TurnStartParams(
+                session_id=self.id,
+                input=(TextBlock(text=self._work.prompt),),
+                budget=_budget(runtime.budget),
+            )
+        )
+        release()
+        end = self._editor.turn_end(started.turn_id)
+        stop = asyncio.create_task(cancelled.wait())
+        try:
+            await asyncio.wait(
+                {end, stop}, timeout=runtime.timeout_seconds, return_when=asyncio.FIRST_COMPLETED
+            )
+            stopped = not end.done()
+            if stopped:
+                self._session.cancel(started.turn_id)
+                await asyncio.wait({end})
+        finally:
+            stop.cancel()
+        if cancelled.is_set():
+            return TurnEnd("cancelled")
+        if stopped:
+            return TurnEnd("interrupted", _timed_out(runtime.timeout_seconds))
+        completed = end.result()
+        return TurnEnd(completed.stop_reason, completed.error)
+
+    async def close(self) -> None:
+        """Cancel what runs, wait until it is gone, and release the files."""
+        await self._session.discard()
+        self._work.recorder.sum_up(self._session.totals)
+
+
+async def open_run_session(
+    work: JobWork, folders: SessionFolders, run: RunRecord, project: Path | None
+) -> RunSession:
+    """Make the session of a run, saved. `project` is the folder that was copied.
+
+    Raises KodeError `Storage`.
+    """
+    config = work.config
+    editor = FolderEditor(work.scope.sandbox, work.scope.workspace, work.recorder)
+    roots = [] if project is None else [project.as_uri()]
+    about = {"runId": run.run_id, "taskId": run.task_id, "sandboxRoot": run.sandbox_root}
+    meta: dict[str, Any] = {"roots": roots, "run": about}
+    params = SessionNewParams(mode="auto", model=config.model.name, meta=meta)
+    records = await folders.create(run.conversation_id, JOB, params, kind=JOB)
+    agent = AgentProfile(JOB, "", None, config.runtime.max_steps, tuple(work.tools.names))
+    new = NewSession(OpenedSession(records), agent, "auto", config.model.name, folders.defaults)
+    try:
+        return RunSession(Session(new, _services(work, editor)), editor, work)
+    except BaseException:
+        records.close()
+        raise
+
+
+def _services(work: JobWork, editor: FolderEditor) -> SessionServices:
+    services, config, model = work.services, work.config, work.config.model
+    asked = services.budgets.model if config.runtime.engine == "native" else _Ready(services)
+    chosen = (model.temperature, model.top_p) != _DEFAULT_SAMPLING
+    scouts = ScoutServices(
+        model=services.budgets.model,
+        clock=services.clock,
+        new_id=services.new_id,
+        system_prompt=lambda: _scout_prompt(work),
+        report_bug=services.report_bug,
+        traits=services.traits,
+        temperature=model.temperature,
+        top_p=model.top_p,
+        sampling_chosen=chosen,
+    )
+    return SessionServices(
+        model=asked,
+        editor=editor,
+        workspace=work.scope.workspace,
+        clock=services.clock,
+        new_id=services.new_id,
+        temperature=model.temperature,
+        top_p=model.top_p,
+        sampling_chosen=chosen,
+        max_tokens=model.max_tokens,
+        questions=UserQuestions(_ANSWER_SECONDS),
+        silence_told=services.silence_told,
+        editor_note=lambda: None,
+        system_prompt=lambda _agent, _mode: work.system,
+        limit_instruction=lambda: services.limit_instruction,
+        koding_note=lambda _options: None,
+        compaction_texts=lambda: compaction_texts(services.prompts),
+        recall=_nothing_recalled,
+        traits=services.traits,
+        rates=services.rates,
+        encode=_nobody_inspects,
+        edit_locks=EditLocks(),
+        tools=lambda scope: work.tools.offer(scope, scouts),
+        budgets=services.budgets,
+        log=services.log,
+        provider=services.provider,
+        report_bug=services.report_bug,
+        run_turn=work.engine,
+        stream=config.runtime.stream,
+        call_ended=work.recorder.tools.outcome,
+        save_artifact=work.save_output,
+    )
+
+
+class _Ready:
+    """The model where an engine asks by itself or not at all: it is only asked for scouts."""
+
+    def __init__(self, services: RunServices) -> None:
+        self.stream = services.budgets.model.stream
+
+    def missing(self, model: str) -> ErrorInfo | None:
+        """Return None: what the engine needs is its own to check."""
+        del model
+
+
+def _scout_prompt(work: JobWork) -> str:
+    surroundings = Surroundings(
+        roots=[str(root.path) for root in work.scope.workspace.roots],
+        platform=sys.platform,
+        editor="",
+        date=work.services.clock.timestamp()[:10],
+    )
+    return system_prompt(work.services.prompts, SCOUT, "plan", surroundings)
+
+
+def _budget(limit: str | None) -> Budget | None:
+    if limit is None:
+        return None
+    amount = read_amount(limit)
+    return Budget(currency=amount.currency, turn=amount.amount)
+
+
+def _timed_out(seconds: float) -> ErrorInfo:
+    text = (
+        f"The run took longer than runtime.timeout_seconds, {seconds:g} s. "
+        "Allow more, or ask for less."
+    )
+    return failure("RunTimedOut", text)
+
+
+async def _nothing_recalled(_prompt: str, _known: Collection[str]) -> None:
+    """Return None: what is remembered stands in the composed prompt."""
+
+
+async def _nobody_inspects(_request: ModelRequest) -> EncodedRequest:
+    raise KodeError("CapabilityMissing", "The next request of a job cannot be looked at.")
