@@ -1213,7 +1213,8 @@ export interface SessionNewResult {
  * used, `contextEdits` where nothing is left out of the context or pinned to it.
  *
  * `mode` and `model` are what its next turn uses, `updatedAt` is when it was last written
- * to.
+ * to. `kind` is there where it is no conversation with a user: `job` is that of a run,
+ * which is only read.
  */
 export interface SessionView {
   sessionId: string;
@@ -1228,6 +1229,7 @@ export interface SessionView {
   effort?: "off" | "low" | "medium" | "high" | "max";
   contextEdits?: ContextEdits;
   activeTurnId?: string;
+  kind?: "job";
 }
 
 /**
@@ -2461,7 +2463,11 @@ export interface RunGetResult {
   events?: RunEventView[];
 }
 
-/** A run as its `run.json` tells it. One whose process is gone has `failed`: `RunDied`. */
+/**
+ * A run as its `run.json` tells it. One whose process is gone has `failed`: `RunDied`.
+ *
+ * `conversationId` is the session that the engine works in, to be attached to and read.
+ */
 export interface RunView {
   runId: string;
   sessionId: string;
@@ -2481,6 +2487,7 @@ export interface RunView {
   finalText?: string;
   error?: ErrorInfo;
   dryRun?: boolean;
+  conversationId?: string;
 }
 
 /** A line of the run's `events.jsonl`. */

@@ -575,7 +575,7 @@
 
 --- The head of a session. `meta` holds its `roots`; `activeTurnId` is there while one runs, `draft` is what the user has begun to write. `effort` is absent where the model's own is used, `contextEdits` where nothing is left out of the context or pinned to it.
 ---
---- `mode` and `model` are what its next turn uses, `updatedAt` is when it was last written to.
+--- `mode` and `model` are what its next turn uses, `updatedAt` is when it was last written to. `kind` is there where it is no conversation with a user: `job` is that of a run, which is only read.
 ---@class kode.SessionView
 ---@field sessionId string
 ---@field title string
@@ -589,6 +589,7 @@
 ---@field effort? 'off'|'low'|'medium'|'high'|'max'
 ---@field contextEdits? kode.ContextEdits
 ---@field activeTurnId? string
+---@field kind? 'job'
 
 --- Ids of messages, in the order in which the user named them.
 ---
@@ -1531,6 +1532,8 @@
 ---@field events? kode.RunEventView[]
 
 --- A run as its `run.json` tells it. One whose process is gone has `failed`: `RunDied`.
+---
+--- `conversationId` is the session that the engine works in, to be attached to and read.
 ---@class kode.RunView
 ---@field runId string
 ---@field sessionId string
@@ -1550,6 +1553,7 @@
 ---@field finalText? string
 ---@field error? kode.ErrorInfo
 ---@field dryRun? boolean
+---@field conversationId? string
 
 --- A line of the run's `events.jsonl`.
 ---@class kode.RunEventView

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kode_sidecar.agent.event_log import LOSS, EventHistory
-from kode_sidecar.agent.sessions.files import SessionFolders, view_of
+from kode_sidecar.agent.sessions.files import JOB, SessionFolders, view_of
 from kode_sidecar.agent.sessions.reading import MAX_LISTED, MAX_PAGE_BYTES, message_page
 from kode_sidecar.agent.sessions.registry import SessionRegistry
 from kode_sidecar.core.domain.agent_event import BlockCompleted, Event, Notice
@@ -74,7 +74,9 @@ class SessionAttachments:
     max_inline_bytes: int
 
     async def attach(self, params: SessionAttachParams) -> tuple[SessionAttachResult, Release]:
-        """Open a session, or look at one. Call the second value after replying.
+        """Open a session, or look at one; that of a job is only looked at.
+
+        Call the second value after replying.
 
         What the result tells ends where the stream goes on: nothing is published in between.
         Questions that wait are then asked again: whoever comes back could not answer the old ones.
@@ -85,7 +87,12 @@ class SessionAttachments:
             raise KodeError("InvalidParams", text, details={"path": "$.afterSeq"})
         if params.access == "read" and self.sessions.meta_of(params.session_id) is None:
             return await self._look_at(params)
-        session = await self.sessions.open(params.session_id)
+        try:
+            session = await self.sessions.open(params.session_id)
+        except KodeError as error:
+            if (error.details or {}).get("kind") != JOB:
+                raise
+            return await self._look_at(params)
         await session.stream.published()  # what was accepted before is told before (O1)
         session.stream.hold()
         repeat = session.questions.repeater(session.id)
@@ -107,8 +114,14 @@ class SessionAttachments:
         """Nothing is held: what is told twice has a number that was told before."""
         session_id = params.session_id
         tail = await asyncio.to_thread(self.folders.store.journal_tail, session_id)
+        head = await asyncio.to_thread(self.folders.store.head, session_id)
         result = await asyncio.to_thread(self._read, params)
-        self.sessions.mark_read_only(session_id)
+        is_job = head.kind == JOB
+        # Nobody else would ever end the turn of a job that was killed.
+        unfinished = is_job and result.active_turn_id is not None
+        if unfinished and await self.sessions.settle_job(session_id):
+            result = await asyncio.to_thread(self._read, params)
+        self.sessions.mark_read_only(session_id, job=is_job)
         follow = self.followed.follow
         return result, lambda: self.sessions.follow(session_id, follow(tail, result.seq))
 

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from kode_sidecar.agent.sessions.files import SessionFolders
+from kode_sidecar.agent.sessions.files import JOB, SessionFolders
 from kode_sidecar.core.domain.conversation import Conversation
 from kode_sidecar.core.domain.message import (
     KEEPS,
@@ -101,14 +101,15 @@ class SessionCopies:
         origin: dict[str, Any] = {"sessionId": params.session_id}
         if leaf is not None:
             origin["messageId"] = leaf
+        of_job = stored.meta.kind == JOB  # the copy is the user's own: nothing is applied unasked
         meta = ConversationMeta(
             id=session_id,
             title=_title_of_copy(stored.meta.title),
-            agent_type=stored.meta.agent_type,
+            agent_type=self.folders.defaults.agent if of_job else stored.meta.agent_type,
             created_at=now,
             updated_at=now,
             meta={**stored.meta.meta, "forkedFrom": origin},
-            mode=stored.meta.mode or UNSET,
+            mode=UNSET if of_job else stored.meta.mode or UNSET,
             model=stored.meta.model or UNSET,
             effort=stored.meta.effort or UNSET,
         )

@@ -115,6 +115,7 @@ def view_of(
         effort=meta.known_effort,
         context_edits=None if meta.edits == NO_EDITS else meta.edits,
         active_turn_id=active_turn_id,
+        kind="job" if meta.kind == JOB else None,
     )
 
 
@@ -142,6 +143,19 @@ async def save_head(
                 await records.save()
         raise
     return stream.release
+
+
+JOB = "job"
+"""The kind of a job's session. The run writes it, and nobody else."""
+
+
+def job_is_read_only() -> KodeError:
+    """Return the error for who wants to write to the session of a job."""
+    text = (
+        "This is the session of a job, which is only read. Go on in a copy of it: "
+        "kode/session/fork."
+    )
+    return KodeError("ReadOnly", text, details={"kind": JOB})
 
 
 @dataclass(frozen=True)
@@ -194,8 +208,14 @@ class SessionFolders:
     def open(self, session_id: str) -> OpenedSession:
         """The files of a session that is kept, and what is in them; blocks.
 
-        Raises KodeError `SessionNotFound`, `ReadOnly`, `Storage`.
+        Raises KodeError `SessionNotFound`, `ReadOnly`, also for that of a job, `Storage`.
         """
+        if self.store.head(session_id).kind == JOB:
+            raise job_is_read_only()
+        return self.open_any(session_id)
+
+    def open_any(self, session_id: str) -> OpenedSession:
+        """As `open`, also the session of a job: to put it in order, not to go on with it."""
         opened = self.store.open(session_id)
         writer, history = opened.writer, EventHistory()
         try:

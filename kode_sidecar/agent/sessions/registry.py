@@ -9,7 +9,14 @@ from kode_sidecar.agent.event_log import (
     NewSession,
     OpenedSession,
 )
-from kode_sidecar.agent.sessions.files import SessionFolders, mode_of, model_of, view_of, with_meta
+from kode_sidecar.agent.sessions.files import (
+    SessionFolders,
+    job_is_read_only,
+    mode_of,
+    model_of,
+    view_of,
+    with_meta,
+)
 from kode_sidecar.core.protocol.session import SessionNewParams, SessionNewResult
 from kode_sidecar.core.text.uris import canonical_key
 from kode_sidecar.errors import KodeError
@@ -32,6 +39,7 @@ class SessionRegistry:
         self._sessions: dict[str, Session] = {}
         self._opening: dict[str, asyncio.Task[None]] = {}
         self._read_only: dict[str, asyncio.Task[None] | None] = {}
+        self._jobs: set[str] = set()
         self._run: Callable[[NewSession], Session] | None = None
         self._repair: Callable[[OpenedSession], None] | None = None
         self._check_model: Callable[[str], None] = _any_model
@@ -127,10 +135,33 @@ class SessionRegistry:
         for session in self._sessions.values():
             session.change_sets.files.look_on_disk(map(canonical_key, uris))
 
-    def mark_read_only(self, session_id: str) -> None:
-        """Note that a client attached to this session only to read."""
+    def mark_read_only(self, session_id: str, *, job: bool = False) -> None:
+        """Note that a client attached to this session only to read; that of a `job` stays so."""
         if not self._is_open(session_id):
             self._read_only.setdefault(session_id, None)
+        if job:
+            self._jobs.add(session_id)
+
+    async def settle_job(self, session_id: str) -> bool:
+        """Put the session of a job in order whose process is gone; False while one writes to it.
+
+        Raises KodeError `SessionNotFound`, `Storage`.
+        """
+        await self._ready.wait()
+        assert self._repair is not None
+        async with self.writing:
+            try:
+                opened = await asyncio.to_thread(self._folders.open_any, session_id)
+            except KodeError as error:
+                if error.code != "ReadOnly":
+                    raise
+                return False
+            try:
+                await asyncio.to_thread(self._repair, opened)
+                await opened.records.save()
+            finally:
+                opened.records.close()
+        return True
 
     def follow(self, session_id: str, following: Coroutine[Any, Any, None]) -> None:
         """Tell of what another process does to a session, as long as it is attached to be read.
@@ -155,6 +186,8 @@ class SessionRegistry:
 
     def check_may_write(self, session_id: str) -> None:
         """Raises KodeError `ReadOnly` for a session that was attached to be read."""
+        if session_id in self._read_only and session_id in self._jobs:
+            raise job_is_read_only()
         if session_id in self._read_only:
             raise KodeError(
                 "ReadOnly",

@@ -58,7 +58,10 @@ class RunCancelResult(Struct, frozen=True):
 
 
 class RunView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """A run as its `run.json` tells it. One whose process is gone has `failed`: `RunDied`."""
+    """A run as its `run.json` tells it. One whose process is gone has `failed`: `RunDied`.
+
+    `conversation_id` is the session that the engine works in, to be attached to and read.
+    """
 
     run_id: str
     session_id: str
@@ -78,6 +81,7 @@ class RunView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
     final_text: str = ""
     error: ErrorInfo | None = None
     dry_run: bool = False
+    conversation_id: str = ""
 
 
 class RunEventView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

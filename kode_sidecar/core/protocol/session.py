@@ -18,6 +18,8 @@ from kode_sidecar.core.domain.message import Cost, Message, Role, Usage
 from kode_sidecar.core.protocol.change_set import ChangeSetView
 from kode_sidecar.errors import KodeError
 
+SessionKind = Literal["job"]
+
 
 class SessionNewParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """`agent` names an agent (`ide-helper`, `coder`), `model` a logical model or provider id.
@@ -47,6 +49,8 @@ class SessionView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
     `context_edits` where nothing is left out of the context or pinned to it.
 
     `mode` and `model` are what its next turn uses, `updated_at` is when it was last written to.
+    `kind` is there where it is no conversation with a user: `job` is that of a run, which is only
+    read.
     """
 
     session_id: str
@@ -61,6 +65,7 @@ class SessionView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
     effort: Effort | None = None
     context_edits: ContextEdits | None = None
     active_turn_id: str | None = None
+    kind: SessionKind | None = None
 
 
 class SessionNewResult(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -14,7 +14,7 @@ from kode_sidecar.agent.edits import EditLocks
 from kode_sidecar.agent.event_log import NewSession, OpenedSession
 from kode_sidecar.agent.permissions import UserQuestions
 from kode_sidecar.agent.scouts.contracts import ScoutServices
-from kode_sidecar.agent.sessions import SessionFolders
+from kode_sidecar.agent.sessions import JOB, SessionFolders
 from kode_sidecar.agent.sessions.session import Session
 from kode_sidecar.agent.turns import EncodedRequest, SessionServices
 from kode_sidecar.core.domain.budget import Budget, read_amount
@@ -31,8 +31,6 @@ from kode_sidecar.jobs.run.run_config import ModelPart, RunConfig
 from kode_sidecar.jobs.run.run_recorder import RunRecorder
 from kode_sidecar.jobs.run.toolset import RunTools
 
-JOB = "job"
-"""The kind of a job's session, and the name of who answers in it."""
 _DEFAULT_SAMPLING = (ModelPart().temperature, ModelPart().top_p)
 _ANSWER_SECONDS = 60.0
 

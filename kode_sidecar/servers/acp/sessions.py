@@ -191,7 +191,8 @@ class AcpSessions:
         cursor = params.cursor
         while True:
             page = await self._catalog.list(SessionListParams(cursor=cursor, limit=_PAGE, all=True))
-            infos = [_info(view) for view in page.sessions]
+            # A client has no way to open one only to read.
+            infos = [_info(view) for view in page.sessions if view.kind is None]
             found += [one for one in infos if folder is None or one["cwd"] == str(folder)]
             cursor = page.next_cursor
             if cursor is None or found:

@@ -95,7 +95,8 @@ class Sessions:
 
     def _line(self, session: Json) -> None:
         mark = "›" if session["sessionId"] == self.now.session_id else " "
-        title = clipped(one_line(session["title"]), _PROMPT_COLUMNS)
+        kind = f"[{session['kind']}] " if "kind" in session else ""
+        title = clipped(one_line(f"{kind}{session['title']}"), _PROMPT_COLUMNS)
         self.terminal.line(f"{mark} {session['sessionId']}  {session['updatedAt'][:16]}  {title}")
 
     async def _prompts(self) -> list[Json]:

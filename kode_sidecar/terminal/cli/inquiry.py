@@ -295,9 +295,10 @@ def latest_session(options: argparse.Namespace) -> str:
 
     async def find(ask: Ask, options: argparse.Namespace) -> Json:
         del options
-        return cast(Json, await ask("kode/session/list", {"limit": 1}))
+        return cast(Json, await ask("kode/session/list", {"limit": 500}))
 
-    found = asyncio.run(_asked(find, options))["sessions"]
+    listed = asyncio.run(_asked(find, options))["sessions"]
+    found = [one for one in listed if "kind" not in one]  # nobody goes on in a job's
     if not found:
         raise KodeError("SessionNotFound", "There is no session of this folder to go on in.")
     return str(found[0]["sessionId"])

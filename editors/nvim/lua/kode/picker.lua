@@ -56,8 +56,9 @@ function M.sessions(query)
   local items = vim.tbl_map(function(session)
     local open = sessions.all[session.sessionId] and '● ' or '  '
     local title = session.title ~= '' and session.title or '(no title)'
-    local told = ('%s%s  · %s · %s'):format(
+    local told = ('%s%s%s  · %s · %s'):format(
       open,
+      session.kind and session.kind .. ': ' or '',
       clip(title, 60),
       age(session.updatedAt),
       session.model
