@@ -65,8 +65,8 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     `config_path` is where the configuration came from, `overrides` what the command line changed.
     A `dry_run` ends before the engine and stays `pending`. `usage` and `costs`, a sum for each
     currency, are those of all answers so far; `cost_usd` is absent where no price is known.
-    `conversation_id` is the session that the engine works in, for `kode/session/attach` and
-    `chat --resume`: `session_id`, unless the caller chose that one, for many runs may share it.
+    `conversation_id` is the session that the engine works in, to be opened and read: `session_id`,
+    or another where the caller chose that, for many runs may share it. Empty before the engine.
 
     While it is not in a final state the process `pid` holds the lock of its folder, which the
     system takes back when the process is gone, however it went.
@@ -163,6 +163,7 @@ class RunResult(Struct, frozen=True, kw_only=True):
     run_id: str
     status: RunState
     sandbox_root: str
+    conversation_id: str = ""
     final_text: str = ""
     error: RunError | None = None
     governance: Governance | None = None

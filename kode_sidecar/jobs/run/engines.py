@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from kode_sidecar.core.domain.budget import read_amount
 from kode_sidecar.core.domain.error_info import ErrorInfo, failure
 from kode_sidecar.core.domain.message import ToolUseBlock
 from kode_sidecar.core.kernel import run_turn, tool_message
@@ -35,6 +36,7 @@ def make_engine(config: RunConfig, folder: Path, services: RunServices) -> RunTu
 
     Raises KodeError `ConfigInvalid`, also where an extra is not installed, and `PathOutsideRoots`.
     """
+    _check_currency(config, services)
     if config.runtime.script is not None:
         script = source_path(config.runtime.script, folder)
         return ScriptedEngine(read_script(read_text(script), script.name))
@@ -44,6 +46,15 @@ def make_engine(config: RunConfig, folder: Path, services: RunServices) -> RunTu
             raise KodeError("ConfigInvalid", text)
         return _pydantic_ai(config, services)
     return run_turn
+
+
+def _check_currency(config: RunConfig, services: RunServices) -> None:
+    own, limit = services.budgets.own, config.runtime.budget
+    if own is not None and limit is not None and read_amount(limit).currency != own.currency:
+        text = (
+            f"`runtime.budget`: your own budget for a day is in {own.currency}; write this in it."
+        )
+        raise KodeError("ConfigInvalid", text, details={"field": "runtime.budget"})
 
 
 def engine_failure(end: TurnEnd) -> ErrorInfo | None:

@@ -179,10 +179,8 @@ def _first_record(options: RunOptions, services: RunServices) -> RunRecord:
 
     run_id = usable(given.run_id) or _made_run_id(now, services.new_id("session"))
     folder = options.sandbox or services.storage_root / RUNS_FOLDER / run_id
-    session_id = services.new_id("session")
     return RunRecord(
-        session_id=usable(given.session_id) or session_id,
-        conversation_id=session_id,
+        session_id=usable(given.session_id) or services.new_id("session"),
         task_id=usable(given.task_id) or services.new_id("session"),
         run_id=run_id,
         config_path=str(options.config),

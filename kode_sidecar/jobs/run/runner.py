@@ -138,6 +138,9 @@ class HeadlessRun:
             engine = make_engine(config, base, services)
         if options.dry_run:
             return Verdict("pending", None, self._missing(config))
+        chosen = options.ids.session_id  # many runs may share it
+        conversation_id = services.new_id("session") if chosen else self.record.session_id
+        self._course.change(conversation_id=conversation_id)
         async with self._course.step("engine"):
             recorder = RunRecorder(
                 log,

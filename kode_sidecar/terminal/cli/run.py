@@ -134,6 +134,8 @@ def _summary(result: RunResult) -> str:
         lines.append(f"{result.error.code}: {result.error.message}")
     if result.final_text:
         lines += ["", result.final_text, ""]
+    if result.conversation_id:
+        lines.append(f"session: {result.conversation_id}")
     lines.append(f"records: {result.sandbox_root}")
     return "\n".join(lines) + "\n"
 

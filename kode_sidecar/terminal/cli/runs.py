@@ -68,11 +68,12 @@ def show_command(name: str, *, json: bool) -> int:
         "engine": f"{record.engine} with {record.model}",
         "session": record.session_id,
         "task": record.task_id,
+        "conversation": record.conversation_id,
         "created": record.created_at,
         "ended": record.completed_at or "",
         "records": str(folder),
     }
-    sys.stdout.writelines(f"{label:<10}  {text}\n" for label, text in rows.items() if text)
+    sys.stdout.writelines(f"{label:<12}  {text}\n" for label, text in rows.items() if text)
     return 0
 
 
