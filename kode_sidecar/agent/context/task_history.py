@@ -1,4 +1,4 @@
-"""The conversation about one task that nobody steers: a scout's, or that of a run."""
+"""The conversation about one task that nobody steers: a scout's."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

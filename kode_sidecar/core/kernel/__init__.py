@@ -1,12 +1,20 @@
 """The agent engine: provider-blind and editor-blind. See README.md; enter here only."""
 
+from kode_sidecar.core.kernel.call_cards import CallCards
 from kode_sidecar.core.kernel.message_assembler import MessageAssembler
-from kode_sidecar.core.kernel.model_step import block_events, message_added, message_completed
+from kode_sidecar.core.kernel.model_step import (
+    ModelStep,
+    block_events,
+    message_added,
+    message_completed,
+)
 from kode_sidecar.core.kernel.tool_runner import ToolRun, bounded_output, tool_specs
 from kode_sidecar.core.kernel.turn_loop import run_turn, tool_message
 
 __all__ = [
+    "CallCards",
     "MessageAssembler",
+    "ModelStep",
     "ToolRun",
     "block_events",
     "bounded_output",

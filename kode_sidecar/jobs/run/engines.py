@@ -1,9 +1,12 @@
-"""The engines of a run (B12): each is the loop of a turn in the run's session.
+"""The engines of a run (B12): each drives the turn of the run's session.
 
-`native` is the kernel's own loop, `scripted` plays a file, `pydantic-ai` is loaded late.
+`native` is the kernel's own loop, `scripted` the same with a file for a model, and `pydantic-ai`
+another loop, loaded late.
 """
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,27 +14,34 @@ from msgspec import Struct, field
 
 from kode_sidecar.core.domain.budget import read_amount
 from kode_sidecar.core.domain.error_info import ErrorInfo, failure
-from kode_sidecar.core.domain.message import ToolUseBlock
-from kode_sidecar.core.kernel import run_turn, tool_message
-from kode_sidecar.core.kernel.contracts import (
-    Context,
-    Emit,
-    ModelClient,
-    RunTurn,
-    Tool,
-    TurnEnd,
-    TurnLimits,
-    TurnScope,
+from kode_sidecar.core.domain.model_event import (
+    ModelEvent,
+    ResponseFailed,
+    ResponseFinished,
+    ResponseStarted,
+    TextDelta,
+    ToolUseDelta,
+    ToolUseStarted,
 )
+from kode_sidecar.core.kernel import run_turn
+from kode_sidecar.core.kernel.contracts import ModelClient, ModelRequest, RunTurn, TurnEnd
 from kode_sidecar.core.text.yaml_text import YamlProblem, read_yaml
 from kode_sidecar.errors import KodeError
+from kode_sidecar.infrastructure.records.json_record import encode_json
 from kode_sidecar.jobs.run.contracts import RunServices
-from kode_sidecar.jobs.run.engine_answers import EngineAnswer
 from kode_sidecar.jobs.run.run_config import RunConfig, read_text
 from kode_sidecar.jobs.run.sandbox import source_path
 
 
-def make_engine(config: RunConfig, folder: Path, services: RunServices) -> RunTurn:
+@dataclass(frozen=True)
+class Engine:
+    """The loop of the turn, and the model that it asks."""
+
+    run_turn: RunTurn
+    model: ModelClient
+
+
+def make_engine(config: RunConfig, folder: Path, services: RunServices) -> Engine:
     """Make the engine that a configuration names; `folder` is that of the configuration.
 
     Raises KodeError `ConfigInvalid`, also where an extra is not installed, and `PathOutsideRoots`.
@@ -39,13 +49,13 @@ def make_engine(config: RunConfig, folder: Path, services: RunServices) -> RunTu
     _check_currency(config, services)
     if config.runtime.script is not None:
         script = source_path(config.runtime.script, folder)
-        return ScriptedEngine(read_script(read_text(script), script.name))
+        return Engine(run_turn, ScriptedModel(read_script(read_text(script), script.name)))
     if config.runtime.engine == "pydantic-ai":
         if config.runtime.budget is not None:
             text = "runtime.budget is kept by the engine native alone: pydantic-ai asks by itself."
             raise KodeError("ConfigInvalid", text)
-        return _pydantic_ai(config, services)
-    return run_turn
+        return Engine(_pydantic_ai(config, services), services.budgets.model)
+    return Engine(run_turn, services.budgets.model)
 
 
 def _check_currency(config: RunConfig, services: RunServices) -> None:
@@ -128,48 +138,34 @@ def read_script(text: str, name: str) -> Sequence[ScriptedStep]:
         raise KodeError("ConfigInvalid", f"{where}: {place}{error.problem}") from None
 
 
-class ScriptedEngine:
-    """`RunTurn` without a model: it plays a script with the real tools.
+class ScriptedModel:
+    """`ModelClient` that plays a script, whose calls are run by the real tools.
 
-    For tests, and for trying out a configuration offline. It ends after the first step without
-    calls, or at the script's end.
+    For tests, and for trying out a configuration offline. The work ends after the first step
+    without calls, at the script's end, or at the limit of steps: it sums nothing up.
     """
 
     def __init__(self, steps: Sequence[ScriptedStep]) -> None:
-        self._steps = steps
+        self._left = deque(enumerate(steps, start=1))
 
-    async def __call__(
-        self,
-        scope: TurnScope,
-        model: ModelClient,
-        tools: Sequence[Tool],
-        context: Context,
-        limits: TurnLimits,
-        emit: Emit,
-        /,
-    ) -> TurnEnd:
-        """Play the script."""
+    def missing(self, model: str) -> ErrorInfo | None:
+        """Return None: a script needs no key."""
         del model
-        for number, step in enumerate(self._steps, start=1):
-            await emit.flow()
-            answer = EngineAnswer(scope, context, emit)
-            if step.fail is not None:
-                error = failure("Provider", step.fail)
-                answer.stop(error)
-                return TurnEnd("error", error)
-            answer.grow(step.say)
-            calls = answer.end(step.say, _calls(step, number), model="scripted")
-            if not calls:
-                break
-            async with tool_message(scope, context, tools, limits, emit, calls) as run:
-                await run.run()
-            if number >= limits.max_tool_rounds:
-                return TurnEnd("max_tool_rounds")
-        return TurnEnd("end_turn")
 
-
-def _calls(step: ScriptedStep, number: int) -> Sequence[ToolUseBlock]:
-    return [
-        ToolUseBlock(tool_use_id=f"call-{number}-{position}", name=one.tool, input=one.arguments)
-        for position, one in enumerate(step.calls, start=1)
-    ]
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[ModelEvent], None]:
+        """Play the next step."""
+        yield [ResponseStarted(None, "scripted")]
+        if request.tool_choice == "none" or not self._left:
+            yield [ResponseFinished("stop")]
+            return
+        number, step = self._left.popleft()
+        if step.fail is not None:
+            yield [ResponseFailed(failure("Provider", step.fail))]
+            return
+        if step.say:
+            yield [TextDelta(step.say)]
+        for index, one in enumerate(step.calls):
+            arguments = encode_json(one.arguments).decode()
+            call_id = f"call-{number}-{index + 1}"
+            yield [ToolUseStarted(index, call_id, one.tool), ToolUseDelta(index, arguments)]
+        yield [ResponseFinished("tool_calls" if step.calls else "stop")]

@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from msgspec.structs import replace
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient, Timeout
 from pydantic_ai import Agent, AgentRun, CallToolsNode, ModelRequestNode, RunContext
 from pydantic_ai.exceptions import (
@@ -27,7 +26,6 @@ from pydantic_ai.messages import (
     PartStartEvent,
     TextPart,
     TextPartDelta,
-    ToolCallPart,
     ToolReturnPart,
     UserPromptPart,
 )
@@ -42,11 +40,22 @@ from pydantic_core import SchemaValidator, core_schema
 
 from kode_sidecar.core.domain.error_info import ErrorInfo, failure
 from kode_sidecar.core.domain.message import ToolUseBlock, Usage, texts_of
-from kode_sidecar.core.kernel import ToolRun, tool_message, tool_specs
+from kode_sidecar.core.domain.model_event import (
+    ModelEvent,
+    ResponseFailed,
+    ResponseFinished,
+    ResponseStarted,
+    TextDelta,
+    ToolUseDelta,
+    ToolUseStarted,
+    UsageReported,
+)
+from kode_sidecar.core.kernel import CallCards, ModelStep, ToolRun, tool_message, tool_specs
 from kode_sidecar.core.kernel.contracts import (
     Context,
     Emit,
     ModelClient,
+    ModelRequest,
     Tool,
     TurnEnd,
     TurnLimits,
@@ -54,7 +63,6 @@ from kode_sidecar.core.kernel.contracts import (
 )
 from kode_sidecar.infrastructure.providers.registry import Target
 from kode_sidecar.infrastructure.providers.tool_schema import normalize_schema
-from kode_sidecar.jobs.run.engine_answers import EngineAnswer
 from kode_sidecar.jobs.run.run_config import ModelPart, RunConfig
 
 _RETRIES = 1_000_000  # the step limit ends a run, not the number of mistakes
@@ -174,6 +182,62 @@ class _Answers:
         return "\n".join(texts_of(result.content))
 
 
+class _NodeModel:
+    """`ModelClient` of one step: Pydantic AI asks, and its answer comes as our events.
+
+    `after` is the node that follows.
+    """
+
+    def __init__(
+        self, run: AgentRun[object, str], node: ModelRequestNode[object, str], target: Target
+    ) -> None:
+        self._run = run
+        self._node = node
+        self._target = target
+        self.after: CallToolsNode[object, str] | None = None
+
+    def missing(self, model: str) -> ErrorInfo | None:
+        """Return None: that was looked at before."""
+        del model
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[ModelEvent], None]:
+        """See `ModelClient`."""
+        yield [ResponseStarted(None, self._target.model.id)]
+        try:
+            if request.stream:
+                async for text in self._texts():
+                    yield [TextDelta(text)]
+            after = await self._run.next(self._node)
+        except ContentFilterError:
+            yield [ResponseFinished("content_filter")]
+            return
+        except AgentRunError as error:
+            yield [ResponseFailed(_error(error, self._target))]
+            return
+        assert isinstance(after, CallToolsNode), "an answer is followed by its calls"
+        self.after, response = after, after.model_response
+        if not request.stream and response.text:
+            yield [TextDelta(response.text)]
+        for index, call in enumerate(response.tool_calls):
+            started = ToolUseStarted(index, call.tool_call_id, call.tool_name)
+            # As the model wrote them: Pydantic AI would wrap what is no JSON.
+            raw = call.args if isinstance(call.args, str) else call.args_as_json_str()
+            yield [started, ToolUseDelta(index, raw)]
+        yield [UsageReported(_usage(response))]
+        yield [ResponseFinished("length" if response.finish_reason == "length" else "stop")]
+
+    async def _texts(self) -> AsyncGenerator[str]:
+        async with self._node.stream(self._run.ctx) as stream:
+            async for event in stream:
+                match event:
+                    case PartStartEvent(part=TextPart(content=text)) if text:
+                        yield text
+                    case PartDeltaEvent(delta=TextPartDelta(content_delta=text)) if text:
+                        yield text
+                    case _:
+                        pass
+
+
 class _Task:
     """One task. `rounds` counts the answers with tool calls."""
 
@@ -183,13 +247,11 @@ class _Task:
         self._target = target
         self._tools = _OurTools(turn.tools)
         self._rounds = 0
-        self._answer: EngineAnswer | None = None
 
     async def run(self) -> TurnEnd:
         """Ask and run tools until done. Raises KodeError `Storage`."""
         request = await self._turn.context.request((), "auto")
         prompt = "\n".join(texts_of(request.messages[-1].content))
-        error: ErrorInfo | None = None
         async with _http(self._target) as http:
             agent = Agent(
                 _model(self._target, http),
@@ -201,37 +263,45 @@ class _Task:
             try:
                 limits = UsageLimits(request_limit=None)
                 async with agent.iter(prompt, usage_limits=limits) as run:
-                    return await self._walk(run)
-            except ContentFilterError:
-                return TurnEnd("refusal")
-            except AgentRunError as failed:
-                error = _error(failed, self._target)
-                return TurnEnd("error", error)
-            finally:
-                if self._answer is not None and self._answer.is_open:
-                    self._answer.stop(error)
+                    return await self._walk(run, request)
+            except AgentRunError as error:
+                return TurnEnd("error", _error(error, self._target))
 
-    async def _walk(self, run: AgentRun[object, str]) -> TurnEnd:
-        node = run.next_node
+    async def _walk(self, run: AgentRun[object, str], request: ModelRequest) -> TurnEnd:
+        node, turn = run.next_node, self._turn
+        cards = CallCards(turn.tools, turn.scope.uri_of)
         told: dict[str, str] = {}
         while not Agent.is_end_node(node):
-            if isinstance(node, ModelRequestNode):
-                node.request.parts = [_answered(part, told) for part in node.request.parts]
-                await self._ask(run, node)
-            if not isinstance(node, CallToolsNode):
+            if not isinstance(node, ModelRequestNode):
                 node = await run.next(node)
                 continue
-            calls = self._tell(node.model_response)
-            was_cut = node.model_response.finish_reason == "length"
-            async with self._answering(calls):
-                if was_cut:
+            self._prepare(node, told)
+            await turn.emit.flow()
+            model = _NodeModel(run, node, self._target)
+            step = ModelStep(turn.scope, turn.context, turn.emit, cards)
+            await step.run(model, request)
+            answer = step.assembler
+            if answer.error is not None:
+                return TurnEnd("error", answer.error)
+            if model.after is None:
+                return TurnEnd("refusal")
+            async with self._answering(answer.tool_uses):
+                if answer.finish_reason == "length":
                     return TurnEnd("max_tokens")
-                if calls and self._tools.withdrawn:
+                if answer.tool_uses and self._tools.withdrawn:
                     break
-                self._rounds += bool(calls)
-                told = await self._answer_unknown(calls)
-                node = await run.next(node)
+                self._rounds += bool(answer.tool_uses)
+                told = await self._answer_unknown(answer.tool_uses)
+                node = await run.next(model.after)
         return TurnEnd("max_tool_rounds" if self._tools.withdrawn else "end_turn")
+
+    def _prepare(self, node: ModelRequestNode[object, str], told: Mapping[str, str]) -> None:
+        """Put our own words into a request: of unknown calls, and of the limit of steps."""
+        node.request.parts = [_answered(part, told) for part in node.request.parts]
+        if self._rounds >= self._config.runtime.max_steps and not self._tools.withdrawn:
+            self._tools.withdrawn = True
+            order = UserPromptPart(self._turn.limits.limit_instruction)
+            node.request.parts = [*node.request.parts, order]
 
     @asynccontextmanager
     async def _answering(self, calls: Sequence[ToolUseBlock]) -> AsyncGenerator[None]:
@@ -245,33 +315,6 @@ class _Task:
             self._tools.answers = _Answers(run, calls)
             yield
 
-    async def _ask(self, run: AgentRun[object, str], node: ModelRequestNode[object, str]) -> None:
-        turn, runtime = self._turn, self._config.runtime
-        await turn.emit.flow()
-        answer = self._answer = EngineAnswer(turn.scope, turn.context, turn.emit)
-        if self._rounds >= runtime.max_steps and not self._tools.withdrawn:
-            self._tools.withdrawn = True
-            order = UserPromptPart(turn.limits.limit_instruction)
-            node.request.parts = [*node.request.parts, order]
-        if runtime.stream:
-            async with node.stream(run.ctx) as stream:
-                async for event in stream:
-                    match event:
-                        case PartStartEvent(part=TextPart(content=text)):
-                            answer.grow(text)
-                        case PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
-                            answer.grow(text)
-                        case _:
-                            pass
-
-    def _tell(self, response: ModelResponse) -> Sequence[ToolUseBlock]:
-        """Report an answer; return its tool calls."""
-        calls = [_tool_use(call) for call in response.tool_calls]
-        model = response.model_name or self._target.model.id
-        assert self._answer is not None, "asked before it is answered"
-        usage = _usage(response)
-        return self._answer.end(response.text or "", calls, model=model, usage=usage)
-
     async def _answer_unknown(self, calls: Sequence[ToolUseBlock]) -> dict[str, str]:
         """Return what the model is told of calls that Pydantic AI knows no tool for, by call id.
 
@@ -284,14 +327,6 @@ class _Task:
                 if call.invalid_input is None:
                     told[call.tool_use_id] = text
         return told
-
-
-def _tool_use(call: ToolCallPart) -> ToolUseBlock:
-    block = ToolUseBlock(tool_use_id=call.tool_call_id, name=call.tool_name)
-    try:
-        return replace(block, input=call.args_as_dict(raise_if_invalid=True))
-    except (ValueError, AssertionError):
-        return replace(block, invalid_input=call.args_as_json_str())
 
 
 def _http(target: Target) -> DefaultAsyncHttpxClient:

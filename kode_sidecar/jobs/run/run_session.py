@@ -21,11 +21,12 @@ from kode_sidecar.core.domain.budget import Budget, read_amount
 from kode_sidecar.core.domain.error_info import ErrorInfo, failure
 from kode_sidecar.core.domain.message import Blob, TextBlock
 from kode_sidecar.core.domain.run import RunRecord
-from kode_sidecar.core.kernel.contracts import ModelRequest, RunTurn, TurnEnd
+from kode_sidecar.core.kernel.contracts import ModelRequest, TurnEnd
 from kode_sidecar.core.protocol.session import SessionNewParams
 from kode_sidecar.core.protocol.turn import TurnStartParams
 from kode_sidecar.errors import KodeError
 from kode_sidecar.jobs.run.contracts import RunScope, RunServices
+from kode_sidecar.jobs.run.engines import Engine
 from kode_sidecar.jobs.run.folder_editor import FolderEditor
 from kode_sidecar.jobs.run.run_config import ModelPart, RunConfig
 from kode_sidecar.jobs.run.run_recorder import RunRecorder
@@ -45,7 +46,7 @@ class JobWork:
 
     scope: RunScope
     services: RunServices
-    engine: RunTurn
+    engine: Engine
     tools: RunTools
     recorder: RunRecorder
     system: str
@@ -136,7 +137,6 @@ async def open_run_session(
 
 def _services(work: JobWork, editor: FolderEditor) -> SessionServices:
     services, config, model = work.services, work.config, work.config.model
-    asked = services.budgets.model if config.runtime.engine == "native" else _Ready(services)
     chosen = (model.temperature, model.top_p) != _DEFAULT_SAMPLING
     scouts = ScoutServices(
         model=services.budgets.model,
@@ -150,7 +150,7 @@ def _services(work: JobWork, editor: FolderEditor) -> SessionServices:
         sampling_chosen=chosen,
     )
     return SessionServices(
-        model=asked,
+        model=work.engine.model,
         editor=editor,
         workspace=work.scope.workspace,
         clock=services.clock,
@@ -176,22 +176,11 @@ def _services(work: JobWork, editor: FolderEditor) -> SessionServices:
         log=services.log,
         provider=services.provider,
         report_bug=services.report_bug,
-        run_turn=work.engine,
+        run_turn=work.engine.run_turn,
         stream=config.runtime.stream,
         call_ended=work.recorder.tools.outcome,
         save_artifact=work.save_output,
     )
-
-
-class _Ready:
-    """The model where an engine asks by itself or not at all: it is only asked for scouts."""
-
-    def __init__(self, services: RunServices) -> None:
-        self.stream = services.budgets.model.stream
-
-    def missing(self, model: str) -> ErrorInfo | None:
-        """Return None: what the engine needs is its own to check."""
-        del model
 
 
 def _scout_prompt(work: JobWork) -> str:

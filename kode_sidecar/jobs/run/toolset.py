@@ -40,6 +40,8 @@ from kode_sidecar.core.domain.run_policy import (
     effective_policy,
 )
 from kode_sidecar.core.kernel.contracts import Tool, ToolCall
+from kode_sidecar.core.text.text_edit import to_lf
+from kode_sidecar.core.text.uris import canonical_key
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.commands.command import CommandLimits
 from kode_sidecar.infrastructure.commands.programs import check_names
@@ -115,6 +117,17 @@ class RunTools:
         )
         return lambda _agent, _mode: made
 
+    def _wrote(
+        self, session: ToolScope, place: Location, before: bytes | None, after: bytes
+    ) -> None:
+        """Note an artifact: it is the model's own doing, and no news to it."""
+        self.written.touched.add(place.real)
+        watch, now = session.change_sets.files, to_lf(after.decode("utf-8", "replace"))
+        if before is None:
+            watch.created(place.uri, place.path, now)
+        else:
+            watch.applied(canonical_key(place.uri), to_lf(before.decode("utf-8", "replace")), now)
+
     def _reading(
         self, files: SessionFiles, shown: OnShown | None = None
     ) -> Sequence[tuple[Tool, Subjects]]:
@@ -139,7 +152,7 @@ class RunTools:
             self.written,
             partial(_note, scope),
         )
-        artifacts = write_artifact_tool(scope, self._check_free, self.written.touched)
+        artifacts = write_artifact_tool(scope, self._check_free, partial(self._wrote, session))
         explore = explore_tool(
             Dispatch(scouts),
             session,

@@ -1,7 +1,7 @@
 """`write_artifact`: a file the run delivers, written in a writable zone and noted (B4)."""
 
 from collections.abc import Callable, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -55,10 +55,14 @@ def artifact_subject(scope: RunScope) -> Subjects:
     return subjects
 
 
+Wrote = Callable[[Location, bytes | None, bytes], None]
+"""`(place, before, after)`: told of each file that was written; None for one that is new."""
+
+
 def write_artifact_tool(
-    scope: RunScope, check_free: Callable[[Location], None], touched: set[Path]
+    scope: RunScope, check_free: Callable[[Location], None], wrote: Wrote
 ) -> Tool:
-    """Make the tool. `check_free` refuses files of the project; `touched` gets new ones."""
+    """Make the tool. `check_free` refuses files of the project."""
     written: set[str] = set()
 
     async def run(params: WriteArtifactParams, call: ToolCall) -> ToolOutcome:  # noqa: ARG001
@@ -67,14 +71,15 @@ def write_artifact_tool(
         if place.root.name != DELIVERABLES:
             _check_new(place, written)
             check_free(place)
-        before = read_regular(place) if params.append and place.real.exists() else b""
+        old = read_regular(place) if place.real.exists() else None
+        before = old or b"" if params.append else b""
         data = before + params.content.encode("utf-8", "replace")
         if len(data) > MAX_FILE_BYTES:
             text = f"{place.display} would grow beyond {MAX_FILE_BYTES:,} bytes."
             raise KodeError("TooLarge", text)
         write_file(place, data)
         written.add(place.display)
-        touched.add(place.real)
+        wrote(place, old, data)
         kind = "deliverable" if place.root.name == DELIVERABLES else "workspace"
         scope.artifacts.add(
             place.display,
