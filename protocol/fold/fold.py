@@ -4,48 +4,58 @@ A snapshot with pages of `kode/message/list`, a replay and the stream lead to th
 `fold.ts` and `fold.lua` are the same reducer.
 """
 
+from typing import Any
+
+Json = dict[str, Any]
+ById = dict[str, Json]
 ENVELOPE = ("type", "seq", "ts", "turnId", "messageId", "sessionId", "content")
 
 
 class Fold:
-    """All of a session.
+    """All of a session. A message holds the ids of its `blocks`, `plan` the model's steps.
 
-    A message holds the ids of its `blocks`. A block is as the wire tells it, with its `messageId`;
-    while it is `open`, `grown` is what deltas brought. `results` leads from the block of a call to
-    that of its result, `pending` are questions, `plan` the model's steps, `touched` the ids of what
-    looks different now.
+    A block is as on the wire; while it is `open`, `grown` is what deltas brought. `results` leads
+    from a call's block to that of its result; `pending` are questions, `touched` ids to redraw.
     """
 
-    def __init__(self):
-        self.seq = 0
-        self.title, self.mode, self.model, self.meta = "", "", "", {}
+    def __init__(self) -> None:
+        self.seq, self.title, self.mode, self.model, self.meta = 0, "", "", "", Json()
         self.head_id = self.turn_id = self.last_turn = self.waiting = self.cost = None
-        self.usage, self.messages, self.blocks, self.results = {}, {}, {}, {}
-        self.change_sets, self.hunks, self.scouts, self.progress = {}, {}, {}, {}
-        self.pending, self.notices, self.plan, self.touched = {}, [], [], set()
+        self.messages, self.blocks, self.change_sets, self.hunks = ById(), ById(), ById(), ById()
+        self.scouts, self.progress, self.pending, self.usage = ById(), ById(), ById(), Json()
+        self.results, self.touched = dict[str, str](), set[str]()
+        self.notices, self.plan = list[Json](), list[Json]()
 
-    def attach(self, told):
+    def attach(self, told: Json) -> None:
         """Take the answer of `kode/session/attach`: a replay, or a snapshot into a new fold."""
+        growing = {block["blockId"]: block["text"] for block in told.get("openBlocks", ())}
         for event in told.get("events", ()):
             self.event(event)
         if told["mode"] == "snapshot":
-            self._snapshot(told)
-        for block in told.get("openBlocks", ()):
-            known = self.blocks.get(block["blockId"])
-            if known and known["open"]:
-                known["grown"] = block["text"]
+            self._session(told["session"])
+            self.usage, self.cost, self.plan = told["usage"], told.get("cost"), told.get("plan", [])
+            self.last_turn, self.head_id = told.get("lastTurn"), told.get("headId")
+            self.page(told.get("messages", []))
+            for message in told.get("openMessages", ()):
+                self._message(message["id"], message, complete=False, growing=growing)
+                self.head_id = message["id"]  # a running answer stands at the tip
+            for change_set in told.get("changeSets", ()):
+                self.change_set(change_set)
+            self.pending = {one["requestId"]: one for one in (*told["pending"], *told["asks"])}
+        for block_id, text in growing.items():
+            if (block := self.blocks.get(block_id)) and block["open"]:
+                block["grown"] = text
         self.seq, self.turn_id = told["seq"], told.get("activeTurnId")
 
-    def page(self, messages):
+    def page(self, messages: list[Json]) -> None:
         """Take complete messages: those of a snapshot, or a page of `kode/message/list`."""
         for message in messages:
             self._message(message["id"], message, complete=True)
 
-    def change_set(self, told):
+    def change_set(self, told: Json) -> None:
         """Take a change set: of an event, a snapshot, or `kode/changeSet/get`."""
         set_id, turn_id = told["changeSetId"], told.get("turnId")
-        new = {"id": set_id, "turnId": turn_id, "hunks": []}
-        known = self.change_sets.setdefault(set_id, new)
+        known = self.change_sets.setdefault(set_id, {"id": set_id, "turnId": turn_id, "hunks": []})
         known["state"] = told["state"]
         for file in told.get("files", ()):
             place = {"changeSetId": set_id, "uri": file["uri"], "path": file["path"]}
@@ -57,21 +67,22 @@ class Fold:
                 self.hunks[hunk["hunkId"]].update(hunk, **place, **base)
         self.touched.add(set_id)
 
-    def delta(self, delta):
-        """Add what is new of a delta; `at` counts code points, as texts of Python do."""
+    def delta(self, delta: Json) -> str:
+        """Add what is new of a delta and return it; `at` counts code points, as `len` does."""
         block = self.blocks.get(delta["blockId"])
         if block and block["open"] and delta["at"] <= (have := len(block["grown"])):
             block["grown"] += delta["add"][have - delta["at"] :]
             self.touched |= {block["id"], block["messageId"]}
+            return block["grown"][have:]
+        return ""
 
-    def event(self, event):  # noqa: C901
+    def event(self, event: Json) -> bool:  # noqa: C901
         """Fold one event; False if it was told before."""
         if 0 < event.get("seq", 0) <= self.seq:
             return False
         self.seq = event.get("seq") or self.seq
-        if event.get("turnId"):
-            self.waiting = None
-        message_id, block_id = event.get("messageId"), event.get("blockId")
+        self.waiting = None if event.get("turnId") else self.waiting
+        message_id, block_id = event.get("messageId", ""), event.get("blockId", "")
         match event["type"]:
             case "turn.started":
                 self.turn_id, self.last_turn = event["turnId"], None
@@ -107,35 +118,24 @@ class Fold:
                 self.plan = event["items"]
             case "notice":
                 self.notices.append(event)
+            case _:
+                pass  # kinds that came later
         return True
 
-    def _snapshot(self, told):
-        self._session(told["session"])
-        self.usage, self.cost = told["usage"], told.get("cost")
-        self.last_turn, self.plan = told.get("lastTurn"), told.get("plan", [])
-        self.page(told.get("messages", []))
-        self.head_id = told.get("headId")
-        growing = {block["blockId"] for block in told.get("openBlocks", ())}
-        for message in told.get("openMessages", ()):
-            self._message(message["id"], message, complete=False, growing=growing)
-            self.head_id = message["id"]  # a running answer stands at the tip
-        for change_set in told.get("changeSets", ()):
-            self.change_set(change_set)
-        self.pending = {asked["requestId"]: asked for asked in (*told["pending"], *told["asks"])}
-
-    def _session(self, told):
+    def _session(self, told: Json) -> None:
         for name in ("title", "mode", "model", "meta"):
             setattr(self, name, told.get(name, getattr(self, name)))
 
-    def _message(self, message_id, told, *, complete, growing=()):
+    def _message(self, message_id: str, told: Json, *, complete: bool, growing: Any = ()) -> None:
         known = self.messages.setdefault(message_id, {"id": message_id, "blocks": []})
         known.update({name: told[name] for name in told if name not in ENVELOPE}, complete=complete)
-        for block in told.get("content", ()):
-            self._block(message_id, block["id"], block, is_open=block["id"] in growing)
+        for number, block in enumerate(told.get("content", ())):
+            block_id = block.get("id") or f"{message_id}.{number}"
+            self._block(message_id, block_id, block, is_open=block_id in growing)
         self.touched.add(message_id)
 
-    def _block(self, message_id, block_id, block, *, is_open):
-        message = self.messages[message_id]
+    def _block(self, message_id: str, block_id: str, block: Json, *, is_open: bool) -> None:
+        message = self.messages.setdefault(message_id, {"id": message_id, "blocks": []})
         if block_id not in self.blocks:
             message["blocks"].append(block_id)
         place = {"id": block_id, "messageId": message_id, "open": is_open, "grown": ""}
