@@ -13,10 +13,10 @@ from kode_sidecar.core.protocol.change_set import DecideParams
 from kode_sidecar.core.protocol.session import SessionAttachParams, SessionUpdateParams
 from kode_sidecar.core.protocol.turn import TurnStartParams, TurnSteerParams
 from kode_sidecar.errors import KodeError
-from kode_sidecar.terminal.client.fold import attached
 from simulation.sidecar import Sidecar
 from simulation.story import Violation
 from simulation.whole_truth import Ledger
+from tests.support.session_fold import attached
 
 
 @dataclass

@@ -19,11 +19,11 @@ from typing import Any
 
 from kode_sidecar.devtools.demo.answers import answer, text, tool_call
 from kode_sidecar.devtools.demo.model_server import RecordedResponse, failure
-from kode_sidecar.terminal.client.fold import SessionFold
 from simulation.plot import Sample, drawing, table
 from tests.support.answering_model import AnsweringModel
 from tests.support.model_script import broken_off
 from tests.support.processes import memory
+from tests.support.session_fold import SessionFold
 from tests.support.sidecar import World, sidecar
 
 KEPT_PROMPTS = 12

@@ -18,8 +18,8 @@ from kode_sidecar.core.domain.agent_event import (
 )
 from kode_sidecar.core.domain.message import TextBlock
 from kode_sidecar.core.protocol.session import SessionAttachResult
-from kode_sidecar.terminal.client.fold import SessionFold, attached
 from simulation.story import Violation
+from tests.support.session_fold import SessionFold, attached
 
 
 @dataclass

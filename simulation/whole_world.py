@@ -22,7 +22,6 @@ from kode_sidecar.core.protocol.session import (
     SessionNewParams,
 )
 from kode_sidecar.errors import KodeError
-from kode_sidecar.terminal.client.fold import SessionFold, attached
 from simulation.disk import Disk
 from simulation.edit_truth import Truth
 from simulation.edit_world import OneFolder
@@ -34,6 +33,7 @@ from simulation.sidecar import Sidecar
 from simulation.story import Step, Story, Violation
 from simulation.user_desk import UserDesk
 from simulation.whole_truth import Ledger
+from tests.support.session_fold import SessionFold, attached
 
 Work = Coroutine[Any, Any, None]
 
@@ -172,7 +172,7 @@ class WholeWorld:
             return
         self._session_id = created.session_id
         self.ledger.titles = ["new"]
-        self.fold = SessionFold(created.session_id, created.seq, "new")
+        self.fold = SessionFold(created.session_id, created.seq)
         self.session = await self.process.sessions.get(created.session_id)
 
     async def _open(self, session_id: str) -> None:

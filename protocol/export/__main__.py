@@ -5,6 +5,11 @@ from pathlib import Path
 from protocol.export import SCHEMA_FILE, generate, generated_module
 
 ROOT = Path(__file__).resolve().parents[2]
+FOLDS = {
+    "fold.lua": "editors/nvim/lua/kode/session_fold.lua",
+    "fold.py": "kode_sidecar/terminal/client/fold.py",
+}
+"""Reducers of `protocol/fold`, and where our own clients have their copy."""
 
 
 def main() -> None:
@@ -12,7 +17,8 @@ def main() -> None:
     files = {f"protocol/{name}": data for name, data in generate().items()}
     schema = files[f"protocol/{SCHEMA_FILE}"]
     files["kode_sidecar/core/protocol/generated.py"] = generated_module(schema)
-    files["editors/nvim/lua/kode/session_fold.lua"] = (ROOT / "protocol/fold/fold.lua").read_bytes()
+    for fold, place in FOLDS.items():
+        files[place] = (ROOT / "protocol" / "fold" / fold).read_bytes()
     for name, data in files.items():
         (ROOT / name).write_bytes(data)
         print(name)

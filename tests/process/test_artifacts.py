@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kode_sidecar.terminal.client.connection import RpcError
-from kode_sidecar.terminal.client.fold import SessionFold
 from tests.support.model_script import answer, text, tool_call
+from tests.support.session_fold import SessionFold
 from tests.support.sidecar import HANG_SECONDS, World, sidecar
 
 Json = dict[str, Any]

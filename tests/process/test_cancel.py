@@ -12,13 +12,13 @@ import pytest
 
 from kode_sidecar.devtools.demo.model_server import RecordedResponse
 from kode_sidecar.terminal.client.connection import Call, RpcError
-from kode_sidecar.terminal.client.fold import SessionFold
 from tests.support.answering_model import AnsweringModel, user_texts
 from tests.support.fsync_gate import FsyncGate
 from tests.support.kimi_rules import refusals
 from tests.support.model_script import answer, hold, text, thinking, tool_call
 from tests.support.processes import children, gone
 from tests.support.program import BUILT
+from tests.support.session_fold import SessionFold
 from tests.support.sidecar import HANG_SECONDS, World, only_change_set, sidecar
 from tests.support.stream_rules import breaches, starts_after_cancel
 from tests.support.stuck_search import make_stuck

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from kode_sidecar.terminal.client.connection import RpcError
-from kode_sidecar.terminal.client.fold import SessionFold
 from tests.support.fsync_gate import FsyncGate
 from tests.support.kimi_rules import refusals
 from tests.support.model_script import (
@@ -23,6 +22,7 @@ from tests.support.model_script import (
     tool_call,
 )
 from tests.support.program import BUILT
+from tests.support.session_fold import SessionFold
 from tests.support.sidecar import HANG_SECONDS, World, sidecar
 
 Json = dict[str, Any]

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.terminal.client.fold import SessionFold
 from tests.process.test_context import (
     CODER,
     NEARLY_FULL,
@@ -17,6 +16,7 @@ from tests.process.test_context import (
     refused,
 )
 from tests.support.model_script import TokenUsage, answer, hold, text, tool_call
+from tests.support.session_fold import SessionFold
 from tests.support.sidecar import World, sidecar
 
 Json = dict[str, Any]

@@ -9,9 +9,9 @@ import pytest
 
 from kode_sidecar.core.text.uris import file_path
 from kode_sidecar.infrastructure.workspace.document import text_rev
-from kode_sidecar.terminal.client.fold import SessionFold
 from tests.support.mannered_editor import ManneredEditor, Manners
 from tests.support.model_script import answer, text, tool_call
+from tests.support.session_fold import SessionFold
 from tests.support.sidecar import HANG_SECONDS, World, only_change_set, sidecar
 
 

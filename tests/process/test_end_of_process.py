@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.terminal.client.fold import SessionFold
 from tests.support.answering_model import AnsweringModel, user_texts
 from tests.support.model_script import answer, hold, text, tool_call
 from tests.support.processes import LINUX, at_rest, children, gone
+from tests.support.session_fold import SessionFold
 from tests.support.sidecar import HANG_SECONDS, World, sidecar
 from tests.support.stuck_search import make_stuck
 

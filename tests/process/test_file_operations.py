@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from kode_sidecar.core.text.uris import file_path
-from kode_sidecar.terminal.client.fold import SessionFold
 from kode_sidecar.terminal.client.workspace_edit import EditPlan
 from tests.support.model_script import answer, text, tool_call
+from tests.support.session_fold import SessionFold
 from tests.support.sidecar import HANG_SECONDS, World, only_change_set, sidecar
 
 NEW = "# 新 🍵\nprice = 38\n"

@@ -13,12 +13,12 @@ import pytest
 from kode_sidecar.core.protocol.base_protocol import MAX_BODY_BYTES, MAX_HEADER_BYTES, encode_frame
 from kode_sidecar.core.protocol.methods import METHODS
 from kode_sidecar.terminal.client.connection import Call, ConnectionLost, RpcError
-from kode_sidecar.terminal.client.fold import SessionFold
 from kode_sidecar.terminal.client.handshake import Handshake
 from tests.stdio.test_front_door import BAD_BODIES, check_error_data
 from tests.support.fsync_gate import FsyncGate, with_faults
 from tests.support.model_script import answer, hold, text, tool_call
 from tests.support.program import BUILT
+from tests.support.session_fold import SessionFold
 from tests.support.sidecar import HANG_SECONDS, World, sidecar
 from tests.support.stdio_process import frame, notification, request
 from tests.support.stream_rules import breaches

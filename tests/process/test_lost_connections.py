@@ -13,13 +13,13 @@ import pytest
 from kode_sidecar.devtools.demo.model_server import RecordedResponse
 from kode_sidecar.infrastructure.records.message_storage import name_in
 from kode_sidecar.infrastructure.records.messages import StorageName
-from kode_sidecar.terminal.client.fold import SessionFold
 from tests.conftest import FULL, Played
 from tests.process.test_sessions import ask
 from tests.support.answering_model import AnsweringModel
 from tests.support.folds import final_state
 from tests.support.kept_messages import read_messages
 from tests.support.model_script import answer, text, thinking, tool_call
+from tests.support.session_fold import SessionFold
 from tests.support.sidecar import HANG_SECONDS, World, read_jsonl, sidecar
 
 PARTS = range(8 if FULL else 1)  # of 2,000 turns: each begins anew, by chance of its own

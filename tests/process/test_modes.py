@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.terminal.client.fold import SessionFold
-from kode_sidecar.terminal.client.session_view import HunkView
 from tests.support.mannered_editor import Manners
 from tests.support.model_script import answer, text, tool_call
 from tests.support.processes import gone
+from tests.support.session_fold import FoldedHunk, SessionFold
 from tests.support.sidecar import HANG_SECONDS, World, only_change_set, sidecar
 
 LF = "一 = 1\n#\nb = 2\n#\nc = 3\n#\nd = 4\n"
@@ -51,10 +50,10 @@ def reminders(world: World, index: int = -1) -> list[str]:
     ]
 
 
-async def waiting(world: World, session: SessionFold, count: int) -> list[HunkView]:
+async def waiting(world: World, session: SessionFold, count: int) -> list[FoldedHunk]:
     """The hunks that a call waits for."""
 
-    def announced() -> list[HunkView] | None:
+    def announced() -> list[FoldedHunk] | None:
         hunks = [h for c in session.change_sets.values() for h in c.hunks("proposed")]
         return hunks if len(hunks) == count else None
 

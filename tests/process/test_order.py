@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from kode_sidecar.terminal.client.connection import Call, RpcError
-from kode_sidecar.terminal.client.fold import SessionFold
 from tests.support.answering_model import AnsweringModel
 from tests.support.fsync_gate import FsyncGate
 from tests.support.model_script import answer, failure, hold, text, thinking, tool_call
 from tests.support.program import BUILT
+from tests.support.session_fold import SessionFold
 from tests.support.sidecar import HANG_SECONDS, World, only_change_set, sidecar
 from tests.support.stream_rules import breaches
 

@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.terminal.client.fold import SessionFold
 from tests.conftest import FULL
 from tests.support.normal_form import notifications
 from tests.support.raw_http import (
@@ -36,6 +35,7 @@ from tests.support.raw_http import (
     response,
     says,
 )
+from tests.support.session_fold import SessionFold
 from tests.support.sidecar import HANG_SECONDS, World, sidecar
 
 KEY = "live-key-3141592653589793"

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.terminal.client.fold import SessionFold
 from tests.process.test_sessions import ask, refused
 from tests.support.folds import final_state
 from tests.support.model_script import answer, hold, text, tool_call
+from tests.support.session_fold import SessionFold
 from tests.support.sidecar import HANG_SECONDS, World, sidecar
 
 Json = dict[str, Any]

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.terminal.client.fold import SessionFold
 from tests.support.answering_model import user_texts
 from tests.support.model_script import TokenUsage, answer, failure, hold, text, tool_call
 from tests.support.program import BUILT
@@ -22,6 +21,7 @@ from tests.support.scout_model import (
     scout_model,
     tool_names,
 )
+from tests.support.session_fold import SessionFold
 from tests.support.sidecar import HANG_SECONDS, World, only_change_set, read_jsonl, sidecar
 from tests.support.transcripts import moved_clock
 

@@ -10,12 +10,12 @@ import pytest
 
 from kode_sidecar.devtools.demo.model_server import Recording
 from kode_sidecar.terminal.client.connection import RpcError
-from kode_sidecar.terminal.client.fold import SessionFold
 from protocol.export import SCHEMA_FILE, generate
 from tests.support.fsync_gate import with_faults
 from tests.support.kept_messages import write_records
 from tests.support.model_script import answer, hold, text, tool_call
 from tests.support.program import BUILT
+from tests.support.session_fold import SessionFold
 from tests.support.sidecar import HANG_SECONDS, World, sidecar
 
 Json = dict[str, Any]

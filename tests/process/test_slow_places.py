@@ -16,13 +16,13 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.terminal.client.fold import SessionFold
 from tests.conftest import FULL, Played
 from tests.support.answering_model import AnsweringModel, user_texts
 from tests.support.hostile_project import HostileProject, Try
 from tests.support.model_script import answer, text, tool_call
 from tests.support.pings import Pings, percentile
 from tests.support.program import ROOT
+from tests.support.session_fold import SessionFold
 from tests.support.sidecar import HANG_SECONDS, World, sidecar
 from tests.support.strace import LINUX_ONLY
 from tests.support.stuck_search import make_stuck

@@ -12,13 +12,13 @@ from kode_sidecar.devtools.demo.model_server import RecordedResponse
 from kode_sidecar.devtools.recording.recording_file import read_recording
 from kode_sidecar.devtools.recording.replay import play
 from kode_sidecar.terminal.client.connection import Call, RpcError
-from kode_sidecar.terminal.client.fold import SessionFold
 from tests.conftest import FULL
 from tests.support.answering_model import AnsweringModel, user_texts
 from tests.support.fsync_gate import with_faults
 from tests.support.kimi_rules import refusals
 from tests.support.model_script import answer, failure, hold, text, tool_call
 from tests.support.program import BUILT, PROGRAM
+from tests.support.session_fold import SessionFold
 from tests.support.sidecar import HANG_SECONDS, World, only_change_set, sidecar
 from tests.support.stream_rules import breaches
 
@@ -182,7 +182,9 @@ async def assert_nothing_lost(world: World, talk: Talk) -> None:
     cancelled = [(await call.answer)["cancelled"] for call in talk.cancels]
     assert list(ends.values()).count("cancelled") <= cancelled.count(True)
     await world.turn(session, "the last")
-    said = {message.text: message.info["turnId"] for message in session.messages.values()}
+    added = [event for event in world.events() if event["type"] == "message.added"]
+    turn_of = {event["messageId"]: event["turnId"] for event in added}
+    said = {message.text: turn_of[message.id] for message in session.messages.values()}
     told = user_texts(world.asked())
     for words, turn_id, call in talk.steers:
         await asyncio.wait([call.answer])

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from kode_sidecar.terminal.client.fold import SessionFold
 from tests.support.answering_model import AnsweringModel
 from tests.support.model_script import answer, hold, text, tool_call
 from tests.support.program import BUILT
+from tests.support.session_fold import SessionFold
 from tests.support.sidecar import HANG_SECONDS, only_change_set, sidecar
 from tests.support.traced_process import Trace, Way
 

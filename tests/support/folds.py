@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kode_sidecar.terminal.client.fold import SessionFold
+from tests.support.session_fold import SessionFold
 
 
 def final_state(fold: SessionFold) -> dict[str, Any]:

@@ -13,11 +13,11 @@ from typing import Any
 
 from kode_sidecar.core.text.uris import path_to_uri
 from kode_sidecar.devtools.demo.model_server import RecordedResponse
-from kode_sidecar.terminal.client.fold import SessionFold
 from kode_sidecar.terminal.client.handshake import client_capabilities
 from tests.support.golden_session import ON_DISK, ROOT_URI, UNSAVED, normalised
 from tests.support.model_script import answer, broken_off, hold, text, thinking, tool_call
 from tests.support.program import ROOT
+from tests.support.session_fold import SessionFold
 from tests.support.sidecar import HANG_SECONDS, World, only_change_set, sidecar
 
 Json = dict[str, Any]

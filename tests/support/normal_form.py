@@ -10,8 +10,8 @@ from itertools import count
 from typing import Any, cast
 
 from kode_sidecar.terminal.client.connection import Frame
-from kode_sidecar.terminal.client.fold import SessionFold
-from kode_sidecar.terminal.client.session_view import Json
+from kode_sidecar.terminal.client.fold import Json
+from tests.support.session_fold import SessionFold
 
 Notification = tuple[str, Any]
 """Method and params, as `Client.subscribe` hands them out."""

@@ -17,12 +17,12 @@ from typing import Any
 import msgspec
 
 from kode_sidecar.core.domain.message import Message
-from kode_sidecar.terminal.client.fold import SessionFold
 from tests.support.answering_model import user_texts
 from tests.support.folds import final_state
 from tests.support.kept_messages import read_messages
 from tests.support.model_script import answer, text, tool_call
 from tests.support.program import ROOT
+from tests.support.session_fold import SessionFold
 from tests.support.sidecar import HANG_SECONDS, read_jsonl
 from tests.support.turn_world import assert_valid_history
 

@@ -13,16 +13,14 @@ from typing import Any
 
 from kode_sidecar.devtools.demo.model_server import ModelServer, RecordedResponse, Recording
 from kode_sidecar.terminal.client.connection import Client
-from kode_sidecar.terminal.client.fold import SessionFold
 from kode_sidecar.terminal.client.handshake import Handshake
-from kode_sidecar.terminal.client.session_view import ChangeSetView, TurnView
 from kode_sidecar.terminal.client.sidecar_process import SidecarProcess
-from kode_sidecar.terminal.client.watch import Watch
 from tests.support.kept_messages import read_messages
 from tests.support.mannered_editor import ManneredEditor
 from tests.support.normal_form import notifications
 from tests.support.processes import serving
 from tests.support.program import BUILT, PROGRAM, ROOT, SERVE
+from tests.support.session_fold import CheckedWatch, FoldedChangeSet, FoldedTurn, SessionFold
 from tests.support.warm_parent import fork
 
 READ_BYTES = 64 * 1024
@@ -36,7 +34,7 @@ class World:
 
     client: Client
     editor: ManneredEditor
-    watch: Watch
+    watch: CheckedWatch
     model: ModelServer
     home: Path
     seqs: dict[str, int] = field(default_factory=dict[str, int])
@@ -56,12 +54,12 @@ class World:
         )
         return result["turnId"]
 
-    async def turn(self, session: SessionFold, prompt: str, **params: Any) -> TurnView:
+    async def turn(self, session: SessionFold, prompt: str, **params: Any) -> FoldedTurn:
         """Run a turn to its end."""
         turn_id = await self.start(session, prompt, **params)
         return await self.watch.turn_end(session.session_id, turn_id, HANG_SECONDS)
 
-    async def decide(self, change_set: ChangeSetView, **params: Any) -> dict[str, Any]:
+    async def decide(self, change_set: FoldedChangeSet, **params: Any) -> dict[str, Any]:
         """`kode/changeSet/decide`; by default everything is accepted."""
         wanted = params or {"rest": "accept", "seenSeq": 1_000_000}
         return await self.client.request(
@@ -101,7 +99,7 @@ class World:
         return self.model.chats[index].body
 
 
-def only_change_set(session: SessionFold) -> ChangeSetView:
+def only_change_set(session: SessionFold) -> FoldedChangeSet:
     """The one change set there is."""
     (change_set,) = session.change_sets.values()
     return change_set
@@ -163,7 +161,7 @@ async def sidecar(
                 env[name] = value
         async with await start(command, env, cwd or Path.home()) as client:
             editor = ManneredEditor(client)
-            watch = Watch(client)
+            watch = CheckedWatch(client, SessionFold)
             if initialize:
                 options = {"roots": roots, **(handshake or {})}
                 async with asyncio.timeout(HANG_SECONDS):

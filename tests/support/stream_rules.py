@@ -1,6 +1,6 @@
 """The ordering rules of the protocol (O1-O6, O9), checked on the log of a connection.
 
-Independent of `client.fold`: it looks at the frames in the order in which they came.
+Independent of any fold: it looks at the frames in the order in which they came.
 """
 
 from collections.abc import Iterable

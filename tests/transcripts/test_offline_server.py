@@ -10,9 +10,9 @@ import pytest
 from kode_sidecar.devtools.demo.model_server import ModelServer, Recording
 from kode_sidecar.terminal.client.connection import Client, RpcError
 from kode_sidecar.terminal.client.handshake import Handshake
-from kode_sidecar.terminal.client.watch import Watch
 from tests.support.mannered_editor import ManneredEditor
 from tests.support.program import PROGRAM
+from tests.support.session_fold import CheckedWatch, SessionFold
 from tests.support.sidecar import HANG_SECONDS, World, sidecar
 from tests.support.transcripts import Case, Stage
 
@@ -28,7 +28,8 @@ class Offline:
         command = [*PROGRAM, "replay", str(self._recording), "--serve"]
         client = await Client.spawn(command)
         model = ModelServer(Recording(()))  # nobody asks it
-        world = World(client, ManneredEditor(client), Watch(client), model, self._project)
+        watch = CheckedWatch(client, SessionFold)
+        world = World(client, ManneredEditor(client), watch, model, self._project)
         await world.editor.client.initialize(Handshake(roots=[self._project]))
         return world
 

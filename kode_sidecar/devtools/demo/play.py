@@ -14,10 +14,10 @@ from kode_sidecar.devtools.demo.stage import (
     recorded_environment,
 )
 from kode_sidecar.terminal.client.buffer import Buffer
+from kode_sidecar.terminal.client.client_session import ClientSession
 from kode_sidecar.terminal.client.connection import Client
 from kode_sidecar.terminal.client.editor import Editor
 from kode_sidecar.terminal.client.handshake import Handshake
-from kode_sidecar.terminal.client.session_view import ChangeSetView
 from kode_sidecar.terminal.client.watch import Watch
 
 DELTA_MS = 15.0
@@ -47,14 +47,14 @@ class _Play:
         client = await stack.enter_async_context(
             await Client.spawn(env=await self._environment(stack))
         )
-        watch, editor = Watch(client, terminal), Editor(client)
+        watch, editor = Watch(client, ClientSession, terminal), Editor(client)
         await self._connect(client, editor)
         buffer = editor.open(self._stage.file, self._stage.unsaved_text, language_id="javascript")
         terminal.line(self._say("opened"), "dim")
-        session_id = await self._converse(client, watch)
-        change_set = self._review(watch, session_id, editor)
-        await self._decide(client, watch.session(session_id).seq, change_set, buffer)
-        self._show_records(session_id)
+        session = await self._converse(client, watch)
+        change_set_id = self._review(session, editor)
+        await self._decide(client, session, change_set_id, buffer)
+        self._show_records(session.session_id)
         code = await client.close()
         if code != 0:
             raise DemoFailed(self._say("wrong_exit", code=code))
@@ -92,42 +92,44 @@ class _Play:
             "dim",
         )
 
-    async def _converse(self, client: Client, watch: Watch) -> str:
-        """One prompt, streamed until the turn ends; the session's id."""
+    async def _converse(self, client: Client, watch: Watch[ClientSession]) -> ClientSession:
+        """One prompt, streamed until the turn ends; the session."""
         new = await client.request("kode/session/new", {"agent": "ide-helper"})
-        session_id: str = new["sessionId"]
+        session = watch.session(new["sessionId"], new["seq"])
         prompt = {"type": "text", "text": self._say("prompt")}
         started = await client.request(
-            "kode/turn/start", {"sessionId": session_id, "input": [prompt]}
+            "kode/turn/start", {"sessionId": session.session_id, "input": [prompt]}
         )
-        turn = await watch.turn_end(session_id, started["turnId"])
-        if turn.stop_reason != "end_turn":
-            error: dict[str, Any] = turn.result.get("error") or {}
+        end = await watch.until(lambda: session.turn_end(started["turnId"]))
+        if end["stopReason"] != "end_turn":
+            error: dict[str, Any] = end.get("error") or {}
             text = error.get("message", "")
-            raise DemoFailed(self._say("wrong_turn", reason=turn.stop_reason, error=text))
-        return session_id
+            raise DemoFailed(self._say("wrong_turn", reason=end["stopReason"], error=text))
+        return session
 
-    def _review(self, watch: Watch, session_id: str, editor: Editor) -> ChangeSetView:
-        """Show the change set of the turn."""
-        change_sets = list(watch.session(session_id).change_sets.values())
-        hunks = [hunk for change_set in change_sets for hunk in change_set.hunks("proposed")]
+    def _review(self, session: ClientSession, editor: Editor) -> str:
+        """Show the change set of the turn; its id."""
+        hunks = [hunk for hunk in session.hunks.values() if hunk["state"] == "proposed"]
         expected = ">0" if self._options.live else RECORDED_HUNKS
         if not hunks or (not self._options.live and len(hunks) != RECORDED_HUNKS):
             raise DemoFailed(self._say("wrong_hunks", count=len(hunks), expected=expected))
         self._terminal.line()
         self._terminal.line(self._say("review"), "bold")
-        change_set = change_sets[-1]
-        texts = {uri: text for uri in change_set.files if (text := editor.text(uri)) is not None}
-        self._terminal.change_set(change_set, texts, editor.encoding)
-        return change_set
+        change_set_id = list(session.change_sets)[-1]
+        hunks = session.hunks_of(change_set_id)
+        uris = {hunk["uri"] for hunk in hunks}
+        texts = {uri: text for uri in uris if (text := editor.text(uri)) is not None}
+        self._terminal.change_set(hunks, texts, editor.encoding)
+        return change_set_id
 
     async def _decide(
-        self, client: Client, seen_seq: int, change_set: ChangeSetView, buffer: Buffer
+        self, client: Client, session: ClientSession, change_set_id: str, buffer: Buffer
     ) -> None:
         """Accept the first hunk, reject the rest, and hold the sidecar to it."""
         terminal = self._terminal
         before, on_disk = buffer.text, self._stage.file.read_bytes()
-        accepted, *rejected = [hunk.id for hunk in change_set.hunks("proposed")]
+        hunks = session.hunks_of(change_set_id, "proposed")
+        accepted, *rejected = [hunk["hunkId"] for hunk in hunks]
         decisions: list[dict[str, Any]] = [{"hunkId": accepted, "action": "accept"}]
         decisions += [
             {"hunkId": hunk_id, "action": "reject", "comment": self._say("comment")}
@@ -135,7 +137,7 @@ class _Play:
         ]
         terminal.line()
         terminal.line(self._say("decide"), "bold")
-        params = {"changeSetId": change_set.id, "seenSeq": seen_seq, "decisions": decisions}
+        params = {"changeSetId": change_set_id, "seenSeq": session.seq, "decisions": decisions}
         answer = await client.request("kode/changeSet/decide", params)
         outcome = (answer["applied"], answer["rejected"], answer["verified"])
         if outcome != ([accepted], rejected, True):

@@ -9,7 +9,7 @@ from kode_sidecar.core.protocol.session import Effort, Mode
 from kode_sidecar.core.text.shown_text import one_line
 from kode_sidecar.terminal.chat.words import Words
 from kode_sidecar.terminal.client.connection import Client
-from kode_sidecar.terminal.client.session_view import Json
+from kode_sidecar.terminal.client.fold import Json
 from kode_sidecar.terminal.client.terminal import Terminal
 
 _LINE_CHARS = 110

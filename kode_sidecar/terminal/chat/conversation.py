@@ -16,11 +16,11 @@ from kode_sidecar.terminal.chat.servers import Servers
 from kode_sidecar.terminal.chat.sessions import Sessions
 from kode_sidecar.terminal.chat.undo import Undo
 from kode_sidecar.terminal.chat.words import Words
+from kode_sidecar.terminal.client.client_session import ClientSession
 from kode_sidecar.terminal.client.connection import Client, ConnectionLost, RpcError
 from kode_sidecar.terminal.client.editor import Editor
-from kode_sidecar.terminal.client.fold import SessionFold
+from kode_sidecar.terminal.client.fold import Json
 from kode_sidecar.terminal.client.handshake import Handshake
-from kode_sidecar.terminal.client.session_view import BlockView, Json
 from kode_sidecar.terminal.client.terminal import Terminal
 from kode_sidecar.terminal.client.watch import Watch
 
@@ -42,7 +42,7 @@ class Face:
     words: Words
     interrupts: Interrupts
     opened: Callable[[Commands, Servers, Path], None] = _nothing
-    measured: Callable[[SessionFold, Json], None] = _nothing
+    measured: Callable[[ClientSession, Json], None] = _nothing
 
 
 class Conversation:
@@ -57,7 +57,7 @@ class Conversation:
         self._keyboard, terminal = face.keyboard, face.terminal
         self._terminal, words = terminal, face.words
         self._words = words
-        self._watch = Watch(client, self)
+        self._watch = Watch(client, ClientSession, self)
         self._editor = Editor(client)
         self._files = Files(self._editor, terminal, words)
         self._review = Review(client, self._files, face.keyboard, terminal, words, accept)
@@ -72,10 +72,10 @@ class Conversation:
         self._steering: set[asyncio.Task[None]] = set()
 
     @property
-    def _session(self) -> SessionFold:
+    def _session(self) -> ClientSession:
         return self._sessions.now
 
-    def event(self, session: SessionFold, event: Json) -> None:
+    def event(self, session: ClientSession, event: Json) -> None:
         """`Watch` tells the stream; what a file's bytes look like comes with its first hunks."""
         if event["type"] == "message.added" and event.get("meta", {}).get("origin") == "steer":
             del self._keyboard.told[:1]
@@ -87,18 +87,16 @@ class Conversation:
         if event["type"] == "changeSet.updated" and self._commands.now("mode") == "auto":
             self._show_applied(session, event)
 
-    def _show_applied(self, session: SessionFold, event: Json) -> None:
+    def _show_applied(self, session: ClientSession, event: Json) -> None:
         """What nobody was asked about is shown all the same."""
-        known = session.change_sets[event["changeSetId"]]
         for file in event.get("files", ()):
             for hunk in file["hunks"]:
                 if hunk["state"] == "applied":
-                    info = known.files[file["uri"]].hunks[hunk["hunkId"]].info
-                    self._terminal.hunk(file["path"], info, None)
+                    self._terminal.hunk(file["path"], session.hunks[hunk["hunkId"]], None)
 
-    def growth(self, session: SessionFold, block: BlockView, added: str) -> None:
+    def growth(self, session: ClientSession, block_id: str, added: str) -> None:
         """Text of an open block."""
-        self._terminal.growth(session, block, added)
+        self._terminal.growth(session, block_id, added)
 
     async def run(self) -> int:
         """Until the user leaves; the exit code. Raises Leaving, ConnectionLost, RpcError."""
@@ -299,8 +297,8 @@ class Conversation:
         session, asked = self._session, set[str]()
 
         def over() -> str | None:
-            turn = session.turns.get(turn_id)
-            return turn.stop_reason if turn else None
+            end = session.turn_end(turn_id)
+            return end["stopReason"] if end else None
 
         def news() -> bool:
             return over() is not None or not waiting_hunks(session) <= asked

@@ -12,7 +12,7 @@ from kode_sidecar.infrastructure.workspace.saving import save_file
 from kode_sidecar.terminal.chat.words import Words
 from kode_sidecar.terminal.client.buffer import Buffer
 from kode_sidecar.terminal.client.editor import Editor
-from kode_sidecar.terminal.client.session_view import Json
+from kode_sidecar.terminal.client.fold import Json
 from kode_sidecar.terminal.client.terminal import Terminal
 from kode_sidecar.terminal.client.workspace_edit import EditPlan
 

@@ -12,9 +12,9 @@ from kode_sidecar.core.text.text_edit import to_lf
 from kode_sidecar.terminal.chat.files import Files
 from kode_sidecar.terminal.chat.keyboard import Asks, Interrupted, Leaving
 from kode_sidecar.terminal.chat.words import Words
+from kode_sidecar.terminal.client.client_session import ClientSession
 from kode_sidecar.terminal.client.connection import Client, RpcError
-from kode_sidecar.terminal.client.fold import SessionFold
-from kode_sidecar.terminal.client.session_view import ChangeSetView, Json
+from kode_sidecar.terminal.client.fold import Json
 from kode_sidecar.terminal.client.terminal import Terminal
 
 _KEYS = ("y", "n", "a", "r", "e", "s", "q")
@@ -32,15 +32,15 @@ class Review:
     words: Words
     accept: bool
 
-    async def decide(self, session: SessionFold, *, later: bool = True) -> None:
+    async def decide(self, session: ClientSession, *, later: bool = True) -> None:
         """Decide all that waits in a session; accepted text is then in the files.
 
         Without `later` what the user leaves undecided is rejected. Raises Interrupted when they
         press Ctrl-C; what they said before is carried out. Raises RpcError and ConnectionLost.
         """
-        for change_set in list(session.change_sets.values()):
-            if change_set.hunks("proposed"):
-                await self._decide(session, change_set, later=later)
+        for change_set_id in list(session.change_sets):
+            if session.hunks_of(change_set_id, "proposed"):
+                await self._decide(session, change_set_id, later=later)
         self.files.close_all(but=waiting_uris(session))
 
     async def permit(self, params: Json) -> str | None:
@@ -76,17 +76,14 @@ class Review:
         except (Interrupted, Leaving):
             return None
 
-    async def _decide(
-        self, session: SessionFold, change_set: ChangeSetView, *, later: bool
-    ) -> None:
-        known = await self.client.request("kode/changeSet/get", {"changeSetId": change_set.id})
+    async def _decide(self, session: ClientSession, change_set_id: str, *, later: bool) -> None:
+        known = await self.client.request("kode/changeSet/get", {"changeSetId": change_set_id})
         for file in known["files"]:
             self.files.learn(file)  # of a session that was begun earlier nothing is known yet
-        for file in change_set.files.values():
-            waiting = [hunk for hunk in file.hunks.values() if hunk.state == "proposed"]
-            if any(hunk.info.get("kind") == "modify" for hunk in waiting):
-                self.files.open(file.uri)
-        now = await self.client.request("kode/changeSet/get", {"changeSetId": change_set.id})
+        hunks = session.hunks_of(change_set_id, "proposed")
+        for uri in dict.fromkeys(hunk["uri"] for hunk in hunks if hunk.get("kind") == "modify"):
+            self.files.open(uri)
+        now = await self.client.request("kode/changeSet/get", {"changeSetId": change_set_id})
         pairs = [(file, hunk) for file in now["files"] for hunk in file["hunks"]]
         waiting = [(file, hunk) for file, hunk in pairs if hunk["state"] == "proposed"]
         decisions: Decisions = []
@@ -101,7 +98,7 @@ class Review:
                 rest = [hunk for _, hunk in waiting if hunk["hunkId"] not in decided]
                 decisions += [_decision(hunk, "reject") for hunk in rest]
             if decisions:
-                await self._send(session, change_set, decisions)
+                await self._send(session, change_set_id, decisions)
 
     def _unasked(self, file: Json, hunk: Json) -> dict[str, Any]:
         sensitive = "sensitive" in hunk.get("flags", ())
@@ -174,11 +171,9 @@ class Review:
             else:
                 self.terminal.line(self.words.decide_help, "dim")
 
-    async def _send(
-        self, session: SessionFold, change_set: ChangeSetView, decisions: Decisions
-    ) -> None:
+    async def _send(self, session: ClientSession, change_set_id: str, decisions: Decisions) -> None:
         self.files.refresh()
-        params = {"changeSetId": change_set.id, "seenSeq": session.seq, "decisions": decisions}
+        params = {"changeSetId": change_set_id, "seenSeq": session.seq, "decisions": decisions}
         try:
             result = await self.client.request("kode/changeSet/decide", params)
         except RpcError as error:
@@ -193,20 +188,14 @@ class Review:
         self.terminal.line(text, "yellow" if lost else "")
 
 
-def waiting_hunks(session: SessionFold) -> set[str]:
+def waiting_hunks(session: ClientSession) -> set[str]:
     """Return the ids of a session's hunks that are not decided."""
-    sets = session.change_sets.values()
-    return {hunk.id for change_set in sets for hunk in change_set.hunks("proposed")}
+    return {hunk_id for hunk_id, hunk in session.hunks.items() if hunk["state"] == "proposed"}
 
 
-def waiting_uris(session: SessionFold) -> set[str]:
+def waiting_uris(session: ClientSession) -> set[str]:
     """Return the files of a session that have hunks to decide."""
-    return {
-        file.uri
-        for change_set in session.change_sets.values()
-        for file in change_set.files.values()
-        if any(hunk.state == "proposed" for hunk in file.hunks.values())
-    }
+    return {hunk["uri"] for hunk in session.hunks.values() if hunk["state"] == "proposed"}
 
 
 def _is_one_of(number: str, choices: Sequence[str]) -> bool:

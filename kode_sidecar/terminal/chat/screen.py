@@ -35,9 +35,9 @@ from kode_sidecar.terminal.chat.keyboard import Interrupts
 from kode_sidecar.terminal.chat.markdown import MarkdownStream, rendered, wrapped
 from kode_sidecar.terminal.chat.servers import Servers
 from kode_sidecar.terminal.chat.words import Words
-from kode_sidecar.terminal.client.fold import SessionFold
+from kode_sidecar.terminal.client.client_session import ClientSession
+from kode_sidecar.terminal.client.fold import Json
 from kode_sidecar.terminal.client.labels import Labels
-from kode_sidecar.terminal.client.session_view import BlockView, Json
 from kode_sidecar.terminal.client.terminal import Terminal, allows_color, short_arguments
 from kode_sidecar.terminal.client.windows_console import understands_escapes
 
@@ -123,7 +123,7 @@ class Screen(Terminal):
         line.echo = lambda text: self.line(text, "dim")
         line.print_rest = self._scrollback.print
 
-    def event(self, session: SessionFold, event: Json) -> None:
+    def event(self, session: ClientSession, event: Json) -> None:
         """An event came and is folded."""
         self._follow(session, event)
         if self._status is not None:
@@ -136,7 +136,7 @@ class Screen(Terminal):
         self._status = status
         self._line.status = status.line
 
-    def _follow(self, session: SessionFold, event: Json) -> None:
+    def _follow(self, session: ClientSession, event: Json) -> None:
         """Keep up with what the turn does."""
         kind = event["type"]
         if kind == "turn.started":
@@ -163,12 +163,13 @@ class Screen(Terminal):
         if kind not in ("model.waiting", "tool.progress", "scout.updated"):
             now.said, now.until = "", None
 
-    def _stream(self, block: BlockView, added: str) -> None:
-        if block.id != self._streaming:
+    def _stream(self, block: Json, added: str) -> None:
+        block_id: str = block["id"]
+        if block_id != self._streaming:
             self._print_rest()
-        self._streaming = block.id
-        self._shown[block.id] = self._shown.get(block.id, 0) + len(added)
-        if block.type == "thinking":
+        self._streaming = block_id
+        self._shown[block_id] = self._shown.get(block_id, 0) + len(added)
+        if block["type"] == "thinking":
             self._thought += added
         else:
             self._markdown.feed(added)
@@ -178,13 +179,13 @@ class Screen(Terminal):
             loop = asyncio.get_running_loop()
             self._frame = loop.call_later(_FRAME_SECONDS, self._print_whole_blocks)
 
-    def _rest(self, block: BlockView) -> None:
-        shown = self._shown.get(block.id, 0)
-        if shown > len(block.text):
+    def _rest(self, block: Json) -> None:
+        shown = self._shown.get(block["id"], 0)
+        if shown > len(block["text"]):
             self.line(self._labels.whole_again, "yellow")
             self._markdown.rest, self._thought, shown = "", "", 0
-        self._stream(block, block.text[shown:])
-        self._shown.pop(block.id, None)
+        self._stream(block, block["text"][shown:])
+        self._shown.pop(block["id"], None)
         self._print_rest()
 
     def _dropped(self, block_id: str) -> None:
@@ -265,7 +266,7 @@ class Status:
     cost: str = ""
     budget: str = ""
 
-    def event(self, session: SessionFold, event: Json) -> None:
+    def event(self, session: ClientSession, event: Json) -> None:
         """What a turn and the session have used."""
         if event["type"] == "usage.updated":
             self.count(session)
@@ -276,12 +277,12 @@ class Status:
             limit = f"{use['limit']:g} {event['currency']}"
             self.budget = self.words.budget.format(**told, limit=limit)
 
-    def count(self, session: SessionFold) -> None:
+    def count(self, session: ClientSession) -> None:
         """Take the totals of a session."""
-        cost = session.usage.get("cost")
+        cost = session.cost
         self.cost = f"{cost['amount']:.4f} {cost['currency']}" if cost else ""
 
-    def measured(self, session: SessionFold, inspected: Json) -> None:
+    def measured(self, session: ClientSession, inspected: Json) -> None:
         """Take the totals of a session, and how large its next request is."""
         self.count(session)
         window = inspected.get("window")

@@ -6,7 +6,7 @@ from kode_sidecar.core.text.shown_text import one_line
 from kode_sidecar.core.text.uris import named_resources
 from kode_sidecar.terminal.chat.words import Words
 from kode_sidecar.terminal.client.connection import Client, RpcError
-from kode_sidecar.terminal.client.session_view import Json
+from kode_sidecar.terminal.client.fold import Json
 from kode_sidecar.terminal.client.terminal import Terminal
 
 _DECISIONS = {"allow": True, "refuse": False}

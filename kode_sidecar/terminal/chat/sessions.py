@@ -5,9 +5,9 @@ from pathlib import Path
 
 from kode_sidecar.core.text.shown_text import clipped, one_line
 from kode_sidecar.terminal.chat.words import Words
+from kode_sidecar.terminal.client.client_session import ClientSession
 from kode_sidecar.terminal.client.connection import Client
-from kode_sidecar.terminal.client.fold import SessionFold
-from kode_sidecar.terminal.client.session_view import Json
+from kode_sidecar.terminal.client.fold import Json
 from kode_sidecar.terminal.client.terminal import Terminal
 from kode_sidecar.terminal.client.watch import Watch
 
@@ -23,10 +23,10 @@ class Sessions:
     """
 
     client: Client
-    watch: Watch
+    watch: Watch[ClientSession]
     terminal: Terminal
     words: Words
-    now: SessionFold = field(default_factory=lambda: SessionFold(""))
+    now: ClientSession = field(default_factory=ClientSession)
     records: Path = field(default_factory=Path)
 
     async def begin(self) -> None:

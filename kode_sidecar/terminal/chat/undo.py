@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from kode_sidecar.core.text.uris import file_path
 from kode_sidecar.terminal.chat.files import Files
 from kode_sidecar.terminal.chat.words import Words
+from kode_sidecar.terminal.client.client_session import ClientSession
 from kode_sidecar.terminal.client.connection import Client
-from kode_sidecar.terminal.client.fold import SessionFold
-from kode_sidecar.terminal.client.session_view import ChangeSetView, Json
+from kode_sidecar.terminal.client.fold import Json
 from kode_sidecar.terminal.client.terminal import Terminal
 
 
@@ -25,64 +25,63 @@ class Undo:
     _taken: list[tuple[str, list[str]]] = field(default_factory=list[tuple[str, list[str]]])
     _left: set[str] = field(default_factory=set[str])
 
-    async def undo(self, session: SessionFold, *, skip: bool) -> None:
+    async def undo(self, session: ClientSession, *, skip: bool) -> None:
         """Take back the newest change set that is applied; `skip` leaves out what conflicts."""
-        for change_set in reversed(session.change_sets.values()):
-            applied = {hunk.id for hunk in change_set.hunks("applied")}
-            if not applied <= self._left:
+        for set_id in reversed(session.change_sets):
+            if not _ids(session.hunks_of(set_id, "applied")) <= self._left:
                 break
         else:
             self.terminal.line(self.words.nothing_applied)
             return
-        result = await self._send(change_set, changeSetId=change_set.id, skipConflicts=skip)
+        result = await self._send(set_id, changeSetId=set_id, skipConflicts=skip)
         conflicts: list[Json] = result["conflicts"]
         self._show(conflicts)
         if result["undone"]:
-            self._taken.append((change_set.id, result["undone"]))
+            self._taken.append((set_id, result["undone"]))
         if conflicts and not skip:
             self.terminal.line(self.words.undo_conflicts.format(count=len(conflicts)), "yellow")
             return
         self._left |= {conflict["hunkId"] for conflict in conflicts}
-        self._tell(self.words.undone, result["undone"], change_set)
+        self._tell(self.words.undone, result["undone"], session.hunks_of(set_id))
 
-    async def redo(self, session: SessionFold) -> None:
+    async def redo(self, session: ClientSession) -> None:
         """Put the change set that was last taken back where it was."""
         while self._taken:
             set_id, hunk_ids = self._taken.pop()
-            change_set = session.change_sets.get(set_id)
-            undone = {hunk.id for hunk in change_set.hunks("undone")} if change_set else set[str]()
-            wanted = [hunk_id for hunk_id in hunk_ids if hunk_id in undone]
-            if change_set is not None and wanted:
+            undone = _ids(session.hunks_of(set_id, "undone"))
+            if wanted := [hunk_id for hunk_id in hunk_ids if hunk_id in undone]:
                 break
         else:
             self.terminal.line(self.words.nothing_undone)
             return
         # With something applied, the whole change set would be taken back instead.
-        whole = not change_set.hunks("applied")
+        whole = not session.hunks_of(set_id, "applied")
         scopes = [{"changeSetId": set_id}] if whole else [{"hunkId": h} for h in wanted]
-        results = [await self._send(change_set, **scope) for scope in scopes]
+        results = [await self._send(set_id, **scope) for scope in scopes]
         restored = [hunk for result in results for hunk in result["restored"]]
         conflicts = [each for result in results for each in result["conflicts"]]
         self._show(conflicts)
-        self._tell(self.words.redone, restored, change_set)
+        self._tell(self.words.redone, restored, session.hunks_of(set_id))
 
     def _show(self, conflicts: list[Json]) -> None:
         for conflict in conflicts:
             for line in conflict["diff"].splitlines():
                 self.terminal.line(line, "dim")
 
-    def _tell(self, sentence: str, hunk_ids: list[str], change_set: ChangeSetView) -> None:
-        files = [
-            f.path for f in change_set.files.values() if not f.hunks.keys().isdisjoint(hunk_ids)
-        ]
+    def _tell(self, sentence: str, hunk_ids: list[str], hunks: list[Json]) -> None:
+        files = dict.fromkeys(hunk["path"] for hunk in hunks if hunk["hunkId"] in hunk_ids)
         self.terminal.line(sentence.format(count=len(hunk_ids), files=", ".join(files) or "—"))
 
-    async def _send(self, change_set: ChangeSetView, **scope: object) -> Json:
+    async def _send(self, change_set_id: str, **scope: object) -> Json:
         """Ask for it with the files open, so that it is verified."""
         self.files.refresh()
-        now = await self.client.request("kode/changeSet/get", {"changeSetId": change_set.id})
+        now = await self.client.request("kode/changeSet/get", {"changeSetId": change_set_id})
         for file in now["files"]:
             self.files.learn(file)
             if file_path(file["uri"]).is_file():
                 self.files.open(file["uri"])
         return await self.client.request("kode/changeSet/undo", scope)
+
+
+def _ids(hunks: list[Json]) -> set[str]:
+    return {hunk["hunkId"] for hunk in hunks}

@@ -1,16 +1,16 @@
 """The conversation on a terminal, as it streams."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TextIO
 
 from kode_sidecar.core.text.shown_text import clipped, one_line, visible, without_controls
 from kode_sidecar.core.text.text_lines import PositionEncoding
+from kode_sidecar.terminal.client.client_session import ClientSession
 from kode_sidecar.terminal.client.diff_view import ShownGroup, ShownLine, hunk_diff, line_diff
-from kode_sidecar.terminal.client.fold import SessionFold
+from kode_sidecar.terminal.client.fold import Json
 from kode_sidecar.terminal.client.labels import Labels
-from kode_sidecar.terminal.client.session_view import BlockView, ChangeSetView, Json
 from kode_sidecar.terminal.client.windows_console import understands_escapes
 
 _CODES: Mapping[str, str] = {
@@ -71,13 +71,13 @@ class Terminal:
         self._write(visible(text), "bold")
         self._at_line_start = True
 
-    def growth(self, session: SessionFold, block: BlockView, added: str) -> None:
+    def growth(self, session: ClientSession, block_id: str, added: str) -> None:
         """A delta came."""
-        del session
-        if block.type in ("text", "thinking"):
+        block = session.blocks[block_id]
+        if block["type"] in ("text", "thinking"):
             self._stream(block, added)
 
-    def event(self, session: SessionFold, event: Json) -> None:
+    def event(self, session: ClientSession, event: Json) -> None:
         """An event came and is folded."""
         match event["type"]:
             case "message.added":
@@ -104,16 +104,15 @@ class Terminal:
 
     def change_set(
         self,
-        change_set: ChangeSetView,
+        hunks: Sequence[Json],
         texts: Mapping[str, str],
         encoding: PositionEncoding = "utf-16",
     ) -> None:
         """Every hunk of a change set as a diff; `texts` are the buffers' texts by URI."""
-        hunks = [(file, hunk) for file in change_set.files.values() for hunk in file.hunks.values()]
-        for number, (file, hunk) in enumerate(hunks, 1):
-            title = self._labels.hunk.format(number=number, count=len(hunks), path=file.path)
-            state = self._labels.hunk_states.get(hunk.state, hunk.state)
-            self.hunk(f"{title} · {state}", hunk.info, texts.get(file.uri), encoding)
+        for number, hunk in enumerate(hunks, 1):
+            title = self._labels.hunk.format(number=number, count=len(hunks), path=hunk["path"])
+            state = self._labels.hunk_states.get(hunk["state"], hunk["state"])
+            self.hunk(f"{title} · {state}", hunk, texts.get(hunk["uri"]), encoding)
 
     def hunk(
         self, title: str, hunk: Json, text: str | None, encoding: PositionEncoding = "utf-16"
@@ -162,56 +161,56 @@ class Terminal:
             at = end
         return "".join([*parts, without_controls(line.text[at:])])
 
-    def _block_completed(self, session: SessionFold, event: Json) -> None:
+    def _block_completed(self, session: ClientSession, event: Json) -> None:
         block = session.blocks[event["blockId"]]
         message = session.messages[event["messageId"]]
-        if block.type == "tool_result":
+        if block["type"] == "tool_result":
             self._card(session, block)
-        elif block.type in ("text", "thinking"):
-            if message.role in ("user", "system"):
-                self._user_text(block, message.info.get("meta") or {})
-            elif message.role == "assistant":
+        elif block["type"] in ("text", "thinking"):
+            role = message.get("role")
+            if role in ("user", "system"):
+                self._user_text(block, message.get("meta") or {})
+            elif role == "assistant":
                 self._rest(block)
 
     def _dropped(self, block_id: str) -> None:
         if self._shown.pop(block_id, 0):
             self.line(f"↺ {self._labels.dropped}", "yellow")
 
-    def _user_text(self, block: BlockView, meta: Json) -> None:
+    def _user_text(self, block: Json, meta: Json) -> None:
         if meta.get("origin") not in (None, "steer"):
-            self.line(f"↳ {self._labels.reminder}: {one_line(block.text)}", "dim")
+            self.line(f"↳ {self._labels.reminder}: {one_line(block['text'])}", "dim")
         elif self._echo:
             self.line()
-            self.line(f"{self._labels.you} › {block.text}", "bold")
+            self.line(f"{self._labels.you} › {block['text']}", "bold")
 
-    def _rest(self, block: BlockView) -> None:
+    def _rest(self, block: Json) -> None:
         """What of a completed block has not streamed yet; all of it if something was lost."""
-        shown = self._shown.pop(block.id, 0)
-        if shown > len(block.text):
+        shown = self._shown.pop(block["id"], 0)
+        if shown > len(block["text"]):
             self.line(self._labels.whole_again, "yellow")
             shown = 0
-        if shown < len(block.text):
-            self._stream(block, block.text[shown:])
-            del self._shown[block.id]
+        if shown < len(block["text"]):
+            self._stream(block, block["text"][shown:])
+            del self._shown[block["id"]]
         self._end_stream()
 
-    def _stream(self, block: BlockView, added: str) -> None:
-        style = "dim" if block.type == "thinking" else ""
-        if self._streaming != block.id:
+    def _stream(self, block: Json, added: str) -> None:
+        block_id, is_thought = block["id"], block["type"] == "thinking"
+        if self._streaming != block_id:
             self._end_stream()
-            self._streaming = block.id
-            if block.type == "thinking":
+            self._streaming = block_id
+            if is_thought:
                 self._write(f"{self._labels.thinking} · ", "dim")
-        self._shown[block.id] = self._shown.get(block.id, 0) + len(added)
-        self._write(visible(added, part=True), style)
+        self._shown[block_id] = self._shown.get(block_id, 0) + len(added)
+        self._write(visible(added, part=True), "dim" if is_thought else "")
 
     def _end_stream(self) -> None:
         self._streaming = ""
         if not self._at_line_start:
             self._write("\n")
 
-    def _card(self, session: SessionFold, block: BlockView) -> None:
-        result = block.block
+    def _card(self, session: ClientSession, result: Json) -> None:
         use = session.tool_use(result["toolUseId"])
         status = result.get("status", "error" if result.get("isError") else "ok")
         words = {
@@ -226,9 +225,9 @@ class Terminal:
         parts = [f"⚙ {name}", arguments, summary, mark]
         self.line(" · ".join(part for part in parts if part), "green" if status == "ok" else "red")
 
-    def _change_set_updated(self, session: SessionFold, event: Json) -> None:
-        known = session.change_sets[event["changeSetId"]]
-        numbers = {hunk.id: number for number, hunk in enumerate(known.hunks(), 1)}
+    def _change_set_updated(self, session: ClientSession, event: Json) -> None:
+        known = session.hunks_of(event["changeSetId"])
+        numbers = {hunk["hunkId"]: number for number, hunk in enumerate(known, 1)}
         for file in event.get("files", ()):
             new = [hunk for hunk in file["hunks"] if "kind" in hunk]
             if new:
@@ -253,7 +252,7 @@ class Terminal:
         style = {"done": "green", "reporting": "dim"}.get(state, "red")
         self.line(f"⌕ {text}", style)
 
-    def _turn_completed(self, session: SessionFold, event: Json) -> None:
+    def _turn_completed(self, session: ClientSession, event: Json) -> None:
         labels = self._labels
         reason = labels.stop_reasons.get(event["stopReason"], event["stopReason"])
         parts = [labels.turn.format(reason=reason), _usage(event.get("usage") or {}, labels)]
@@ -266,8 +265,10 @@ class Terminal:
         self.line(f"■ {' · '.join(parts)}", "dim")
         error = event.get("error")
         if error:
-            told = any(error["message"] == block.text for block in _newest_blocks(session))
-            text = error["code"] if told else f"{error['message']} ({error['code']})"
+            newest = next(reversed(session.messages), None)
+            said = [b.get("text") for b in session.blocks.values() if b["messageId"] == newest]
+            is_said = error["message"] in said
+            text = error["code"] if is_said else f"{error['message']} ({error['code']})"
             self.line(f"⚠ {text}", "red")
 
     def _write(self, text: str, style: str = "") -> None:
@@ -286,12 +287,6 @@ def short_arguments(arguments: Mapping[str, Any]) -> str:
     """Return the plain values of a tool call's arguments on one line, without their names."""
     plain = [value for value in arguments.values() if isinstance(value, str | int | float)]
     return one_line(" ".join(str(value) for value in plain))
-
-
-def _newest_blocks(session: SessionFold) -> list[BlockView]:
-    for message in reversed(session.messages.values()):
-        return message.blocks
-    return []
 
 
 def _usage(usage: Json, labels: Labels) -> str:

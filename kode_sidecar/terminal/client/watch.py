@@ -2,57 +2,91 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from kode_sidecar.terminal.client.connection import Client
-from kode_sidecar.terminal.client.fold import SessionFold, attached
-from kode_sidecar.terminal.client.session_view import BlockView, Json, TurnView
+from kode_sidecar.terminal.client.fold import Json
 
+
+class Follows(Protocol):
+    """A session that takes the stream: `ClientSession`, or one that checks the stream as well."""
+
+    @property
+    def seq(self) -> int:
+        """The newest stored event."""
+        ...
+
+    def attach(self, told: Json) -> None:
+        """Take the answer of `kode/session/attach`."""
+        ...
+
+    def event(self, event: Json) -> bool:
+        """Take an event; False if it has come before."""
+        ...
+
+    def delta(self, delta: Json) -> str:
+        """Return what is new of a delta, nothing if it is of another session."""
+        ...
+
+
+S = TypeVar("S", bound=Follows)
+S_contra = TypeVar("S_contra", contravariant=True)
 T = TypeVar("T")
 
 
-class Listener(Protocol):
+class Listener(Protocol[S_contra]):
     """Who wants to see the stream as it comes."""
 
-    def event(self, session: SessionFold, event: Json) -> None:
+    def event(self, session: S_contra, event: Json) -> None:
         """After an event was folded."""
         ...
 
-    def growth(self, session: SessionFold, block: BlockView, added: str) -> None:
+    def growth(self, session: S_contra, block_id: str, added: str) -> None:
         """After an open block grew by `added`."""
         ...
 
 
-class Watch:
-    """Make it before the first session, so that no event is missed."""
+class Watch(Generic[S]):
+    """Make it before the first session, so that no event is missed.
 
-    def __init__(self, client: Client, listener: Listener | None = None) -> None:
-        self.sessions: dict[str, SessionFold] = {}
+    `follow` begins a session by its id and the number of the event that it goes on after.
+    """
+
+    def __init__(
+        self, client: Client, follow: Callable[[str, int], S], listener: Listener[S] | None = None
+    ) -> None:
+        self.sessions: dict[str, S] = {}
         self._client = client
+        self._follow = follow
         self._listener = listener
         self._waiting: list[asyncio.Event] = []
         client.subscribe(self._receive)
         client.on_lost(self._wake)
 
-    def session(self, session_id: str, seq: int = 0) -> SessionFold:
+    def session(self, session_id: str, seq: int = 0) -> S:
         """The fold of a session; `seq` as `kode/session/new` or `attach` said, at first sight."""
-        return self.sessions.setdefault(session_id, SessionFold(session_id, seq))
+        if session_id not in self.sessions:
+            self.sessions[session_id] = self._follow(session_id, seq)
+        return self.sessions[session_id]
 
     async def attach(
         self,
         session_id: str,
-        after: SessionFold | None = None,
+        after: S | None = None,
         *,
         access: str = "write",
         within: float | None = None,
-    ) -> SessionFold:
+    ) -> S:
         """`kode/session/attach`: go on from `after`, or from a snapshot. Raises RpcError."""
         params: dict[str, Any] = {"sessionId": session_id, "access": access}
         if after is not None:
             params["afterSeq"] = after.seq
 
         def take(result: Any) -> None:
-            self.sessions[session_id] = attached(session_id, result, after)
+            session = after if result["mode"] == "replay" else None
+            session = self._follow(session_id, 0) if session is None else session
+            session.attach(result)
+            self.sessions[session_id] = session
 
         await self._client.request("kode/session/attach", params, within, take)
         return self.sessions[session_id]
@@ -75,17 +109,6 @@ class Watch:
         finally:
             self._waiting.remove(changed)
 
-    async def turn_end(
-        self, session_id: str, turn_id: str, within: float | None = None
-    ) -> TurnView:
-        """Wait for the end of a turn."""
-
-        def ended() -> TurnView | None:
-            turn = self.session(session_id).turns.get(turn_id)
-            return turn if turn is not None and turn.stop_reason is not None else None
-
-        return await self.until(ended, within)
-
     def _receive(self, method: str, params: Any) -> None:
         if method == "kode/event":
             session = self.session(params["sessionId"])
@@ -103,8 +126,7 @@ class Watch:
 
     def _grow(self, delta: Json) -> None:
         for session in self.sessions.values():
-            if delta["blockId"] in session.blocks:
-                added = session.delta(delta)
-                if added and self._listener is not None:
-                    self._listener.growth(session, session.blocks[delta["blockId"]], added)
+            if added := session.delta(delta):
+                if self._listener is not None:
+                    self._listener.growth(session, delta["blockId"], added)
                 return

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from kode_sidecar.terminal.client.client_session import ClientSession
+from kode_sidecar.terminal.client.fold import Fold
 from tests.editors.neovim_builds import SUITES
 from tests.editors.neovim_driver import PLUGIN, require_neovim
 from tests.support.golden_folds import FOLDER, SESSIONS, play, read_golden
@@ -177,6 +179,12 @@ def test_each_is_short() -> None:
 
 def test_neovim_uses_the_one_of_the_protocol() -> None:
     assert (PLUGIN / "lua/kode/session_fold.lua").read_bytes() == (FOLDS / "fold.lua").read_bytes()
+
+
+def test_our_client_uses_the_one_of_the_protocol() -> None:
+    used = ROOT / "kode_sidecar" / "terminal" / "client" / "fold.py"
+    assert used.read_bytes() == (FOLDS / "fold.py").read_bytes()
+    assert issubclass(ClientSession, Fold)
 
 
 @pytest.mark.program

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from kode_sidecar.terminal.client.fold import SessionFold
 from tests.support.golden_session import GOLDEN, play, read_golden
 from tests.support.normal_form import Notification
 from tests.support.protocol_files import TABLE, canonical, recoded, recoded_initialize
+from tests.support.session_fold import SessionFold
 
 REFRESH = "run `python -m tests.support.golden_session` and look at what changed"
 

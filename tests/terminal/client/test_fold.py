@@ -6,7 +6,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kode_sidecar.terminal.client.fold import SessionFold
+from kode_sidecar.terminal.client.fold import Fold
+from tests.support.session_fold import SessionFold
 
 Json = dict[str, Any]
 
@@ -154,6 +155,42 @@ def test_unknown_events_and_blocks_are_ignored() -> None:
     assert fold.anomalies == []
 
 
+def test_a_block_of_a_message_that_never_came_is_shown_and_named_as_a_breach() -> None:
+    fold = SessionFold("s1")
+    block = {"type": "text", "id": "b1", "text": "hi"}
+    fold.event(event(1, "block.completed", messageId="m9", blockId="b1", block=block))
+    assert [anomaly.partition(" names ")[0] for anomaly in fold.anomalies] == [
+        "block.completed",
+        "O4: block b1 completed without a start",
+    ]
+    assert fold.messages["m9"].text == "hi"
+
+
+def test_blocks_of_older_messages_need_no_id() -> None:
+    content = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+    fold = Fold()
+    fold.page([{"id": "m1", "role": "user", "content": content}])
+    blocks = [fold.blocks[block_id] for block_id in fold.messages["m1"]["blocks"]]
+    assert [block["text"] for block in blocks] == ["a", "b"]
+
+
+def test_a_replay_that_stops_short_is_a_breach() -> None:  # O3
+    fold = SessionFold("s1")
+    told = event(1, "notice", code="x", message="y")
+    fold.attach({"mode": "replay", "seq": 3, "events": [told]})
+    assert fold.anomalies == ["O3: the replay ends at 1, not at 3"]
+
+
+def test_hunks_stand_file_by_file() -> None:
+    fold = SessionFold("s1")
+    for seq, name in enumerate("aba", 1):
+        hunk = {"hunkId": f"h{seq}", "state": "proposed", "kind": "modify"}
+        file = {"uri": f"file:///{name}", "path": name, "hunks": [hunk]}
+        change = {"changeSetId": "c", "state": "proposed", "files": [file]}
+        fold.event(event(seq, "changeSet.updated", **change))
+    assert [hunk.id for hunk in fold.change_sets["c"].hunks()] == ["h1", "h3", "h2"]
+
+
 def test_hunks_come_whole_once_and_then_by_state() -> None:
     fold = SessionFold("s1")
     place = {"start": {"line": 0, "character": 0}, "end": {"line": 1, "character": 0}}
@@ -174,7 +211,7 @@ def test_hunks_come_whole_once_and_then_by_state() -> None:
     assert change_set.hunks("proposed") == []
     (hunk,) = change_set.hunks("applied")
     assert hunk.info["newText"] == "b\n"
-    assert change_set.files["file:///a"].version == 3
+    assert change_set.files["file:///a"].path == "a"
     assert fold.anomalies == []
 
 

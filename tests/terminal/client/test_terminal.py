@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from kode_sidecar.core.text.shown_text import clipped, columns, with_code_points, without_controls
 from kode_sidecar.terminal.client.diff_view import hunk_diff, line_diff
-from kode_sidecar.terminal.client.fold import SessionFold
 from kode_sidecar.terminal.client.labels import labels_for
 from kode_sidecar.terminal.client.terminal import Terminal, wants_color
+from tests.support.session_fold import SessionFold
 
 Json = dict[str, Any]
 
@@ -31,7 +31,7 @@ class Play:
         self._seq += 1
         event = {"seq": self._seq, "type": kind, "turnId": "t1", **fields}
         self.fold.event(event)
-        self.terminal.event(self.fold, event)
+        self.terminal.event(self.fold.session, event)
 
     def block(self, kind: str, block: Json, message: str = "m1") -> None:
         self.event(f"block.{kind}", messageId=message, blockId=block["id"], block=block)
@@ -39,7 +39,7 @@ class Play:
     def delta(self, block_id: str, at: int, add: str) -> None:
         added = self.fold.delta({"blockId": block_id, "at": at, "add": add})
         if added:
-            self.terminal.growth(self.fold, self.fold.blocks[block_id], added)
+            self.terminal.growth(self.fold.session, block_id, added)
 
     def say(self, block_id: str, kind: str, *adds: str) -> None:
         self.block("started", {"type": kind, "id": block_id, "text": ""})
@@ -135,7 +135,7 @@ def test_hidden_characters_of_a_flagged_hunk_are_written_out() -> None:  # W13
     file = {"uri": "file:///a", "path": "a.js", "hunks": [{**hunk, **texts}]}
     play = Play()
     play.event("changeSet.updated", changeSetId="c", state="proposed", files=[file])
-    play.terminal.change_set(play.fold.change_sets["c"], {"file:///a": "a\nz\n"})
+    play.terminal.change_set(play.fold.session.hunks_of("c"), {"file:///a": "a\nz\n"})
     assert "✎ 1 change(s) proposed in a.js" in play.shown
     assert "mind: invisibleCharacters" in play.shown
     assert "+ <U+202E>b" in play.shown

@@ -1,7 +1,7 @@
 """The user stops the turn in the middle of a text, then goes on."""
 
-from kode_sidecar.terminal.client.fold import SessionFold
 from tests.support.model_script import answer, hold, text, tool_call
+from tests.support.session_fold import SessionFold
 from tests.support.sidecar import HANG_SECONDS
 from tests.support.transcripts import Stage
 

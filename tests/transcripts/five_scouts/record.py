@@ -2,10 +2,10 @@
 
 import asyncio
 
-from kode_sidecar.terminal.client.fold import SessionFold
 from tests.support.answering_model import AnsweringModel
 from tests.support.model_script import answer, hold, text
 from tests.support.scout_model import explore, read, report, scout_model
+from tests.support.session_fold import SessionFold
 from tests.support.sidecar import HANG_SECONDS
 from tests.support.transcripts import Stage
 
