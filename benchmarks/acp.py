@@ -17,7 +17,7 @@ from kode_sidecar.core.protocol.base_protocol import encode_frame, encode_line
 from kode_sidecar.servers.acp import ACP
 from kode_sidecar.servers.acp.dialect import chunk_head
 from kode_sidecar.servers.boot.system import RandomIds
-from kode_sidecar.servers.lsp.codec import LSP, Dialect
+from kode_sidecar.servers.lsp.codec import LSP, RpcDialect
 
 _ROUNDS = 20_000
 _IMPORT = """import time, kode_sidecar.servers.boot.app
@@ -109,5 +109,5 @@ def _import_ms(runs: int) -> float:
     return median(told[1:])
 
 
-def _encode_us(dialect: Dialect, delta: BlockDelta) -> float:
+def _encode_us(dialect: RpcDialect, delta: BlockDelta) -> float:
     return timeit(lambda: dialect.deltas([delta]), number=_ROUNDS) / _ROUNDS * 1e6

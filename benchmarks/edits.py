@@ -10,7 +10,7 @@ from benchmarks.programs import SIDECAR, Arena
 from kode_sidecar.core.domain.change_set import Position, Range
 from kode_sidecar.core.domain.hunk import Hunk, compose
 from kode_sidecar.core.protocol.documents import ContentChange
-from kode_sidecar.core.text.edit_match import Match, locate
+from kode_sidecar.core.text.edit_match import EditMatch, locate
 from kode_sidecar.core.text.text_edit import Edit, apply_edits, minimal_edits
 from kode_sidecar.infrastructure.workspace.document import Document
 from kode_sidecar.infrastructure.workspace.documents import Documents
@@ -74,7 +74,7 @@ def _timed(text: str, pairs: list[tuple[str, str]], new: str | None) -> float:
         new = text
         for old, put in pairs:
             found = locate(new, old, put)
-            assert isinstance(found, Match)
+            assert isinstance(found, EditMatch)
             new = apply_edits(new, found.edits)
     drafts = compose(document.text, document.eol, [], new).drafts
     small = minimal_edits(text, [Edit(one.start, one.end, one.new_text) for one in drafts])

@@ -26,8 +26,8 @@ from kode_sidecar.agent.tools.propose_edit import propose_edit_tool
 from kode_sidecar.agent.tools.read_file import read_file_tool
 from kode_sidecar.agent.turns import (
     Budgets,
-    EncodedRequest,
     LearnedRates,
+    RequestBody,
     SessionServices,
     ToolScope,
 )
@@ -110,8 +110,8 @@ async def _nobody_else_works(_: object) -> None:
     """The journal of a session grows in no other process."""
 
 
-async def _not_encoded(_: object) -> EncodedRequest:
-    return EncodedRequest("m", b"{}")
+async def _not_encoded(_: object) -> RequestBody:
+    return RequestBody("m", b"{}")
 
 
 @dataclass

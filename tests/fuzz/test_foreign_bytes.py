@@ -23,7 +23,7 @@ from kode_sidecar.core.text.unified_patch import parse_unified
 from kode_sidecar.core.text.yaml_text import YamlProblem, read_yaml
 from kode_sidecar.devtools.recording.recording_file import read_recording
 from kode_sidecar.errors import KodeError
-from kode_sidecar.infrastructure.mcp.event_stream import EventDecoder
+from kode_sidecar.infrastructure.mcp.event_stream import McpEventDecoder
 from kode_sidecar.infrastructure.mcp.peer import Peer
 from kode_sidecar.infrastructure.providers.anthropic_messages import MessagesDecoder
 from kode_sidecar.infrastructure.providers.openai_chat import ChatDecoder
@@ -155,7 +155,7 @@ def test_frames(data: bytes, cuts: list[int], decoder: Callable[[], Any]) -> Non
     CUTS,
 )
 def test_streams_of_models(data: bytes, cuts: list[int]) -> None:
-    decoder, events = SseDecoder(), EventDecoder()
+    decoder, events = SseDecoder(), McpEventDecoder()
     pieces = in_pieces(data, cuts)
     found = [one for piece in pieces for one in decoder.feed(piece)] + decoder.finish()
     for piece in pieces:

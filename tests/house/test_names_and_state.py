@@ -46,3 +46,13 @@ def test_names_say_what_things_are() -> None:
     names = [module.name for module in modules()]
     names += [f"{m.name}.{name}" for m in modules() for name in defined_names(m.tree)]
     assert [name for name in names if any(vague in name.lower() for vague in VAGUE)] == []
+
+
+def test_public_class_names_are_unique() -> None:
+    """A name stands for one thing, so that a reader never asks which one is meant."""
+    places: dict[str, list[str]] = {}
+    for module in modules():
+        for node in module.tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(module.name)
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}

@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from tests.support.package_source import FUNCTIONS, modules
 
 # Ports with fewer than two implementations in the package, and why each is a port all the same.
-REASONS: dict[str, str] = {
-    "SessionFiles": "the workspace, and a session's files of the same name in `edits`",
-}
+REASONS: dict[str, str] = {}
 
 Members = dict[str, set[str]]
 

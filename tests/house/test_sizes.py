@@ -12,7 +12,6 @@ FEWEST_FILE_LINES = 50
 SMALL = {
     "acp.client": "what a client announced, apart from what is made of it",
     "acp.dialect": "bytes of the wire, which the outbox writes on its own thread",
-    "boot.budget_setup": "loads all that reads sessions, which jobs do without",
     "boot.http_library": "imported late in one place, for servers, jobs and memory",
     "boot.skill_sources": "the doctor reports on skills, and loads nothing else of knowledge",
     "boot.state_folder": "the same behind each of the three porches",

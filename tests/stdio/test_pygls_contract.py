@@ -8,7 +8,7 @@ from msgspec import Raw
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol
 
-from kode_sidecar.servers.lsp.codec import Incoming
+from kode_sidecar.servers.lsp.codec import IncomingMessage
 from kode_sidecar.servers.lsp.language_server import KodeProtocol, build_language_server
 from kode_sidecar.servers.lsp.requests import IncomingRequests
 from kode_sidecar.servers.lsp.standard_lane import (
@@ -79,7 +79,7 @@ def test_requests_leave_nothing_behind() -> None:
     params = Raw(b'{"command":"nope"}')
     for number in range(2_000):
         method = "workspace/executeCommand"
-        protocol.handle(Incoming(jsonrpc="2.0", id=number, method=method, params=params))
+        protocol.handle(IncomingMessage(jsonrpc="2.0", id=number, method=method, params=params))
     assert protocol._request_futures == {}
     assert protocol._result_types == {}
     assert len(sent) == 2_000

@@ -13,7 +13,7 @@ from kode_sidecar.core.protocol import documents
 from kode_sidecar.core.protocol.handshake import Handover
 from kode_sidecar.core.protocol.turn import TurnStartParams
 from kode_sidecar.errors import KodeError
-from kode_sidecar.servers.lsp import Application, Connection, Features, Reply, Step, run
+from kode_sidecar.servers.lsp import Application, Connection, Features, HandlerReply, LoadStep, run
 
 
 class EchoApp:
@@ -102,7 +102,9 @@ class EchoApp:
 
     async def reply(self, params: Any) -> Any:
         await asyncio.sleep(0)
-        return Reply({"created": "x1"}, after=lambda: self.connection.notify("test/uses", {}))
+        return HandlerReply(
+            {"created": "x1"}, after=lambda: self.connection.notify("test/uses", {})
+        )
 
     async def deltas(self, params: Any) -> Any:
         at = [0] * params.get("blocks", 1)
@@ -181,7 +183,7 @@ def build(connection: Connection, handover: Handover) -> Application:
     )
     return Application(
         features=features,
-        load=(Step("first", load, lambda _: notify("test/loaded", {})),),
+        load=(LoadStep("first", load, lambda _: notify("test/loaded", {})),),
         close=app.close,
         kill_children=app.kill_children,
     )

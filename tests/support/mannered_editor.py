@@ -9,7 +9,7 @@ from typing import Any
 from kode_sidecar.core.text.text_edit import Edit
 from kode_sidecar.core.text.uris import canonical_key, path_to_uri
 from kode_sidecar.terminal.client.buffer import Buffer
-from kode_sidecar.terminal.client.editor import Editor, read_text, refused
+from kode_sidecar.terminal.client.editor import ClientEditor, read_text, refused
 from tests.support.edit_buffer import ChangeStyle, content_changes
 from tests.support.positions import Span
 
@@ -58,8 +58,8 @@ class StyledBuffer(Buffer):
 
 
 @dataclass
-class ManneredEditor(Editor):
-    """An `Editor` whose `manners` a test sets."""
+class ManneredEditor(ClientEditor):
+    """An `ClientEditor` whose `manners` a test sets."""
 
     manners: Manners = field(default_factory=Manners)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 
-from kode_sidecar.infrastructure.mcp.contracts import NO_ACCESS, Host, McpTool, ServerConfig
+from kode_sidecar.infrastructure.mcp.contracts import NO_ACCESS, McpHost, McpTool, ServerConfig
 from kode_sidecar.infrastructure.mcp.kept import RememberedLists
 from kode_sidecar.infrastructure.mcp.oauth import OAuth, TokenFile
 from kode_sidecar.infrastructure.mcp.server import Server
@@ -52,7 +52,7 @@ async def main() -> None:
     login = OAuth(config, TokenFile(None), visit, redirect_uri=redirect, client=client)
     server = Server(
         config,
-        Host(elicit=elicit),
+        McpHost(elicit=elicit),
         RememberedLists(None),
         environment={},
         now=time.monotonic,

@@ -5,11 +5,11 @@ from itertools import pairwise
 from random import Random
 
 from kode_sidecar.devtools.demo.answers import (
+    DemoCall,
+    DemoText,
     Hold,
-    Text,
     Thinking,
     TokenUsage,
-    ToolCall,
     answer,
     hold,
     text,
@@ -19,11 +19,11 @@ from kode_sidecar.devtools.demo.answers import (
 from kode_sidecar.devtools.demo.model_server import Piece, RecordedResponse, failure
 
 __all__ = [
+    "DemoCall",
+    "DemoText",
     "Hold",
-    "Text",
     "Thinking",
     "TokenUsage",
-    "ToolCall",
     "answer",
     "broken_off",
     "cut_at_random",

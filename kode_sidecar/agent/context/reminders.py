@@ -94,7 +94,7 @@ def koding_note(prompts: PromptFiles, options: TurnOptions) -> str | None:
 
 
 @dataclass(frozen=True)
-class FileChange:
+class ReportedChange:
     """One file by its name for the model, and each step from one text (LF) to the next.
 
     `by` are the titles of other sessions that had a part in it.
@@ -129,7 +129,7 @@ def _conversation(title: str) -> str:
     return f"the conversation “{shown}”" if shown else "another conversation"
 
 
-def file_changes_note(changes: Sequence[FileChange]) -> str:
+def file_changes_note(changes: Sequence[ReportedChange]) -> str:
     """Return the reminder: a diff where it is short, else the lines. `changes` is not empty."""
     room = MAX_ALL_DIFF_CHARS
     parts: list[str] = []
@@ -142,7 +142,7 @@ def file_changes_note(changes: Sequence[FileChange]) -> str:
     return without_controls(_HEAD + "\n".join(parts))
 
 
-def _told(change: FileChange, room: int) -> str:
+def _told(change: ReportedChange, room: int) -> str:
     if change.lost == "deleted":
         return f"- {change.name}: it does not exist any more."
     if change.lost:
@@ -157,7 +157,7 @@ def _told(change: FileChange, room: int) -> str:
     return f"- {change.name}: {_ranges(diff_lines(split_lines(old), split_lines(new)))}"
 
 
-def _diffs(change: FileChange) -> Iterator[str]:
+def _diffs(change: ReportedChange) -> Iterator[str]:
     for old, new in change.steps:
         yield unified_diff(split_lines(old), split_lines(new), change.path)
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 
-from kode_sidecar.agent.context.reminders import FileChange, elsewhere_note, file_changes_note
+from kode_sidecar.agent.context.reminders import ReportedChange, elsewhere_note, file_changes_note
 from kode_sidecar.core.domain.agent_event import ChangedFile, Event, FreshnessChanged
 from kode_sidecar.core.domain.seen_lines import Spans
 from kode_sidecar.core.protocol.documents import (
@@ -162,7 +162,7 @@ class FileWatch:
 
     def _note(self, changes: Sequence[ForeignChange]) -> str | None:
         told = [
-            FileChange(
+            ReportedChange(
                 self._workspace.display_path(change.key),
                 change.steps,
                 change.lost,

@@ -40,7 +40,7 @@ _TELLS_AT_ONCE = ("auto", "ask")
 
 
 @dataclass
-class OpenBlock:
+class UnfinishedBlock:
     """A block that still grows. `parts` are the texts of its deltas."""
 
     block: Block
@@ -81,7 +81,7 @@ class EventHistory:
         self.completed_messages: set[str] = set()
         self.lost = 0
         self.loss_told = False
-        self.blocks: dict[str, OpenBlock] = {}
+        self.blocks: dict[str, UnfinishedBlock] = {}
         self.steered: list[TurnSteered] = []
         self.questions: dict[str, PermissionRequested | DecisionRequested] = {}
         self.asks: dict[str, AskRequested] = {}
@@ -133,7 +133,7 @@ class EventHistory:
     ) -> None:
         match event:
             case BlockStarted():
-                self.blocks[event.block_id] = OpenBlock(event.block, event.message_id)
+                self.blocks[event.block_id] = UnfinishedBlock(event.block, event.message_id)
                 self._place(event.message_id, event.block_id, event.block)
             case BlockCompleted():
                 self.blocks.pop(event.block_id, None)

@@ -8,13 +8,13 @@ from typing import Annotated, NamedTuple
 from msgspec import Meta, Struct
 
 from kode_sidecar.core.domain.change_set import Position, Range
-from kode_sidecar.core.kernel.contracts import CallCard, Place, Tool, ToolCall, ToolOutcome
+from kode_sidecar.core.kernel.contracts import CallCard, CallPlace, Tool, ToolCall, ToolOutcome
 from kode_sidecar.core.protocol.language import EditorDiagnostic, EditorSymbol
 from kode_sidecar.core.text.line_diff import split_lines
 from kode_sidecar.core.text.shown_text import cut_line, one_line, without_controls
 from kode_sidecar.core.text.uris import canonical_key
 from kode_sidecar.errors import KodeError
-from kode_sidecar.infrastructure.workspace.contracts import SessionFiles
+from kode_sidecar.infrastructure.workspace.contracts import SessionFileView
 from kode_sidecar.infrastructure.workspace.document import Document
 from kode_sidecar.infrastructure.workspace.language_servers import (
     LanguageServers,
@@ -115,7 +115,7 @@ class EditorLookup:
 
     workspace: Workspace
     servers: LanguageServers
-    files: SessionFiles
+    files: SessionFileView
     on_shown: OnShown
 
     async def diagnostics(self, params: DiagnosticsParams, _call: ToolCall) -> ToolOutcome:
@@ -246,17 +246,17 @@ def editor_lookup_tools(lookup: EditorLookup) -> Mapping[str, Callable[[], Tool]
 def _diagnostics_card(params: DiagnosticsParams) -> CallCard:
     if params.path is None:
         return CallCard("Diagnostics of the workspace")
-    return CallCard(f"Diagnostics of {params.path}", (Place(params.path),))
+    return CallCard(f"Diagnostics of {params.path}", (CallPlace(params.path),))
 
 
 def _place_card(what: str, params: DefinitionParams | ReferencesParams) -> CallCard:
-    return CallCard(f"{what} of {params.symbol}", (Place(params.path, params.line),))
+    return CallCard(f"{what} of {params.symbol}", (CallPlace(params.path, params.line),))
 
 
 def _symbols_card(params: SymbolsParams) -> CallCard:
     if params.path is None:
         return CallCard(f"Symbols like {params.query}")
-    return CallCard(f"Symbols of {params.path}", (Place(params.path),))
+    return CallCard(f"Symbols of {params.path}", (CallPlace(params.path),))
 
 
 def _diagnostic(name: str, found: EditorDiagnostic, lines: LineMap) -> _Line:

@@ -9,10 +9,10 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from kode_sidecar.core.kernel.contracts import CallCard, Place, Tool, ToolCall, ToolOutcome
+from kode_sidecar.core.kernel.contracts import CallCard, CallPlace, Tool, ToolCall, ToolOutcome
 from kode_sidecar.core.text.shown_text import without_controls
 from kode_sidecar.errors import KodeError
-from kode_sidecar.infrastructure.workspace.contracts import SessionFiles, targets_seen
+from kode_sidecar.infrastructure.workspace.contracts import SessionFileView, targets_seen
 from kode_sidecar.infrastructure.workspace.globs import compile_glob
 from kode_sidecar.infrastructure.workspace.listing import Listing, list_tree
 from kode_sidecar.infrastructure.workspace.paths import Location, display_name
@@ -44,7 +44,7 @@ class ListFilesParams(Struct, forbid_unknown_fields=True):
     ) = None
 
 
-def list_files_tool(workspace: Workspace, files: SessionFiles | None = None) -> Tool:
+def list_files_tool(workspace: Workspace, files: SessionFileView | None = None) -> Tool:
     """Make the tool. `files` has the session's proposals in it.
 
     The walk runs in a thread and ends when the call is cancelled.
@@ -76,7 +76,7 @@ def list_files_tool(workspace: Workspace, files: SessionFiles | None = None) -> 
 
 def _card(params: ListFilesParams) -> CallCard:
     named = f" like {params.pattern}" if params.pattern else ""
-    return CallCard(f"List files{named} in {params.directory}", (Place(params.directory),))
+    return CallCard(f"List files{named} in {params.directory}", (CallPlace(params.directory),))
 
 
 async def _list(start: Location, matches: Callable[[str], bool]) -> Listing:
@@ -100,7 +100,7 @@ def _on_disk(
 
 def _beyond_disk(
     workspace: Workspace,
-    files: SessionFiles,
+    files: SessionFileView,
     starts: Sequence[Location],
     matches: Callable[[str], bool],
 ) -> list[tuple[list[str], str]]:

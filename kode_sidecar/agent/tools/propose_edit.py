@@ -27,7 +27,7 @@ from kode_sidecar.agent.tools.text_rewrites import (
     check_size,
     refusal,
 )
-from kode_sidecar.core.kernel.contracts import CallCard, Place, Tool, ToolCall, ToolOutcome
+from kode_sidecar.core.kernel.contracts import CallCard, CallPlace, Tool, ToolCall, ToolOutcome
 from kode_sidecar.core.text.apply_patch import (
     FileAdd,
     FileDelete,
@@ -38,7 +38,7 @@ from kode_sidecar.core.text.apply_patch import (
 )
 from kode_sidecar.core.text.unified_patch import is_unified, parse_unified
 from kode_sidecar.errors import KodeError
-from kode_sidecar.infrastructure.workspace.contracts import SessionFiles
+from kode_sidecar.infrastructure.workspace.contracts import SessionFileView
 from kode_sidecar.infrastructure.workspace.freshness import Freshness
 
 _log = logging.getLogger(__name__)
@@ -91,7 +91,7 @@ class EditCall:
     repairs: tuple[str, ...] = ()
 
 
-def propose_edit_tool(proposals: Proposals, files: SessionFiles, shown: Freshness) -> Tool:
+def propose_edit_tool(proposals: Proposals, files: SessionFileView, shown: Freshness) -> Tool:
     """Make the tool of one session."""
 
     async def run(given: EditCall, call: ToolCall) -> ToolOutcome:
@@ -116,9 +116,9 @@ def _card(given: EditCall) -> CallCard:
     request = given.request
     if not isinstance(request, ProposeEditParams):
         paths = list(dict.fromkeys(part.path for part in request))
-        return CallCard(f"Edit {', '.join(paths)}", [Place(path) for path in paths])
+        return CallCard(f"Edit {', '.join(paths)}", [CallPlace(path) for path in paths])
     lines = request.range or (None, None)
-    return CallCard(f"Edit {request.path}", (Place(request.path, lines[0], lines[1]),))
+    return CallCard(f"Edit {request.path}", (CallPlace(request.path, lines[0], lines[1]),))
 
 
 def _accept(arguments: Mapping[str, Any]) -> EditCall:
@@ -215,7 +215,7 @@ def _parsed(text: str) -> object:
 
 
 async def propose_patch(
-    patch: Sequence[FilePatch], proposals: Proposals, files: SessionFiles, call: ToolCall
+    patch: Sequence[FilePatch], proposals: Proposals, files: SessionFileView, call: ToolCall
 ) -> list[tuple[Proposed, str]]:
     """Propose all files of a patch; return each proposal with what the model is told of it.
 
@@ -236,7 +236,7 @@ async def propose_patch(
     return done
 
 
-def _try(file: FilePatch, files: SessionFiles) -> None:
+def _try(file: FilePatch, files: SessionFileView) -> None:
     """Raises the KodeError that proposing it would end with."""
     match file:
         case FileAdd(path, text):
@@ -253,7 +253,7 @@ def _try(file: FilePatch, files: SessionFiles) -> None:
                 PatchChunks(path, chunks)(document, files.view(document).text_lf)
 
 
-def _check_free(path: str, files: SessionFiles) -> None:
+def _check_free(path: str, files: SessionFileView) -> None:
     """Raises KodeError where there is a file."""
     try:
         files.document(path, purpose="edit")

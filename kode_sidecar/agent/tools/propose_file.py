@@ -24,10 +24,10 @@ from kode_sidecar.agent.tools.text_rewrites import (
     check_omission,
     check_size,
 )
-from kode_sidecar.core.kernel.contracts import CallCard, Place, Tool, ToolCall, ToolOutcome
+from kode_sidecar.core.kernel.contracts import CallCard, CallPlace, Tool, ToolCall, ToolOutcome
 from kode_sidecar.core.text.line_diff import split_lines
 from kode_sidecar.errors import KodeError
-from kode_sidecar.infrastructure.workspace.contracts import SessionFiles
+from kode_sidecar.infrastructure.workspace.contracts import SessionFileView
 from kode_sidecar.infrastructure.workspace.document import Document
 from kode_sidecar.infrastructure.workspace.freshness import Freshness
 
@@ -69,7 +69,7 @@ class FileCall:
     repairs: tuple[str, ...] = ()
 
 
-def propose_file_tool(proposals: Proposals, files: SessionFiles, shown: Freshness) -> Tool:
+def propose_file_tool(proposals: Proposals, files: SessionFileView, shown: Freshness) -> Tool:
     """Make the tool of one session. It remembers which files it refused as incomplete."""
     refused: set[str] = set()
 
@@ -121,8 +121,8 @@ def _card(given: FileCall) -> CallCard:
     params = given.params
     title = f"{params.action.capitalize()} {params.path}"
     if params.action != "move" or params.to is None:
-        return CallCard(title, (Place(params.path),))
-    return CallCard(f"{title} to {params.to}", (Place(params.path), Place(params.to)))
+        return CallCard(title, (CallPlace(params.path),))
+    return CallCard(f"{title} to {params.to}", (CallPlace(params.path), CallPlace(params.to)))
 
 
 def _accept(arguments: Mapping[str, Any]) -> FileCall:

@@ -5,11 +5,11 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from kode_sidecar.core.kernel.contracts import CallCard, Place, Tool, ToolCall, ToolOutcome
+from kode_sidecar.core.kernel.contracts import CallCard, CallPlace, Tool, ToolCall, ToolOutcome
 from kode_sidecar.core.text.line_diff import split_lines
 from kode_sidecar.core.text.shown_text import CONTROL, cut_line, number_lines, without_controls
 from kode_sidecar.errors import KodeError
-from kode_sidecar.infrastructure.workspace.contracts import SessionFiles
+from kode_sidecar.infrastructure.workspace.contracts import SessionFileView
 from kode_sidecar.infrastructure.workspace.document import Document, text_rev
 from kode_sidecar.infrastructure.workspace.workspace import OnShown, TextView, Workspace
 
@@ -32,7 +32,7 @@ class ReadFileParams(Struct, forbid_unknown_fields=True):
 
 
 def read_file_tool(
-    workspace: Workspace, files: SessionFiles | None = None, on_shown: OnShown | None = None
+    workspace: Workspace, files: SessionFileView | None = None, on_shown: OnShown | None = None
 ) -> Tool:
     """Make the tool. `files` has the session's proposals, `on_shown` gets what was shown."""
     seen = files or workspace
@@ -59,9 +59,9 @@ def read_file_tool(
 def _card(params: ReadFileParams) -> CallCard:
     first, last = params.start, params.end
     if first is None and last is None:
-        return CallCard(f"Read {params.path}", (Place(params.path),))
+        return CallCard(f"Read {params.path}", (CallPlace(params.path),))
     lines = f"from line {first}" if last is None else f"lines {first or 1}-{last}"
-    return CallCard(f"Read {params.path}, {lines}", (Place(params.path, first or 1, last),))
+    return CallCard(f"Read {params.path}, {lines}", (CallPlace(params.path, first or 1, last),))
 
 
 def _range(params: ReadFileParams, count: int, name: str) -> tuple[int, int]:

@@ -10,13 +10,13 @@ from msgspec import Meta, Struct
 from kode_sidecar.agent.tools.editor_lookup import EditorLookup, LineField, PathField, SymbolField
 from kode_sidecar.agent.tools.proposals import Proposals, outcome, text_report
 from kode_sidecar.core.domain.change_set import Position
-from kode_sidecar.core.kernel.contracts import CallCard, Place, Tool, ToolCall, ToolOutcome
+from kode_sidecar.core.kernel.contracts import CallCard, CallPlace, Tool, ToolCall, ToolOutcome
 from kode_sidecar.core.protocol.language import EditorTextEdit, RenamedFile
 from kode_sidecar.core.text.line_diff import split_lines
 from kode_sidecar.core.text.text_edit import Edit, apply_edits, to_lf
 from kode_sidecar.core.text.text_lines import LineIndex, PositionEncoding
 from kode_sidecar.errors import KodeError
-from kode_sidecar.infrastructure.workspace.contracts import SessionFiles
+from kode_sidecar.infrastructure.workspace.contracts import SessionFileView
 from kode_sidecar.infrastructure.workspace.document import Document
 from kode_sidecar.infrastructure.workspace.language_servers import LanguageServers, LineMap
 from kode_sidecar.infrastructure.workspace.workspace import Workspace
@@ -87,7 +87,7 @@ def rename_symbol_tool(
     workspace: Workspace,
     servers: LanguageServers,
     lookup: EditorLookup,
-    files: SessionFiles,
+    files: SessionFileView,
     proposals: Proposals,
 ) -> Tool:
     """Make the tool of one session. All files fit, or nothing is proposed."""
@@ -112,7 +112,7 @@ def rename_symbol_tool(
     return Tool("rename_symbol", RenameSymbolParams, run, kind="edit", card=_card)
 
 
-async def _renaming(file: RenamedFile, workspace: Workspace, files: SessionFiles) -> _Renaming:
+async def _renaming(file: RenamedFile, workspace: Workspace, files: SessionFileView) -> _Renaming:
     """Try it on the text of now. Raises KodeError where it must not, or does not, fit."""
     name = workspace.display_path(file.uri)
     document = await files.load(file.uri, "edit")
@@ -133,4 +133,4 @@ async def _renaming(file: RenamedFile, workspace: Workspace, files: SessionFiles
 
 def _card(params: RenameSymbolParams) -> CallCard:
     title = f"Rename {params.symbol} to {params.new_name}"
-    return CallCard(title, (Place(params.path, params.line),))
+    return CallCard(title, (CallPlace(params.path, params.line),))

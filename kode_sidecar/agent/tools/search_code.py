@@ -4,9 +4,9 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from kode_sidecar.core.kernel.contracts import CallCard, Place, Tool, ToolCall, ToolOutcome
+from kode_sidecar.core.kernel.contracts import CallCard, CallPlace, Tool, ToolCall, ToolOutcome
 from kode_sidecar.core.text.shown_text import without_controls
-from kode_sidecar.infrastructure.workspace.contracts import SessionFiles
+from kode_sidecar.infrastructure.workspace.contracts import SessionFileView
 from kode_sidecar.infrastructure.workspace.ripgrep import Ripgrep
 from kode_sidecar.infrastructure.workspace.search import Search, SearchResult
 from kode_sidecar.infrastructure.workspace.search_query import SearchQuery
@@ -43,7 +43,7 @@ class SearchCodeParams(Struct, forbid_unknown_fields=True):
 def search_code_tool(
     workspace: Workspace,
     ripgrep: Ripgrep,
-    files: SessionFiles | None = None,
+    files: SessionFileView | None = None,
     on_shown: OnShown | None = None,
 ) -> Tool:
     """Make the tool. `files` has the session's proposals, `on_shown` gets what was shown."""
@@ -70,7 +70,7 @@ def search_code_tool(
 def _card(params: SearchCodeParams) -> CallCard:
     named = f", files like {params.glob}" if params.glob else ""
     title = f'Search "{params.query}" in {params.path}{named}'
-    return CallCard(title, (Place(params.path),))
+    return CallCard(title, (CallPlace(params.path),))
 
 
 def _head(query: SearchQuery, result: SearchResult) -> str:

@@ -9,9 +9,9 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from kode_sidecar.core.text.apply_patch import Chunk, locate_chunk
+from kode_sidecar.core.text.apply_patch import PatchChunk, locate_chunk
 from kode_sidecar.core.text.edit_hints import line_span
-from kode_sidecar.core.text.edit_match import Match, MatchError, locate
+from kode_sidecar.core.text.edit_match import EditMatch, MatchError, locate
 from kode_sidecar.core.text.edit_tiers import Tier
 from kode_sidecar.core.text.edited_text import EditedText
 from kode_sidecar.core.text.line_diff import split_lines, unified_diff
@@ -170,9 +170,9 @@ class QuotedEdits:
     def _check_stale(self, document: Document, text: str, old: str, new: str, which: str) -> None:
         """Raise the error `stale` where `old` is gone since the model read the file."""
         read = self.shown.text_of(document.key, self.base_rev) if self.base_rev else None
-        if read is None or read == text or isinstance(locate(text, old, new), Match):
+        if read is None or read == text or isinstance(locate(text, old, new), EditMatch):
             return
-        if isinstance(locate(read, old, new), Match):
+        if isinstance(locate(read, old, new), EditMatch):
             raise stale(self.path, read, text, f"{which}`old` is not in the file any more.")
 
 
@@ -276,7 +276,7 @@ class PatchChunks:
     """The chunks of a patch for one file, each done on the result of the one before."""
 
     path: str
-    chunks: Sequence[Chunk]
+    chunks: Sequence[PatchChunk]
     tiers: list[Tier] = field(default_factory=list[Tier], init=False)
     notes: list[str] = field(default_factory=list[str], init=False)
 
@@ -313,7 +313,7 @@ def _no_match(error: MatchError, which: str, several: bool) -> KodeError:
     return refusal(error.code, f"{which}{error.message}{after}", **details)
 
 
-def _notes(found: Match, what: str) -> list[str]:
+def _notes(found: EditMatch, what: str) -> list[str]:
     told = [f"{found.repair}" if found.repair else "", _DIFFERENCES[found.tier]]
     said = "; ".join(part for part in told if part)
     return [f"{what} fitted, but not as quoted: {said}."] if said else []

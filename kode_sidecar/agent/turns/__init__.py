@@ -10,8 +10,8 @@ from kode_sidecar.agent.turns.context import (
 from kode_sidecar.agent.turns.prompt import prompt_blocks, title_of
 from kode_sidecar.agent.turns.services import (
     Budgets,
-    EncodedRequest,
     OfferTools,
+    RequestBody,
     SessionServices,
     ToolScope,
 )
@@ -30,9 +30,9 @@ from kode_sidecar.agent.turns.turn import (
 
 __all__ = [
     "Budgets",
-    "EncodedRequest",
     "LearnedRates",
     "OfferTools",
+    "RequestBody",
     "RunningTurn",
     "SessionServices",
     "ToolScope",

@@ -12,7 +12,7 @@ from kode_sidecar.agent.context.token_count import (
     system_weight,
     tool_weight,
 )
-from kode_sidecar.agent.turns.services import EncodedRequest
+from kode_sidecar.agent.turns.services import RequestBody
 from kode_sidecar.core.domain.context_edits import ContextEdits
 from kode_sidecar.core.domain.message import (
     Block,
@@ -51,7 +51,7 @@ def unwritten(incoming: Incoming) -> Message:
 
 def inspection(
     fitted: Fitted,
-    encoded: EncodedRequest,
+    encoded: RequestBody,
     *,
     compaction_due: bool,
     with_body: bool,

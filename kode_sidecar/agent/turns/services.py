@@ -140,14 +140,14 @@ class Beginnings:
 
 
 @dataclass(frozen=True)
-class EncodedRequest:
+class RequestBody:
     """A request as it goes to the host: for which of its models, and the body."""
 
     model: str
     body: bytes
 
 
-EncodeRequest = Callable[[ModelRequest], Awaitable[EncodedRequest]]
+EncodeRequest = Callable[[ModelRequest], Awaitable[RequestBody]]
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ from kode_sidecar.core.kernel import tool_specs
 from kode_sidecar.core.kernel.contracts import CallCard, Tool, ToolCall, ToolOutcome, tool_failure
 from kode_sidecar.core.protocol.session import Mode
 from kode_sidecar.core.text.shown_text import without_controls
-from kode_sidecar.infrastructure.workspace.contracts import SessionFiles
+from kode_sidecar.infrastructure.workspace.contracts import SessionFileView
 from kode_sidecar.infrastructure.workspace.language_servers import EditorQuery, LanguageServers
 from kode_sidecar.infrastructure.workspace.ripgrep import Ripgrep
 from kode_sidecar.infrastructure.workspace.workspace import Workspace
@@ -112,7 +112,7 @@ def _outcome(reports: Sequence[ExploreReport]) -> ToolOutcome:
 
 
 @dataclass(frozen=True)
-class SessionCommands:
+class CommandSetup:
     """Commands as the user has set them up; `trusted` is the editor's word on the workspace.
 
     `place` stores nothing and permits everything: each session has its own of both.
@@ -159,7 +159,7 @@ class Toolbox:
     memory_scope: Callable[[About], str]
     servers: Callable[[ToolScope], Sequence[Tool]] = lambda _: ()
     language: LanguageServers = field(default_factory=LanguageServers)
-    commands: SessionCommands | None = None
+    commands: CommandSetup | None = None
 
     def tools(self, scope: ToolScope) -> OfferTools:
         """Return what offers the tools of one session; each is made when it is first offered.
@@ -230,7 +230,7 @@ class Toolbox:
             ),
         }
 
-    def _scout_tools(self, files: SessionFiles) -> Sequence[Tool]:
+    def _scout_tools(self, files: SessionFileView) -> Sequence[Tool]:
         """What a scout reads with. What it was shown, the main model was not."""
         return (
             read_file_tool(self.workspace, files),

@@ -25,7 +25,7 @@ LAUNCHERS = frozenset(_LAUNCHER_WORDS.split())
 
 
 @dataclass(frozen=True)
-class Verdict:
+class PolicyVerdict:
     """Whether something may be done; if not, why, as the end of a sentence."""
 
     allowed: bool
@@ -42,20 +42,22 @@ class Policy:
 
     rules: tuple[Rule, ...] = ()
 
-    def verdict(self, tool: str, subject: str, *, sensitive: bool = False) -> Verdict:
+    def verdict(self, tool: str, subject: str, *, sensitive: bool = False) -> PolicyVerdict:
         """About one call on one subject. `tool` is a name, or `name:operation`."""
         rule = deciding_rule(self._about(tool), tool, (subject,), sensitive=sensitive)
         if rule is None and tool in DANGEROUS:
-            return Verdict(False, "it is off by default and no rule of the configuration allows it")
+            return PolicyVerdict(
+                False, "it is off by default and no rule of the configuration allows it"
+            )
         if rule is None and sensitive:
-            return Verdict(False, "the configuration would have to allow it by its very name")
+            return PolicyVerdict(False, "the configuration would have to allow it by its very name")
         if rule is None or rule.effect == "allow":
-            return Verdict(True)
+            return PolicyVerdict(True)
         if rule.effect == "ask":
-            return Verdict(
+            return PolicyVerdict(
                 False, f"the rule {named(rule)} wants a person asked, and nobody is here"
             )
-        return Verdict(False, f"the rule {named(rule)} denies it")
+        return PolicyVerdict(False, f"the rule {named(rule)} denies it")
 
     def offers(self, tool: str) -> bool:
         """Whether a model should be told of a tool at all: some call of it may be allowed."""

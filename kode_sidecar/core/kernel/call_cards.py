@@ -7,7 +7,7 @@ import msgspec
 
 from kode_sidecar.core.domain.change_set import Position, Range
 from kode_sidecar.core.domain.message import CallLocation, ToolUseBlock
-from kode_sidecar.core.kernel.contracts import CallCard, Place, Tool
+from kode_sidecar.core.kernel.contracts import CallCard, CallPlace, Tool
 from kode_sidecar.core.text.shown_text import cut_line, one_line
 from kode_sidecar.errors import KodeError
 
@@ -63,7 +63,7 @@ class CallCards:
         return tuple(found)
 
 
-def _lines(place: Place) -> Range | None:
+def _lines(place: CallPlace) -> Range | None:
     if place.first is None or place.first < 1:
         return None
     last = place.first if place.last is None else max(place.first, place.last)

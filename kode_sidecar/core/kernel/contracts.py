@@ -144,7 +144,7 @@ def tool_failure(error: ErrorInfo) -> ToolOutcome:
     return ToolOutcome(ok=False, summary=error.message, content=error.message, error=error)
 
 
-class Place(NamedTuple):
+class CallPlace(NamedTuple):
     """A path as the model spelled it, with the first and last line if the call names some."""
 
     path: str
@@ -157,7 +157,7 @@ class CallCard:
     """What a client shows of a call: a title for people, and the files it is about."""
 
     title: str
-    places: Sequence[Place] = ()
+    places: Sequence[CallPlace] = ()
 
 
 def _no_progress(_message: str, _completed: int | None, _total: int | None) -> None:

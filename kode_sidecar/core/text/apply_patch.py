@@ -14,7 +14,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from kode_sidecar.core.text.edit_match import Match, MatchError, locate
+from kode_sidecar.core.text.edit_match import EditMatch, MatchError, locate
 from kode_sidecar.core.text.text_edit import Edit, with_one_eol
 
 _BEGIN, _END, _END_OF_FILE = "*** Begin Patch", "*** End Patch", "*** End of File"
@@ -25,7 +25,7 @@ _WRAPPING = re.compile(r"\s*|```\w*|(?:apply_patch\s*)?<<\s*['\"]?\w+['\"]?|[A-Z
 
 
 @dataclass(frozen=True)
-class Chunk:
+class PatchChunk:
     """One change of a file. `context` are lines that stand somewhere above it, outermost first.
 
     `at_end`: the old lines are the last of the file. `line`, from 1, is where it is said to begin,
@@ -59,7 +59,7 @@ class FileUpdate:
     """Changes of one file, in order, and where it moves."""
 
     path: str
-    chunks: tuple[Chunk, ...]
+    chunks: tuple[PatchChunk, ...]
     move_to: str | None = None
 
 
@@ -116,7 +116,7 @@ def _header(lines: Sequence[str], at: int) -> re.Match[str] | None:
     return _HEADER.fullmatch(line.lstrip() if begins else line)
 
 
-def locate_chunk(text: str, chunk: Chunk) -> Match | MatchError:
+def locate_chunk(text: str, chunk: PatchChunk) -> EditMatch | MatchError:
     """Return what the chunk does to `text`.
 
     Its old lines must occur once; if they occur more often, once below the lines of its context,
@@ -128,13 +128,13 @@ def locate_chunk(text: str, chunk: Chunk) -> Match | MatchError:
     old, new = _joined(chunk.old), _joined(chunk.new)
     ended = text if text.endswith("\n") else text + "\n"
     if chunk.at_end and f"\n{ended}".endswith(f"\n{old}"):
-        return Match((Edit(len(ended) - len(old), len(text), new),))
+        return EditMatch((Edit(len(ended) - len(old), len(text), new),))
     found = locate(text, old, new, whole_lines=True)
     spare = len(chunk.old) > 1 and not chunk.old[-1] and bool(chunk.new) and not chunk.new[-1]
     if isinstance(found, MatchError) and found.code == "not_found" and spare:
         # A blank line that only sets chunks apart.
         bare = locate_chunk(text, replace(chunk, old=chunk.old[:-1], new=chunk.new[:-1]))
-        return bare if isinstance(bare, Match) else found
+        return bare if isinstance(bare, EditMatch) else found
     narrowed = isinstance(found, MatchError) and found.code == "ambiguous"
     if narrowed and chunk.line is not None:
         near = locate(text, old, new, near_line=chunk.line, whole_lines=True)
@@ -198,7 +198,7 @@ class _Draft:
         return bool(self.old or self.new)
 
 
-def _chunks(path: str, lines: Sequence[str]) -> tuple[Chunk, ...]:
+def _chunks(path: str, lines: Sequence[str]) -> tuple[PatchChunk, ...]:
     drafts = [_Draft()]
     for line in lines:
         draft = drafts[-1]
@@ -224,20 +224,20 @@ def _chunks(path: str, lines: Sequence[str]) -> tuple[Chunk, ...]:
     drafts = [draft for draft in drafts if draft.has_lines]
     if drafts and not drafts[-1].old and not drafts[-1].context:
         drafts[-1].at_end = True  # lines that are only added, and nothing says where
-    return tuple(Chunk(tuple(d.context), tuple(d.old), tuple(d.new), d.at_end) for d in drafts)
+    return tuple(PatchChunk(tuple(d.context), tuple(d.old), tuple(d.new), d.at_end) for d in drafts)
 
 
-def _addition(text: str, chunk: Chunk) -> Match | MatchError:
+def _addition(text: str, chunk: PatchChunk) -> EditMatch | MatchError:
     new = _joined(chunk.new)
     if chunk.context:
         start = _below(text, chunk.context)
         if isinstance(start, MatchError):
             return start
         gap = "" if text[:start].endswith("\n") else "\n"
-        return Match((Edit(start, start, gap + new),))
+        return EditMatch((Edit(start, start, gap + new),))
     if chunk.at_end or not text:
         gap = "\n" if text and not text.endswith("\n") else ""
-        return Match((Edit(len(text), len(text), gap + new),))
+        return EditMatch((Edit(len(text), len(text), gap + new),))
     return MatchError(
         "empty_old",
         "A chunk only adds lines and does not say where. Quote the lines around the place in it.",

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Literal
 
 from kode_sidecar.core.text.edit_hints import ambiguous_text, line_span, not_found_text
-from kode_sidecar.core.text.edit_tiers import TIERS, Place, Tier
+from kode_sidecar.core.text.edit_tiers import TIERS, QuotePlace, Tier
 from kode_sidecar.core.text.shown_text import strip_line_numbers
 from kode_sidecar.core.text.text_edit import Edit
 
@@ -34,7 +34,7 @@ _LAST_BLANK = re.compile(r"\n[ \t]*\Z")
 
 
 @dataclass(frozen=True)
-class Match:
+class EditMatch:
     """What to do: ascending, disjoint edits. `repair` says how the quote was mended before."""
 
     edits: tuple[Edit, ...]
@@ -62,7 +62,7 @@ def locate(
     replace_all: bool = False,
     near_line: int | None = None,
     whole_lines: bool = False,
-) -> Match | MatchError:
+) -> EditMatch | MatchError:
     """Return the one place of `old` in `text`, or all of them with `replace_all`.
 
     Overlapping places count as several, so a match is never a guess; with `replace_all` they
@@ -71,14 +71,14 @@ def locate(
     fits an empty text only.
     """
     if not old:
-        return Match((Edit(0, 0, new),)) if not text and new else _empty_old(text)
+        return EditMatch((Edit(0, 0, new),)) if not text and new else _empty_old(text)
     if old == new:
         return MatchError("identical", "`old` and `new` are the same: there is nothing to change.")
     for reading in [_Reading(old, new), *_repairs(old, new)]:
         if whole_lines:
             reading = replace(reading, from_line=True, to_line=True)
         found = _climb(text, reading, replace_all, near_line)
-        if isinstance(found, Match):
+        if isinstance(found, EditMatch):
             return replace(found, repair=reading.repair)
         if found is not None:
             return found
@@ -98,7 +98,7 @@ class _Reading:
     from_line: bool = False
     to_line: bool = False
 
-    def fits(self, text: str, place: Place) -> bool:
+    def fits(self, text: str, place: QuotePlace) -> bool:
         """Return whether the place begins and ends where it must."""
         begins = not self.from_line or text[place.start - 1 : place.start] in ("", "\n")
         ends = text[place.end - 1 : place.end] == "\n" or text[place.end : place.end + 1] in (
@@ -110,7 +110,7 @@ class _Reading:
 
 def _climb(
     text: str, reading: _Reading, replace_all: bool, near_line: int | None
-) -> Match | MatchError | None:
+) -> EditMatch | MatchError | None:
     """Return the first rung with places decides; None where no rung has any."""
     for tier, find_places in TIERS:
         most = _most_places(tier, reading)
@@ -126,7 +126,7 @@ def _climb(
         edits = [place.edit for place in chosen if place.edit is not None]
         if len(edits) < len(chosen):
             return _shifted(text, chosen[0])
-        return Match(tuple(edits), tier)
+        return EditMatch(tuple(edits), tier)
     return None
 
 
@@ -138,8 +138,8 @@ def _most_places(tier: Tier, reading: _Reading) -> int:
 
 
 def _chosen(
-    text: str, tier: Tier, places: Sequence[Place], replace_all: bool, near_line: int | None
-) -> Sequence[Place]:
+    text: str, tier: Tier, places: Sequence[QuotePlace], replace_all: bool, near_line: int | None
+) -> Sequence[QuotePlace]:
     """Return the places to change; none where that would be a guess."""
     if len(places) == 1:
         return places
@@ -164,8 +164,8 @@ def _line_offsets(text: str, line: int) -> tuple[int, int]:
     return start, end if end >= 0 else len(text)
 
 
-def _disjoint(places: Sequence[Place]) -> list[Place]:
-    result: list[Place] = []
+def _disjoint(places: Sequence[QuotePlace]) -> list[QuotePlace]:
+    result: list[QuotePlace] = []
     for place in places:
         if not result or result[-1].end <= place.start:
             result.append(place)
@@ -212,7 +212,9 @@ def _empty_old(text: str) -> MatchError:
     )
 
 
-def _ambiguous(text: str, tier: Tier, places: Sequence[Place], replace_all: bool) -> MatchError:
+def _ambiguous(
+    text: str, tier: Tier, places: Sequence[QuotePlace], replace_all: bool
+) -> MatchError:
     spans = [(place.start, place.end) for place in places]
     advice = "or set `replace_all` to change every one"
     if replace_all:
@@ -223,7 +225,7 @@ def _ambiguous(text: str, tier: Tier, places: Sequence[Place], replace_all: bool
     return MatchError("ambiguous", told, _first_lines(text, [span[0] for span in spans]))
 
 
-def _too_many(text: str, places: Sequence[Place]) -> MatchError:
+def _too_many(text: str, places: Sequence[QuotePlace]) -> MatchError:
     return MatchError(
         "ambiguous",
         f"`old` occurs more than {len(places) - 1:,} times, too often to be replaced, also with "
@@ -243,7 +245,7 @@ def _first_lines(text: str, starts: Sequence[int]) -> tuple[int, ...]:
     return tuple(lines)
 
 
-def _shifted(text: str, place: Place) -> MatchError:
+def _shifted(text: str, place: QuotePlace) -> MatchError:
     first, last = line_span(text, place.start, place.end)
     return MatchError(
         "not_found",

@@ -19,7 +19,7 @@ _BLANKS = " \t"
 
 
 @dataclass(frozen=True)
-class Place:
+class QuotePlace:
     """A place that fits, `[start, end)`, and what to do there.
 
     `edit` is None where `new` cannot take on the shape of the place. Places of one `shape`
@@ -32,26 +32,26 @@ class Place:
     shape: object = None
 
 
-FindPlaces = Callable[[str, str, str], Iterator[Place]]
+FindPlaces = Callable[[str, str, str], Iterator[QuotePlace]]
 """`(text, old, new)` → all places, overlapping ones too, ascending; made as they are asked for."""
 
 
-def exact_places(text: str, old: str, new: str) -> Iterator[Place]:
+def exact_places(text: str, old: str, new: str) -> Iterator[QuotePlace]:
     """Yield where `old` stands as it is."""
     for start in _occurrences(text, old):
         end = start + len(old)
-        yield Place(start, end, Edit(start, end, new))
+        yield QuotePlace(start, end, Edit(start, end, new))
 
 
-def trailing_blank_places(text: str, old: str, new: str) -> Iterator[Place]:
+def trailing_blank_places(text: str, old: str, new: str) -> Iterator[QuotePlace]:
     """Whole lines that differ from `old` in blanks at their ends."""
     old_lines, new_lines = old.split("\n"), new.split("\n")
     for start, end, lines in _windows(text, old, _without_trailing_blanks):
         merged = _merged(lines, old_lines, new_lines, new_lines)
-        yield Place(start, end, Edit(start, end, merged), tuple(lines))
+        yield QuotePlace(start, end, Edit(start, end, merged), tuple(lines))
 
 
-def indented_places(text: str, old: str, new: str) -> Iterator[Place]:
+def indented_places(text: str, old: str, new: str) -> Iterator[QuotePlace]:
     """Whole lines that stand deeper or less deep than `old`, all by the same blanks.
 
     Those are one prefix added or removed, or one of tabs in place of one of blanks. `new` moves
@@ -67,15 +67,15 @@ def indented_places(text: str, old: str, new: str) -> Iterator[Place]:
         edit = None
         if moved is not None:
             edit = Edit(start, end, _merged(lines, old_lines, new_lines, moved))
-        yield Place(start, end, edit, shift)
+        yield QuotePlace(start, end, edit, shift)
 
 
-def punctuation_places(text: str, old: str, new: str) -> Iterator[Place]:
+def punctuation_places(text: str, old: str, new: str) -> Iterator[QuotePlace]:
     """Yield where `old` stands with other dashes, quotes, blanks or full-width punctuation."""
     for start in _occurrences(folded(text), folded(old)):
         end = start + len(old)
         merged = with_own_punctuation(text[start:end], old, new)
-        yield Place(start, end, Edit(start, end, merged))
+        yield QuotePlace(start, end, Edit(start, end, merged))
 
 
 TIERS: tuple[tuple[Tier, FindPlaces], ...] = (

@@ -20,7 +20,7 @@ _ESCAPED = {7: "a", 8: "b", 9: "t", 10: "n", 11: "v", 12: "f", 13: "r", 34: '"',
 
 
 @dataclass(frozen=True)
-class FileState:
+class PatchedFile:
     """A file at one side of a change. `path` has forward slashes; `mode` as Git writes it."""
 
     path: str
@@ -28,7 +28,7 @@ class FileState:
     mode: str = "100644"
 
 
-def file_patch(old: FileState | None, new: FileState | None) -> bytes:
+def file_patch(old: PatchedFile | None, new: PatchedFile | None) -> bytes:
     """Return the patch of one file: changed, moved, created (no `old`) or deleted (no `new`).
 
     Empty where nothing changed.
@@ -63,7 +63,7 @@ def _escaped(sign: str) -> str:
     return f"\\{code:03o}" if code < 32 or code == 127 else sign
 
 
-def _header(old: FileState | None, new: FileState | None) -> Iterator[str]:
+def _header(old: PatchedFile | None, new: PatchedFile | None) -> Iterator[str]:
     first, last = old or new, new or old
     assert first is not None
     assert last is not None
@@ -82,20 +82,20 @@ def _header(old: FileState | None, new: FileState | None) -> Iterator[str]:
         yield f"rename to {quoted(last.path)}"
 
 
-def _index(old: FileState | None, new: FileState | None) -> str:
+def _index(old: PatchedFile | None, new: PatchedFile | None) -> str:
     before = blob_id(old.data) if old else _NO_BLOB
     after = blob_id(new.data) if new else _NO_BLOB
     same_mode = old is not None and new is not None and old.mode == new.mode
     return f"index {before}..{after}" + (f" {old.mode}" if same_mode and old else "")
 
 
-def _text(old: FileState | None, new: FileState | None) -> bytes:
+def _text(old: PatchedFile | None, new: PatchedFile | None) -> bytes:
     hunks = unified_hunks(_lines(old), _lines(new), _shown)
     names = f"--- {_name('a/', old)}\n+++ {_name('b/', new)}\n"
     return names.encode() + hunks.encode("latin-1")
 
 
-def _name(side: str, state: FileState | None) -> str:
+def _name(side: str, state: PatchedFile | None) -> str:
     if state is None:
         return _NO_FILE
     name = quoted(side + state.path)
@@ -103,7 +103,7 @@ def _name(side: str, state: FileState | None) -> str:
     return f"{name}\t" if " " in name else name
 
 
-def _lines(state: FileState | None) -> list[str]:
+def _lines(state: PatchedFile | None) -> list[str]:
     """Lines as Git counts them, each byte one character: only LF ends a line."""
     return list(io.StringIO(state.data.decode("latin-1") if state else "", newline="\n"))
 

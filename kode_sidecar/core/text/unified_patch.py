@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator, Sequence
 
 from kode_sidecar.core.text.apply_patch import (
-    Chunk,
     FileAdd,
     FileDelete,
     FilePatch,
     FileUpdate,
+    PatchChunk,
     PatchError,
     each_once,
 )
@@ -104,10 +104,10 @@ def _file(old: str | None, new: str | None, lines: Sequence[str]) -> FilePatch:
     return FileUpdate(old, chunks, new if new != old else None)
 
 
-def _chunks(path: str, lines: Sequence[str]) -> tuple[Chunk, ...]:
+def _chunks(path: str, lines: Sequence[str]) -> tuple[PatchChunk, ...]:
     while lines and not lines[-1].strip():
         lines = lines[:-1]
-    chunks: list[Chunk] = []
+    chunks: list[PatchChunk] = []
     old: list[str] = []
     new: list[str] = []
     line = 0
@@ -115,7 +115,7 @@ def _chunks(path: str, lines: Sequence[str]) -> tuple[Chunk, ...]:
         header = _RANGE.fullmatch(text)
         if header is not None:
             if old or new:
-                chunks.append(Chunk((), tuple(old), tuple(new), line=line or None))
+                chunks.append(PatchChunk((), tuple(old), tuple(new), line=line or None))
             old, new = [], []
             line = int(header[2] or 0)
         elif text.startswith("\\"):

@@ -15,7 +15,7 @@ from kode_sidecar.devtools.demo.model_server import Piece, RecordedResponse
 
 
 @dataclass(frozen=True)
-class Text:
+class DemoText:
     fragments: tuple[str, ...]
 
 
@@ -25,7 +25,7 @@ class Thinking:
 
 
 @dataclass(frozen=True)
-class ToolCall:
+class DemoCall:
     name: str
     arguments: tuple[str, ...]
     call_id: str | None
@@ -38,7 +38,7 @@ class Hold:
     name: str
 
 
-Part = Text | Thinking | ToolCall | Hold
+Part = DemoText | Thinking | DemoCall | Hold
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,9 @@ class TokenUsage:
         }
 
 
-def text(content: str, *, size: int = 4) -> Text:
+def text(content: str, *, size: int = 4) -> DemoText:
     """Answer text in fragments of `size` characters."""
-    return Text(_cut(content, size))
+    return DemoText(_cut(content, size))
 
 
 def thinking(content: str, *, size: int = 4) -> Thinking:
@@ -77,10 +77,10 @@ def tool_call(
     *,
     call_id: str | None = None,
     size: int = 12,
-) -> ToolCall:
+) -> DemoCall:
     """A call; `arguments` as text goes out as it is. Without `call_id` it is `name:idx`."""
     raw = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-    return ToolCall(name, _cut(raw, size), call_id)
+    return DemoCall(name, _cut(raw, size), call_id)
 
 
 def hold(name: str) -> Hold:
@@ -134,13 +134,13 @@ class _Stream:
         match part:
             case Hold(name):
                 self._hold = name
-            case Text(fragments):
+            case DemoText(fragments):
                 for fragment in fragments:
                     self.delta({"content": fragment})
             case Thinking(fragments):
                 for fragment in fragments:
                     self.delta({"reasoning_content": fragment})
-            case ToolCall():
+            case DemoCall():
                 for fragment in _call_fragments(part, self.calls):
                     self.delta({"tool_calls": [fragment]})
                 self.calls += 1
@@ -174,7 +174,7 @@ class _Stream:
         self._hold = ""
 
 
-def _call_fragments(call: ToolCall, index: int) -> Iterator[dict[str, Any]]:
+def _call_fragments(call: DemoCall, index: int) -> Iterator[dict[str, Any]]:
     """The first fragment names the call, the others only add arguments."""
     yield {
         "index": index,

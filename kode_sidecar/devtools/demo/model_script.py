@@ -38,7 +38,7 @@ class ScriptPart(Struct, forbid_unknown_fields=True, rename={"arguments": "with"
     arguments: dict[str, Any] | str = field(default_factory=dict[str, Any])
 
 
-class Attempt(Struct, forbid_unknown_fields=True):
+class DemoAttempt(Struct, forbid_unknown_fields=True):
     """One answer. With `status` it is an error of the host, `message` its text.
 
     `delay_ms` comes before each piece. `cut`: the connection breaks off after the parts.
@@ -58,18 +58,18 @@ class Attempt(Struct, forbid_unknown_fields=True):
     finish: str = ""
 
 
-class Step(Struct, forbid_unknown_fields=True):
+class DemoStep(Struct, forbid_unknown_fields=True):
     """The attempts at one answer, in order; the last one counts for all that follow."""
 
-    attempts: Annotated[list[Attempt], Meta(min_length=1)]
+    attempts: Annotated[list[DemoAttempt], Meta(min_length=1)]
 
 
-class Script(Struct, forbid_unknown_fields=True):
+class DemoScript(Struct, forbid_unknown_fields=True):
     """`about` says what it shows. `scouts` are the steps of whoever the tool `explore` sends."""
 
     about: str
-    steps: list[Step]
-    scouts: list[Step] = field(default_factory=list[Step])
+    steps: list[DemoStep]
+    scouts: list[DemoStep] = field(default_factory=list[DemoStep])
     models: tuple[str, ...] = ("kimi-k2.6",)
     files: dict[str, str] = field(default_factory=dict[str, str])
 
@@ -79,12 +79,12 @@ def script_names() -> Sequence[str]:
     return sorted(path.stem for path in LIBRARY.glob("*.yaml"))
 
 
-def read_script(name: str) -> Script:
+def read_script(name: str) -> DemoScript:
     """Return a ready script by its name, or that of a file. Raises KodeError `ConfigInvalid`."""
     path = LIBRARY / f"{name}.yaml" if name in script_names() else Path(name)
     try:
         raw = read_yaml(path.read_text(encoding="utf-8")).value
-        script = msgspec.convert(_spelled_out(raw), Script)
+        script = msgspec.convert(_spelled_out(raw), DemoScript)
     except OSError as error:
         names = ", ".join(script_names())
         text = f"{path}: {error.strerror}. Name a file, or one of {names}."
@@ -101,9 +101,9 @@ def read_script(name: str) -> Script:
 def _fields() -> str:
     """Say what may be written, for whoever wrote something else."""
     kinds = {
-        "a script": Script,
-        "a step": Step,
-        "an answer": Attempt,
+        "a script": DemoScript,
+        "a step": DemoStep,
+        "an answer": DemoAttempt,
         "a part of `say`": ScriptPart,
     }
     return "Fields: " + "; ".join(f"of {kind} {_names(of)}" for kind, of in kinds.items()) + "."
@@ -116,7 +116,7 @@ def _names(kind: type[Struct]) -> str:
 class ModelScript:
     """Answers questions of `POST /chat/completions` as a script says."""
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: DemoScript) -> None:
         self._script = script
         self._asked: Counter[bytes] = Counter()
 
@@ -134,7 +134,7 @@ class ModelScript:
         return _response(step.attempts[min(attempt, len(step.attempts) - 1)], str(body["model"]))
 
 
-def _response(attempt: Attempt, model: str) -> RecordedResponse:
+def _response(attempt: DemoAttempt, model: str) -> RecordedResponse:
     if attempt.status != 200:
         headers = {} if attempt.retry_after is None else {"Retry-After": str(attempt.retry_after)}
         return failure(attempt.status, attempt.kind, attempt.message, headers)

@@ -16,7 +16,7 @@ from kode_sidecar.devtools.demo.stage import (
 from kode_sidecar.terminal.client.buffer import Buffer
 from kode_sidecar.terminal.client.client_session import ClientSession
 from kode_sidecar.terminal.client.connection import Client
-from kode_sidecar.terminal.client.editor import Editor
+from kode_sidecar.terminal.client.editor import ClientEditor
 from kode_sidecar.terminal.client.handshake import Handshake
 from kode_sidecar.terminal.client.watch import Watch
 
@@ -47,7 +47,7 @@ class _Play:
         client = await stack.enter_async_context(
             await Client.spawn(env=await self._environment(stack))
         )
-        watch, editor = Watch(client, ClientSession, terminal), Editor(client)
+        watch, editor = Watch(client, ClientSession, terminal), ClientEditor(client)
         await self._connect(client, editor)
         buffer = editor.open(self._stage.file, self._stage.unsaved_text, language_id="javascript")
         terminal.line(self._say("opened"), "dim")
@@ -72,7 +72,7 @@ class _Play:
             self._terminal.line(self._say("recorded", url=model.base_url), "dim")
         return {**environment, "KODE_HOME": str(self._stage.home)}
 
-    async def _connect(self, client: Client, editor: Editor) -> None:
+    async def _connect(self, client: Client, editor: ClientEditor) -> None:
         handshake = Handshake(
             roots=[self._stage.project],
             locale="zh-CN" if self._say.language == "zh" else "en",
@@ -107,7 +107,7 @@ class _Play:
             raise DemoFailed(self._say("wrong_turn", reason=end["stopReason"], error=text))
         return session
 
-    def _review(self, session: ClientSession, editor: Editor) -> str:
+    def _review(self, session: ClientSession, editor: ClientEditor) -> str:
         """Show the change set of the turn; its id."""
         hunks = [hunk for hunk in session.hunks.values() if hunk["state"] == "proposed"]
         expected = ">0" if self._options.live else RECORDED_HUNKS

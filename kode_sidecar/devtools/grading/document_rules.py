@@ -4,7 +4,14 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kode_sidecar.devtools.grading.talk import Exchange, Frame, Json, Talk, Text, with_edits
+from kode_sidecar.devtools.grading.talk import (
+    Json,
+    RequestExchange,
+    Talk,
+    TalkFrame,
+    TalkText,
+    with_edits,
+)
 from kode_sidecar.devtools.recording import as_object
 
 SHOWN_SECONDS = 2.0
@@ -21,10 +28,10 @@ class Fault(NamedTuple):
 Faults = Iterator[Fault]
 
 
-class SentEdit(NamedTuple):
+class SentDocumentEdit(NamedTuple):
     """One `workspace/applyEdit` for the text of one open document."""
 
-    exchange: Exchange
+    exchange: RequestExchange
     uri: str
     version: object
     edits: list[Json]
@@ -85,7 +92,7 @@ def stale_refused(talk: Talk) -> Faults:
             yield Fault(answer.line, f"the edit of {sent.uri} {text}")
 
 
-def sent_edits(talk: Talk) -> Iterator[SentEdit]:
+def sent_edits(talk: Talk) -> Iterator[SentDocumentEdit]:
     """Yield the edits of open documents; files that are made or removed are no text yet."""
     for exchange in talk.questions:
         if exchange.request.method != "workspace/applyEdit":
@@ -94,25 +101,25 @@ def sent_edits(talk: Talk) -> Iterator[SentEdit]:
         for change in edit.get("documentChanges", ()):
             document = as_object(change.get("textDocument"))
             if document and _open_at(talk, str(document["uri"]), exchange.request):
-                yield SentEdit(
+                yield SentDocumentEdit(
                     exchange, document["uri"], document.get("version"), list(change["edits"])
                 )
         for uri, edits in as_object(edit.get("changes")).items():
             if _open_at(talk, uri, exchange.request):
-                yield SentEdit(exchange, uri, None, list(edits))
+                yield SentDocumentEdit(exchange, uri, None, list(edits))
 
 
-def _open_at(talk: Talk, uri: str, frame: Frame) -> bool:
+def _open_at(talk: Talk, uri: str, frame: TalkFrame) -> bool:
     before = _before(talk, uri, frame)
     return before is not None and before.text is not None
 
 
-def _before(talk: Talk, uri: str, frame: Frame) -> Text | None:
+def _before(talk: Talk, uri: str, frame: TalkFrame) -> TalkText | None:
     texts = talk.documents.get(uri, ())
     return next((text for text in reversed(texts) if text.frame.place < frame.place), None)
 
 
-def _wanted(talk: Talk, sent: SentEdit) -> str | None:
+def _wanted(talk: Talk, sent: SentDocumentEdit) -> str | None:
     """The text with the edit; None where it already was so."""
     before = _before(talk, sent.uri, sent.exchange.request)
     if before is None or before.text is None:
@@ -121,7 +128,7 @@ def _wanted(talk: Talk, sent: SentEdit) -> str | None:
     return wanted if wanted != before.text else None
 
 
-def _shown(talk: Talk, sent: SentEdit, before: float = math.inf) -> bool:
+def _shown(talk: Talk, sent: SentDocumentEdit, before: float = math.inf) -> bool:
     """Whether some text between the request and two seconds after its answer is that with the edit.
 
     Frames from the place `before` on do not count.
@@ -145,7 +152,7 @@ def _shown(talk: Talk, sent: SentEdit, before: float = math.inf) -> bool:
     return typed_too and _verified(talk, sent)
 
 
-def _verified(talk: Talk, sent: SentEdit) -> bool:
+def _verified(talk: Talk, sent: SentDocumentEdit) -> bool:
     """Whether what the sidecar told next of that document is that its hunks were applied."""
     answer = sent.exchange.answers[0] if sent.exchange.answers else None
     if answer is None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from kode_sidecar.devtools.grading.document_rules import Fault, Faults
-from kode_sidecar.devtools.grading.talk import Exchange, Frame, Json, Talk
+from kode_sidecar.devtools.grading.talk import Json, RequestExchange, Talk, TalkFrame
 from kode_sidecar.devtools.recording import as_object
 from kode_sidecar.errors import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
 
@@ -77,7 +77,7 @@ def answered_once(talk: Talk) -> Faults:
         yield Fault(frame.line, f"an answer to {frame.message.get('id')!r}, which nobody asked")
 
 
-def _was_ending(talk: Talk, request: Frame) -> bool:
+def _was_ending(talk: Talk, request: TalkFrame) -> bool:
     """Has the client said `shutdown`, and nothing before it since the question came?"""
     after = (frame.method for frame in talk.frames[request.place :] if frame.by_client)
     methods = [method for method in after if method and method != "textDocument/didClose"]
@@ -98,7 +98,7 @@ def answers_shaped(talk: Talk) -> Faults:
             yield Fault(exchange.answers[0].line, f"{exchange.request.method}: {wrong}")
 
 
-def _wrong_answer(exchange: Exchange) -> str:
+def _wrong_answer(exchange: RequestExchange) -> str:
     params, method = exchange.request.params, exchange.request.method
     value: Any = as_object(exchange.result).get(_KNOWN[method])
     if method == "kode/permission/request":

@@ -20,7 +20,7 @@ def _always(_: Talk) -> bool:
     return True
 
 
-class Rule(NamedTuple):
+class GradingRule(NamedTuple):
     """`check` finds its faults; `concerns` tells whether a recording has anything to look at."""
 
     check: Callable[[Talk], Faults]
@@ -51,27 +51,27 @@ def _is_greased(talk: Talk) -> bool:
     return any(exchange.request.method == "kode/grease" for exchange in talk.questions)
 
 
-RULES: Mapping[str, Rule] = {
-    "hands-shaken": Rule(message_rules.shaken_hands),
-    "ended-in-order": Rule(message_rules.ended_in_order),
-    "params-right": Rule(message_rules.params_right),
-    "order-kept": Rule(message_rules.order_kept),
-    "capabilities-true": Rule(message_rules.capabilities_true),
-    "answered-once": Rule(message_rules.answered_once, _asks),
-    "answers-shaped": Rule(message_rules.answers_shaped, _asks),
-    "unknown-refused": Rule(message_rules.unknown_refused, _is_greased),
-    "cancel-honoured": Rule(message_rules.cancel_honoured, _takes_back),
-    "versions-kept": Rule(document_rules.versions_kept, _has_documents),
-    "applied-shown": Rule(document_rules.applied_shown, _edits),
-    "refused-untouched": Rule(document_rules.refused_untouched, _edits),
-    "stale-refused": Rule(document_rules.stale_refused, _edits),
-    "deltas-folded": Rule(shown_rules.deltas_folded, _shows),
-    "growth-shown": Rule(shown_rules.growth_shown, _shows),
+RULES: Mapping[str, GradingRule] = {
+    "hands-shaken": GradingRule(message_rules.shaken_hands),
+    "ended-in-order": GradingRule(message_rules.ended_in_order),
+    "params-right": GradingRule(message_rules.params_right),
+    "order-kept": GradingRule(message_rules.order_kept),
+    "capabilities-true": GradingRule(message_rules.capabilities_true),
+    "answered-once": GradingRule(message_rules.answered_once, _asks),
+    "answers-shaped": GradingRule(message_rules.answers_shaped, _asks),
+    "unknown-refused": GradingRule(message_rules.unknown_refused, _is_greased),
+    "cancel-honoured": GradingRule(message_rules.cancel_honoured, _takes_back),
+    "versions-kept": GradingRule(document_rules.versions_kept, _has_documents),
+    "applied-shown": GradingRule(document_rules.applied_shown, _edits),
+    "refused-untouched": GradingRule(document_rules.refused_untouched, _edits),
+    "stale-refused": GradingRule(document_rules.stale_refused, _edits),
+    "deltas-folded": GradingRule(shown_rules.deltas_folded, _shows),
+    "growth-shown": GradingRule(shown_rules.growth_shown, _shows),
 }
 """By id. The first sentence of a check's docstring is what a client is held to."""
 
 
-class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
+class GradingVerdict(msgspec.Struct, frozen=True, omit_defaults=True):
     """What was found of one rule; `unseen`: the recording has nothing that it is about."""
 
     rule: str
@@ -79,13 +79,13 @@ class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
     faults: tuple[Fault, ...] = ()
 
 
-def verdicts(talk: Talk) -> Sequence[Verdict]:
+def verdicts(talk: Talk) -> Sequence[GradingVerdict]:
     """Return the verdict of every rule."""
-    found: list[Verdict] = []
+    found: list[GradingVerdict] = []
     for name, rule in RULES.items():
         faults = tuple(rule.check(talk)) if rule.concerns(talk) else ()
         state = "kept" if rule.concerns(talk) else "unseen"
-        found.append(Verdict(name, "broken" if faults else state, faults))
+        found.append(GradingVerdict(name, "broken" if faults else state, faults))
     return found
 
 
@@ -109,7 +109,7 @@ def grade(files: Sequence[Path], *, json: bool = False) -> int:
     return code
 
 
-def _report(file: Path, found: Sequence[Verdict]) -> str:
+def _report(file: Path, found: Sequence[GradingVerdict]) -> str:
     width = max(map(len, RULES))
     marks = {"kept": "ok    ", "broken": "BROKEN", "unseen": "  -   "}
     lines = [str(file)]

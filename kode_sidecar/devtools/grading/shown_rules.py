@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple, cast
 
 from kode_sidecar.devtools.grading.document_rules import Fault, Faults
-from kode_sidecar.devtools.grading.talk import Frame, Json, Talk
+from kode_sidecar.devtools.grading.talk import Json, Talk, TalkFrame
 from kode_sidecar.devtools.recording import as_object
 
 SHOW = "kode/editor/didShow"
@@ -17,7 +17,7 @@ SLOW_SECONDS = 0.5
 class Shown(NamedTuple):
     """What a client said that it shows of a block."""
 
-    frame: Frame
+    frame: TalkFrame
     block_id: str
     text: str
 
@@ -69,10 +69,10 @@ def growth_shown(talk: Talk) -> Faults:
             yield Fault(end.line, f"block {block_id} was not shown while it grew")
 
 
-def _streamed(talk: Talk) -> dict[str, tuple[Frame, Frame]]:
+def _streamed(talk: Talk) -> dict[str, tuple[TalkFrame, TalkFrame]]:
     """The first delta and the end of each text that took its time to grow."""
-    first: dict[str, Frame] = {}
-    found: dict[str, tuple[Frame, Frame]] = {}
+    first: dict[str, TalkFrame] = {}
+    found: dict[str, tuple[TalkFrame, TalkFrame]] = {}
     for frame in talk.frames:
         for delta in frame.params.get("deltas", ()) if frame.method == "kode/delta" else ():
             first.setdefault(delta["blockId"], frame)

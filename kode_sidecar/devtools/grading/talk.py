@@ -21,7 +21,7 @@ Json = dict[str, Any]
 _CHANGES = ("textDocument/didOpen", "textDocument/didChange", "textDocument/didClose")
 
 
-class Frame(NamedTuple):
+class TalkFrame(NamedTuple):
     """One message: `place` counts frames, `line` is that of the recording, `at` seconds."""
 
     place: int
@@ -45,12 +45,12 @@ class Frame(NamedTuple):
 
 
 @dataclass
-class Exchange:
+class RequestExchange:
     """A request, and every answer that its id got."""
 
-    request: Frame
-    answers: list[Frame] = field(default_factory=list[Frame])
-    cancelled: Frame | None = None
+    request: TalkFrame
+    answers: list[TalkFrame] = field(default_factory=list[TalkFrame])
+    cancelled: TalkFrame | None = None
 
     @property
     def result(self) -> object:
@@ -65,13 +65,13 @@ class Exchange:
         return code if isinstance(code, int) else None
 
 
-class Text(NamedTuple):
+class TalkText(NamedTuple):
     """What a document said from a frame on; `text` is None once it is closed.
 
     `wrong` tells what was impossible about the frame.
     """
 
-    frame: Frame
+    frame: TalkFrame
     version: object
     text: str | None
     wrong: str = ""
@@ -83,13 +83,13 @@ class Talk:
     def __init__(self, recording: SessionRecording) -> None:
         self.frames = tuple(_frames(recording))
         self.whole = recording.whole
-        self.asked: list[Exchange] = []
+        self.asked: list[RequestExchange] = []
         """What the client asked, in order."""
-        self.questions: list[Exchange] = []
+        self.questions: list[RequestExchange] = []
         """What the server asked, in order."""
-        self.stray: list[Frame] = []
+        self.stray: list[TalkFrame] = []
         """Answers of the client to what nobody asked."""
-        self.documents: dict[str, list[Text]] = {}
+        self.documents: dict[str, list[TalkText]] = {}
         self._pair()
         self.client: Json = {}
         answer: Json = {}
@@ -106,7 +106,7 @@ class Talk:
         """What the client announced of kode's own."""
         return as_object(as_object(self.client.get("initializationOptions")).get("kode"))
 
-    def events(self) -> Iterator[tuple[Frame, Json]]:
+    def events(self) -> Iterator[tuple[TalkFrame, Json]]:
         """Yield what was told by `kode/event`, one by one."""
         for frame in self.frames:
             if frame.method == "kode/event" and not frame.by_client:
@@ -114,11 +114,11 @@ class Talk:
                     yield frame, event
 
     def _pair(self) -> None:
-        of_client: dict[object, Exchange] = {}
-        of_server: dict[object, Exchange] = {}
+        of_client: dict[object, RequestExchange] = {}
+        of_server: dict[object, RequestExchange] = {}
         for frame in self.frames:
             if frame.is_request:
-                exchange = Exchange(frame)
+                exchange = RequestExchange(frame)
                 (self.asked if frame.by_client else self.questions).append(exchange)
                 (of_client if frame.by_client else of_server)[frame.message["id"]] = exchange
             elif "id" in frame.message:
@@ -143,27 +143,29 @@ class Talk:
                 texts.append(_next_text(frame, told, before, self.encoding))
 
 
-def _frames(recording: SessionRecording) -> Iterator[Frame]:
+def _frames(recording: SessionRecording) -> Iterator[TalkFrame]:
     place = 0
     for number, line in enumerate(recording.lines, 1):
         if isinstance(line, FrameIn | FrameOut):
             is_text = isinstance(line, FrameIn) and line.text is not None
             message = {} if is_text else read_frame(bytes(line.frame))
-            yield Frame(place, number, line.t, isinstance(line, FrameIn), message)
+            yield TalkFrame(place, number, line.t, isinstance(line, FrameIn), message)
             place += 1
 
 
-def _next_text(frame: Frame, told: Json, before: Text | None, encoding: PositionEncoding) -> Text:
+def _next_text(
+    frame: TalkFrame, told: Json, before: TalkText | None, encoding: PositionEncoding
+) -> TalkText:
     is_open = before is not None and before.text is not None
     version = told.get("version")
     if frame.method.endswith("didOpen"):
         numbered = isinstance(version, int) and not isinstance(version, bool)
         wrong = "it is open already" if is_open else "" if numbered else "it has no version"
-        return Text(frame, version, str(told.get("text", "")), wrong)
+        return TalkText(frame, version, str(told.get("text", "")), wrong)
     if before is None or before.text is None:
-        return Text(frame, version, None, "it is not open")
+        return TalkText(frame, version, None, "it is not open")
     if frame.method.endswith("didClose"):
-        return Text(frame, version, None)
+        return TalkText(frame, version, None)
     text, wrong = before.text, ""
     for change in frame.params.get("contentChanges", ()):
         try:
@@ -173,7 +175,7 @@ def _next_text(frame: Frame, told: Json, before: Text | None, encoding: Position
     older = isinstance(version, int) and isinstance(before.version, int)
     if not wrong and not (older and cast(int, version) > cast(int, before.version)):
         wrong = f"version {version} follows version {before.version}"
-    return Text(frame, version, text, wrong)
+    return TalkText(frame, version, text, wrong)
 
 
 def with_edits(text: str, edits: Sequence[Json], encoding: PositionEncoding) -> str:

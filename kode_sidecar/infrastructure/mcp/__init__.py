@@ -7,7 +7,7 @@ from kode_sidecar.infrastructure.mcp.attachments import (
     resource_blocks,
 )
 from kode_sidecar.infrastructure.mcp.config import check_address, user_servers
-from kode_sidecar.infrastructure.mcp.contracts import Host, ServerConfig
+from kode_sidecar.infrastructure.mcp.contracts import McpHost, ServerConfig
 from kode_sidecar.infrastructure.mcp.kept import Approvals, RememberedLists
 from kode_sidecar.infrastructure.mcp.login import kept_login, log_in
 from kode_sidecar.infrastructure.mcp.project import ProjectServers
@@ -17,7 +17,7 @@ from kode_sidecar.infrastructure.mcp.tools import User, mcp_tools
 
 __all__ = [
     "Approvals",
-    "Host",
+    "McpHost",
     "ProjectServers",
     "RememberedLists",
     "Server",

@@ -121,7 +121,7 @@ class CallResult(Struct, frozen=True, kw_only=True, rename="camel", omit_default
     is_error: bool = False
 
 
-class Listing(Struct, frozen=True):
+class ServerListing(Struct, frozen=True):
     """What a server offers, as far as it announced that it has such things; kept as it is here.
 
     `version` is that of the protocol it spoke.
@@ -153,7 +153,7 @@ Access = tuple[WrapHost | None, Authorize | None]
 NO_ACCESS: Access = (None, None)
 
 
-class Host(Struct, frozen=True):
+class McpHost(Struct, frozen=True):
     """What a server may ask of us: questions to the user, and which folders are open."""
 
     elicit: Elicit | None = None

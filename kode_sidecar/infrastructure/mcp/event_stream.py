@@ -14,14 +14,14 @@ _LINE_END = re.compile(rb"\r\n|\n|\r")
 
 
 @dataclass(frozen=True)
-class Event:
+class McpEvent:
     """One event. `data` is its lines joined with LF; `event` is empty for a message."""
 
     data: bytes
     event: str = ""
 
 
-class EventDecoder:
+class McpEventDecoder:
     """Cuts bytes into events; any cut of the input gives the same.
 
     `last_id` is the id to take the stream up with, `retry_ms` how long the server wants us to wait.
@@ -36,7 +36,7 @@ class EventDecoder:
         self._event = ""
         self._size = 0
 
-    def feed(self, chunk: bytes) -> list[Event]:
+    def feed(self, chunk: bytes) -> list[McpEvent]:
         """Return the events that `chunk` completes. Raises KodeError `TooLarge`."""
         # A line that is long is put together once: searching it anew each time would take minutes.
         if not _LINE_END.search(chunk) and not (self._rest and self._rest[-1].endswith(b"\r")):
@@ -58,11 +58,11 @@ class EventDecoder:
         if self._size + self._rest_size > MAX_EVENT_BYTES:
             raise KodeError("TooLarge", f"One event has more than {MAX_EVENT_BYTES:,} bytes.")
 
-    def _take(self, line: bytes) -> Event | None:
+    def _take(self, line: bytes) -> McpEvent | None:
         if not line:
             data, name = b"\n".join(self._data), self._event
             had_data, self._data, self._event, self._size = bool(self._data), [], "", 0
-            return Event(data, name) if had_data else None
+            return McpEvent(data, name) if had_data else None
         field, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if field == b"data":

@@ -29,7 +29,7 @@ from kode_sidecar.infrastructure.mcp.contracts import (
     ServerConfig,
     server_error,
 )
-from kode_sidecar.infrastructure.mcp.event_stream import Event, EventDecoder
+from kode_sidecar.infrastructure.mcp.event_stream import McpEvent, McpEventDecoder
 from kode_sidecar.infrastructure.mcp.header_params import header_value
 from kode_sidecar.infrastructure.mcp.peer import MODERN, Peer
 from kode_sidecar.infrastructure.providers.endpoint import HostResponse
@@ -211,7 +211,7 @@ class HttpChannel:
 
         A connection that breaks is an end, too. Raises KodeError `ToolFailed` for an endless event.
         """
-        decoder = EventDecoder()
+        decoder = McpEventDecoder()
         with _until_it_breaks():
             while chunk := await response.read():
                 for event in self._fed(decoder, chunk):
@@ -219,7 +219,7 @@ class HttpChannel:
                         self._take(event.data)
         return decoder.last_id, (decoder.retry_ms or 1000 * _WAIT_SECONDS) / 1000
 
-    def _fed(self, decoder: EventDecoder, chunk: bytes) -> list[Event]:
+    def _fed(self, decoder: McpEventDecoder, chunk: bytes) -> list[McpEvent]:
         try:
             return decoder.feed(chunk)
         except KodeError as error:

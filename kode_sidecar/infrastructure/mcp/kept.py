@@ -11,7 +11,7 @@ import msgspec
 
 from kode_sidecar.core.whole_files import make_private
 from kode_sidecar.errors import KodeError
-from kode_sidecar.infrastructure.mcp.contracts import Listing
+from kode_sidecar.infrastructure.mcp.contracts import ServerListing
 from kode_sidecar.infrastructure.records.disk import replace_file
 
 T = TypeVar("T")
@@ -74,9 +74,9 @@ class RememberedLists:
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
-        self._known: dict[str, Listing | None] = {}
+        self._known: dict[str, ServerListing | None] = {}
 
-    def get(self, fingerprint: str) -> Listing | None:
+    def get(self, fingerprint: str) -> ServerListing | None:
         """What a server offered the last time."""
         if fingerprint not in self._known:
             self._known[fingerprint] = None
@@ -85,10 +85,10 @@ class RememberedLists:
                 with suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError):
                     if path.stat().st_size <= _MOST_BYTES:
                         data = path.read_bytes()
-                        self._known[fingerprint] = msgspec.json.decode(data, type=Listing)
+                        self._known[fingerprint] = msgspec.json.decode(data, type=ServerListing)
         return self._known[fingerprint]
 
-    def put(self, fingerprint: str, listing: Listing) -> None:
+    def put(self, fingerprint: str, listing: ServerListing) -> None:
         """Remember a list. What cannot be written is remembered until this process ends."""
         self._known[fingerprint] = listing
         if self._folder is not None:

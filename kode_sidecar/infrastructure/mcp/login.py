@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from kode_sidecar.infrastructure.mcp.contracts import (
     NO_ACCESS,
     Authorize,
-    Host,
+    McpHost,
     ServerConfig,
     server_error,
 )
@@ -60,7 +60,7 @@ async def log_in(
         login = OAuth(config, TokenFile(tokens), visit, redirect_uri=callback.address)
         server = Server(
             config,
-            Host(),
+            McpHost(),
             RememberedLists(None),
             environment={},
             now=now,

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 from kode_sidecar import __version__
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.mcp.contracts import (
-    Host,
     Json,
+    McpHost,
     Progress,
     as_object,
     quoted,
@@ -59,7 +59,7 @@ class Peer:
     """One conversation with a server. `server` is its name, for error texts."""
 
     def __init__(
-        self, server: str, host: Host, list_changed: Callable[[], None] = lambda: None
+        self, server: str, host: McpHost, list_changed: Callable[[], None] = lambda: None
     ) -> None:
         self.server = server
         self.version = ""

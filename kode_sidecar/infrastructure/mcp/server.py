@@ -18,15 +18,15 @@ from kode_sidecar.infrastructure.mcp.contracts import (
     Access,
     CallResult,
     Elicit,
-    Host,
     Json,
-    Listing,
+    McpHost,
     McpPrompt,
     McpResource,
     McpTemplate,
     McpTool,
     Progress,
     ServerConfig,
+    ServerListing,
     server_error,
 )
 from kode_sidecar.infrastructure.mcp.header_params import are_sound, param_headers
@@ -64,7 +64,7 @@ class Server:
     def __init__(
         self,
         config: ServerConfig,
-        host: Host,
+        host: McpHost,
         remembered: RememberedLists,
         *,
         environment: Mapping[str, str],
@@ -91,17 +91,17 @@ class Server:
         self._starting = asyncio.Lock()
         self._failures = 0
         self._not_before = 0.0
-        self._listing: Listing | None = None
+        self._listing: ServerListing | None = None
 
-    def known(self) -> Listing | None:
+    def known(self) -> ServerListing | None:
         """What it offers as far as that is known without starting it."""
         return self._listing or self._remembered.get(self.config.fingerprint)
 
-    async def listing(self, *, again: bool = False) -> Listing:
+    async def listing(self, *, again: bool = False) -> ServerListing:
         """What it offers, asked once while it runs. Raises KodeError `ToolFailed`."""
         if self._listing is None or again:
             peer = await self._ready()
-            self._listing = Listing(
+            self._listing = ServerListing(
                 version=peer.version,
                 tools=self._offered(await _listed(peer, "tools", McpTool)),
                 resources=await _listed(peer, "resources", McpResource),

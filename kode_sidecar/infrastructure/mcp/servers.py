@@ -9,7 +9,13 @@ from functools import partial
 from msgspec import Struct
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.infrastructure.mcp.contracts import NO_ACCESS, Access, Host, McpTool, ServerConfig
+from kode_sidecar.infrastructure.mcp.contracts import (
+    NO_ACCESS,
+    Access,
+    McpHost,
+    McpTool,
+    ServerConfig,
+)
 from kode_sidecar.infrastructure.mcp.kept import Approvals, RememberedLists
 from kode_sidecar.infrastructure.mcp.server import Server
 
@@ -45,7 +51,7 @@ class Servers:
     def __init__(
         self,
         configs: Iterable[ServerConfig],
-        host: Host,
+        host: McpHost,
         remembered: RememberedLists,
         *,
         environment: Mapping[str, str],

@@ -15,11 +15,11 @@ from kode_sidecar.core.domain.model_event import (
 )
 from kode_sidecar.infrastructure.providers.answer_events import TEXT, THINKING
 from kode_sidecar.infrastructure.providers.anthropic_wire import (
-    BlockDelta,
+    AnthropicDelta,
+    AnthropicEvent,
+    AnthropicUsage,
     ContentBlock,
-    Event,
     MessageHead,
-    WireUsage,
     decode_exact,
     decode_tolerant,
     merged,
@@ -47,7 +47,7 @@ class MessagesDecoder(EventDecoder):
         super()._begin()
         self._head: MessageHead | None = None
         self._head_came_twice = False
-        self._usage: WireUsage | None = None
+        self._usage: AnthropicUsage | None = None
         self._kinds: dict[int | None, int] = {}
         self._calls = 0
         self._has_nameless_call = False
@@ -79,7 +79,7 @@ class MessagesDecoder(EventDecoder):
             runs.put(usage_event(usage_of(self._usage), self._price, for_an_hour=for_an_hour))
         return self._put_end(has_calls=self._calls > 0, has_nameless_call=self._has_nameless_call)
 
-    def _read(self, event: Event) -> None:
+    def _read(self, event: AnthropicEvent) -> None:
         """Everything but growth."""
         match event.type:
             case "message_start":
@@ -120,7 +120,7 @@ class MessagesDecoder(EventDecoder):
         self._head, self._usage = head, head.usage
         self._put_start(head.id, head.model)
 
-    def _read_whole(self, event: Event) -> None:
+    def _read_whole(self, event: AnthropicEvent) -> None:
         self._start(MessageHead(event.id, event.model, event.usage))
         for index, block in enumerate(event.content or ()):
             self._open_block(index, block)
@@ -163,7 +163,7 @@ class MessagesDecoder(EventDecoder):
             return
         self._runs.put(ToolUseStarted(number, tool_use_id or f"toolu_{number}", name))
 
-    def _grow(self, index: int | None, delta: BlockDelta) -> None:
+    def _grow(self, index: int | None, delta: AnthropicDelta) -> None:
         kind = self._kinds.get(index)
         if kind is None:
             # The start of the block is lost; its deltas still say what it is.

@@ -19,7 +19,7 @@ class Written(Struct):
     ephemeral_1h_input_tokens: Number = None
 
 
-class WireUsage(Struct):
+class AnthropicUsage(Struct):
     """Cumulative token counts; `input_tokens` leaves out what the cache read and wrote."""
 
     input_tokens: Number = None
@@ -42,7 +42,7 @@ class ContentBlock(Struct):
     input: Any = None
 
 
-class BlockDelta(Struct):
+class AnthropicDelta(Struct):
     """What grew, or in `message_delta` why the message ended."""
 
     type: str = ""
@@ -58,18 +58,18 @@ class MessageHead(Struct):
 
     id: str | None = None
     model: str | None = None
-    usage: WireUsage | None = None
+    usage: AnthropicUsage | None = None
 
 
-class Event(Struct):
+class AnthropicEvent(Struct):
     """One event, named by its `type`; with type `message` a whole answer."""
 
     type: str = ""
     index: int | None = None
-    delta: BlockDelta | None = None
+    delta: AnthropicDelta | None = None
     content_block: ContentBlock | None = None
     message: MessageHead | str | None = None
-    usage: WireUsage | None = None
+    usage: AnthropicUsage | None = None
     error: Any = None
     id: str | None = None
     model: str | None = None
@@ -77,8 +77,8 @@ class Event(Struct):
     stop_reason: str | None = None
 
 
-decode_exact = msgspec.json.Decoder(Event).decode
-"""JSON bytes to an `Event`. Raises msgspec.DecodeError (a ValueError) and RecursionError."""
+decode_exact = msgspec.json.Decoder(AnthropicEvent).decode
+"""JSON bytes to an event. Raises msgspec.DecodeError (a ValueError) and RecursionError."""
 
 _KNOWN_EVENTS = frozenset(
     {
@@ -107,7 +107,7 @@ _KNOWN_PARTS = frozenset(
 )
 
 
-def decode_tolerant(data: bytes) -> Event | None:
+def decode_tolerant(data: bytes) -> AnthropicEvent | None:
     """Return an event from JSON that strict readers refuse; None when it is none at all.
 
     An event, a block or a delta of a type we do not know is one of its type alone, whatever its
@@ -115,7 +115,7 @@ def decode_tolerant(data: bytes) -> Event | None:
     """
     value = lenient_json(data)
     try:
-        return msgspec.convert(_without_unknown(value), Event, strict=False)
+        return msgspec.convert(_without_unknown(value), AnthropicEvent, strict=False)
     except (ValueError, RecursionError):
         return None
 
@@ -136,16 +136,16 @@ def _without_unknown(value: object) -> object:
     return event
 
 
-def merged(first: WireUsage | None, later: WireUsage | None) -> WireUsage | None:
+def merged(first: AnthropicUsage | None, later: AnthropicUsage | None) -> AnthropicUsage | None:
     """Counts are cumulative: what is given again replaces what was given before."""
     if first is None or later is None:
         return later or first
-    names = WireUsage.__struct_fields__
+    names = AnthropicUsage.__struct_fields__
     given = {name: getattr(later, name) for name in names if getattr(later, name) is not None}
     return msgspec.structs.replace(first, **given)
 
 
-def usage_of(wire: WireUsage) -> Usage:
+def usage_of(wire: AnthropicUsage) -> Usage:
     """Counts in our sense: the whole prompt is fresh input, cache reads and cache writes."""
     cached = token_count(wire.cache_read_input_tokens)
     written = token_count(wire.cache_creation_input_tokens)
@@ -160,7 +160,7 @@ def usage_of(wire: WireUsage) -> Usage:
     )
 
 
-def written_for_an_hour(wire: WireUsage) -> int:
+def written_for_an_hour(wire: AnthropicUsage) -> int:
     """Return how many of the tokens written stay in the cache for an hour."""
     written = wire.cache_creation or Written()
     return token_count(written.ephemeral_1h_input_tokens)

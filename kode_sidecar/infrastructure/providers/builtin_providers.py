@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from kode_sidecar.infrastructure.providers.profiles import (
     Efforts,
     ModelProfile,
-    Price,
     ProviderProfile,
+    TokenPrice,
     WireNames,
 )
 
@@ -36,22 +36,22 @@ _CLAUDE_EFFORTS: Efforts = {
 }
 
 # In US dollars, and what the Chinese host takes.
-_KIMI_PRICES: Mapping[str, tuple[Price, Price]] = {
-    "kimi-k2.7-code": (Price(0.95, 0.19, 4.00), Price(6.5, 1.3, 27.0, "CNY")),
-    "kimi-k2.7-code-highspeed": (Price(1.90, 0.38, 8.00), Price(13.0, 2.6, 54.0, "CNY")),
+_KIMI_PRICES: Mapping[str, tuple[TokenPrice, TokenPrice]] = {
+    "kimi-k2.7-code": (TokenPrice(0.95, 0.19, 4.00), TokenPrice(6.5, 1.3, 27.0, "CNY")),
+    "kimi-k2.7-code-highspeed": (TokenPrice(1.90, 0.38, 8.00), TokenPrice(13.0, 2.6, 54.0, "CNY")),
     "kimi-k3.1-pro": (
-        Price(2.00, 0.20, 10.00, cache_write=2.00, cache_write_hour=4.00),
-        Price(13.0, 1.3, 68.0, "CNY", cache_write=13.0, cache_write_hour=26.0),
+        TokenPrice(2.00, 0.20, 10.00, cache_write=2.00, cache_write_hour=4.00),
+        TokenPrice(13.0, 1.3, 68.0, "CNY", cache_write=13.0, cache_write_hour=26.0),
     ),
     "kimi-k3.1-pro-highspeed": (
-        Price(4.00, 0.20, 20.00, cache_write=4.00, cache_write_hour=8.00),
-        Price(26.0, 1.3, 136.0, "CNY", cache_write=26.0, cache_write_hour=52.0),
+        TokenPrice(4.00, 0.20, 20.00, cache_write=4.00, cache_write_hour=8.00),
+        TokenPrice(26.0, 1.3, 136.0, "CNY", cache_write=26.0, cache_write_hour=52.0),
     ),
     "kimi-k3": (
-        Price(3.00, 0.30, 15.00, cache_write=3.00, cache_write_hour=6.00),
-        Price(20.0, 2.0, 100.0, "CNY", cache_write=20.0, cache_write_hour=40.0),
+        TokenPrice(3.00, 0.30, 15.00, cache_write=3.00, cache_write_hour=6.00),
+        TokenPrice(20.0, 2.0, 100.0, "CNY", cache_write=20.0, cache_write_hour=40.0),
     ),
-    "kimi-k2.6": (Price(0.95, 0.16, 4.00), Price(6.5, 1.1, 27.0, "CNY")),
+    "kimi-k2.6": (TokenPrice(0.95, 0.16, 4.00), TokenPrice(6.5, 1.1, 27.0, "CNY")),
 }
 _K3 = ModelProfile(
     "kimi-k3",
@@ -156,7 +156,7 @@ _CLAUDE = ModelProfile(
     images=True,
     context_window=1_000_000,
     max_output=128_000,
-    price=Price(5.00, 0.50, 25.00, cache_write=6.25, cache_write_hour=10.00),
+    price=TokenPrice(5.00, 0.50, 25.00, cache_write=6.25, cache_write_hour=10.00),
     efforts=_CLAUDE_EFFORTS,
 )
 ANTHROPIC = ProviderProfile(
@@ -169,7 +169,7 @@ ANTHROPIC = ProviderProfile(
         replace(
             _CLAUDE,
             id="claude-sonnet-5-5",
-            price=Price(2.00, 0.10, 10.00, cache_write=2.50, cache_write_hour=4.00),
+            price=TokenPrice(2.00, 0.10, 10.00, cache_write=2.50, cache_write_hour=4.00),
         ),
         _CLAUDE,
         ModelProfile(
@@ -178,7 +178,7 @@ ANTHROPIC = ProviderProfile(
             images=True,
             context_window=200_000,
             max_output=64_000,
-            price=Price(1.00, 0.10, 5.00, cache_write=1.25, cache_write_hour=2.00),
+            price=TokenPrice(1.00, 0.10, 5.00, cache_write=1.25, cache_write_hour=2.00),
         ),
     ),
 )

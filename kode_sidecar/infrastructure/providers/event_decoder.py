@@ -22,7 +22,7 @@ from kode_sidecar.core.domain.model_event import (
 from kode_sidecar.core.kernel.contracts import ModelRequest
 from kode_sidecar.infrastructure.providers.answer_events import DeltaRuns
 from kode_sidecar.infrastructure.providers.lenient_json import is_utf8
-from kode_sidecar.infrastructure.providers.profiles import ModelProfile, Price
+from kode_sidecar.infrastructure.providers.profiles import ModelProfile, TokenPrice
 from kode_sidecar.infrastructure.providers.provider_errors import ProviderErrors
 
 PASSED_OVER = -4
@@ -46,7 +46,7 @@ class EventDecoder(ABC):
     def __init__(
         self,
         *,
-        price: Price | None = None,
+        price: TokenPrice | None = None,
         tool_names: frozenset[str] = frozenset(),
         errors: ProviderErrors | None = None,
         provider: str = "",

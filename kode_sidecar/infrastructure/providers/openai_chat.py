@@ -8,18 +8,18 @@ from kode_sidecar.core.kernel.contracts import ModelRequest
 from kode_sidecar.infrastructure.providers.answer_events import TEXT, THINKING
 from kode_sidecar.infrastructure.providers.event_decoder import EventDecoder
 from kode_sidecar.infrastructure.providers.openai_wire import (
-    Choice,
-    Chunk,
     ChunkReader,
     ContentPart,
     Delta,
+    OpenAIChoice,
+    OpenAIChunk,
+    OpenAIUsage,
     ReasoningDetails,
-    WireUsage,
     error_of,
     told_cost,
     usage_of,
 )
-from kode_sidecar.infrastructure.providers.profiles import ModelProfile, Price, usage_event
+from kode_sidecar.infrastructure.providers.profiles import ModelProfile, TokenPrice, usage_event
 from kode_sidecar.infrastructure.providers.provider_errors import ProviderErrors
 from kode_sidecar.infrastructure.providers.tool_call_assembly import ToolCallAssembly
 
@@ -49,7 +49,7 @@ class ChatDecoder(EventDecoder):
     def __init__(
         self,
         *,
-        price: Price | None = None,
+        price: TokenPrice | None = None,
         tool_names: frozenset[str] = frozenset(),
         errors: ProviderErrors | None = None,
         provider: str = "",
@@ -81,7 +81,7 @@ class ChatDecoder(EventDecoder):
         self._started = False
         self._named_reasoning = False
         self._details = ReasoningDetails()
-        self._usage: WireUsage | None = None
+        self._usage: OpenAIUsage | None = None
 
     @property
     def complete(self) -> bool:
@@ -128,7 +128,7 @@ class ChatDecoder(EventDecoder):
             runs.put(usage_event(usage_of(self._usage), self._price, told_cost(self._usage)))
         return self._put_end(has_calls=calls.count > 0, has_nameless_call=calls.has_nameless_call())
 
-    def _is_of_another_answer(self, chunk: Chunk) -> bool:
+    def _is_of_another_answer(self, chunk: OpenAIChunk) -> bool:
         """A gateway that asks again glues a second answer to the first; its id tells them apart.
 
         After the end of the first one it is passed over, before that it takes its place.
@@ -141,7 +141,7 @@ class ChatDecoder(EventDecoder):
             self._begin()
         return False
 
-    def _start(self, chunk: Chunk | None) -> None:
+    def _start(self, chunk: OpenAIChunk | None) -> None:
         if not self._started:
             self._started = True
             self._put_start(chunk and chunk.id, chunk and chunk.model)
@@ -177,7 +177,7 @@ class ChatDecoder(EventDecoder):
             if part.text:
                 self._runs.add(kind, part.text)
 
-    def _read_rest(self, data: bytes, chunk: Chunk) -> None:
+    def _read_rest(self, data: bytes, chunk: OpenAIChunk) -> None:
         """Everything but plain growth: errors, usage, the end, a whole completion."""
         error = error_of(data, chunk)
         if error is not None:
@@ -214,7 +214,7 @@ class ChatDecoder(EventDecoder):
         return "tool_calls" if reason in ("stop", "other") and self._calls.count else reason
 
 
-def _first(choices: list[Choice]) -> Choice | None:
+def _first(choices: list[OpenAIChoice]) -> OpenAIChoice | None:
     """Return the one answer that was asked for: a host may send several, in any order."""
     return next((choice for choice in choices if not choice.index), None)
 
@@ -243,7 +243,7 @@ class AnswerIdentity:
         """The host gives an answer one id."""
         return self.seen > 1 and not self._changes and self.id is not None
 
-    def begins(self, chunk: Chunk) -> bool:
+    def begins(self, chunk: OpenAIChunk) -> bool:
         """Return whether another answer begins with a chunk whose id is not `id`.
 
         An answer opens with a role. Where ids mean nothing, since each chunk has another one, it
@@ -272,7 +272,7 @@ class AnswerIdentity:
         self._role_left = self._role_left or not has_role
         return False
 
-    def _open(self, chunk: Chunk, delta: Delta | None) -> None:
+    def _open(self, chunk: OpenAIChunk, delta: Delta | None) -> None:
         self.id, self.seen = chunk.id, 1
         self._changes = self._role_left = False
         self._opening = _shape(delta)

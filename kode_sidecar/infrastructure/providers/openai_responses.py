@@ -22,9 +22,9 @@ from kode_sidecar.infrastructure.providers.event_decoder import PASSED_OVER, Eve
 from kode_sidecar.infrastructure.providers.openai_wire import ToolCallDelta, ToolFunction
 from kode_sidecar.infrastructure.providers.profiles import usage_event
 from kode_sidecar.infrastructure.providers.responses_wire import (
-    Event,
     Item,
-    Reply,
+    ResponsesEvent,
+    ResponsesReply,
     decode_exact,
     decode_tolerant,
     fields_of,
@@ -80,8 +80,8 @@ class ResponsesDecoder(EventDecoder):
 
     def _begin(self) -> None:
         super()._begin()
-        self._head: Reply | None = None
-        self._last: Reply | None = None
+        self._head: ResponsesReply | None = None
+        self._last: ResponsesReply | None = None
         self._calls = ToolCallAssembly()
         self._head_came_twice = False
         self._slots: list[_Slot] = []
@@ -101,7 +101,7 @@ class ResponsesDecoder(EventDecoder):
         if self._failed:
             return []
         if self._head is None:
-            self._start(Reply())
+            self._start(ResponsesReply())
         runs, calls, last = self._runs, self._calls, self._last
         for leaked in runs.end_leaks(take_calls=not calls.count):
             self._put_all(calls.add_complete(*leaked))
@@ -110,10 +110,10 @@ class ResponsesDecoder(EventDecoder):
             runs.put(usage_event(usage_of(last.usage), self._price))
         return self._put_end(has_calls=calls.count > 0, has_nameless_call=calls.has_nameless_call())
 
-    def _read(self, event: Event, data: bytes) -> None:
+    def _read(self, event: ResponsesEvent, data: bytes) -> None:
         """Everything but growth."""
         item = fields_of(event.item)
-        reply = event.response or Reply()
+        reply = event.response or ResponsesReply()
         match event.type:
             case "response.created" | "response.in_progress" | "response.queued":
                 self._announce(reply, is_first=event.type == "response.created")
@@ -134,7 +134,7 @@ class ResponsesDecoder(EventDecoder):
                 if event.type == "error" or event.error or (not event.type and event.message):
                     self._fail(event.error or {"code": event.code, "message": event.message})
 
-    def _announce(self, head: Reply, *, is_first: bool) -> None:
+    def _announce(self, head: ResponsesReply, *, is_first: bool) -> None:
         """The answer begins, or a gateway asked again and begins another one."""
         if self._head is None:
             self._start(head)
@@ -143,16 +143,16 @@ class ResponsesDecoder(EventDecoder):
         elif is_first:
             self._restart(head)
 
-    def _start(self, head: Reply) -> None:
+    def _start(self, head: ResponsesReply) -> None:
         self._begin()
         self._head = head
         self._put_start(head.id, head.model)
 
-    def _restart(self, head: Reply) -> None:
+    def _restart(self, head: ResponsesReply) -> None:
         self._drop_attempt()
         self._start(head)
 
-    def _end(self, reply: Reply, status: str) -> None:
+    def _end(self, reply: ResponsesReply, status: str) -> None:
         """The last event says how the answer ended, and all of it once more."""
         if status == "failed":
             self._fail(reply.error or {"message": "no reason was given"})
@@ -172,10 +172,10 @@ class ResponsesDecoder(EventDecoder):
                 kind = _KINDS.get(text_of(item, "type"))
                 self._close(self._new_slot(index, item.get("id"), kind), item)
 
-    def _open(self, event: Event, item: Item) -> None:
+    def _open(self, event: ResponsesEvent, item: Item) -> None:
         if self._head_came_twice and event.output_index in self._at_index:
             # The same head again was no slip: its items come again, too.
-            self._restart(self._head or Reply())
+            self._restart(self._head or ResponsesReply())
         kind = _KINDS.get(text_of(item, "type"))
         slot = self._new_slot(event.output_index, item.get("id"), kind)
         if slot.kind == _CALL:
@@ -183,7 +183,7 @@ class ResponsesDecoder(EventDecoder):
 
     def _new_slot(self, index: int | None, item_id: object, kind: int | None) -> _Slot:
         if self._head is None:
-            self._start(Reply())
+            self._start(ResponsesReply())
         slot = _Slot(len(self._slots), PASSED_OVER if kind is None else kind)
         self._slots.append(slot)
         if index is not None:
@@ -192,7 +192,7 @@ class ResponsesDecoder(EventDecoder):
             self._at_id[item_id] = slot
         return slot
 
-    def _slot(self, event: Event, kind: int | None) -> _Slot:
+    def _slot(self, event: ResponsesEvent, kind: int | None) -> _Slot:
         """Return the item an event is about, a new one of this kind where its start is lost."""
         found = None if event.item_id is None else self._at_id.get(event.item_id)
         if found is None and event.output_index is not None:
@@ -276,6 +276,6 @@ class ResponsesDecoder(EventDecoder):
                 return "tool_calls" if count else "other"
 
 
-def _raw_reason(last: Reply) -> str:
+def _raw_reason(last: ResponsesReply) -> str:
     """Return the host's word for the end: the reason where there is one, else the status."""
     return text_of(fields_of(last.incomplete_details), "reason") or last.status or ""

@@ -73,7 +73,7 @@ class TokenDetails(Struct):
     reasoning_tokens: Number = None
 
 
-class WireUsage(Struct):
+class OpenAIUsage(Struct):
     """Token counts; cached ones hide under four names, reasoning ones under two."""
 
     prompt_tokens: Number = None
@@ -89,25 +89,25 @@ class WireUsage(Struct):
 
 
 class GroqExtra(Struct):
-    usage: WireUsage | None = None
+    usage: OpenAIUsage | None = None
 
 
-class Choice(Struct):
+class OpenAIChoice(Struct):
     index: int | None = None
     delta: Delta | None = None
     message: Delta | None = None
     finish_reason: str | None = None
-    usage: WireUsage | None = None
+    usage: OpenAIUsage | None = None
     error: Any = None
 
 
-class Chunk(Struct):
+class OpenAIChunk(Struct):
     """One event. `choices` may be empty, null or absent."""
 
     id: str | int | None = None
     model: str | None = None
-    choices: list[Choice] | None = None
-    usage: WireUsage | None = None
+    choices: list[OpenAIChoice] | None = None
+    usage: OpenAIUsage | None = None
     error: Any = None
     x_groq: GroqExtra | None = None
 
@@ -142,7 +142,7 @@ class ReasoningDetails:
         return "".join(said)
 
 
-def error_of(data: bytes, chunk: Chunk) -> object:
+def error_of(data: bytes, chunk: OpenAIChunk) -> object:
     """Return the error that an event reports, however it is wrapped; None when it reports none."""
     if chunk.error:
         return chunk.error
@@ -166,7 +166,7 @@ def _bare_error(data: bytes) -> object:
     return fields if named and (fields.get("message") or fields.get("detail")) else None
 
 
-def usage_of(wire: WireUsage) -> Usage:
+def usage_of(wire: OpenAIUsage) -> Usage:
     """Counts in our sense: cached tokens are part of the input, wherever the host put them."""
     details = wire.prompt_tokens_details
     inside = token_count(
@@ -187,7 +187,7 @@ def usage_of(wire: WireUsage) -> Usage:
     )
 
 
-def told_cost(wire: WireUsage) -> float | None:
+def told_cost(wire: OpenAIUsage) -> float | None:
     """Return what the host says that the answer costs: a number, or the total of several."""
     cost = wire.cost
     if isinstance(cost, dict):
@@ -197,7 +197,7 @@ def told_cost(wire: WireUsage) -> float | None:
     return float(cost) if 0 <= cost < MOST_TOKENS else None
 
 
-_decode = msgspec.json.Decoder(Chunk).decode
+_decode = msgspec.json.Decoder(OpenAIChunk).decode
 
 
 class ChunkReader:
@@ -206,23 +206,23 @@ class ChunkReader:
     def __init__(self, names: WireNames | None = None) -> None:
         usual = names is None or not any(getattr(names, name) for name in (*_IN_ANSWER, *_COUNTS))
         self._names = None if usual else names
-        self.exact: Callable[[bytes], Chunk] = _decode if usual else self._renamed
+        self.exact: Callable[[bytes], OpenAIChunk] = _decode if usual else self._renamed
         """Raises msgspec.DecodeError (a ValueError) and RecursionError."""
 
-    def tolerant(self, data: bytes) -> Chunk | None:
+    def tolerant(self, data: bytes) -> OpenAIChunk | None:
         """Return a chunk from JSON that strict readers refuse; None when it is none at all."""
         value = lenient_json(data)
         try:
             if self._names is not None:
                 value = _renamed(value, self._names)
-            return msgspec.convert(value, Chunk, strict=False)
+            return msgspec.convert(value, OpenAIChunk, strict=False)
         except (ValueError, RecursionError):
             return None
 
-    def _renamed(self, data: bytes) -> Chunk:
+    def _renamed(self, data: bytes) -> OpenAIChunk:
         assert self._names is not None
         value = msgspec.json.decode(data)
-        return msgspec.convert(_renamed(value, self._names), Chunk, strict=False)
+        return msgspec.convert(_renamed(value, self._names), OpenAIChunk, strict=False)
 
 
 def _renamed(value: Any, names: WireNames) -> Any:

@@ -26,7 +26,7 @@ HeaderValue = Annotated[str, Meta(pattern=r"^[ -~]*$", max_length=2_000)]
 Path = Annotated[str, Meta(pattern=r"^[^.]+(\.[^.]+)*$|^$", max_length=200)]
 
 
-class Price(Struct, frozen=True, forbid_unknown_fields=True):
+class TokenPrice(Struct, frozen=True, forbid_unknown_fields=True):
     """An amount per million tokens: fresh input, cached input, output.
 
     `cache_write` is for what a host puts into its cache at a price of its own; None: as fresh.
@@ -93,7 +93,7 @@ class ModelProfile(Struct, frozen=True, forbid_unknown_fields=True):
     tool_schema: Literal["", "json_schema", "mfjs"] = ""
     context_window: Tokens | None = None
     max_output: Tokens | None = None
-    price: Price | None = None
+    price: TokenPrice | None = None
     names: WireNames = WireNames()
     body: Mapping[str, Any] = field(default_factory=dict[str, Any])
     timeouts: TimeLimits = TimeLimits()
@@ -188,7 +188,7 @@ class ProviderProfile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 def usage_event(
-    usage: Usage, price: Price | None, told: float | None = None, *, for_an_hour: int = 0
+    usage: Usage, price: TokenPrice | None, told: float | None = None, *, for_an_hour: int = 0
 ) -> UsageReported:
     """Usage with what it cost: what the host has `told`, else by the price, where it is known.
 

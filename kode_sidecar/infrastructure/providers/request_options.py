@@ -36,7 +36,7 @@ _LONGEST = 40
 _WITH_ID = (ToolUseBlock, ToolResultBlock)
 
 
-class Choice(NamedTuple):
+class SentToolChoice(NamedTuple):
     """The tool choice to send. `asked`: the model is to be asked for a call in words."""
 
     sent: ToolChoice
@@ -44,15 +44,15 @@ class Choice(NamedTuple):
     notices: Notices
 
 
-def tool_choice(request: ModelRequest, profile: ModelProfile) -> Choice:
+def tool_choice(request: ModelRequest, profile: ModelProfile) -> SentToolChoice:
     """Return the choice to send.
 
     Most models refuse to be forced, at least while thinking: they are asked instead.
     """
     if not request.tools or request.tool_choice != "required" or profile.forced_tools:
-        return Choice(request.tool_choice, asked=False, notices=())
+        return SentToolChoice(request.tool_choice, asked=False, notices=())
     text = f"{profile.id} cannot be forced to call a tool, so it is asked to instead."
-    return Choice("auto", asked=True, notices=(ModelNotice("ToolChoiceDropped", text),))
+    return SentToolChoice("auto", asked=True, notices=(ModelNotice("ToolChoiceDropped", text),))
 
 
 def sampling(

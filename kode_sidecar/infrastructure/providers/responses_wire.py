@@ -28,7 +28,7 @@ class OutputDetails(Struct):
     reasoning_tokens: Number = None
 
 
-class WireUsage(Struct):
+class ResponsesUsage(Struct):
     """Token counts; those of the cache are part of the input, reasoning is part of the output."""
 
     input_tokens: Number = None
@@ -37,19 +37,19 @@ class WireUsage(Struct):
     output_tokens_details: OutputDetails | None = None
 
 
-class Reply(Struct):
+class ResponsesReply(Struct):
     """The answer as a whole, so far as its host says: at its start, at its end, or all of it."""
 
     id: str | None = None
     model: str | None = None
     status: str | None = None
     output: list[Any] | None = None
-    usage: WireUsage | None = None
+    usage: ResponsesUsage | None = None
     error: Any = None
     incomplete_details: Any = None
 
 
-class Event(Struct):
+class ResponsesEvent(Struct):
     """One event, named by its `type`; without one an error, or a whole answer (`object`)."""
 
     type: str = ""
@@ -60,28 +60,28 @@ class Event(Struct):
     delta: Any = None
     arguments: Any = None
     item: Any = None
-    response: Reply | None = None
+    response: ResponsesReply | None = None
     error: Any = None
     code: Any = None
     message: Any = None
 
 
-decode_exact = msgspec.json.Decoder(Event).decode
-"""JSON bytes to an `Event`. Raises msgspec.DecodeError (a ValueError) and RecursionError."""
+decode_exact = msgspec.json.Decoder(ResponsesEvent).decode
+"""JSON bytes to an event. Raises msgspec.DecodeError (a ValueError) and RecursionError."""
 
 
-def decode_tolerant(data: bytes) -> Event | None:
+def decode_tolerant(data: bytes) -> ResponsesEvent | None:
     """Return an event from JSON that strict readers refuse; None when it is none at all.
 
     Of fields that have a type of their own only the name of the event is left.
     """
     value = lenient_json(data)
     try:
-        return msgspec.convert(value, Event, strict=False)
+        return msgspec.convert(value, ResponsesEvent, strict=False)
     except (ValueError, RecursionError):
         pass
     kind = text_of(fields_of(value), "type")
-    return Event(kind) if kind and not _is_ours(kind) else None
+    return ResponsesEvent(kind) if kind and not _is_ours(kind) else None
 
 
 def _is_ours(kind: str) -> bool:
@@ -89,12 +89,12 @@ def _is_ours(kind: str) -> bool:
     return kind.endswith((".delta", ".added", ".done", ".completed", ".incomplete", ".failed"))
 
 
-def whole_reply(data: bytes) -> Reply:
+def whole_reply(data: bytes) -> ResponsesReply:
     """Return the answer that came in one piece."""
     try:
-        return msgspec.convert(lenient_json(data), Reply, strict=False)
+        return msgspec.convert(lenient_json(data), ResponsesReply, strict=False)
     except (ValueError, RecursionError):
-        return Reply()
+        return ResponsesReply()
 
 
 def fields_of(value: object) -> Item:
@@ -116,7 +116,7 @@ def parts_text(parts: object, separator: str = "") -> str:
     return separator.join([text_of(one, "text") or text_of(one, "refusal") for one in known])
 
 
-def usage_of(wire: WireUsage) -> Usage:
+def usage_of(wire: ResponsesUsage) -> Usage:
     """Return the counts in our sense."""
     read = wire.input_tokens_details or InputDetails()
     written = wire.output_tokens_details or OutputDetails()

@@ -9,7 +9,7 @@ from kode_sidecar.infrastructure.workspace.paths import Location
 from kode_sidecar.infrastructure.workspace.workspace import Purpose, TextView, Workspace
 
 
-class SessionFiles(Protocol):
+class SessionFileView(Protocol):
     """The user's files as one session's model sees them: with all that its proposals would do."""
 
     def document(self, path: str, *, purpose: Purpose) -> Document:
@@ -41,7 +41,7 @@ class SessionFiles(Protocol):
         ...
 
 
-def targets_seen(workspace: Workspace, files: SessionFiles, path: str) -> tuple[Location, ...]:
+def targets_seen(workspace: Workspace, files: SessionFileView, path: str) -> tuple[Location, ...]:
     """As `Workspace.targets`; a place also exists where a file is proposed there or below.
 
     Raises KodeError `PathOutsideRoots` and `NotFound`.

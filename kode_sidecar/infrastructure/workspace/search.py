@@ -18,7 +18,7 @@ from kode_sidecar.core.text.line_diff import split_lines
 from kode_sidecar.core.text.secret_text import find_secret
 from kode_sidecar.core.text.shown_text import cut_line, without_controls
 from kode_sidecar.errors import KodeError
-from kode_sidecar.infrastructure.workspace.contracts import SessionFiles, targets_seen
+from kode_sidecar.infrastructure.workspace.contracts import SessionFileView, targets_seen
 from kode_sidecar.infrastructure.workspace.decoding import decode, is_binary, is_utf8
 from kode_sidecar.infrastructure.workspace.disk import MAX_FILE_BYTES, FileStatus, read_with_status
 from kode_sidecar.infrastructure.workspace.document import Document
@@ -43,7 +43,7 @@ _FALLBACK_ENCODING = "gb18030"
 
 
 @dataclass(frozen=True, order=True)
-class Match:
+class SearchMatch:
     """A matching line as it is shown. `note` says where the text comes from if not plain disk."""
 
     order: tuple[str, ...]
@@ -62,7 +62,7 @@ class SearchResult:
     told, matching or not: the answer would let a model guess its text letter by letter.
     """
 
-    matches: list[Match] = field(default_factory=list[Match])
+    matches: list[SearchMatch] = field(default_factory=list[SearchMatch])
     unknown: list[str] = field(default_factory=list[str])
     more: bool = False
     cut: str = ""
@@ -87,7 +87,7 @@ class Search:
 
     workspace: Workspace
     ripgrep: Ripgrep
-    files: SessionFiles
+    files: SessionFileView
     on_shown: OnShown | None = None
 
     async def run(self, query: SearchQuery) -> SearchResult:
@@ -116,7 +116,7 @@ class Search:
         return result
 
     def _tell_shown(
-        self, matches: Sequence[Match], buffers: Iterable[_Buffer], files: Iterable["_File"]
+        self, matches: Sequence[SearchMatch], buffers: Iterable[_Buffer], files: Iterable["_File"]
     ) -> None:
         """Report the lines that are shown whole, and stand in the text that we have read."""
         if self.on_shown is None:
@@ -304,7 +304,7 @@ def _plain(lines: Sequence[str]) -> str | None:
     return without_controls(lines[0].removesuffix("\n")) if lines else None
 
 
-def _match(name: str, line: int, hit: RipgrepHit, encoding: str | None, note: str) -> Match:
+def _match(name: str, line: int, hit: RipgrepHit, encoding: str | None, note: str) -> SearchMatch:
     """A hit as it is shown: its first line, without control characters, cut around the match."""
     if isinstance(hit.text, bytes):
         head = hit.text[: hit.column].decode(encoding or "utf-8", "replace")
@@ -313,6 +313,6 @@ def _match(name: str, line: int, hit: RipgrepHit, encoding: str | None, note: st
         head = hit.text.encode("utf-8", "surrogatepass")[: hit.column].decode("utf-8", "replace")
         text = hit.text
     first = without_controls(re.split(r"[\r\n]", text, maxsplit=1)[0])
-    return Match(
+    return SearchMatch(
         tuple(name.split("/")), line, name, cut_line(first, MAX_LINE_CHARS, len(head)), note
     )

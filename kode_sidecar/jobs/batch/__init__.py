@@ -11,17 +11,17 @@ from kode_sidecar.jobs.batch.batch_folder import BatchFolder, BatchRecord, read_
 from kode_sidecar.jobs.batch.begun_batches import BegunBatches
 from kode_sidecar.jobs.batch.dispatcher import Dispatcher, try_again
 from kode_sidecar.jobs.batch.limits import read_budget
-from kode_sidecar.jobs.batch.progress import Progress
+from kode_sidecar.jobs.batch.progress import BatchProgress
 from kode_sidecar.jobs.batch.report import Report, make_report, report_text, write_report
 from kode_sidecar.jobs.batch.task_log import TaskState, read_task_log
 
 __all__ = [
     "BatchFolder",
     "BatchOptions",
+    "BatchProgress",
     "BatchRecord",
     "BegunBatches",
     "Dispatcher",
-    "Progress",
     "Report",
     "TaskState",
     "make_engine",

@@ -13,7 +13,7 @@ from kode_sidecar.core.kernel.contracts import Clock
 from kode_sidecar.errors import KodeError
 from kode_sidecar.jobs.batch.batch_folder import BatchFolder, BatchRecord, read_batch
 from kode_sidecar.jobs.batch.begun_batches import BegunBatches
-from kode_sidecar.jobs.batch.engine import Engine, LocalEngine
+from kode_sidecar.jobs.batch.engine import BatchEngine, LocalEngine
 from kode_sidecar.jobs.batch.tasks import PlannedTask, Planner, read_tasks
 
 
@@ -105,7 +105,7 @@ def reopen_batch(
     return folder
 
 
-def make_engine(record: BatchRecord, program: Sequence[str]) -> Engine:
+def make_engine(record: BatchRecord, program: Sequence[str]) -> BatchEngine:
     """Make the engine that a batch asks for; `program` is the command line of this program.
 
     Raises KodeError `ConfigInvalid` where the extra is not installed.

@@ -13,9 +13,9 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.records.run_records import RUN_FILE, read_run
 from kode_sidecar.infrastructure.records.session_lock import is_held
 from kode_sidecar.jobs.batch.batch_folder import BatchFolder, BatchRecord
-from kode_sidecar.jobs.batch.engine import Engine, Job, Worked
-from kode_sidecar.jobs.batch.limits import Budget, Pace
-from kode_sidecar.jobs.batch.task_log import Again, Claimed, Cut, Ended, Outcome, TaskState
+from kode_sidecar.jobs.batch.engine import BatchEngine, Job, Worked
+from kode_sidecar.jobs.batch.limits import BatchBudget, Pace
+from kode_sidecar.jobs.batch.task_log import Again, Claimed, Cut, Outcome, TaskEnded, TaskState
 
 _SYNC_SECONDS = 1.0
 _LOOK_SECONDS = 0.1
@@ -39,7 +39,7 @@ class Dispatcher:
 
     folder: BatchFolder
     record: BatchRecord
-    engine: Engine
+    engine: BatchEngine
     clock: Clock
     told: Told
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
@@ -50,7 +50,7 @@ class Dispatcher:
         # What an earlier process began comes first: it may be over, or still be running.
         self._waiting.sort(key=lambda state: not state.running)
         self._waiting.reverse()
-        self._budget = Budget(self.record.budget, log.outcomes())
+        self._budget = BatchBudget(self.record.budget, log.outcomes())
         self._paces: dict[str, Pace] = {}
         self._failures = 0
         self._running: dict[asyncio.Task[None], TaskState] = {}
@@ -177,7 +177,7 @@ class Dispatcher:
                     self._waiting.insert(0, state)
                 self.told(state)
                 return
-        self.folder.log.add(Ended(at=at, id=name, attempt=attempt, outcome=outcome))
+        self.folder.log.add(TaskEnded(at=at, id=name, attempt=attempt, outcome=outcome))
         self._failures += outcome.status != "completed"
         self.told(state)
 

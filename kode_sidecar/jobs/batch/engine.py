@@ -54,7 +54,7 @@ class Worked:
     said: str = ""
 
 
-class Engine(Protocol):
+class BatchEngine(Protocol):
     """Runs jobs as processes of their own: on this machine, or on others."""
 
     async def run(self, job: Job) -> Worked:
@@ -85,7 +85,7 @@ async def run_process(program: Sequence[str], job: Job) -> str:
 
 
 class LocalEngine:
-    """`Engine` on this machine. `program` is the command line of this program."""
+    """`BatchEngine` on this machine. `program` is the command line of this program."""
 
     def __init__(self, program: Sequence[str]) -> None:
         self._program = program

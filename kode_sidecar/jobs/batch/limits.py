@@ -50,7 +50,7 @@ class Pace:
         return max(0.0, self._not_before - self._now())
 
 
-class Budget:
+class BatchBudget:
     """An amount that a batch may cost.
 
     Nobody knows what a run will cost, so each that is begun is counted with the most that one has

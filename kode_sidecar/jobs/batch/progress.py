@@ -13,7 +13,7 @@ _MINUTE = 60.0
 _DRAWN_SECONDS = 0.1
 
 
-class Progress:
+class BatchProgress:
     """Hears of each change of a task. `now` counts seconds."""
 
     def __init__(self, log: TaskLog, screen: TextIO, now: Callable[[], float]) -> None:

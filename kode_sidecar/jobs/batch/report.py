@@ -15,7 +15,7 @@ from kode_sidecar.infrastructure.records.json_record import encode_json
 from kode_sidecar.infrastructure.records.spending import Totals
 from kode_sidecar.jobs.batch.batch_folder import RUNS_FOLDER, BatchRecord, read_batch
 from kode_sidecar.jobs.batch.report_page import amount, write_page
-from kode_sidecar.jobs.batch.task_log import Fold, Outcome, TaskState, read_task_log
+from kode_sidecar.jobs.batch.task_log import Outcome, TaskLogFold, TaskState, read_task_log
 
 _MOST_TOLD = 50
 """So many tasks that did not complete are listed in `report.md`; the page has them all."""
@@ -85,7 +85,7 @@ def make_report(folder: Path, *, rows: bool = True) -> Report:
     return report_of(record, fold, rows=rows)
 
 
-def report_of(record: BatchRecord, fold: Fold, *, rows: bool = True) -> Report:
+def report_of(record: BatchRecord, fold: TaskLogFold, *, rows: bool = True) -> Report:
     """Return the report of states that are known."""
     outcomes = list(fold.outcomes())
     totals = _totals(outcomes)

@@ -76,7 +76,7 @@ class Cut(_Line, frozen=True, kw_only=True, tag="cut"):
     counts: bool = True
 
 
-class Ended(_Line, frozen=True, kw_only=True, tag="ended"):
+class TaskEnded(_Line, frozen=True, kw_only=True, tag="ended"):
     """A task is done: completed, incomplete or failed."""
 
     id: str
@@ -90,7 +90,7 @@ class Again(_Line, frozen=True, kw_only=True, tag="again"):
     id: str
 
 
-Line = Planned | Removed | Claimed | Cut | Ended | Again
+Line = Planned | Removed | Claimed | Cut | TaskEnded | Again
 
 
 @dataclass
@@ -122,7 +122,7 @@ class TaskState:
         return "running" if self.running else "cut" if self.cuts else "pending"
 
 
-class Fold:
+class TaskLogFold:
     """The states of all tasks, after the lines that were applied.
 
     `removed` are the outcomes of tasks that are no longer in the plan.
@@ -153,7 +153,7 @@ class Fold:
                 state.running = False
                 state.cuts.append(line.outcome)
                 state.strikes += line.counts
-            case Ended():
+            case TaskEnded():
                 state.running, state.outcome = False, line.outcome
 
     def outcomes(self) -> Iterator[Outcome]:
@@ -179,7 +179,7 @@ class Fold:
         state.outcome, state.running = None, False
 
 
-class TaskLog(Fold):
+class TaskLog(TaskLogFold):
     """The states of all tasks, and the file that tells them. For the one process that writes it.
 
     Raises KodeError `Storage`.
@@ -206,9 +206,9 @@ class TaskLog(Fold):
         self._file.close()
 
 
-def read_task_log(folder: Path) -> Fold:
+def read_task_log(folder: Path) -> TaskLogFold:
     """Return the states as the file tells them now, for readers. Raises KodeError `Storage`."""
-    fold = Fold()
+    fold = TaskLogFold()
     for line in read_records(folder / TASKS_FILE, msgspec.json.Decoder(Line).decode)[0]:
         fold.apply(line)
     return fold

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kode_sidecar.core.text.git_patch import FileState, quoted
+from kode_sidecar.core.text.git_patch import PatchedFile, quoted
 from kode_sidecar.core.text.secret_text import find_in_data
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.credentials import is_secret_path
@@ -246,7 +246,7 @@ def _named(source: Root, path: str) -> tuple[str, ...]:
     return place.below
 
 
-def _read(source: Root, parts: tuple[str, ...], limits: CopyLimits, *, named: bool) -> FileState:
+def _read(source: Root, parts: tuple[str, ...], limits: CopyLimits, *, named: bool) -> PatchedFile:
     """Return a file of the project. Raises KodeError for one that must not be copied."""
     path = "/".join(parts)
     place = place_in(source, parts)
@@ -258,10 +258,10 @@ def _read(source: Root, parts: tuple[str, ...], limits: CopyLimits, *, named: bo
     what = None if named else find_in_data(data)
     if what is not None:
         raise KodeError("Denied", f"It holds {what}.")
-    return FileState(path, data, file_mode(place))
+    return PatchedFile(path, data, file_mode(place))
 
 
-def _write(target: Root, parts: tuple[str, ...], state: FileState) -> None:
+def _write(target: Root, parts: tuple[str, ...], state: PatchedFile) -> None:
     path = target.real.joinpath(*parts)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(state.data)

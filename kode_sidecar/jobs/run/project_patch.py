@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from kode_sidecar.core.text.git_patch import FileState, file_patch
+from kode_sidecar.core.text.git_patch import PatchedFile, file_patch
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.workspace.disk import read_regular
 from kode_sidecar.infrastructure.workspace.listing import list_tree
@@ -142,14 +142,14 @@ def project_changes(
 
 def _now(
     copy: ProjectCopy, touched: Collection[tuple[str, ...]], stopped: Callable[[], bool]
-) -> tuple[dict[str, FileState], list[LeftOut]]:
+) -> tuple[dict[str, PatchedFile], list[LeftOut]]:
     """Return the files of the copy as they are now, and those that no patch can hold."""
     listing = list_tree(place_in(copy.folder, ()), lambda _path: True, sys.maxsize, stopped)
     wanted = {file.parts for file in listing.files}
     wanted |= {tuple(path.split("/")) for path in copy.files}
     wanted |= set(touched)
     left_out = [LeftOut(".", f"The list of files was cut {listing.cut}.")] if listing.cut else []
-    now: dict[str, FileState] = {}
+    now: dict[str, PatchedFile] = {}
     for parts in sorted(wanted):
         path, place = "/".join(parts), place_in(copy.folder, parts)
         if _is_gone(place.real):
@@ -165,7 +165,7 @@ def _now(
             left_out.append(LeftOut(path, error.message))
             continue
         known = copy.files.get(path)
-        now[path] = FileState(path, data, file_mode(place, *([known.mode] if known else [])))
+        now[path] = PatchedFile(path, data, file_mode(place, *([known.mode] if known else [])))
     return now, left_out
 
 
@@ -185,7 +185,7 @@ def _below(copy: ProjectCopy, path: Path) -> tuple[str, ...]:
 
 
 def _moved(
-    copy: ProjectCopy, origins: Mapping[Path, Path], now: Mapping[str, FileState]
+    copy: ProjectCopy, origins: Mapping[Path, Path], now: Mapping[str, PatchedFile]
 ) -> dict[str, str]:
     """Return the old path of each moved file by its new path, where the old one is free now."""
     moved: dict[str, str] = {}
@@ -196,7 +196,7 @@ def _moved(
     return moved
 
 
-def _old(copy: ProjectCopy, archive: zipfile.ZipFile, path: str) -> FileState | None:
+def _old(copy: ProjectCopy, archive: zipfile.ZipFile, path: str) -> PatchedFile | None:
     """Return a file as it was copied, if it was. Raises KodeError `Storage`."""
     file = copy.files.get(path)
     if file is None:
@@ -207,7 +207,7 @@ def _old(copy: ProjectCopy, archive: zipfile.ZipFile, path: str) -> FileState | 
         raise _tampered(copy, path) from None
     if hashlib.sha256(data).hexdigest() != file.sha256:
         raise _tampered(copy, path)
-    return FileState(path, data, file.mode)
+    return PatchedFile(path, data, file.mode)
 
 
 def _tampered(copy: ProjectCopy, what: str) -> KodeError:
@@ -217,7 +217,7 @@ def _tampered(copy: ProjectCopy, what: str) -> KodeError:
 
 
 def _told(
-    old: FileState | None, new: FileState | None, by_tools: Collection[tuple[str, ...]]
+    old: PatchedFile | None, new: PatchedFile | None, by_tools: Collection[tuple[str, ...]]
 ) -> ChangedPath:
     if new is None:
         return ChangedPath(old.path if old else "", "deleted")

@@ -37,7 +37,7 @@ _BEFORE_THE_ENGINE: tuple[StepName, ...] = (
 
 
 @dataclass(frozen=True)
-class Verdict:
+class RunVerdict:
     """The end of a run; `governance` is None for a cancelled one, which is not judged."""
 
     status: RunState
@@ -48,7 +48,7 @@ class Verdict:
 class RunOver(Exception):
     """Raised in a step to end the run there, with this verdict."""
 
-    def __init__(self, verdict: Verdict) -> None:
+    def __init__(self, verdict: RunVerdict) -> None:
         super().__init__(verdict)
         self.verdict = verdict
 
@@ -122,7 +122,7 @@ class RunCourse:
             )
         return RunOver(on_failed_step(name, error))
 
-    async def end(self, verdict: Verdict) -> RunResult:
+    async def end(self, verdict: RunVerdict) -> RunResult:
         """Record the verdict: `run.json` first, then what tells that the run is over."""
         error = None if verdict.error is None else self.log.clean_error(verdict.error)
         self.change(
@@ -164,9 +164,9 @@ class RunCourse:
             self.records.write(self.record, durable=False)
 
 
-def cancelled_verdict() -> Verdict:
+def cancelled_verdict() -> RunVerdict:
     """Return the verdict of a run that somebody ended."""
-    return Verdict("cancelled", None, failure("Cancelled", "The run was cancelled."))
+    return RunVerdict("cancelled", None, failure("Cancelled", "The run was cancelled."))
 
 
 def _first_record(options: RunOptions, services: RunServices) -> RunRecord:
@@ -193,17 +193,17 @@ def _first_record(options: RunOptions, services: RunServices) -> RunRecord:
     )
 
 
-def on_failed_step(step: StepName, error: ErrorInfo) -> Verdict:
+def on_failed_step(step: StepName, error: ErrorInfo) -> RunVerdict:
     """Judge a failed step: before the engine a bad configuration or path blocks the run."""
     blocked = step in _BEFORE_THE_ENGINE and error.category in _BLOCKING
-    return Verdict("failed", "blocked" if blocked else "failed", error)
+    return RunVerdict("failed", "blocked" if blocked else "failed", error)
 
 
-def on_deliverables(missing: ErrorInfo | None) -> Verdict:
+def on_deliverables(missing: ErrorInfo | None) -> RunVerdict:
     """Judge what was delivered, once the engine is done."""
     if missing is not None:
-        return Verdict("incomplete", "incomplete", missing)
-    return Verdict("completed", "passed")
+        return RunVerdict("incomplete", "incomplete", missing)
+    return RunVerdict("completed", "passed")
 
 
 def _made_run_id(timestamp: str, random: str) -> str:

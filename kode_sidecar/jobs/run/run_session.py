@@ -16,7 +16,7 @@ from kode_sidecar.agent.permissions import UserQuestions
 from kode_sidecar.agent.scouts.contracts import ScoutServices
 from kode_sidecar.agent.sessions import JOB, SessionFolders
 from kode_sidecar.agent.sessions.session import Session
-from kode_sidecar.agent.turns import EncodedRequest, SessionServices
+from kode_sidecar.agent.turns import RequestBody, SessionServices
 from kode_sidecar.core.domain.budget import Budget, read_amount
 from kode_sidecar.core.domain.error_info import ErrorInfo, failure
 from kode_sidecar.core.domain.message import Blob, TextBlock
@@ -212,5 +212,5 @@ async def _nothing_recalled(_prompt: str, _known: Collection[str]) -> None:
     """Return None: what is remembered stands in the composed prompt."""
 
 
-async def _nobody_inspects(_request: ModelRequest) -> EncodedRequest:
+async def _nobody_inspects(_request: ModelRequest) -> RequestBody:
     raise KodeError("CapabilityMissing", "The next request of a job cannot be looked at.")

@@ -42,7 +42,7 @@ from kode_sidecar.jobs.run.run_config import (
 from kode_sidecar.jobs.run.run_course import (
     RunCourse,
     RunOver,
-    Verdict,
+    RunVerdict,
     cancelled_verdict,
     on_deliverables,
 )
@@ -107,7 +107,7 @@ class HeadlessRun:
                 await self._close_servers()
             self._records.close()
 
-    async def _do_steps(self) -> Verdict:
+    async def _do_steps(self) -> RunVerdict:
         options, services, log = self._options, self._services, self._log
         base = options.config.parent
         self._course.change(status="running", started_at=services.clock.timestamp())
@@ -137,7 +137,7 @@ class HeadlessRun:
             tools = self._tools(scope, project, skills, memory)
             engine = make_engine(config, base, services)
         if options.dry_run:
-            return Verdict("pending", None, self._missing(config))
+            return RunVerdict("pending", None, self._missing(config))
         chosen = options.ids.session_id  # many runs may share it
         conversation_id = services.new_id("session") if chosen else self.record.session_id
         self._course.change(conversation_id=conversation_id)

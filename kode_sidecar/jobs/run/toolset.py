@@ -45,7 +45,7 @@ from kode_sidecar.core.text.uris import canonical_key
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.commands.command import CommandLimits
 from kode_sidecar.infrastructure.commands.programs import check_names
-from kode_sidecar.infrastructure.workspace.contracts import SessionFiles
+from kode_sidecar.infrastructure.workspace.contracts import SessionFileView
 from kode_sidecar.infrastructure.workspace.paths import Location
 from kode_sidecar.infrastructure.workspace.workspace import OnShown
 from kode_sidecar.jobs.run.contracts import RunScope, RunServices
@@ -129,7 +129,7 @@ class RunTools:
             watch.applied(canonical_key(place.uri), to_lf(before.decode("utf-8", "replace")), now)
 
     def _reading(
-        self, files: SessionFiles, shown: OnShown | None = None
+        self, files: SessionFileView, shown: OnShown | None = None
     ) -> Sequence[tuple[Tool, Subjects]]:
         """Return what reads; of what a scout is shown the main model knows nothing."""
         workspace, ripgrep = self._scope.workspace, self._services.ripgrep

@@ -5,7 +5,7 @@ from kode_sidecar.servers.acp.dialect import ACP
 from kode_sidecar.servers.acp.editor import AcpEditor
 from kode_sidecar.servers.acp.handlers import serve_acp
 from kode_sidecar.servers.acp.server_offers import ServerOffers
-from kode_sidecar.servers.acp.sessions import AcpSessions, Place, SessionAgent
+from kode_sidecar.servers.acp.sessions import AcpSessions, SessionAgent, SessionPlace
 from kode_sidecar.servers.acp.types import AuthenticateRequest, McpServer
 
 __all__ = [
@@ -15,8 +15,8 @@ __all__ = [
     "AuthenticateRequest",
     "ClientAbilities",
     "McpServer",
-    "Place",
     "ServerOffers",
     "SessionAgent",
+    "SessionPlace",
     "serve_acp",
 ]

@@ -71,7 +71,7 @@ def parse_command(text: str) -> tuple[str, str] | None:
     return (name, rest.strip()) if name in {command.name for command in COMMANDS} else None
 
 
-class SessionCommands:
+class AcpCommands:
     """Runs the commands of one session. Each returns what to say, and what to do after that."""
 
     def __init__(

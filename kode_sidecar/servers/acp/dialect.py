@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from kode_sidecar.core.domain.agent_event import BlockDelta
 from kode_sidecar.core.protocol.base_protocol import encode_line
-from kode_sidecar.servers.lsp import Dialect, encode
+from kode_sidecar.servers.lsp import RpcDialect, encode
 
 _END = b"}}}}\n"
 _TEXT = "\0"
@@ -32,4 +32,4 @@ def _chunks(deltas: Sequence[BlockDelta]) -> bytes:
     return bytes(data)
 
 
-ACP = Dialect(encode_line, _chunks, "$/cancel_request", "requestId", has_shutdown=False)
+ACP = RpcDialect(encode_line, _chunks, "$/cancel_request", "requestId", has_shutdown=False)

@@ -21,7 +21,7 @@ from kode_sidecar.core.protocol.questions import AskParams, PermissionRequestPar
 from kode_sidecar.core.text.uris import uri_to_path
 from kode_sidecar.errors import KodeError
 from kode_sidecar.servers.acp.client import ClientAbilities
-from kode_sidecar.servers.acp.questions import REJECT_ALWAYS, UserQuestions
+from kode_sidecar.servers.acp.questions import REJECT_ALWAYS, AcpQuestions
 from kode_sidecar.servers.acp.tool_cards import Json
 from kode_sidecar.servers.acp.updates import Card, SessionUpdates
 from kode_sidecar.servers.lsp import Connection
@@ -63,7 +63,7 @@ class AcpEditor:
         self.updates = SessionUpdates(
             session_id, folder, client, self.notify, connection.notify_delta, window, config
         )
-        self._questions = UserQuestions(connection, client, session_id)
+        self._questions = AcpQuestions(connection, client, session_id)
         self._ends: dict[str, asyncio.Future[TurnCompleted]] = {}
         self._mode = ""
         self._granted: set[str] = set()

@@ -31,7 +31,7 @@ _EDIT_OPTIONS: Sequence[tuple[PermissionOptionKind, str]] = (
 )
 
 
-class UserQuestions:
+class AcpQuestions:
     """Asks the client of one session. A client that is gone, or cancels, has said nothing."""
 
     def __init__(self, connection: Connection, client: ClientAbilities, session_id: str) -> None:

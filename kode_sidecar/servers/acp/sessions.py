@@ -21,7 +21,7 @@ from kode_sidecar.core.protocol.turn import TurnStartParams, TurnSteerParams
 from kode_sidecar.core.text.uris import path_to_uri, uri_to_path
 from kode_sidecar.errors import KodeError
 from kode_sidecar.servers.acp.client import ClientAbilities
-from kode_sidecar.servers.acp.commands import SessionCommands, parse_command
+from kode_sidecar.servers.acp.commands import AcpCommands, parse_command
 from kode_sidecar.servers.acp.editor import AcpEditor, LogIn
 from kode_sidecar.servers.acp.options import chosen_option, config_options, known_mode, mode_state
 from kode_sidecar.servers.acp.prompts import prompt_input, replayed
@@ -43,7 +43,7 @@ from kode_sidecar.servers.acp.types import (
     StopReason,
     TextContent,
 )
-from kode_sidecar.servers.lsp import Connection, Reply
+from kode_sidecar.servers.lsp import Connection, HandlerReply
 
 if TYPE_CHECKING:  # loaded with the agent
     from kode_sidecar.agent.sessions.session import Session
@@ -62,7 +62,7 @@ _REASONS: dict[str, StopReason] = {
 
 
 @dataclass(frozen=True)
-class Place:
+class SessionPlace:
     """Where a session works: its folder, further ones, and the client's MCP servers."""
 
     folder: Path
@@ -94,14 +94,14 @@ class SessionAgent:
     close: Callable[[], Awaitable[None]]
 
 
-MakeAgent = Callable[[str, Place, AcpEditor], SessionAgent]
+MakeAgent = Callable[[str, SessionPlace, AcpEditor], SessionAgent]
 
 
 @dataclass
 class _Open:
     """A session that is open here."""
 
-    place: Place
+    place: SessionPlace
     editor: AcpEditor
     agent: SessionAgent
     cancelled: bool = False
@@ -143,7 +143,7 @@ class AcpSessions:
         """Put the files of an earlier process in order; blocks."""
         self._open[opened.records.meta.id].agent.repair(opened)
 
-    async def new(self, params: NewSessionRequest) -> Reply:
+    async def new(self, params: NewSessionRequest) -> HandlerReply:
         """`session/new`."""
         place = _place(params.cwd, params.additional_directories, params.mcp_servers)
         await self._registry.loaded()
@@ -155,7 +155,7 @@ class AcpSessions:
         session = await self._registry.get(created.session_id)
         return self._begun(session, {"sessionId": session.id})
 
-    async def load(self, params: LoadSessionRequest) -> Reply:
+    async def load(self, params: LoadSessionRequest) -> HandlerReply:
         """`session/load`: all that was said is told again before the answer."""
         place = _place(params.cwd, params.additional_directories, params.mcp_servers)
         session = await self._opened(params.session_id, place)
@@ -167,12 +167,12 @@ class AcpSessions:
             await self._connection.flow()
         return self._begun(session, {})
 
-    async def resume(self, params: ResumeSessionRequest) -> Reply:
+    async def resume(self, params: ResumeSessionRequest) -> HandlerReply:
         """`session/resume`: the client has what was said."""
         place = _place(params.cwd, params.additional_directories, params.mcp_servers)
         return self._begun(await self._opened(params.session_id, place), {})
 
-    async def fork(self, params: ForkSessionRequest) -> Reply:
+    async def fork(self, params: ForkSessionRequest) -> HandlerReply:
         """`session/fork`: a new session, open, with the path to a message."""
         place = _place(params.cwd, params.additional_directories, params.mcp_servers)
         message_id = _kode(params.meta).get("messageId")
@@ -210,17 +210,17 @@ class AcpSessions:
         await self._catalog.delete(params.session_id)
         return {}
 
-    async def set_mode(self, params: SetSessionModeRequest) -> Reply:
+    async def set_mode(self, params: SetSessionModeRequest) -> HandlerReply:
         """`session/set_mode`."""
         mode = known_mode(params.mode_id)
         return await self._change(SessionUpdateParams(session_id=params.session_id, mode=mode), {})
 
-    async def set_option(self, params: SetSessionConfigOptionRequest) -> Reply:
+    async def set_option(self, params: SetSessionConfigOptionRequest) -> HandlerReply:
         """`session/set_config_option`."""
         change = chosen_option(params.session_id, params.config_id, params.value)
         reply = await self._change(change, {})
         session = self._known(params.session_id)
-        return Reply({"configOptions": self._options(session)}, after=reply.after)
+        return HandlerReply({"configOptions": self._options(session)}, after=reply.after)
 
     async def prompt(self, params: PromptRequest) -> Json:
         """`session/prompt`: a command, a turn, or a word to the turn that runs."""
@@ -231,7 +231,7 @@ class AcpSessions:
         command = parse_command(texts[0].strip()) if len(params.prompt) == 1 and texts else None
         if command is not None:
             log_in = partial(opened.editor.log_in, opened.agent.log_in)
-            commands = SessionCommands(session, self._copies, log_in)
+            commands = AcpCommands(session, self._copies, log_in)
             try:
                 opened.editor.updates.say(await commands.run(*command))
             except KodeError as error:
@@ -289,7 +289,7 @@ class AcpSessions:
         result, release = await session.start_turn(start)
         return result.turn_id, result.message_id, release
 
-    async def _opened(self, session_id: str, place: Place) -> "Session":
+    async def _opened(self, session_id: str, place: SessionPlace) -> "Session":
         """A session that is open for this place from now on."""
         await self._registry.loaded()
         self._check_signed_in()
@@ -304,7 +304,7 @@ class AcpSessions:
             await self._open.pop(session_id).agent.close()
             raise
 
-    async def _enter(self, session_id: str, place: Place) -> None:
+    async def _enter(self, session_id: str, place: SessionPlace) -> None:
         editor = AcpEditor(
             self._connection,
             self._client,
@@ -327,16 +327,16 @@ class AcpSessions:
         await opened.agent.close()
         self._open.pop(session_id, None)
 
-    async def _change(self, params: SessionUpdateParams, result: Json) -> Reply:
+    async def _change(self, params: SessionUpdateParams, result: Json) -> HandlerReply:
         session = self._known(params.session_id)
-        return Reply(result, after=await session.update(params))
+        return HandlerReply(result, after=await session.update(params))
 
-    def _begun(self, session: "Session", head: Json) -> Reply:
+    def _begun(self, session: "Session", head: Json) -> HandlerReply:
         """The answer of what begins a session; what can be asked of it is told after that."""
         opened = self._open[session.id]
         modes = mode_state(self._mode(session))
         result = {**head, "modes": modes, "configOptions": self._options(session)}
-        return Reply(result, after=lambda: opened.agent.offers.tell(again=True))
+        return HandlerReply(result, after=lambda: opened.agent.offers.tell(again=True))
 
     def _options(self, session: "Session") -> list[Json]:
         view = self._catalog.view(session.meta)
@@ -368,9 +368,9 @@ def _answer(end: TurnCompleted, prompt_id: str) -> Json:
     return {**answer, "_meta": {"kode": {"messageId": prompt_id}}} if prompt_id else answer
 
 
-def _place(cwd: str, others: Sequence[str], servers: Sequence[McpServer]) -> Place:
+def _place(cwd: str, others: Sequence[str], servers: Sequence[McpServer]) -> SessionPlace:
     folders = [_folder(one, f"$.additionalDirectories[{n}]") for n, one in enumerate(others)]
-    return Place(_folder(cwd, "$.cwd"), tuple(folders), tuple(servers))
+    return SessionPlace(_folder(cwd, "$.cwd"), tuple(folders), tuple(servers))
 
 
 def _folder(path: str, where: str) -> Path:

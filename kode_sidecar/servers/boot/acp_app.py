@@ -34,16 +34,16 @@ from kode_sidecar.servers.acp import (
     AuthenticateRequest,
     ClientAbilities,
     McpServer,
-    Place,
     ServerOffers,
     SessionAgent,
+    SessionPlace,
     serve_acp,
 )
 from kode_sidecar.servers.boot.app import LoadAgent
 from kode_sidecar.servers.boot.leftovers import remove_leftovers, remove_unpacked
 from kode_sidecar.servers.boot.state_folder import session_folders
 from kode_sidecar.servers.boot.system import Environment
-from kode_sidecar.servers.lsp import Application, Connection, Step, run
+from kode_sidecar.servers.lsp import Application, Connection, LoadStep, run
 
 if TYPE_CHECKING:  # loaded by a thread, after the process answers
     from kode_sidecar.infrastructure.mcp.contracts import ServerConfig
@@ -117,9 +117,9 @@ class AcpApp:
         """Return what the process needs of this app."""
         return Application(
             load=(
-                Step("the agent", self._build_base, self._attach),
-                Step("httpx", self._open_model, self._attach_model),
-                Step("leftovers", remove_leftovers, lambda _: None),
+                LoadStep("the agent", self._build_base, self._attach),
+                LoadStep("httpx", self._open_model, self._attach_model),
+                LoadStep("leftovers", remove_leftovers, lambda _: None),
             ),
             close=self._close,
         )
@@ -159,7 +159,7 @@ class AcpApp:
             **own,
         )
 
-    def _make_agent(self, session_id: str, place: Place, editor: AcpEditor) -> SessionAgent:
+    def _make_agent(self, session_id: str, place: SessionPlace, editor: AcpEditor) -> SessionAgent:
         """On a thread, once the agent is loaded."""
         # Late: what reads and writes files and runs commands is loaded with the agent.
         from kode_sidecar.servers.acp.client_files import ClientFiles  # noqa: PLC0415

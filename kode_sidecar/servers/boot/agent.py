@@ -22,12 +22,12 @@ from kode_sidecar.agent.sessions.session import Session
 from kode_sidecar.agent.tools.run_command import Elsewhere, nowhere_else
 from kode_sidecar.agent.turns import (
     Budgets,
-    EncodedRequest,
     LearnedRates,
+    RequestBody,
     SessionServices,
     ToolScope,
 )
-from kode_sidecar.agent.turns.toolset import SessionCommands, Toolbox
+from kode_sidecar.agent.turns.toolset import CommandSetup, Toolbox
 from kode_sidecar.core.domain.error_info import ErrorInfo
 from kode_sidecar.core.kernel.contracts import ModelRequest, NewId, Tool
 from kode_sidecar.core.protocol.documents import EditorContextParams
@@ -174,7 +174,7 @@ class Agent(JobAgent):
             ),
         )
 
-    def _session_commands(self, elsewhere: Elsewhere) -> SessionCommands | None:
+    def _session_commands(self, elsewhere: Elsewhere) -> CommandSetup | None:
         """What runs commands, where the user wants that; wrong settings are told by the doctor."""
         settings = self._loaded.settings
         if settings.commands.mode == "off":
@@ -223,7 +223,7 @@ class Agent(JobAgent):
         """What keeps the model of the settings from being asked at all; None if it can be."""
         return self._model.missing(self._loaded.settings.model)
 
-    async def _encode(self, request: ModelRequest) -> EncodedRequest:
+    async def _encode(self, request: ModelRequest) -> RequestBody:
         await self._model.loaded()
         assert self._chat is not None, "attached before the model is loaded"
-        return EncodedRequest(*self._chat.encode(request))
+        return RequestBody(*self._chat.encode(request))

@@ -59,12 +59,12 @@ from kode_sidecar.servers.lsp import (
     Application,
     ClientProfile,
     Connection,
-    Editor,
     Features,
     FrameListener,
     Handler,
+    LoadStep,
+    LspEditor,
     SessionHandlers,
-    Step,
     ping,
     run,
     serve,
@@ -116,7 +116,7 @@ class _App:
         self._log = connection.log
         self._roots = self._paths(_folder_uris(params)) or _root_path(params)
         self._client = ClientProfile(params)
-        self._editor = Editor(connection, self._client)
+        self._editor = LspEditor(connection, self._client)
         self._ask_editor, self._notify_editor = connection.request, connection.notify
         self._live = LiveSettings(
             environment.begin(
@@ -165,9 +165,9 @@ class _App:
                 commands={DOCTOR_COMMAND: self._by_agent(lambda agent, _: agent.doctor())},
             ),
             load=(
-                Step("the agent", self._build_agent, self._attach_agent),
-                Step("httpx", self._open_model, self._attach_model),
-                Step("leftovers", remove_leftovers, lambda _: None),
+                LoadStep("the agent", self._build_agent, self._attach_agent),
+                LoadStep("httpx", self._open_model, self._attach_model),
+                LoadStep("leftovers", remove_leftovers, lambda _: None),
             ),
             close=self._close,
         )

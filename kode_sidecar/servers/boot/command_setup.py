@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from kode_sidecar.agent.tools.run_command import CommandPlace, Elsewhere, FindProgram
-from kode_sidecar.agent.turns.toolset import SessionCommands
+from kode_sidecar.agent.turns.toolset import CommandSetup
 from kode_sidecar.core.domain.command_rules import CommandRules
 from kode_sidecar.core.domain.message import Blob
 from kode_sidecar.core.settings import CommandSettings, Settings
@@ -23,7 +23,7 @@ def session_commands(
     trusted: Callable[[], bool],
     elsewhere: Elsewhere,
     found: FindProgram,
-) -> SessionCommands:
+) -> CommandSetup:
     """What sessions run commands with. Raises KodeError `ConfigInvalid` for what must not be."""
     settings = loaded.commands
     check_names(settings.environment)
@@ -39,7 +39,7 @@ def session_commands(
         elsewhere=elsewhere,
         found=found,
     )
-    return SessionCommands(command_rules(settings), place, trusted)
+    return CommandSetup(command_rules(settings), place, trusted)
 
 
 def command_rules(settings: CommandSettings) -> CommandRules:

@@ -22,7 +22,7 @@ from kode_sidecar.infrastructure.commands.programs import (
 )
 from kode_sidecar.infrastructure.mcp import (
     Approvals,
-    Host,
+    McpHost,
     ProjectServers,
     RememberedLists,
     Server,
@@ -101,7 +101,7 @@ class McpServers:
         # Those of the conversations, and of each run its own.
         self._open = partial(
             Servers,
-            host=Host(roots=lambda: [root.as_uri() for root in roots()]),
+            host=McpHost(roots=lambda: [root.as_uri() for root in roots()]),
             remembered=RememberedLists(folder),
             environment=command_environment(os.environ, path, ""),
             find=lambda name: outside.found(name, lambda: found(name)),

@@ -1,30 +1,30 @@
 """The only code that knows LSP. `run` serves one editor; the app brings the handlers."""
 
 from kode_sidecar.servers.lsp.client_profile import ClientProfile
-from kode_sidecar.servers.lsp.codec import Dialect, encode
+from kode_sidecar.servers.lsp.codec import RpcDialect, encode
 from kode_sidecar.servers.lsp.connection import Connection
-from kode_sidecar.servers.lsp.editor import Editor
+from kode_sidecar.servers.lsp.editor import LspEditor
 from kode_sidecar.servers.lsp.frame_listener import FrameListener, Pop
 from kode_sidecar.servers.lsp.handlers import Handler, SessionHandlers, ping, serve, serve_documents
-from kode_sidecar.servers.lsp.loader import Step
+from kode_sidecar.servers.lsp.loader import LoadStep
 from kode_sidecar.servers.lsp.process import Application, run
-from kode_sidecar.servers.lsp.requests import Log, Reply
+from kode_sidecar.servers.lsp.requests import HandlerReply, Log
 from kode_sidecar.servers.lsp.standard_lane import Features
 
 __all__ = [
     "Application",
     "ClientProfile",
     "Connection",
-    "Dialect",
-    "Editor",
     "Features",
     "FrameListener",
     "Handler",
+    "HandlerReply",
+    "LoadStep",
     "Log",
+    "LspEditor",
     "Pop",
-    "Reply",
+    "RpcDialect",
     "SessionHandlers",
-    "Step",
     "encode",
     "ping",
     "run",

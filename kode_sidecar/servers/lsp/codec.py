@@ -28,7 +28,7 @@ from kode_sidecar.errors import KodeError
 MessageId = int | str
 
 
-class Incoming(Struct, frozen=True):
+class IncomingMessage(Struct, frozen=True):
     """Any message from the client (JSON-RPC 2.0 section 4), bodies undecoded.
 
     A request has `id` and `method`, a notification `method`, an answer `id` and
@@ -78,13 +78,13 @@ class ErrorResponse(Struct, frozen=True):
 
 T = TypeVar("T")
 
-_incoming = msgspec.json.Decoder(Incoming)
+_incoming = msgspec.json.Decoder(IncomingMessage)
 _encoder = msgspec.json.Encoder()
 _PATH = re.compile(r" - at `([^`]*)`")
 _MISSING = re.compile(r"missing required field `([^`]*)`")
 
 
-def decode_incoming(body: bytes) -> Incoming:
+def decode_incoming(body: bytes) -> IncomingMessage:
     """The message in `body`, its params undecoded. Raises BadMessage (W1)."""
     try:
         incoming = _incoming.decode(body)
@@ -102,7 +102,7 @@ def decode_incoming(body: bytes) -> Incoming:
     return incoming
 
 
-def _decode_again(body: bytes) -> Incoming:
+def _decode_again(body: bytes) -> IncomingMessage:
     """Say what is wrong with `body`, or read what only msgspec refuses (lone surrogates)."""
     message = read_message(body)
     try:
@@ -183,7 +183,7 @@ def cancelled_id(params: Raw | UnsetType, member: str) -> MessageId | None:
 
 
 @dataclass(frozen=True)
-class Dialect:
+class RpcDialect:
     """What LSP and ACP say differently; everything else of a connection is one.
 
     `frame` puts a body on the wire, `deltas` growth of blocks. `cancel` is the notification that
@@ -203,4 +203,4 @@ def _kode_delta(deltas: Sequence[BlockDelta]) -> bytes:
     return encode_frame(encode(Notification("kode/delta", DeltaParams(tuple(deltas)))))
 
 
-LSP = Dialect(encode_frame, _kode_delta, "$/cancelRequest", "id", has_shutdown=True)
+LSP = RpcDialect(encode_frame, _kode_delta, "$/cancelRequest", "id", has_shutdown=True)

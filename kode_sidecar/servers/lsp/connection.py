@@ -10,7 +10,7 @@ from msgspec import Raw, UnsetType
 from kode_sidecar.core.protocol.base_protocol import LOST_FRAMING, BadMessage, lost_framing
 from kode_sidecar.errors import KodeError
 from kode_sidecar.servers.lsp import codec
-from kode_sidecar.servers.lsp.codec import LSP, Dialect, Incoming, MessageId, Notification
+from kode_sidecar.servers.lsp.codec import LSP, IncomingMessage, MessageId, Notification, RpcDialect
 from kode_sidecar.servers.lsp.outbox import Outbox
 from kode_sidecar.servers.lsp.reader import EndOfInput
 from kode_sidecar.servers.lsp.requests import IncomingRequests, Log, OutgoingRequests
@@ -59,7 +59,7 @@ class Connection:
         *,
         log: Log,
         on_exit: Callable[[], None],
-        dialect: Dialect = LSP,
+        dialect: RpcDialect = LSP,
     ) -> None:
         self._dialect = dialect
         self.on_broken_sync: Callable[[str | None], None] = lambda _uri: None
@@ -171,7 +171,9 @@ class Connection:
             return self._handle_request(incoming.id, incoming.method, incoming)
         return self._handle_notification(incoming.method, incoming)
 
-    def _handle_request(self, request_id: MessageId, method: str, incoming: Incoming) -> bool:
+    def _handle_request(
+        self, request_id: MessageId, method: str, incoming: IncomingMessage
+    ) -> bool:
         route = self._requests.get(method)
         has_shutdown = self._dialect.has_shutdown
         by_lane = has_shutdown and route is None and method in STANDARD_REQUESTS
@@ -207,7 +209,7 @@ class Connection:
         if method == "initialize":
             raise KodeError("InvalidRequest", "the server is already initialized")
 
-    def _handle_notification(self, method: str, incoming: Incoming) -> bool:
+    def _handle_notification(self, method: str, incoming: IncomingMessage) -> bool:
         if method == "exit" and self._dialect.has_shutdown:
             self._pop = _nothing
             # The end of the input may be what the process closes for, and nobody reads it now.

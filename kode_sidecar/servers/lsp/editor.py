@@ -37,7 +37,7 @@ class _ChosenAction(Struct):
     title: str
 
 
-class Editor:
+class LspEditor:
     """`event_log.editor_port.EditorPort` over one connection.
 
     What is published goes out in order, for the connection has one queue for everything. The

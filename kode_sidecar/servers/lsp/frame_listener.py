@@ -6,7 +6,7 @@ from typing import Protocol
 
 from kode_sidecar.core.domain.agent_event import BlockDelta
 from kode_sidecar.core.protocol.events import DeltaParams
-from kode_sidecar.servers.lsp.codec import Dialect, Notification, encode
+from kode_sidecar.servers.lsp.codec import Notification, RpcDialect, encode
 from kode_sidecar.servers.lsp.outbox import Outbox
 from kode_sidecar.servers.lsp.reader import EndOfInput
 
@@ -42,7 +42,7 @@ class HeardOutbox(Outbox):
         *,
         on_fatal: Callable[[str], None],
         wait_first: Callable[[], None],
-        dialect: Dialect,
+        dialect: RpcDialect,
     ) -> None:
         super().__init__(fd, on_fatal=on_fatal, wait_first=wait_first, dialect=dialect)
         self._listener = listener

@@ -29,13 +29,13 @@ from kode_sidecar.core.protocol.questions import PermissionListResult, Permissio
 from kode_sidecar.core.protocol.turn import TurnCancelParams, TurnCancelResult
 from kode_sidecar.infrastructure.workspace.documents import Documents
 from kode_sidecar.servers.lsp.connection import Connection
-from kode_sidecar.servers.lsp.requests import Reply
+from kode_sidecar.servers.lsp.requests import HandlerReply
 
 if TYPE_CHECKING:  # loaded with the agent
     from kode_sidecar.agent.sessions.session import Session
 
 Handler = Callable[[Any], Any]
-"""Gets the decoded params; returns the result, a `Reply`, or a coroutine of one of them."""
+"""Gets the decoded params; returns the result, a `HandlerReply`, or a coroutine of one of them."""
 
 
 def serve(connection: Connection, handlers: Mapping[str, Handler]) -> None:
@@ -163,12 +163,12 @@ def _set_rule(session: "Session", params: PermissionSetParams) -> Empty:
     return Empty()
 
 
-async def _told(asked: Awaitable[tuple[Any, Callable[[], None]]]) -> Reply:
+async def _told(asked: Awaitable[tuple[Any, Callable[[], None]]]) -> HandlerReply:
     """An answer, and events that may go out after it."""
     result, release = await asked
-    return Reply(result, after=release)
+    return HandlerReply(result, after=release)
 
 
-async def _done(asked: Awaitable[Callable[[], None] | None]) -> Reply:
+async def _done(asked: Awaitable[Callable[[], None] | None]) -> HandlerReply:
     """An answer without a result; there may be events that go out after it."""
-    return Reply(Empty(), after=await asked)
+    return HandlerReply(Empty(), after=await asked)

@@ -20,7 +20,7 @@ from kode_sidecar import __version__
 from kode_sidecar.core.protocol.base_protocol import JSONRPC, read_json
 from kode_sidecar.core.protocol.handshake import SERVER_NAME
 from kode_sidecar.errors import ERRORS, KodeError
-from kode_sidecar.servers.lsp.codec import Incoming, MessageId
+from kode_sidecar.servers.lsp.codec import IncomingMessage, MessageId
 from kode_sidecar.servers.lsp.requests import IncomingRequests, Log
 from kode_sidecar.servers.lsp.standard_lane import STANDARD_NOTIFICATIONS, Features
 
@@ -53,7 +53,7 @@ class KodeProtocol(LanguageServerProtocol):
             self.handle_message(message)
             return
 
-    def handle(self, incoming: Incoming) -> None:
+    def handle(self, incoming: IncomingMessage) -> None:
         """Serve one request; bad params are answered."""
         assert isinstance(incoming.method, str), "the connection has looked"
         assert isinstance(incoming.id, int | str), "the connection has looked"

@@ -15,7 +15,7 @@ _COLLECT_YOUNG = (700, 10, 1_000)
 
 
 @dataclass(frozen=True)
-class Step:
+class LoadStep:
     """`load()` runs on the loader's thread, then `ready(result)` on the loop."""
 
     name: str
@@ -23,7 +23,7 @@ class Step:
     ready: Callable[[Any], None]
 
 
-async def load(steps: Sequence[Step], on_failure: Callable[[str, Exception], None]) -> None:
+async def load(steps: Sequence[LoadStep], on_failure: Callable[[str, Exception], None]) -> None:
     """Load the steps in order: two threads at once would slow down the first.
 
     Meanwhile threads are switched often so that requests wait little, and only young garbage

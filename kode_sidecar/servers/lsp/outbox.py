@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from kode_sidecar.core.domain.agent_event import BlockDelta
 from kode_sidecar.core.protocol.handshake import LIMITS
-from kode_sidecar.servers.lsp.codec import LSP, Dialect
+from kode_sidecar.servers.lsp.codec import LSP, RpcDialect
 
 _PIECES_PER_CHUNK = 64
 _CHUNK_CHARS = 8 * 1024
@@ -123,7 +123,7 @@ class Outbox:
         *,
         on_fatal: Callable[[str], None],
         wait_first: Callable[[], None] = lambda: None,
-        dialect: Dialect = LSP,
+        dialect: RpcDialect = LSP,
     ) -> None:
         self._fd = fd
         self._dialect = dialect

@@ -15,10 +15,10 @@ from kode_sidecar.core.protocol.handshake import Handover
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.commands.windows_job import tie_children
 from kode_sidecar.servers.lsp import stderr_sink
-from kode_sidecar.servers.lsp.codec import LSP, Dialect
+from kode_sidecar.servers.lsp.codec import LSP, RpcDialect
 from kode_sidecar.servers.lsp.connection import Connection
 from kode_sidecar.servers.lsp.frame_listener import FrameListener, HeardOutbox
-from kode_sidecar.servers.lsp.loader import Step, import_language_server, load
+from kode_sidecar.servers.lsp.loader import LoadStep, import_language_server, load
 from kode_sidecar.servers.lsp.outbox import Outbox
 from kode_sidecar.servers.lsp.reader import Reader
 from kode_sidecar.servers.lsp.requests import IncomingRequests, Log
@@ -47,7 +47,7 @@ class Application:
     """
 
     features: Features = field(default_factory=Features)
-    load: Sequence[Step] = ()
+    load: Sequence[LoadStep] = ()
     close: Callable[[], Awaitable[None]] = _nothing_to_close
     kill_children: Callable[[], None] = lambda: None
 
@@ -68,7 +68,7 @@ def run(
     log: Log = log_to_stderr,
     listener: FrameListener | None = None,
     orphaned: Callable[[], None] = lambda: None,
-    dialect: Dialect = LSP,
+    dialect: RpcDialect = LSP,
 ) -> NoReturn:
     """Serve the client until it goes; ends the process itself.
 
@@ -102,7 +102,7 @@ class _Process:
         stderr: stderr_sink.StderrSink,
         listener: FrameListener | None,
         orphaned: Callable[[], None],
-        dialect: Dialect,
+        dialect: RpcDialect,
     ) -> None:
         self._dialect = dialect
         self._handover = handover
@@ -207,7 +207,9 @@ class _Process:
             )
 
         await at_start  # two threads at once would slow down the first
-        step = Step("pygls", build, lambda server: self._lane.attach(server.handle, server.cancel))
+        step = LoadStep(
+            "pygls", build, lambda server: self._lane.attach(server.handle, server.cancel)
+        )
         await load((step,), failed)
 
     def _fail(self, reason: str) -> None:

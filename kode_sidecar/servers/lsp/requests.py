@@ -13,11 +13,11 @@ from kode_sidecar.core.protocol.handshake import LIMITS
 from kode_sidecar.errors import METHOD_NOT_FOUND, KodeError
 from kode_sidecar.servers.lsp.codec import (
     LSP,
-    Dialect,
-    Incoming,
+    IncomingMessage,
     MessageId,
     Notification,
     Request,
+    RpcDialect,
     encode,
     encode_error,
     encode_result,
@@ -30,7 +30,7 @@ MAX_IN_FLIGHT = LIMITS["maxRequestsInFlight"]
 
 
 @dataclass(frozen=True)
-class Reply:
+class HandlerReply:
     """A result, and what to do right after the response was queued (O1)."""
 
     result: Any
@@ -85,7 +85,7 @@ class IncomingRequests:
     def answer(self, request_id: MessageId, method: str, result: Any) -> None:
         """Send the response of an admitted request."""
         after = None
-        if isinstance(result, Reply):
+        if isinstance(result, HandlerReply):
             after, result = result.after, result.result
         try:
             body = encode_result(request_id, result)
@@ -176,11 +176,11 @@ class OutgoingRequests:
     An answer that nobody waits for (late, unknown, twice) is ignored.
     """
 
-    def __init__(self, put: Callable[[bytes], None], dialect: Dialect = LSP) -> None:
+    def __init__(self, put: Callable[[bytes], None], dialect: RpcDialect = LSP) -> None:
         self._put = put
         self._dialect = dialect
         self._count = 0
-        self._waiting: dict[MessageId, asyncio.Future[Incoming]] = {}
+        self._waiting: dict[MessageId, asyncio.Future[IncomingMessage]] = {}
         self._closed = False
 
     @overload
@@ -212,7 +212,7 @@ class OutgoingRequests:
             del self._waiting[request_id]
         return _result(method, answer, result_type)
 
-    def answer(self, incoming: Incoming) -> None:
+    def answer(self, incoming: IncomingMessage) -> None:
         """Hand an answer of the client to whoever waits for it."""
         if isinstance(incoming.id, int | str):
             waiting = self._waiting.get(incoming.id)
@@ -227,7 +227,7 @@ class OutgoingRequests:
                 waiting.set_exception(_client_gone("its request"))
 
 
-def _result(method: str, answer: Incoming, result_type: Any) -> Any:
+def _result(method: str, answer: IncomingMessage, result_type: Any) -> Any:
     if isinstance(answer.error, Raw):
         raise _client_error(method, answer.error)
     raw = answer.result if isinstance(answer.result, Raw) else Raw(b"null")

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.servers.lsp.codec import Incoming, MessageId
+from kode_sidecar.servers.lsp.codec import IncomingMessage, MessageId
 
 STANDARD_REQUESTS = frozenset({"workspace/executeCommand"})
 """What pygls serves here. Known before it is imported, so that nothing else waits for it."""
@@ -126,11 +126,11 @@ class StandardLane:
         self._refuse = refuse
         self._wanted = wanted
         self._asked = False
-        self._waiting: list[Incoming] = []
-        self._handle: Callable[[Incoming], None] | None = None
+        self._waiting: list[IncomingMessage] = []
+        self._handle: Callable[[IncomingMessage], None] | None = None
         self._cancel: Callable[[MessageId], None] = _ignore
 
-    def submit(self, incoming: Incoming) -> None:
+    def submit(self, incoming: IncomingMessage) -> None:
         """Take a request that was admitted."""
         if self._handle is not None:
             self._handle(incoming)
@@ -151,14 +151,14 @@ class StandardLane:
     def refuse_all(self, error: KodeError) -> None:
         """Answer what waits and all that is to come with an error: pygls cannot be imported."""
 
-        def refuse(incoming: Incoming) -> None:
+        def refuse(incoming: IncomingMessage) -> None:
             assert isinstance(incoming.id, int | str), "it was admitted"
             self._refuse(incoming.id, error)
 
         self.attach(refuse, _ignore)
 
     def attach(
-        self, handle: Callable[[Incoming], None], cancel: Callable[[MessageId], None]
+        self, handle: Callable[[IncomingMessage], None], cancel: Callable[[MessageId], None]
     ) -> None:
         """Begin to pass on: first everything that waited, in order."""
         self._handle, self._cancel = handle, cancel

@@ -18,7 +18,7 @@ EFFORTS: tuple[str, ...] = get_args(Effort)
 
 
 @dataclass
-class Commands:
+class ChatCommands:
     """`chosen` are the model and the mode of the next turns; `settings` say the rest.
     `offered` are the models that the last list named.
 

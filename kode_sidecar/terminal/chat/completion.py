@@ -13,7 +13,7 @@ from kode_sidecar.infrastructure.workspace.listing import list_tree
 from kode_sidecar.infrastructure.workspace.paths import Location, make_roots
 from kode_sidecar.terminal.chat.commands import MODES
 from kode_sidecar.terminal.chat.pastes import mention
-from kode_sidecar.terminal.chat.servers import Servers
+from kode_sidecar.terminal.chat.servers import ChatServers
 from kode_sidecar.terminal.chat.words import Words
 
 MOST_FILES = 20_000
@@ -25,7 +25,7 @@ _COMMAND = re.compile(r"^(/\w+)(?: +\S+)*? {2,}(.+)$", re.MULTILINE)
 
 
 @dataclass
-class Files:
+class FileNames:
     """The files of a folder, but for ignored ones; `recent` come first, the last one before all."""
 
     root: Path
@@ -71,8 +71,8 @@ class PromptCompleter(Completer):
     """Offers nothing in running text. `models` are the names known so far, so are `servers`."""
 
     def __init__(self, root: Path, words: Words, models: Callable[[], Sequence[str]]) -> None:
-        self.files = Files(root)
-        self.servers: Servers | None = None
+        self.files = FileNames(root)
+        self.servers: ChatServers | None = None
         self._models = models
         self._commands = dict(_COMMAND.findall(words.help))
 

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kode_sidecar.core.text.shown_text import one_line
-from kode_sidecar.terminal.chat.commands import MODES, Commands
-from kode_sidecar.terminal.chat.files import Files
+from kode_sidecar.terminal.chat.commands import MODES, ChatCommands
+from kode_sidecar.terminal.chat.files import ChatFiles
 from kode_sidecar.terminal.chat.keyboard import Asks, Interrupted, Interrupts
 from kode_sidecar.terminal.chat.pastes import prompt_blocks
 from kode_sidecar.terminal.chat.review import Review, waiting_hunks, waiting_uris
-from kode_sidecar.terminal.chat.servers import Servers
+from kode_sidecar.terminal.chat.servers import ChatServers
 from kode_sidecar.terminal.chat.sessions import Sessions
 from kode_sidecar.terminal.chat.undo import Undo
 from kode_sidecar.terminal.chat.words import Words
 from kode_sidecar.terminal.client.client_session import ClientSession
 from kode_sidecar.terminal.client.connection import Client, ConnectionLost, RpcError
-from kode_sidecar.terminal.client.editor import Editor
+from kode_sidecar.terminal.client.editor import ClientEditor
 from kode_sidecar.terminal.client.fold import Json
 from kode_sidecar.terminal.client.handshake import Handshake
 from kode_sidecar.terminal.client.terminal import Terminal
@@ -41,11 +41,11 @@ class Face:
     terminal: Terminal
     words: Words
     interrupts: Interrupts
-    opened: Callable[[Commands, Servers, Path], None] = _nothing
+    opened: Callable[[ChatCommands, ChatServers, Path], None] = _nothing
     measured: Callable[[ClientSession, Json], None] = _nothing
 
 
-class Conversation:
+class ChatConversation:
     """One connection and the session that is talked in."""
 
     def __init__(
@@ -58,16 +58,16 @@ class Conversation:
         self._terminal, words = terminal, face.words
         self._words = words
         self._watch = Watch(client, ClientSession, self)
-        self._editor = Editor(client)
-        self._files = Files(self._editor, terminal, words)
+        self._editor = ClientEditor(client)
+        self._files = ChatFiles(self._editor, terminal, words)
         self._review = Review(client, self._files, face.keyboard, terminal, words, accept)
         self._editor.answer_permission = self._review.permit
         self._editor.answer_choice = self._review.choose
         given = {name: value for name, value in chosen.items() if value}
-        self._commands = Commands(client, terminal, words, given)
+        self._commands = ChatCommands(client, terminal, words, given)
         self._sessions = Sessions(client, self._watch, terminal, words)
         self._undo = Undo(client, self._files, terminal, words)
-        self._servers = Servers(client, terminal, words)
+        self._servers = ChatServers(client, terminal, words)
         self._root = Path()
         self._steering: set[asyncio.Task[None]] = set()
 

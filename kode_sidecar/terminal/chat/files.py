@@ -11,7 +11,7 @@ from kode_sidecar.infrastructure.workspace.decoding import encode
 from kode_sidecar.infrastructure.workspace.saving import save_file
 from kode_sidecar.terminal.chat.words import Words
 from kode_sidecar.terminal.client.buffer import Buffer
-from kode_sidecar.terminal.client.editor import Editor
+from kode_sidecar.terminal.client.editor import ClientEditor
 from kode_sidecar.terminal.client.fold import Json
 from kode_sidecar.terminal.client.terminal import Terminal
 from kode_sidecar.terminal.client.workspace_edit import EditPlan
@@ -40,14 +40,14 @@ class FileFormat:
 
 
 @dataclass
-class Files:
+class ChatFiles:
     """The editor's buffers are files that have proposed hunks; nothing in them is unsaved.
 
     Until an edit comes the user may change a file with another program: `refresh` takes that over,
     as an editor does that finds a file changed on disk, and the edit is made again for that text.
     """
 
-    editor: Editor
+    editor: ClientEditor
     terminal: Terminal
     words: Words
     _formats: dict[str, FileFormat] = field(default_factory=dict[str, FileFormat])

@@ -18,7 +18,7 @@ from typing import TextIO
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.servers.boot.unpacked import unpacked_folder
-from kode_sidecar.terminal.chat.conversation import Conversation, Face
+from kode_sidecar.terminal.chat.conversation import ChatConversation, Face
 from kode_sidecar.terminal.chat.keyboard import Interrupts, Keyboard, Leaving, end_process
 from kode_sidecar.terminal.chat.words import Words, words_for
 from kode_sidecar.terminal.client.connection import Client, ConnectionLost, RpcError
@@ -132,7 +132,7 @@ async def _chat(options: ChatOptions, root: Path) -> tuple[int, bool]:
 
 
 async def _talk(options: ChatOptions, root: Path, client: Client, face: Face, locale: str) -> int:
-    talk = Conversation(
+    talk = ChatConversation(
         client, face, {"model": options.model, "mode": options.mode}, accept=options.accept
     )
     if not await talk.begin(_handshake(root, locale, options)):

@@ -9,7 +9,7 @@ from typing import Any
 
 from kode_sidecar.core.text.shown_text import one_line
 from kode_sidecar.core.text.text_edit import to_lf
-from kode_sidecar.terminal.chat.files import Files
+from kode_sidecar.terminal.chat.files import ChatFiles
 from kode_sidecar.terminal.chat.keyboard import Asks, Interrupted, Leaving
 from kode_sidecar.terminal.chat.words import Words
 from kode_sidecar.terminal.client.client_session import ClientSession
@@ -26,7 +26,7 @@ class Review:
     """Asks, or with `accept` or without a person at the keyboard does not need to."""
 
     client: Client
-    files: Files
+    files: ChatFiles
     keyboard: Asks
     terminal: Terminal
     words: Words

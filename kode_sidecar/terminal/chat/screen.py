@@ -26,14 +26,14 @@ from kode_sidecar.core.text.shown_text import (
     one_line,
     visible,
 )
-from kode_sidecar.terminal.chat.commands import Commands
+from kode_sidecar.terminal.chat.commands import ChatCommands
 from kode_sidecar.terminal.chat.completion import PromptCompleter
 from kode_sidecar.terminal.chat.conversation import Face
 from kode_sidecar.terminal.chat.history import PromptHistory
 from kode_sidecar.terminal.chat.input_line import InputLine
 from kode_sidecar.terminal.chat.keyboard import Interrupts
 from kode_sidecar.terminal.chat.markdown import MarkdownStream, rendered, wrapped
-from kode_sidecar.terminal.chat.servers import Servers
+from kode_sidecar.terminal.chat.servers import ChatServers
 from kode_sidecar.terminal.chat.words import Words
 from kode_sidecar.terminal.client.client_session import ClientSession
 from kode_sidecar.terminal.client.fold import Json
@@ -321,7 +321,7 @@ def drawn_face(root: Path, interrupts: Interrupts, words: Words, labels: Labels)
     )
     screen = Screen(line, labels, words, color=color)
 
-    def opened(commands: Commands, servers: Servers, folder: Path) -> None:
+    def opened(commands: ChatCommands, servers: ChatServers, folder: Path) -> None:
         history.folder = folder
         completer.servers = servers
         commands.offered = models

@@ -13,7 +13,7 @@ _DECISIONS = {"allow": True, "refuse": False}
 
 
 @dataclass
-class Servers:
+class ChatServers:
     """`listed` are the servers as they were told last; nothing of it starts one.
 
     What asks the sidecar raises RpcError and ConnectionLost.

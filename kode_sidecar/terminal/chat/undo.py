@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from kode_sidecar.core.text.uris import file_path
-from kode_sidecar.terminal.chat.files import Files
+from kode_sidecar.terminal.chat.files import ChatFiles
 from kode_sidecar.terminal.chat.words import Words
 from kode_sidecar.terminal.client.client_session import ClientSession
 from kode_sidecar.terminal.client.connection import Client
@@ -19,7 +19,7 @@ class Undo:
     """
 
     client: Client
-    files: Files
+    files: ChatFiles
     terminal: Terminal
     words: Words
     _taken: list[tuple[str, list[str]]] = field(default_factory=list[tuple[str, list[str]]])

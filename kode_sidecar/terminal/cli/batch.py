@@ -16,9 +16,9 @@ from kode_sidecar.errors import KodeError
 from kode_sidecar.jobs.batch import (
     BatchFolder,
     BatchOptions,
+    BatchProgress,
     BegunBatches,
     Dispatcher,
-    Progress,
     Report,
     make_engine,
     make_report,
@@ -167,7 +167,7 @@ def _look_for_keys(folder: BatchFolder) -> None:
 async def _dispatch(folder: BatchFolder) -> str:
     clock, record = SystemClock(), folder.record
     engine = make_engine(record, PROGRAM)
-    progress = Progress(folder.log, sys.stderr, clock.monotonic)
+    progress = BatchProgress(folder.log, sys.stderr, clock.monotonic)
     dispatcher = Dispatcher(folder, record, engine, clock, progress)
     loop = asyncio.get_running_loop()
 

@@ -17,7 +17,7 @@ def count(text: str) -> int:
     return number
 
 
-class Commands:
+class CommandParsers:
     """Adds commands that show an example with their help."""
 
     def __init__(self, parser: argparse.ArgumentParser, dest: str, **more: Any) -> None:
@@ -51,7 +51,7 @@ def _add_prompt(command: argparse.ArgumentParser, about: str) -> None:
     prompt.add_argument("--prompt-file", metavar="FILE", type=Path, help="a file that says it")
 
 
-def add_run(commands: Commands) -> None:
+def add_run(commands: CommandParsers) -> None:
     """`run`: one job."""
     run = commands.add(
         "run",
@@ -86,7 +86,7 @@ def add_run(commands: Commands) -> None:
     add_env_file(run)
 
 
-def add_batch(commands: Commands) -> None:
+def add_batch(commands: CommandParsers) -> None:
     """`batch`: many jobs."""
     batch = commands.add(
         "batch",
@@ -113,7 +113,7 @@ def add_batch(commands: Commands) -> None:
     where = batch.add_mutually_exclusive_group()
     where.add_argument("--scheduler", metavar="ADDRESS", help="of Dask, such as tcp://host:8786")
     where.add_argument("--dask", choices=("local",), help="a Dask cluster on this machine")
-    kinds = Commands(batch, "batch_command", metavar="status|resume|report")
+    kinds = CommandParsers(batch, "batch_command", metavar="status|resume|report")
     status = kinds.add("status", "how far one is", "batch status out", json=True)
     resume = kinds.add("resume", "go on with one", "batch resume out", json=True)
     resume.add_argument("--failed", action="store_true", help="also what did not complete")
@@ -135,10 +135,10 @@ def _add_limits(command: argparse.ArgumentParser) -> None:
     command.add_argument("--max-failures", metavar="N", type=count, help="then begin nothing more")
 
 
-def add_runs(commands: Commands) -> None:
+def add_runs(commands: CommandParsers) -> None:
     """`runs`: what became of jobs."""
     runs = commands.add("runs", "what became of runs", "runs list")
-    kinds = Commands(runs, "runs_command", metavar="list|show", required=True)
+    kinds = CommandParsers(runs, "runs_command", metavar="list|show", required=True)
     listed = kinds.add("list", "all runs, newest first", "runs list", json=True)
     listed.add_argument("--folder", metavar="DIR", type=Path, help="instead of the state folder's")
     shown = kinds.add("show", "one run", "runs show RUN", json=True)

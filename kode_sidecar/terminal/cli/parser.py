@@ -7,7 +7,7 @@ from typing import get_args
 
 from kode_sidecar.terminal.cli.complete import SCRIPTS
 from kode_sidecar.terminal.cli.job_options import (
-    Commands,
+    CommandParsers,
     add_batch,
     add_env_file,
     add_run,
@@ -35,7 +35,7 @@ def make_parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
         epilog=f"Exit codes: {codes}.",
     )
     parser.add_argument("--version", action="store_true", help="which build this is, and end")
-    commands = Commands(parser, "command", metavar="COMMAND")
+    commands = CommandParsers(parser, "command", metavar="COMMAND")
     asked = words[:1] if words and words[0] in _ADD else _ADD
     for name in asked:
         _ADD[name](commands)
@@ -43,13 +43,13 @@ def make_parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     return parser
 
 
-def _add_serve(commands: Commands) -> None:
+def _add_serve(commands: CommandParsers) -> None:
     serve = commands.add("serve", "speak LSP and kode/* on stdin and stdout", "serve")
     add_env_file(serve)
     _add_tapes(serve)
 
 
-def _add_acp(commands: Commands) -> None:
+def _add_acp(commands: CommandParsers) -> None:
     acp = commands.add(
         "acp",
         "speak the Agent Client Protocol on stdin and stdout (Zed, JetBrains, Emacs ...)",
@@ -59,7 +59,7 @@ def _add_acp(commands: Commands) -> None:
     add_env_file(acp)
 
 
-def _add_doctor(commands: Commands) -> None:
+def _add_doctor(commands: CommandParsers) -> None:
     doctor = commands.add(
         "doctor", "show every setting, its source and what is wrong", "doctor --online", json=True
     )
@@ -67,7 +67,7 @@ def _add_doctor(commands: Commands) -> None:
     add_env_file(doctor)
 
 
-def _add_demo(commands: Commands) -> None:
+def _add_demo(commands: CommandParsers) -> None:
     demo = commands.add(
         "demo", "play a recorded turn through the real process", "demo --headless --fast"
     )
@@ -82,7 +82,7 @@ def _add_demo(commands: Commands) -> None:
     _add_locale(demo)
 
 
-def _add_protocol(commands: Commands) -> None:
+def _add_protocol(commands: CommandParsers) -> None:
     protocol = commands.add(
         "protocol",
         "write the wire contract: JSON Schema, TypeScript, method reference",
@@ -91,7 +91,7 @@ def _add_protocol(commands: Commands) -> None:
     protocol.add_argument("--out", metavar="DIR", required=True, type=Path, help="where to")
 
 
-def _add_completion(commands: Commands) -> None:
+def _add_completion(commands: CommandParsers) -> None:
     completion = commands.add(
         "completion",
         "print what makes a shell complete this command line",
@@ -100,12 +100,12 @@ def _add_completion(commands: Commands) -> None:
     completion.add_argument("shell", choices=tuple(SCRIPTS))
 
 
-def _add_complete(commands: Commands) -> None:
+def _add_complete(commands: CommandParsers) -> None:
     complete = commands.add("complete", "what a shell asks", "complete -- ses")
     complete.add_argument("words", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
 
 
-def _add_setup(commands: Commands) -> None:
+def _add_setup(commands: CommandParsers) -> None:
     setup = commands.add(
         "setup",
         "choose a provider, test its key, and keep both in your .env",
@@ -138,7 +138,7 @@ def _add_turn(command: argparse.ArgumentParser) -> None:
     command.add_argument("--mode", choices=get_args(Mode), help="what becomes of proposed edits")
 
 
-def _add_chat(commands: Commands) -> None:
+def _add_chat(commands: CommandParsers) -> None:
     talk = commands.add(
         "chat",
         "talk to the model in this terminal, and decide on its edits",
@@ -155,7 +155,7 @@ def _add_chat(commands: Commands) -> None:
     _add_locale(talk)
 
 
-def _add_model(commands: Commands) -> None:
+def _add_model(commands: CommandParsers) -> None:
     model = commands.add(
         "model",
         "a model on the loopback that plays a script, for the tests of a client",
@@ -175,7 +175,7 @@ def _add_model(commands: Commands) -> None:
     )
 
 
-def _add_ask(commands: Commands) -> None:
+def _add_ask(commands: CommandParsers) -> None:
     ask = commands.add(
         "ask",
         "one question, one answer; edits stay proposals",
@@ -194,12 +194,12 @@ def _add_ask(commands: Commands) -> None:
     _add_turn(ask)
 
 
-def _add_sessions(commands: Commands) -> None:
+def _add_sessions(commands: CommandParsers) -> None:
     # Late: the wire types, and msgspec, for who uses what is named by them.
     from kode_sidecar.core.protocol.session import ExportFormat  # noqa: PLC0415
 
     sessions = commands.add("sessions", "care for the sessions that are kept", "sessions list")
-    actions = Commands(sessions, "action", metavar="ACTION", required=True)
+    actions = CommandParsers(sessions, "action", metavar="ACTION", required=True)
     listed = actions.add("list", "the sessions of this folder", "sessions list --all", json=True)
     search = actions.add(
         "search", "those that hold some words", 'sessions search "tea price"', json=True
@@ -224,7 +224,7 @@ def _add_sessions(commands: Commands) -> None:
     _add_migrate(actions)
 
 
-def _add_usage(commands: Commands) -> None:
+def _add_usage(commands: CommandParsers) -> None:
     from kode_sidecar.core.protocol.process import UsageKey  # noqa: PLC0415
 
     used = commands.add(
@@ -236,11 +236,11 @@ def _add_usage(commands: Commands) -> None:
     used.add_argument("--session", metavar="ID", help="of one session")
 
 
-def _add_skills(commands: Commands) -> None:
+def _add_skills(commands: CommandParsers) -> None:
     commands.add("skills", "the skills that the model can load", "skills", json=True)
 
 
-def _add_memory(commands: Commands) -> None:
+def _add_memory(commands: CommandParsers) -> None:
     memory = commands.add(
         "memory", "what the model is to remember", "memory --accept 3f2a", json=True
     )
@@ -248,13 +248,13 @@ def _add_memory(commands: Commands) -> None:
     memory.add_argument("--reject", metavar="ID", action="append", help="forget it")
 
 
-def _add_models(commands: Commands) -> None:
+def _add_models(commands: CommandParsers) -> None:
     commands.add("models", "what may be said as model; asks the hosts", "models", json=True)
 
 
-def _add_mcp(commands: Commands) -> None:
+def _add_mcp(commands: CommandParsers) -> None:
     mcp = commands.add("mcp", "tool servers of your own", "mcp list")
-    actions = Commands(mcp, "action", metavar="ACTION", required=True)
+    actions = CommandParsers(mcp, "action", metavar="ACTION", required=True)
     listed = actions.add("list", "those that are configured", "mcp list --trust", json=True)
     test = actions.add("test", "start one, and see what it offers", "mcp test git", json=True)
     allow = actions.add(
@@ -291,7 +291,7 @@ def _add_mcp(commands: Commands) -> None:
     )
 
 
-def _add_migrate(actions: Commands) -> None:
+def _add_migrate(actions: CommandParsers) -> None:
     from kode_sidecar.infrastructure.records.messages import StorageName  # noqa: PLC0415
 
     migrate = actions.add(
@@ -331,7 +331,7 @@ def _add_tapes(serve: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_grade(commands: Commands) -> None:
+def _add_grade(commands: CommandParsers) -> None:
     grade = commands.add(
         "grade",
         "judge a client by recordings of `serve --record`, rule by rule",
@@ -344,7 +344,7 @@ def _add_grade(commands: Commands) -> None:
     grade.add_argument("recordings", metavar="RECORDING", nargs="+", type=Path, help="a recording")
 
 
-def _add_replay(commands: Commands) -> None:
+def _add_replay(commands: CommandParsers) -> None:
     again = commands.add(
         "replay",
         "play a recording of `serve --record` and name the first difference",
@@ -377,7 +377,7 @@ def _add_replay(commands: Commands) -> None:
     )
 
 
-_ADD: Mapping[str, Callable[[Commands], None]] = {
+_ADD: Mapping[str, Callable[[CommandParsers], None]] = {
     "serve": _add_serve,
     "acp": _add_acp,
     "doctor": _add_doctor,

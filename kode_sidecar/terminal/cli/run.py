@@ -58,7 +58,7 @@ _MARKS = {
 }
 
 
-class Progress:
+class RunProgress:
     """Takes the events of a run.
 
     Where nobody looks a line of a log is whole, so it tells steps and not letters.
@@ -101,7 +101,9 @@ async def _run(run: RunOptions, env_file: str | None, *, told: bool) -> RunResul
         services = agent.run_services()
         agent.attach_model(agent.open_model())
         job = (
-            HeadlessRun(run, services, Progress(sys.stderr)) if told else HeadlessRun(run, services)
+            HeadlessRun(run, services, RunProgress(sys.stderr))
+            if told
+            else HeadlessRun(run, services)
         )
         with _stopped_by_signals(job.cancelled):
             return await job.run()

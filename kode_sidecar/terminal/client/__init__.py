@@ -3,7 +3,7 @@
 from kode_sidecar.terminal.client.buffer import Buffer
 from kode_sidecar.terminal.client.client_session import ClientSession
 from kode_sidecar.terminal.client.connection import Client, ConnectionLost, Frame, RpcError
-from kode_sidecar.terminal.client.editor import Editor
+from kode_sidecar.terminal.client.editor import ClientEditor
 from kode_sidecar.terminal.client.handshake import Handshake
 from kode_sidecar.terminal.client.terminal import Terminal
 from kode_sidecar.terminal.client.watch import Watch
@@ -11,9 +11,9 @@ from kode_sidecar.terminal.client.watch import Watch
 __all__ = [
     "Buffer",
     "Client",
+    "ClientEditor",
     "ClientSession",
     "ConnectionLost",
-    "Editor",
     "Frame",
     "Handshake",
     "RpcError",

@@ -39,7 +39,7 @@ def read_text(path: Path) -> str:
 
 
 @dataclass
-class Editor:
+class ClientEditor:
     """Buffers over a connection. Text is never written to disk here but by `write`.
 
     Files are created (empty), renamed and deleted on disk at once when the server asks for it: so

@@ -3,15 +3,15 @@
 import pytest
 
 from kode_sidecar.core.text.apply_patch import (
-    Chunk,
     FileAdd,
     FileDelete,
     FileUpdate,
+    PatchChunk,
     PatchError,
     locate_chunk,
     parse_patch,
 )
-from kode_sidecar.core.text.edit_match import Match, MatchError
+from kode_sidecar.core.text.edit_match import EditMatch, MatchError
 from kode_sidecar.core.text.text_edit import apply_edits
 from kode_sidecar.core.text.unified_patch import is_unified, parse_unified
 
@@ -42,8 +42,10 @@ def test_all_of_the_grammar() -> None:
         FileUpdate(
             "old.py",
             (
-                Chunk(("class A:", "def f(self):"), ("x = 1", "y = 2", ""), ("x = 1", "y = 3", "")),
-                Chunk((), ("last",), (), at_end=True),
+                PatchChunk(
+                    ("class A:", "def f(self):"), ("x = 1", "y = 2", ""), ("x = 1", "y = 3", "")
+                ),
+                PatchChunk((), ("last",), (), at_end=True),
             ),
         ),
         FileDelete("gone.py"),
@@ -83,45 +85,45 @@ TEXT = "class A:\n    def f(self):\n        x = 1\n\nclass B:\n    def f(self):\
 OLD, NEW = ("        x = 1",), ("        x = 2",)
 
 
-def applied(text: str, chunk: Chunk) -> str:
+def applied(text: str, chunk: PatchChunk) -> str:
     found = locate_chunk(text, chunk)
-    assert isinstance(found, Match), found
+    assert isinstance(found, EditMatch), found
     return apply_edits(text, found.edits)
 
 
 def test_a_unique_chunk_needs_no_context() -> None:
-    assert applied("a\nb\n", Chunk(("nowhere",), ("a",), ("A",))) == "A\nb\n"
-    assert applied("a\nb", Chunk((), ("b",), ("B",))) == "a\nB"
-    assert applied("a \nb\n", Chunk((), ("a", "b"), ("a", "B"))) == "a \nB\n"
+    assert applied("a\nb\n", PatchChunk(("nowhere",), ("a",), ("A",))) == "A\nb\n"
+    assert applied("a\nb", PatchChunk((), ("b",), ("B",))) == "a\nB"
+    assert applied("a \nb\n", PatchChunk((), ("a", "b"), ("a", "B"))) == "a \nB\n"
 
 
 def test_a_chunk_is_made_of_whole_lines() -> None:
     for text in ("max = 1\n", "x = 10\n", "max = 1", "x = 10"):
-        assert isinstance(locate_chunk(text, Chunk((), ("x = 1",), ("x = 2",))), MatchError)
-    assert applied("max = 1\nx = 1", Chunk((), ("x = 1",), ("x = 2",))) == "max = 1\nx = 2"
+        assert isinstance(locate_chunk(text, PatchChunk((), ("x = 1",), ("x = 2",))), MatchError)
+    assert applied("max = 1\nx = 1", PatchChunk((), ("x = 1",), ("x = 2",))) == "max = 1\nx = 2"
 
 
 def test_context_decides_among_several_places() -> None:
-    found = locate_chunk(TEXT, Chunk((), OLD, NEW))
+    found = locate_chunk(TEXT, PatchChunk((), OLD, NEW))
     assert isinstance(found, MatchError)
     assert found.code == "ambiguous"
-    assert applied(TEXT, Chunk(("class B:",), OLD, NEW)) == TEXT[:-2] + "2\n"
-    found = locate_chunk(TEXT, Chunk(("class A:",), OLD, NEW))
+    assert applied(TEXT, PatchChunk(("class B:",), OLD, NEW)) == TEXT[:-2] + "2\n"
+    found = locate_chunk(TEXT, PatchChunk(("class A:",), OLD, NEW))
     assert isinstance(found, MatchError), "two places lie below it"
     assert found.code == "ambiguous"
     for context in (("def f(self):",), ("class C:",)):
-        assert isinstance(locate_chunk(TEXT, Chunk(context, OLD, NEW)), MatchError)
-    assert applied(TEXT, Chunk((), OLD, NEW, at_end=True)) == TEXT[:-2] + "2\n"
+        assert isinstance(locate_chunk(TEXT, PatchChunk(context, OLD, NEW)), MatchError)
+    assert applied(TEXT, PatchChunk((), OLD, NEW, at_end=True)) == TEXT[:-2] + "2\n"
 
 
 def test_lines_that_are_only_added_say_where() -> None:
-    assert applied(TEXT, Chunk(("class B:",), (), ("    y = 0",))).endswith(
+    assert applied(TEXT, PatchChunk(("class B:",), (), ("    y = 0",))).endswith(
         "class B:\n    y = 0\n    def f(self):\n        x = 1\n"
     )
-    assert applied("a", Chunk((), (), ("b",), at_end=True)) == "a\nb\n"
-    assert applied("", Chunk((), (), ("b",))) == "b\n"
-    assert applied("a", Chunk(("a",), (), ("b",))) == "a\nb\n"
-    found = locate_chunk(TEXT, Chunk((), (), ("y",)))
+    assert applied("a", PatchChunk((), (), ("b",), at_end=True)) == "a\nb\n"
+    assert applied("", PatchChunk((), (), ("b",))) == "b\n"
+    assert applied("a", PatchChunk(("a",), (), ("b",))) == "a\nb\n"
+    found = locate_chunk(TEXT, PatchChunk((), (), ("y",)))
     assert isinstance(found, MatchError)
     assert found.code == "empty_old"
 
@@ -142,7 +144,7 @@ def test_blank_lines_between_files_and_before_the_end() -> None:
 *** End Patch"""
     assert parse_patch(patch) == (
         FileAdd("new.py", "a = 1\n"),
-        FileUpdate("old.py", (Chunk((), ("x",), ("y",)),)),
+        FileUpdate("old.py", (PatchChunk((), ("x",), ("y",)),)),
         FileDelete("gone.py"),
     )
 
@@ -154,15 +156,15 @@ def test_an_indented_patch_or_header() -> None:
         parse_patch(PATCH)
     )
     moved = "*** Begin Patch\n  *** Update File: a\n  *** Move to: b\n@@\n-x\n+y\n*** End Patch"
-    assert parse_patch(moved) == (FileUpdate("a", (Chunk((), ("x",), ("y",)),), "b"),)
+    assert parse_patch(moved) == (FileUpdate("a", (PatchChunk((), ("x",), ("y",)),), "b"),)
     inside = "*** Begin Patch\n*** Update File: a\n x\n *** Add File: b\n+y\n*** End Patch"
     assert parse_patch(inside) == (
-        FileUpdate("a", (Chunk((), ("x", "*** Add File: b"), ("x", "*** Add File: b", "y")),)),
+        FileUpdate("a", (PatchChunk((), ("x", "*** Add File: b"), ("x", "*** Add File: b", "y")),)),
     )
 
 
 def test_a_blank_line_that_only_sets_chunks_apart() -> None:
-    assert applied("a\nb\n", Chunk((), ("a", ""), ("A", ""))) == "A\nb\n"
+    assert applied("a\nb\n", PatchChunk((), ("a", ""), ("A", ""))) == "A\nb\n"
 
 
 def test_lines_without_a_place_go_to_the_end_of_the_file() -> None:
@@ -170,7 +172,7 @@ def test_lines_without_a_place_go_to_the_end_of_the_file() -> None:
     assert isinstance(file, FileUpdate)
     assert applied("x\ny\n", file.chunks[0]) == "x\ny\nnew\n"
     assert applied("x\ny", file.chunks[0]) == "x\ny\nnew\n"
-    last = Chunk((), ("x",), ("x", "new"), at_end=True)
+    last = PatchChunk((), ("x",), ("x", "new"), at_end=True)
     assert applied("x\ny\nx\n", last) == "x\ny\nx\nnew\n"
     assert applied("x\ny\nx", last) == "x\ny\nx\nnew\n"
 
@@ -210,13 +212,13 @@ def test_a_unified_diff() -> None:
         FileUpdate(
             "one.py",
             (
-                Chunk((), ("same", "old"), ("same", "new"), line=4),
-                Chunk((), ("tail",), ("tail", "more"), line=9),
+                PatchChunk((), ("same", "old"), ("same", "new"), line=4),
+                PatchChunk((), ("tail",), ("tail", "more"), line=9),
             ),
         ),
         FileAdd("new.py", "a\nb\n"),
         FileDelete("gone.py"),
-        FileUpdate("from.py", (Chunk((), ("x",), ("y",), line=1),), "to.py"),
+        FileUpdate("from.py", (PatchChunk((), ("x",), ("y",), line=1),), "to.py"),
     )
     assert parse_unified(f"```diff\n{UNIFIED}```") == parse_unified(UNIFIED)
     assert not is_unified("a\n--- b\n")
@@ -244,6 +246,6 @@ def test_a_mode_that_cannot_be_changed_is_told() -> None:
 
 
 def test_a_line_number_only_decides_among_places_that_fit() -> None:
-    assert applied("x\ny\nx\n", Chunk((), ("x",), ("X",), line=3)) == "x\ny\nX\n"
-    assert applied("x\ny\n", Chunk((), ("x",), ("X",), line=2)) == "X\ny\n"
-    assert isinstance(locate_chunk("x\ny\nx\n", Chunk((), ("x",), ("X",), line=2)), MatchError)
+    assert applied("x\ny\nx\n", PatchChunk((), ("x",), ("X",), line=3)) == "x\ny\nX\n"
+    assert applied("x\ny\n", PatchChunk((), ("x",), ("X",), line=2)) == "X\ny\n"
+    assert isinstance(locate_chunk("x\ny\nx\n", PatchChunk((), ("x",), ("X",), line=2)), MatchError)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from kode_sidecar.core.text.edit_match import MAX_NAMED_LINES, Match, MatchError, locate
+from kode_sidecar.core.text.edit_match import MAX_NAMED_LINES, EditMatch, MatchError, locate
 from kode_sidecar.core.text.look_alikes import folded, with_own_punctuation
 from kode_sidecar.core.text.text_edit import Edit, apply_edits
 from tests.conftest import FULL
@@ -22,15 +22,15 @@ def error(text: str, old: str, new: str = "new", **more: int) -> MatchError:
     return found
 
 
-def match(text: str, old: str, new: str, **more: int) -> Match:
+def match(text: str, old: str, new: str, **more: int) -> EditMatch:
     found = locate(text, old, new, **more)
-    assert isinstance(found, Match), found
+    assert isinstance(found, EditMatch), found
     return found
 
 
 def test_one_exact_place_is_a_match() -> None:
     found = match(CODE, "def g():", "def h():")
-    assert found == Match((Edit(24, 32, "def h():"),))
+    assert found == EditMatch((Edit(24, 32, "def h():"),))
     assert apply_edits(CODE, found.edits) == CODE.replace("g()", "h()")
 
 
@@ -277,7 +277,7 @@ def test_a_unique_exact_quote_always_applies(text: str, data: st.DataObject) -> 
     count = sum(text.startswith(old, at) for at in range(len(text)))
     found = locate(text, old, new)
     if count == 1:
-        assert found == Match((Edit(start, end, new),))
+        assert found == EditMatch((Edit(start, end, new),))
     else:
         assert isinstance(found, MatchError)
         assert found.code == "ambiguous"
@@ -312,7 +312,7 @@ def test_a_blurred_quote_keeps_every_character_that_new_leaves_alone(
     at = data.draw(st.integers(0, len(old) - 1))
     new = [*old[:at], "NEW", *old[at:]]
     found = locate("\n".join(lines), "\n".join(old), "\n".join(new))
-    if isinstance(found, Match) and not found.repair:
+    if isinstance(found, EditMatch) and not found.repair:
         result = apply_edits("\n".join(lines), found.edits).split("\n")
         result.remove("NEW")
         assert result == lines or found.tier == "exact"

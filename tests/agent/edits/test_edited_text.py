@@ -5,7 +5,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kode_sidecar.core.text.edit_match import Match, locate
+from kode_sidecar.core.text.edit_match import EditMatch, locate
 from kode_sidecar.core.text.edited_text import EditedText
 from kode_sidecar.core.text.text_edit import Edit, apply_edits
 
@@ -37,7 +37,7 @@ def test_most_edits_of_a_large_text_need_no_closer_look(rng: random.Random) -> N
         old, new = f"line {at} of", f"row {at} of"
         assert edited.replace_only(old, new)
         found = locate(plain, old, new)
-        assert isinstance(found, Match)
+        assert isinstance(found, EditMatch)
         plain = apply_edits(plain, found.edits)
     assert not edited.replace_only("line 9999 of", "x")
     assert not edited.replace_only("of a text", "x")

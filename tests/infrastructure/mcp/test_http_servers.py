@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.infrastructure.mcp.contracts import Host, ServerConfig
+from kode_sidecar.infrastructure.mcp.contracts import McpHost, ServerConfig
 from kode_sidecar.infrastructure.mcp.kept import RememberedLists
 from kode_sidecar.infrastructure.mcp.server import Server
 from tests.process.test_mcp import configure, results
@@ -23,7 +23,7 @@ KEY = {"authorization": "Bearer secret-key"}
 @asynccontextmanager
 async def asking(bad: BadServer, **options: Any) -> AsyncIterator[Server]:
     config = ServerConfig("bad", url=bad.url, headers=KEY, **options)
-    server = Server(config, Host(), RememberedLists(None), environment={}, now=time.monotonic)
+    server = Server(config, McpHost(), RememberedLists(None), environment={}, now=time.monotonic)
     try:
         yield server
     finally:

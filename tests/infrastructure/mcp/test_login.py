@@ -17,7 +17,7 @@ import pytest
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.mcp.config import user_servers
-from kode_sidecar.infrastructure.mcp.contracts import NO_ACCESS, TOKENS, Host
+from kode_sidecar.infrastructure.mcp.contracts import NO_ACCESS, TOKENS, McpHost
 from kode_sidecar.infrastructure.mcp.kept import Kept, RememberedLists
 from kode_sidecar.infrastructure.mcp.oauth import OAuth, TokenFile
 from kode_sidecar.infrastructure.mcp.server import Server
@@ -134,7 +134,7 @@ async def test_a_login_is_agreed_to_once_and_kept(address: str, tmp_path: Path) 
         login = OAuth(config, TokenFile(kept), None)
         server = Server(
             config,
-            Host(),
+            McpHost(),
             RememberedLists(None),
             environment={},
             now=time.monotonic,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kode_sidecar.errors import KodeError
 from kode_sidecar.infrastructure.mcp.config import user_servers
-from kode_sidecar.infrastructure.mcp.event_stream import Event, EventDecoder
+from kode_sidecar.infrastructure.mcp.event_stream import McpEvent, McpEventDecoder
 from kode_sidecar.infrastructure.mcp.kept import Approvals
 from kode_sidecar.infrastructure.mcp.oauth import Token, TokenFile
 from kode_sidecar.infrastructure.mcp.project import read_servers
@@ -40,13 +40,13 @@ STREAM = (
 
 @given(st.lists(st.integers(0, len(STREAM)), max_size=8))
 def test_a_stream_is_read_alike_wherever_it_is_cut(cuts: list[int]) -> None:
-    decoder = EventDecoder()
+    decoder = McpEventDecoder()
     places = [0, *sorted(cuts), len(STREAM)]
     found = [event for start, end in pairwise(places) for event in decoder.feed(STREAM[start:end])]
     assert found == [
-        Event(b"{\xe4\xb8\xad}"),
-        Event(b"a\nb"),
-        Event(b"x", "other"),
+        McpEvent(b"{\xe4\xb8\xad}"),
+        McpEvent(b"a\nb"),
+        McpEvent(b"x", "other"),
     ]
     assert (decoder.last_id, decoder.retry_ms) == ("3", 500)
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from kode_sidecar.errors import KodeError
-from kode_sidecar.infrastructure.mcp.contracts import Host, ServerConfig
+from kode_sidecar.infrastructure.mcp.contracts import McpHost, ServerConfig
 from kode_sidecar.infrastructure.mcp.kept import RememberedLists
 from kode_sidecar.infrastructure.mcp.server import Server
 from kode_sidecar.infrastructure.mcp.servers import Servers
@@ -32,11 +32,11 @@ def config(mode: str, *more: str, **options: Any) -> ServerConfig:
 
 @asynccontextmanager
 async def running(
-    mode: str, *more: str, host: Host | None = None, folder: Path | None = None, **options: Any
+    mode: str, *more: str, host: McpHost | None = None, folder: Path | None = None, **options: Any
 ) -> AsyncIterator[Server]:
     server = Server(
         config(mode, *more, **options),
-        host or Host(),
+        host or McpHost(),
         RememberedLists(folder),
         environment=dict(os.environ),
         now=time.monotonic,
@@ -67,7 +67,7 @@ async def test_a_server_is_listed_called_and_asks_the_user(mode: str) -> None:
         assert "colour" in schema["properties"]
         return {"colour": "绿"}
 
-    async with running(mode, host=Host(elicit=elicit)) as server:
+    async with running(mode, host=McpHost(elicit=elicit)) as server:
         assert server.state == "idle"
         listing = await server.listing()
         assert [tool.name for tool in listing.tools] == ["add", "ask", "slow", "misbehave"]
@@ -133,7 +133,7 @@ async def test_an_unknown_version_and_an_unknown_program_are_told() -> None:
     async with running("old") as server:
         assert "1999-01-01" in (await failing(server.listing())).message
     missing = ServerConfig("raw", ("/nowhere/to/be/found",))
-    server = Server(missing, Host(), RememberedLists(None), environment={}, now=time.monotonic)
+    server = Server(missing, McpHost(), RememberedLists(None), environment={}, now=time.monotonic)
     assert "cannot be started" in (await failing(server.listing())).message
 
 
@@ -141,7 +141,7 @@ async def test_what_a_server_says_on_stdout_before_it_ends_is_told() -> None:
     """Many a program explains its usage there."""
     words = ServerConfig("raw", (sys.executable, "-c", "print('usage: server FOLDER')"))
     server = Server(
-        words, Host(), RememberedLists(None), environment=dict(os.environ), now=time.monotonic
+        words, McpHost(), RememberedLists(None), environment=dict(os.environ), now=time.monotonic
     )
     assert '"usage: server FOLDER"' in (await failing(server.listing())).message
     await server.close()
@@ -180,7 +180,7 @@ async def test_servers_are_searched_side_by_side_and_one_may_fail() -> None:
             ServerConfig("dead", (sys.executable, "-c", "raise SystemExit(1)")),
             ServerConfig("raw", ("never", "used")),
         ],
-        Host(),
+        McpHost(),
         RememberedLists(None),
         environment=dict(os.environ),
         now=time.monotonic,

@@ -24,7 +24,7 @@ from kode_sidecar.infrastructure.providers.attempt import Attempt
 from kode_sidecar.infrastructure.providers.builtin_providers import ANTHROPIC
 from kode_sidecar.infrastructure.providers.dialects import DIALECTS
 from kode_sidecar.infrastructure.providers.endpoint import Endpoint
-from kode_sidecar.infrastructure.providers.profiles import ModelProfile, Price
+from kode_sidecar.infrastructure.providers.profiles import ModelProfile, TokenPrice
 from kode_sidecar.infrastructure.providers.provider_config import ProviderConfig
 from kode_sidecar.infrastructure.providers.rate_limiter import RateLimiter
 from tests.infrastructure.providers.streams.anthropic_wire import (
@@ -41,7 +41,7 @@ from tests.support.raw_http import HANG_CEILING, HEAD, LAST_CHUNK, RawHttpServer
 
 DIALECT = DIALECTS["anthropic_messages"]
 CLAUDE = ModelProfile(
-    "claude-m", dialect="anthropic_messages", provider="anthropic", price=Price(3.0, 0.3, 15.0)
+    "claude-m", dialect="anthropic_messages", provider="anthropic", price=TokenPrice(3.0, 0.3, 15.0)
 )
 QUESTION = Message(id="q", session_id="s", role="user", content=(TextBlock(text="Hi"),))
 
@@ -130,7 +130,7 @@ def test_cost() -> None:  # C5
 
 
 def test_cost_of_a_cache_that_lasts() -> None:  # C5
-    price = Price(3.0, 0.3, 15.0, cache_write=3.75, cache_write_hour=6.0)
+    price = TokenPrice(3.0, 0.3, 15.0, cache_write=3.75, cache_write_hour=6.0)
     decoder = MessagesDecoder(price=price)
     kept = {"ephemeral_1h_input_tokens": 600_000}
     head = start(input_tokens=0, output_tokens=1, cache_creation_input_tokens=1_000_000)

@@ -22,7 +22,7 @@ from kode_sidecar.infrastructure.providers.builtin_providers import (
 from kode_sidecar.infrastructure.providers.chat_client import ChatClient
 from kode_sidecar.infrastructure.providers.dialects import DIALECTS
 from kode_sidecar.infrastructure.providers.presets import PRESETS
-from kode_sidecar.infrastructure.providers.profiles import ModelProfile, Price, WireNames
+from kode_sidecar.infrastructure.providers.profiles import ModelProfile, TokenPrice, WireNames
 from kode_sidecar.infrastructure.providers.provider_config import ProviderConfig, read_providers
 from kode_sidecar.infrastructure.providers.registry import Registry
 from kode_sidecar.infrastructure.records.host_models import KnownHosts
@@ -94,7 +94,7 @@ def test_the_chinese_host_bills_in_its_own_currency() -> None:
     assert billed_by("api.moonshot.ai", KIMI_INTERNATIONAL) is KIMI_INTERNATIONAL
     own = {"kimi": {"models": [{"id": "kimi-k3", "price": {"input": 1, "cached": 1, "output": 1}}]}}
     mine = billed_by("api.moonshot.cn", read_providers(own, {"kimi": KIMI})["kimi"])
-    assert mine.model("kimi-k3").price == Price(1, 1, 1)
+    assert mine.model("kimi-k3").price == TokenPrice(1, 1, 1)
 
 
 def test_only_the_vendors_host_is_known_to_take_late_tools() -> None:

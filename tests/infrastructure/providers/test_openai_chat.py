@@ -24,7 +24,7 @@ from kode_sidecar.core.domain.model_event import (
 from kode_sidecar.infrastructure.providers.dialect import AnswerDecoder
 from kode_sidecar.infrastructure.providers.event_decoder import damage_notice
 from kode_sidecar.infrastructure.providers.openai_chat import ChatDecoder
-from kode_sidecar.infrastructure.providers.profiles import Price
+from kode_sidecar.infrastructure.providers.profiles import TokenPrice
 from tests.infrastructure.providers.streams.answer import joined
 
 DONE = "[DONE]"
@@ -242,7 +242,7 @@ def test_a_batch_means_the_same_and_is_joined(shape: tuple[list[Any], list[Any]]
 
 
 def test_cost() -> None:  # C1, C5
-    decoder = ChatDecoder(price=Price(2.0, 0.5, 10.0))
+    decoder = ChatDecoder(price=TokenPrice(2.0, 0.5, 10.0))
     usage = {"prompt_tokens": 1_000_000, "completion_tokens": 100_000, "cached_tokens": 400_000}
     decoder.feed_many(raw(chunk({"content": "Hi"}), chunk(finish="stop", usage=usage)))
     (reported,) = [event for event in decoder.finish() if isinstance(event, UsageReported)]
@@ -368,15 +368,15 @@ def test_a_whole_body_cut_anywhere(cuts: list[int]) -> None:
     ("cost", "price", "told"),
     [
         (0.0125, None, (0.0125, "USD")),
-        (0.5, Price(1, 1, 1, "CNY"), (0.5, "CNY")),
+        (0.5, TokenPrice(1, 1, 1, "CNY"), (0.5, "CNY")),
         ({"total_cost": 0.25}, None, (0.25, "USD")),
-        (None, Price(1_000_000, 0, 0), (10.0, "USD")),
-        ("free", Price(1_000_000, 0, 0), (10.0, "USD")),
-        (-1, Price(1_000_000, 0, 0), (10.0, "USD")),
+        (None, TokenPrice(1_000_000, 0, 0), (10.0, "USD")),
+        ("free", TokenPrice(1_000_000, 0, 0), (10.0, "USD")),
+        (-1, TokenPrice(1_000_000, 0, 0), (10.0, "USD")),
     ],
 )
 def test_the_hosts_word_for_the_cost_is_taken(
-    cost: Any, price: Price | None, told: tuple[float, str]
+    cost: Any, price: TokenPrice | None, told: tuple[float, str]
 ) -> None:
     usage = {"prompt_tokens": 10, "completion_tokens": 5, "cost": cost}
     decoder = ChatDecoder(price=price)

@@ -24,7 +24,7 @@ from kode_sidecar.infrastructure.providers.builtin_providers import BUILTIN_PROV
 from kode_sidecar.infrastructure.providers.dialect import AnswerDecoder
 from kode_sidecar.infrastructure.providers.dialects import DIALECTS
 from kode_sidecar.infrastructure.providers.endpoint import Endpoint
-from kode_sidecar.infrastructure.providers.profiles import ModelProfile, Price, ProviderProfile
+from kode_sidecar.infrastructure.providers.profiles import ModelProfile, ProviderProfile, TokenPrice
 from kode_sidecar.infrastructure.providers.provider_config import ProviderConfig, read_providers
 from kode_sidecar.infrastructure.providers.rate_limiter import RateLimiter
 from tests.infrastructure.providers.streams.responses_wire import (
@@ -42,7 +42,11 @@ from tests.support.raw_http import HANG_CEILING, HEAD, LAST_CHUNK, RawHttpServer
 
 Json = dict[str, Any]
 GPT = ModelProfile(
-    "gpt-m", dialect="openai_responses", provider="openai", price=Price(2.0, 0.2, 8.0), images=True
+    "gpt-m",
+    dialect="openai_responses",
+    provider="openai",
+    price=TokenPrice(2.0, 0.2, 8.0),
+    images=True,
 )
 QUESTION = Message(id="q", session_id="s", role="user", content=(TextBlock(text="Hi"),))
 FIND = ToolSpec("find", "Find it.", {"properties": {"x": {"type": "integer"}}})

@@ -12,7 +12,7 @@ import pytest
 from kode_sidecar.core.domain.message import Cost
 from kode_sidecar.jobs.batch import make_report, report_text, try_again, write_report
 from kode_sidecar.jobs.batch.engine import Job
-from kode_sidecar.jobs.batch.progress import Progress
+from kode_sidecar.jobs.batch.progress import BatchProgress
 from kode_sidecar.jobs.batch.report_page import amount
 from kode_sidecar.jobs.batch.task_log import Again, Claimed
 from tests.conftest import FULL
@@ -167,7 +167,7 @@ async def test_progress_counts_what_was_done_before(tmp_path: Path, rng: Random)
     world.write_tasks(*({"id": f"t{n}", "set": {"model.name": "x"}} for n in range(3)), {"id": "n"})
     folder = world.open()
     screen = Screen()
-    progress = Progress(folder.log, screen, lambda: 0.0)  # type: ignore[arg-type]
+    progress = BatchProgress(folder.log, screen, lambda: 0.0)  # type: ignore[arg-type]
     assert progress.line().startswith("0/4 done · 0 running · ")
     assert "CNY" in progress.line(), "what was paid before counts"
     progress.end()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kode_sidecar.infrastructure.workspace.saving import save_file
-from kode_sidecar.terminal.chat.files import Files
+from kode_sidecar.terminal.chat.files import ChatFiles
 from kode_sidecar.terminal.chat.words import ENGLISH
 from kode_sidecar.terminal.client.buffer import Buffer
 from kode_sidecar.terminal.client.labels import labels_for
@@ -71,7 +71,7 @@ def test_a_file_that_is_gone_is_not_made(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-async def decided(world: World, files: Files, file: Path) -> list[str]:
+async def decided(world: World, files: ChatFiles, file: Path) -> list[str]:
     """The keys of the outcome after the one hunk was accepted."""
     session = await world.session()
     await world.turn(session, "edit it")
@@ -80,10 +80,10 @@ async def decided(world: World, files: Files, file: Path) -> list[str]:
     return sorted(key for key in ("applied", "stale", "conflicts") if result[key])
 
 
-def files_of(world: World) -> tuple[Files, io.StringIO]:
+def files_of(world: World) -> tuple[ChatFiles, io.StringIO]:
     shown = io.StringIO()
     terminal = Terminal(shown, labels_for("en"), color=False)
-    return Files(world.editor, terminal, ENGLISH), shown
+    return ChatFiles(world.editor, terminal, ENGLISH), shown
 
 
 RESPONSES = [answer(EDIT), answer(text("ok"))]

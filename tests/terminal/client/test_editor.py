@@ -11,7 +11,7 @@ import pytest
 from kode_sidecar.core.text.uris import canonical_key, file_path, path_to_uri
 from kode_sidecar.terminal.client.buffer import Buffer
 from kode_sidecar.terminal.client.connection import Client
-from kode_sidecar.terminal.client.editor import Editor
+from kode_sidecar.terminal.client.editor import ClientEditor
 from tests.support.mannered_editor import ManneredEditor
 
 CEILING = 30.0
@@ -26,7 +26,7 @@ async def editor() -> AsyncIterator[ManneredEditor]:
         yield ManneredEditor(client)
 
 
-async def apply(editor: Editor, *changes: Json) -> Json:
+async def apply(editor: ClientEditor, *changes: Json) -> Json:
     """Let the server ask for an edit; what the editor answered."""
     params = {"label": "kode", "edit": {"documentChanges": list(changes)}}
     ask = {"method": "workspace/applyEdit", "params": params}
@@ -39,7 +39,7 @@ def insert(uri: str, text: str, *, version: int | None, line: int = 0) -> Json:
     return {"textDocument": {"uri": uri, "version": version}, "edits": [edit]}
 
 
-def sent(editor: Editor, *methods: str) -> list[Json]:
+def sent(editor: ClientEditor, *methods: str) -> list[Json]:
     """What the editor told the server, in order; with `answer` for answers."""
     messages = [frame.message() for frame in editor.client.frames if frame.direction == "out"]
     named = [
@@ -49,7 +49,7 @@ def sent(editor: Editor, *methods: str) -> list[Json]:
 
 
 async def test_an_edit_goes_into_the_unsaved_buffer_and_is_told(
-    editor: Editor, tmp_path: Path
+    editor: ClientEditor, tmp_path: Path
 ) -> None:
     file = tmp_path / "茶 a.js"
     file.write_bytes("一\r\n二\r\n".encode())
@@ -68,7 +68,7 @@ async def test_an_edit_goes_into_the_unsaved_buffer_and_is_told(
 
 
 async def test_a_file_that_is_not_open_is_changed_in_memory_only(
-    editor: Editor, tmp_path: Path
+    editor: ClientEditor, tmp_path: Path
 ) -> None:
     file = tmp_path / "b.js"
     file.write_bytes(b"\xef\xbb\xbfone\r\n")
@@ -86,7 +86,7 @@ async def test_a_file_that_is_not_open_is_changed_in_memory_only(
     ]
 
 
-async def test_a_stale_edit_is_refused_as_a_whole(editor: Editor, tmp_path: Path) -> None:
+async def test_a_stale_edit_is_refused_as_a_whole(editor: ClientEditor, tmp_path: Path) -> None:
     one = editor.open(tmp_path / "a.js", "a\n")
     two = editor.open(tmp_path / "b.js", "b\n", version=5)
     answer = await apply(
@@ -101,7 +101,7 @@ async def test_a_stale_edit_is_refused_as_a_whole(editor: Editor, tmp_path: Path
 async def test_bad_manners(editor: ManneredEditor, tmp_path: Path, manner: str) -> None:
     buffer = editor.open(tmp_path / "a.js", "a\n")
 
-    def key(editor: Editor) -> None:
+    def key(editor: ClientEditor) -> None:
         buffer.type(0, "k")
 
     match manner:
@@ -137,7 +137,7 @@ async def test_bad_manners(editor: ManneredEditor, tmp_path: Path, manner: str) 
 
 @pytest.mark.parametrize("is_open", [True, False])
 async def test_text_edited_before_its_file_is_renamed_goes_with_it(
-    editor: Editor, tmp_path: Path, is_open: bool
+    editor: ClientEditor, tmp_path: Path, is_open: bool
 ) -> None:
     old, new = path_to_uri(tmp_path / "old.js"), path_to_uri(tmp_path / "deep" / "new.js")
     file_path(old).write_text("saved\n")
@@ -152,7 +152,7 @@ async def test_text_edited_before_its_file_is_renamed_goes_with_it(
 
 
 async def test_text_edited_before_its_file_is_deleted_leaves_no_buffer(
-    editor: Editor, tmp_path: Path
+    editor: ClientEditor, tmp_path: Path
 ) -> None:
     old = path_to_uri(tmp_path / "old.js")
     file_path(old).write_text("saved\n")
@@ -162,7 +162,7 @@ async def test_text_edited_before_its_file_is_deleted_leaves_no_buffer(
 
 
 async def test_files_are_created_renamed_and_deleted_on_disk_and_text_is_not_saved(
-    editor: Editor, tmp_path: Path
+    editor: ClientEditor, tmp_path: Path
 ) -> None:
     old, new, gone, fresh = (
         path_to_uri(tmp_path / name)
@@ -212,7 +212,7 @@ async def test_files_are_created_renamed_and_deleted_on_disk_and_text_is_not_sav
     ],
 )
 async def test_no_file_takes_the_place_of_another(
-    editor: Editor, tmp_path: Path, change: Json, applied: bool
+    editor: ClientEditor, tmp_path: Path, change: Json, applied: bool
 ) -> None:
     (tmp_path / "folder").mkdir()
     for name in ("file", "taken"):
@@ -227,7 +227,7 @@ async def test_no_file_takes_the_place_of_another(
     assert [(tmp_path / name).read_text() for name in ("file", "taken")] == ["file", "taken"]
 
 
-async def test_questions_are_rejected_unless_somebody_answers(editor: Editor) -> None:
+async def test_questions_are_rejected_unless_somebody_answers(editor: ClientEditor) -> None:
     options = [
         {"optionId": "yes", "kind": "allow_once", "name": "Allow"},
         {"optionId": "no", "kind": "reject", "name": "Reject"},
@@ -249,7 +249,7 @@ async def test_questions_are_rejected_unless_somebody_answers(editor: Editor) ->
     assert (await editor.client.request("ask", ask))["result"] is None
 
 
-async def test_both_spellings_of_a_uri_are_one_buffer(editor: Editor, tmp_path: Path) -> None:
+async def test_both_spellings_of_a_uri_are_one_buffer(editor: ClientEditor, tmp_path: Path) -> None:
     buffer = editor.open(tmp_path / "a(1).js", "a\n")
     spelled = buffer.uri.replace("%28", "(").replace("%29", ")")
     assert editor.buffer(spelled) is editor.buffer(buffer.uri.replace("(", "%28")) is buffer
