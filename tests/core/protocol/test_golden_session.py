@@ -1,10 +1,12 @@
 """The recorded session is what the real process says, and keeps its own promises."""
 
+import copy
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from tests.support.golden_session import GOLDEN, play, read_golden
+from tests.support.golden_session import GOLDEN, Json, play, read_golden
 from tests.support.normal_form import Notification
 from tests.support.protocol_files import TABLE, canonical, recoded, recoded_initialize
 from tests.support.session_fold import SessionFold
@@ -18,7 +20,20 @@ async def test_the_process_still_says_what_is_written_down(tmp_path: Path) -> No
     project = tmp_path / "teahouse"
     project.mkdir()
     played = await play(project)
-    assert played == read_golden(), f"{GOLDEN.name} is out of date: {REFRESH}"
+    same = joined(played) == joined(read_golden())
+    assert same, f"{GOLDEN.name} is out of date: {REFRESH}"
+
+
+def joined(entries: Iterable[Json]) -> list[Json]:
+    """Neighbouring `kode/event` as one: how many events come together depends on the load."""
+    found: list[Json] = []
+    for entry in copy.deepcopy(list(entries)):
+        last = found[-1]["message"] if found else {}
+        if entry["message"].get("method") == "kode/event" == last.get("method"):
+            last["params"]["events"] += entry["message"]["params"]["events"]
+        else:
+            found.append(entry)
+    return found
 
 
 def test_its_frames_are_of_the_types_of_the_table() -> None:
