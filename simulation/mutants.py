@@ -261,7 +261,7 @@ while False:
 
 an open block is forgotten
 agent/event_log/history.py
-self.blocks[event.block_id] = OpenBlock(event.block, event.message_id)
+self.blocks[event.block_id] = UnfinishedBlock(event.block, event.message_id)
 pass
 
 steering is forgotten as its message begins

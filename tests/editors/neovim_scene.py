@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kode_sidecar.devtools.demo.model_server import ModelServer
 from tests.editors.neovim_driver import Neovim
-from tests.support.model_script import ToolCall, tool_call
+from tests.support.model_script import DemoCall, tool_call
 
 MENU = "// 菜单 🍵\r\nexport const 价 = { 龙井: 38 };\r\n\r\nexport const tax = 0;\r\n"
 RECEIPT = "// 小票\r\nlet 合计 = 1;\r\nkeep();\r\nmore();\r\nlet end = 1;\r\n"
@@ -40,7 +40,7 @@ def lay_out(root: Path) -> None:
     (root / "receipt.js").write_bytes(RECEIPT.encode())
 
 
-def proposal(path: str, *edits: tuple[str, str]) -> ToolCall:
+def proposal(path: str, *edits: tuple[str, str]) -> DemoCall:
     """A call that proposes edits, each (old, new)."""
     told = [{"old": old, "new": new} for old, new in edits]
     return tool_call("propose_edit", {"path": path, "edits": told}, call_id=f"edit-{path}")

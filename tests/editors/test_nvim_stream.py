@@ -13,7 +13,7 @@ from kode_sidecar.devtools.demo.model_server import ModelServer, Recording
 from tests.editors.neovim_builds import SUITES, neovim
 from tests.editors.neovim_driver import Neovim, running
 from tests.editors.neovim_scene import Play, lay_out
-from tests.support.model_script import RecordedResponse, Text, answer, text
+from tests.support.model_script import DemoText, RecordedResponse, answer, text
 
 DELTAS = 20_000
 TYPED = "你好 while it streams 🎹"
@@ -63,7 +63,7 @@ def words() -> tuple[str, ...]:
 
 
 def script(delay_ms: float = 0) -> tuple[RecordedResponse, ...]:
-    return answer(text("Ready.")), answer(Text(words()), delay_ms=delay_ms)
+    return answer(text("Ready.")), answer(DemoText(words()), delay_ms=delay_ms)
 
 
 async def stream(nvim: Neovim) -> str:

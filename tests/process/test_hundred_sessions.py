@@ -12,7 +12,7 @@ from kode_sidecar.agent.turns.services import Beginnings
 from kode_sidecar.devtools.demo.model_server import ModelServer, Recording
 from kode_sidecar.infrastructure.records.messages import StorageName
 from tests.conftest import Played
-from tests.support.model_script import Text, answer, hold
+from tests.support.model_script import DemoText, answer, hold
 from tests.support.pings import Pings, percentile
 from tests.support.processes import at_rest, memory, open_files
 from tests.support.sidecar import HANG_SECONDS, sidecar
@@ -35,7 +35,7 @@ async def test_a_hundred_sessions_at_once(
     tmp_path: Path, storage: StorageName, played: Played
 ) -> None:
     words = tuple(f"wort {number} 茶 " for number in range(DELTAS))
-    halves = answer(Text(words), hold("half"), Text(words), delay_ms=PAUSE_MS)
+    halves = answer(DemoText(words), hold("half"), DemoText(words), delay_ms=PAUSE_MS)
     model = ModelServer(Recording(()), script=lambda _: halves)
     async with sidecar(model=model, roots=[tmp_path]) as world:
         sessions = [await world.session() for _ in range(SESSIONS)]
@@ -73,7 +73,7 @@ async def test_a_hundred_sessions_at_once(
 
 
 async def test_turns_that_wait_to_begin_are_cancelled_at_once(tmp_path: Path) -> None:
-    model = ModelServer(Recording(()), script=lambda _: answer(Text(("word",)), hold("never")))
+    model = ModelServer(Recording(()), script=lambda _: answer(DemoText(("word",)), hold("never")))
     async with sidecar(model=model, roots=[tmp_path]) as world:
         sessions = [await world.session() for _ in range(SESSIONS)]
         ids = [asyncio.create_task(world.start(one, "go")) for one in sessions]

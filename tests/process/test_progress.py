@@ -71,6 +71,7 @@ async def test_its_cancel_button_cancels_that_turn_only(project: Path) -> None: 
         session = await world.session()
         turn_id = await world.start(session, "go")
         await world.watch.until(lambda: (turn_id, "begin") in told(world), HANG_SECONDS)
+        await world.model.reached("gate")
         for token in ("another", 7, turn_id):
             world.client.notify("window/workDoneProgress/cancel", {"token": token})
         turn = await world.watch.turn_end(session.session_id, turn_id, HANG_SECONDS)

@@ -5,7 +5,7 @@ from typing import Any
 
 from kode_sidecar.devtools.demo.model_server import RecordedResponse, failure
 from tests.support.answering_model import AnsweringModel, user_texts
-from tests.support.model_script import ToolCall, tool_call
+from tests.support.model_script import DemoCall, tool_call
 
 Script = Sequence[RecordedResponse] | Callable[[int], RecordedResponse]
 """The answers of one scout in order, or what makes the n-th one."""
@@ -41,17 +41,17 @@ def tool_names(body: dict[str, Any]) -> list[str]:
     return [tool["function"]["name"] for tool in body.get("tools", ())]
 
 
-def explore(*titles: str, call_id: str | None = None) -> ToolCall:
+def explore(*titles: str, call_id: str | None = None) -> DemoCall:
     """A call with a task for each title."""
     tasks = [{"title": title, "question": f"Where is {title}?"} for title in titles]
     return tool_call("explore", {"tasks": tasks}, call_id=call_id)
 
 
-def read(path: str = "app.py", call_id: str | None = None) -> ToolCall:
+def read(path: str = "app.py", call_id: str | None = None) -> DemoCall:
     return tool_call("read_file", {"path": path}, call_id=call_id)
 
 
-def report(summary: str, *findings: tuple[str, int, int, str]) -> ToolCall:
+def report(summary: str, *findings: tuple[str, int, int, str]) -> DemoCall:
     """A call of `report_findings`; findings are path, first and last line, quote."""
     listed = [
         {"claim": "so it is", "path": path, "startLine": start, "endLine": end, "quote": quote}
