@@ -19,8 +19,8 @@ from tests.support.traced_process import Trace, Way
 pytestmark = pytest.mark.skipif(BUILT is not None, reason="traced by a sitecustomize")
 
 MOST_OF_A_DELTA = 18
-MOST_OF_A_DECISION = 53  # aim: 35
-MOST_OF_A_FIRST_TURN = 105  # aim: 80
+MOST_OF_A_DECISION = 56  # aim: 35
+MOST_OF_A_FIRST_TURN = 109  # aim: 80
 
 
 def passes(way: Way, most: int, *known: str) -> None:
