@@ -39,7 +39,7 @@ def table(name: str, columns: int, heading: str) -> list[Row]:
     return found
 
 
-@pytest.mark.parametrize("name", [name for name in DOCS if ".zh." not in name])
+@pytest.mark.parametrize("name", ["CONTRIBUTING.md", *(n for n in DOCS if ".zh." not in n)])
 def test_both_languages_have_the_same_shape(name: str) -> None:
     """Headings, rows of tables and examples come in equal numbers."""
     shapes = [
@@ -123,7 +123,11 @@ def test_the_lock_holds_what_the_project_asks_for() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [*READMES, *DOCS, "CHANGELOG.md", "requirements/README.md", "freeze/README.md"]
+    "name",
+    [
+        *(*READMES, *DOCS, "CONTRIBUTING.md", "CONTRIBUTING.zh.md", "CHANGELOG.md"),
+        *("SECURITY.md", "requirements/README.md", "freeze/README.md"),
+    ],
 )
 def test_links_and_commands_lead_somewhere(name: str) -> None:
     folder = (ROOT / name).parent
