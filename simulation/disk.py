@@ -11,11 +11,14 @@ import io
 import os
 import random
 import shutil
+import sqlite3
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
+from simulation.disk_databases import SeenConnection, database_error
 from tests.support.disk_faults import SeenFile
 
 _ERRORS = {"enospc": errno.ENOSPC, "eio": errno.EIO, "short": errno.ENOSPC}
@@ -50,6 +53,7 @@ class Disk:
     _files: dict[str, _File] = field(default_factory=dict[str, _File])
     _left: dict[str, bytes] = field(default_factory=dict[str, bytes])
     _is_full: bool = False
+    _databases: list[SeenConnection] = field(default_factory=list[SeenConnection])
 
     def __enter__(self) -> "Disk":
         self._own: Any = (os.open, os.close, os.write, os.fsync, os.fdopen, os.replace, os.rename)
@@ -61,6 +65,7 @@ class Disk:
         os.replace = os.rename = self._rename  # type: ignore[assignment]
         os.link = self._link  # type: ignore[assignment]
         io.open = builtins.open = self._read  # type: ignore[assignment]
+        self._connects, sqlite3.connect = sqlite3.connect, self._connect
         self._sleep, time.sleep = time.sleep, _no_time_passes
         return self
 
@@ -68,6 +73,7 @@ class Disk:
         os.open, os.close, os.write, os.fsync, os.fdopen, os.replace, os.rename = self._own
         os.link = self._own_link
         io.open = builtins.open = self._reads
+        sqlite3.connect = self._connects
         time.sleep = self._sleep
 
     # ---- what a story does with it ---------------------------------------------------------------
@@ -96,6 +102,9 @@ class Disk:
         """The process is gone: its files are closed. After a power cut the rest is as it is."""
         for fd in list(self._fds):
             self._close(fd)
+        for database in self._databases:
+            database.close()
+        self._databases.clear()
         self._plan, self._is_full = None, False
         if not self.is_dark:
             return
@@ -240,6 +249,30 @@ class Disk:
         if self._is_ours(file):
             self._count()
         return self._reads(file, *rest, **named)
+
+    def _connect(self, database: Any, **named: Any) -> Any:
+        path = unquote(urlsplit(str(database)).path)
+        if not self._is_ours(path):
+            return self._connects(database, **named)
+        connection = self._connects(database, factory=SeenConnection, **named)
+        connection.before_write = self._count_commit
+        connection.saved = lambda: self._note_saved(path, f"{path}-wal")
+        self._databases.append(connection)
+        return connection
+
+    def _count_commit(self) -> None:
+        """One that finds no room for a part of it is not there at all."""
+        try:
+            self._count()
+        except OSError as error:
+            raise database_error(error) from None
+        if self._is_full:
+            self._is_full = False
+            raise database_error(_error("short"))
+
+    def _note_saved(self, *paths: str) -> None:
+        for path in filter(os.path.exists, paths):
+            self._files.setdefault(path, _File()).content = self._content(path)
 
 
 def _no_time_passes(seconds: float) -> None:
