@@ -1,4 +1,4 @@
-"""The agent engine: provider-blind and editor-blind. See README.md; enter here only."""
+"""The agent engine: knows no provider and no editor. See README.md; import from here only."""
 
 from kode_sidecar.core.kernel.call_cards import CallCards
 from kode_sidecar.core.kernel.message_assembler import MessageAssembler

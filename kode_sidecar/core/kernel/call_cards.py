@@ -1,4 +1,4 @@
-"""What clients that know no tool are told of a call: its kind, a title, the files it is about."""
+"""Describes calls to clients that do not know the tool: kind, title, and the files concerned."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -16,16 +16,16 @@ _MOST_PLACES = 20
 
 
 def read_arguments(tool: Tool, arguments: Mapping[str, Any]) -> Any:
-    """Return what the tool's `run` gets. Raises msgspec.ValidationError."""
+    """Parse arguments into what the tool's `run` gets. Raises msgspec.ValidationError."""
     if tool.accept is not None:
         return tool.accept(arguments)
     return msgspec.convert(arguments, tool.params, strict=False)
 
 
 class CallCards:
-    """Fills in what cards need, for the calls of some tools.
+    """Adds kind, title and locations to the calls of `tools`.
 
-    `uri_of` a path is the file's URI, None where the path leads nowhere.
+    `uri_of` maps a path to the file's URI, None if it has none.
     """
 
     def __init__(
@@ -35,13 +35,13 @@ class CallCards:
         self._uri_of = uri_of
 
     def begun(self, block: ToolUseBlock) -> ToolUseBlock:
-        """Return the block of a call whose arguments are not known yet."""
+        """Return the block of a call whose arguments have not arrived yet."""
         tool = self._tools.get(block.name)
         title = _shown(block.name.replace("_", " ").capitalize())
         return msgspec.structs.replace(block, kind=tool.kind if tool else "other", title=title)
 
     def whole(self, block: ToolUseBlock) -> ToolUseBlock:
-        """Return the block of a whole call; arguments that are wrong leave it as it began."""
+        """Return the block of a complete call; wrong arguments leave kind and title as begun."""
         begun = self.begun(block)
         tool = self._tools.get(block.name)
         if tool is None or tool.card is None or block.invalid_input is not None:
@@ -49,7 +49,7 @@ class CallCards:
         try:
             card = tool.card(read_arguments(tool, block.input))
         except (msgspec.ValidationError, KodeError):
-            return begun  # running it says what is wrong
+            return begun  # running the call reports what is wrong
         return msgspec.structs.replace(
             begun, title=_shown(card.title), locations=self._locations(card)
         )

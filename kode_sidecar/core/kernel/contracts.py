@@ -1,4 +1,4 @@
-"""What the turn loop needs from the world, and what it promises. Open to all rooms."""
+"""What the turn loop needs from the world, and what it promises. All packages may import it."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -53,7 +53,7 @@ class Emit(Protocol):
         ...
 
     async def flow(self) -> None:
-        """Wait for room downstream; awaited after each batch and before each tool.
+        """Wait until the consumers have caught up; awaited after each batch and before each tool.
 
         Raises KodeError `Storage` when the journal cannot be written, and
         asyncio.CancelledError once the turn is being cancelled.
@@ -63,9 +63,9 @@ class Emit(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ToolSpec:
-    """A tool as the model is told of it. `schema` is JSON Schema for the arguments.
+    """A tool as described to the model. `schema` is the JSON Schema of its arguments.
 
-    Specs are compared by identity: what a provider makes of one is worth keeping.
+    Specs compare by identity, so that providers can cache what they derive from one.
     """
 
     name: str
@@ -78,14 +78,13 @@ class ModelRequest:
     """One question to the model.
 
     `model` is a logical name (`ide-chat`), `provider/id`, or an id of the default provider.
-    With `stream` False the host answers at once, with the same events. `temperature`, `top_p`
-    and `max_tokens` are wishes: a provider leaves out what the model does not accept, and says so
-    where the first two are the user's (`sampling_chosen`) and no defaults.
-    `effort` is how hard it thinks, None: as it does by itself.
-    `prompt_tokens` is what all of it takes by the count of who made it, `prompt_likely` and
-    `prompt_at_most` the same without a margin, and what it cannot exceed; None: who needs the size
-    guesses. `cache_key` is stable over a session. `asker` is who asks: requests of one asker follow
-    each other.
+    With `stream` False the host sends the whole answer at once, as the same events. A provider
+    leaves out `temperature`, `top_p` and `max_tokens` where the model does not accept them, and
+    reports it if the user set the first two (`sampling_chosen`).
+    `effort` is how hard the model thinks; None leaves it to the model.
+    `prompt_tokens` estimates the size of the request with a safety margin, `prompt_likely` without
+    it, and `prompt_at_most` is an upper bound; None if unknown. `cache_key` is stable over a
+    session. `asker` names the source: one source sends its requests one after another.
     """
 
     model: str
@@ -110,7 +109,7 @@ class ModelClient(Protocol):
     """A model behind some provider."""
 
     def missing(self, model: str) -> ErrorInfo | None:
-        """What keeps `model` from being asked at all, such as a missing key; None if ready."""
+        """Why `model` cannot be asked at all, such as a missing key; None if it can."""
         ...
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[ModelEvent], None]:
@@ -123,10 +122,10 @@ class ModelClient(Protocol):
 
 
 class ToolOutcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a tool hands back. A failure is a value that tells the model what to do next.
+    """The result of a tool call. A failure is a value whose text says what the model can do next.
 
-    `content` is what the model reads, `images` what it sees, `summary` the one line for cards and
-    logs. `whole` is where the user finds all of the text, if the tool itself has cut it.
+    `content` and `images` go to the model, `summary` is one line for cards and logs. `whole` names
+    the full text for the user, if the tool itself has cut it.
     """
 
     ok: bool
@@ -145,7 +144,7 @@ def tool_failure(error: ErrorInfo) -> ToolOutcome:
 
 
 class CallPlace(NamedTuple):
-    """A path as the model spelled it, with the first and last line if the call names some."""
+    """A path as the model spelled it, with the first and last line if the call names them."""
 
     path: str
     first: int | None = None
@@ -161,14 +160,14 @@ class CallCard:
 
 
 def _no_progress(_message: str, _completed: int | None, _total: int | None) -> None:
-    """Nobody watches."""
+    """Ignore progress: the default where no client shows it."""
 
 
 @dataclass(frozen=True)
 class ToolCall:
     """One call as a tool sees it. `progress(message, completed, total)` reaches the user only.
 
-    `block_id` is the block of the call, under which the client knows it.
+    `block_id` is the block of the call, the id by which the client knows it.
     """
 
     tool_use_id: str
@@ -182,16 +181,16 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool: its params struct (the docstring is the description the model reads) and its run.
+    """A tool: its params struct (the model reads its docstring as the description) and its `run`.
 
-    Neighbouring calls of `read_only` tools run in parallel; all others run alone, in order.
-    A call of an `ends_turn` tool that did well is the last thing in its turn. One that is not
-    `offered` is kept from the model, and says why it does not run if it is called all the same.
+    Adjacent calls of `read_only` tools run in parallel; all others run alone, in order.
+    A successful call of an `ends_turn` tool ends the turn. The model is not offered a tool without
+    `offered`; if it calls one anyway, `run` says why it does nothing.
     `run` gets an instance of `params`; a KodeError it raises becomes a failed outcome. A tool that
-    understands more than `params` says reads its arguments by `accept`, and `run` gets what that
-    returns; it raises msgspec.ValidationError. A tool that is described elsewhere, by a server of
-    the user's, brings its own `spec`. `kind` and `card`, of what `run` gets, are for clients that
-    know no tool.
+    takes more than `params` describes parses its arguments with `accept`, which raises
+    msgspec.ValidationError; `run` then gets what `accept` returns. A tool of a user's MCP server
+    has its own `spec`. `kind` and `card` (called with what `run` gets) serve clients that do not
+    know the tool.
     """
 
     name: str
@@ -207,10 +206,10 @@ class Tool:
 
 
 CallEnded = Callable[[str, ToolOutcome], None]
-"""`(tool_use_id, outcome)`: told of every call that ended, also of one that never ran."""
+"""`(tool_use_id, outcome)`: called for every call that ended, even if it never ran."""
 
 ArtifactSink = Callable[[str], Blob]
-"""Stores a large text and returns the name under which the user finds it."""
+"""Stores a large text and returns the reference that a client reads it by."""
 
 
 @dataclass(frozen=True)
@@ -226,33 +225,33 @@ class Context(Protocol):
     """The conversation as one turn sees it; it owns the tree and the store."""
 
     def open(self, role: Role, meta: Mapping[str, Any]) -> Message:
-        """A new, empty message below the newest of this turn. Nothing is written yet."""
+        """Return a new, empty message below the newest of this turn. Writes nothing."""
         ...
 
     def commit(self, message: Message) -> None:
-        """Write the finished message and make it the newest. Raises KodeError `Storage`."""
+        """Save the finished message and make it the newest. Raises KodeError `Storage`."""
         ...
 
     async def request(self, tools: Sequence[ToolSpec], tool_choice: ToolChoice) -> ModelRequest:
-        """The exact next request; messages that make room for it may be committed first.
+        """Return the exact next request; may first commit messages that shorten the context.
 
         Raises KodeError `Storage`.
         """
         ...
 
     async def recover(self, error: ErrorInfo) -> bool:
-        """The model refused the last request. Is there another one to ask instead?
+        """True if another request can replace the one that failed with `error`.
 
-        Then the failure is not told. Raises KodeError `Storage`.
+        The failure is then not reported. Raises KodeError `Storage`.
         """
         ...
 
     def take_incoming(self) -> Sequence[Incoming]:
-        """Input due before the next model request, oldest first; each is handed out once."""
+        """Return input due before the next model request, oldest first; each item only once."""
         ...
 
     def wants_another_step(self) -> bool:
-        """Has the user steered since the last request? Then the turn does not end yet."""
+        """True if the user has steered since the last request; the turn then goes on."""
         ...
 
 
@@ -261,8 +260,8 @@ class TurnLimits:
     """What a turn may use.
 
     After `max_tool_rounds` answers with tool calls the model gets `limit_instruction` and must
-    sum up without tools. A tool result longer than `max_result_chars` is cut and kept whole
-    as an artifact.
+    sum up without tools. A tool result longer than `max_result_chars` is cut, and its full text
+    saved as an artifact.
     """
 
     max_tool_rounds: int
@@ -275,20 +274,20 @@ def _nowhere(_path: str) -> str | None:
 
 
 def ignore_outcome(_tool_use_id: str, _outcome: "ToolOutcome") -> None:
-    """Do nothing: nobody needs more of an outcome than its block."""
+    """Do nothing: the default where the block of an outcome is enough."""
 
 
 class CutOff:
-    """Ends an answer that is still coming before the task that reads it is unwound.
+    """Ends an answer that is still arriving, before the task that reads it is cancelled.
 
-    Whoever reads one sets `end`, which commits what came, once, and is followed by nothing more.
+    The reader of an answer sets `end`, which commits what has arrived; nothing is added after it.
     """
 
     def __init__(self) -> None:
         self.end: Callable[[], None] | None = None
 
     def __call__(self) -> bool:
-        """End the answer; False when none is coming. Raises KodeError `Storage`."""
+        """End the answer; False when none is arriving. Raises KodeError `Storage`."""
         end, self.end = self.end, None
         if end is not None:
             end()
@@ -299,10 +298,10 @@ class CutOff:
 class TurnScope:
     """Identity and services of one turn.
 
-    `report_bug(where, error)` gets exceptions that should not exist; they reach the log only.
-    A model that is silent for `silence_told` seconds is told of, each time again. `cut_off` is for
-    who cancels the task of the turn, just before. `uri_of` a path in a call is the file's URI, None
-    where there may be none. `call_ended(tool_use_id, outcome)` gets what a call came to before its
+    `report_bug(where, error)` gets unexpected exceptions; they reach the log only.
+    The user is notified every `silence_told` seconds that the model stays silent. Call `cut_off`
+    just before cancelling the turn's task. `uri_of` maps a path in a call to the file's URI, None
+    if it may have none. `call_ended(tool_use_id, outcome)` gets the outcome of a call before its
     block is completed; it must not raise.
     """
 
@@ -320,14 +319,14 @@ class TurnScope:
 
 @dataclass(frozen=True)
 class TurnEnd:
-    """How a turn ended. What it cost stands in the messages it committed."""
+    """How a turn ended. Its cost is in the messages it committed."""
 
     stop_reason: StopReason
     error: ErrorInfo | None = None
 
 
 class RunTurn(Protocol):
-    """The loop of a turn: the kernel's `run_turn`, or another one with its promises."""
+    """The loop of a turn: the kernel's `run_turn`, or another one with the same guarantees."""
 
     async def __call__(
         self,

@@ -1,4 +1,4 @@
-"""Turns the model's events into content blocks and the events that show them growing.
+"""Turns the model's events into content blocks and the events that show their growth.
 
 Sans-IO. Per block the order is started → deltas → completed or dropped, once each.
 """
@@ -54,13 +54,13 @@ Shown = Event | BlockDelta
 
 
 class _OpenBlock:
-    """A block that still grows."""
+    """A block that is still growing."""
 
     __slots__ = ("block", "is_changed", "length", "parts")
 
     def __init__(self, block: TextBlock | ThinkingBlock | ToolUseBlock) -> None:
         self.block = block
-        self.is_changed = False  # something of what the model said was left out
+        self.is_changed = False  # control characters were removed from the model's text
         self.parts: list[str] = []
         self.length = 0
 
@@ -84,10 +84,10 @@ class _OpenBlock:
 
 
 def parse_arguments(text: str) -> dict[str, Any] | None:
-    """The arguments of a tool call, or None when they are no JSON object.
+    """Return the arguments of a tool call, or None when they are no JSON object.
 
-    Nothing at all means no arguments. Raw control characters inside strings are tolerated:
-    models send them. Half a character becomes U+FFFD: no later request could carry it.
+    An empty text means no arguments. Raw control characters inside strings are tolerated:
+    models send them. A lone surrogate becomes U+FFFD: no later request could carry it.
     """
     if not text.strip():
         return {}
@@ -101,10 +101,10 @@ def parse_arguments(text: str) -> dict[str, Any] | None:
 
 
 class MessageAssembler:
-    """One model answer in the making. Feed it batches, then call `finish` or `abort` once.
+    """Assembles one model answer. Feed it batches, then call `finish` or `abort` once.
 
-    `cards` know what clients are told of the calls. After that `blocks` holds the finished blocks
-    in order of appearance.
+    `blocks` then holds the finished blocks in order of appearance. `cards` adds kind, title and
+    locations to tool calls.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class MessageAssembler:
         self.error: ErrorInfo | None = None
 
     def feed(self, batch: Iterable[ModelEvent]) -> list[Shown]:
-        """What a batch means for the editor, in order."""
+        """Return the editor's events for a batch, in order."""
         out: list[Shown] = []
         for event in batch:
             match event:
@@ -195,22 +195,22 @@ class MessageAssembler:
                 raise AssertionError(f"feed handles {type(event).__name__}")
 
     def finish(self) -> list[Shown]:
-        """The answer is whole: complete every open block."""
+        """Complete every open block; call it when the answer is whole."""
         return self._complete(self._open)
 
     def abort(self, reason: str) -> list[Shown]:
-        """The answer is broken off: keep what was said, drop tool calls that may be cut."""
+        """Complete open texts and drop tool calls that may be cut; call it for a broken answer."""
         cut = [item for item in self._open if isinstance(item.block, ToolUseBlock)]
         said = [item for item in self._open if not isinstance(item.block, ToolUseBlock)]
         return [*self._complete(said), *self._drop(cut, reason)]
 
     @property
     def tool_uses(self) -> list[ToolUseBlock]:
-        """The calls of a finished answer, in order."""
+        """The tool calls of a finished answer, in order."""
         return [block for block in self.blocks if isinstance(block, ToolUseBlock)]
 
     def _grow_text(self, text: str, *, thinking: bool, out: list[Shown]) -> None:
-        shown = CONTROL.sub("", text)  # whoever draws it: no escape moves a cursor (W13)
+        shown = CONTROL.sub("", text)  # no escape may move the cursor of a terminal (W13)
         is_changed, text = shown != text, shown
         kind = ThinkingBlock if thinking else TextBlock
         current = self._text
@@ -230,7 +230,7 @@ class MessageAssembler:
         if seal.redacted or current is None or not isinstance(current.block, ThinkingBlock):
             block = ThinkingBlock(id=self._new_block_id(), text="", redacted=seal.redacted)
             current = self._start(block, out)
-        if not current.is_changed:  # else it would sign another text
+        if not current.is_changed:  # the signature does not fit a changed text
             current.block = msgspec.structs.replace(current.block, signature=seal.signature)
         if seal.opaque is not None:
             current.block = msgspec.structs.replace(current.block, opaque=seal.opaque)
@@ -300,7 +300,7 @@ class MessageAssembler:
 
 
 def _append_delta(out: list[Shown], delta: BlockDelta) -> None:
-    """Merge with the delta before it: all growth of one batch is one delta."""
+    """Append a delta, or merge it with the one before if both belong to one block."""
     last = out[-1] if out else None
     if isinstance(last, BlockDelta) and last.block_id == delta.block_id:
         out[-1] = BlockDelta(block_id=last.block_id, at=last.at, add=last.add + delta.add)

@@ -1,4 +1,4 @@
-"""One question to the model, and the assistant message that its answer becomes."""
+"""One request to the model, and the assistant message made of its answer."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -22,12 +22,12 @@ from kode_sidecar.core.kernel.message_assembler import MessageAssembler, Shown
 
 
 class ModelStep:
-    """Runs once. Afterwards `assembler` tells what came, and the message is committed.
+    """Runs once. Afterwards `assembler` holds what arrived, and the message is committed.
 
-    With `ask_again` the model refused, and the context has another request for it.
+    `ask_again`: the request failed, and the context has another one to send instead.
 
-    The message enters the tree with its first block: an answer without any leaves no trace.
-    A failed answer keeps what was said, plus the error, as a message the model never sees.
+    The message enters the tree with its first block: an answer without blocks leaves no trace.
+    A failed answer is saved with its text and the error as a message the model never sees.
     """
 
     def __init__(
@@ -47,14 +47,14 @@ class ModelStep:
         )
 
     async def run(self, model: ModelClient, request: ModelRequest) -> None:
-        """Stream the answer and commit it, whole, failed or cancelled."""
+        """Stream the answer and commit it, even if it fails or is cancelled."""
         cut_off = self._scope.cut_off
         cut_off.end = self._cut
         try:
             await self._stream(model, request)
             cut_off.end = None
             if self._over:
-                raise asyncio.CancelledError  # the stream ended although it was cancelled
+                raise asyncio.CancelledError  # `_cut` ended the answer during the stream
             error = self.assembler.error
             if error is None:
                 self._show(self.assembler.finish())
@@ -70,7 +70,7 @@ class ModelStep:
             self._commit()
 
     def _cut(self) -> None:
-        """Commit what came so far, unless that was done; nothing belongs to the answer now."""
+        """Commit what has arrived, unless that was done; nothing is added to the answer after."""
         self._scope.cut_off.end = None
         if not self._over:
             self._show(self.assembler.abort("cancelled"))
@@ -126,10 +126,10 @@ class ModelStep:
 
 
 class _SilenceWatch:
-    """Emits `ModelWaiting` once the model has been silent for `every` seconds, and so on.
+    """Emits `ModelWaiting` every `every` seconds while the model is silent.
 
-    Use with `with`. Time counts only between `listen` and `heard`: a slow reader of the answer is
-    not the model's silence. `now` counts seconds.
+    Use with `with`. Time counts only between `listen` and `heard`: a slow consumer of the answer
+    does not count as silence of the model. `now` returns seconds.
     """
 
     def __init__(self, turn_id: str, every: float, now: Callable[[], float], emit: Emit) -> None:
@@ -155,11 +155,11 @@ class _SilenceWatch:
             self._timer.cancel()
 
     def listen(self) -> None:
-        """The model is to speak now."""
+        """Start to count the silence: the next batch is awaited."""
         self._since = self._told_at = self._now()
 
     def heard(self) -> None:
-        """It did, or somebody else did for it."""
+        """Stop counting: a batch has arrived."""
         self._since = None
 
     def _look_in(self, seconds: float) -> None:
@@ -188,7 +188,7 @@ class _SilenceWatch:
 
 
 def message_added(message: Message, turn_id: str) -> MessageAdded:
-    """The event that places a message in the tree."""
+    """Return the event that places a message in the tree."""
     return MessageAdded(
         turn_id=turn_id,
         message_id=message.id,
@@ -203,7 +203,7 @@ def message_added(message: Message, turn_id: str) -> MessageAdded:
 
 
 def message_completed(message: Message, turn_id: str) -> MessageCompleted:
-    """The event that says a message is on disk."""
+    """Return the event for a message that is on disk."""
     return MessageCompleted(
         turn_id=turn_id,
         message_id=message.id,
@@ -220,7 +220,7 @@ def message_completed(message: Message, turn_id: str) -> MessageCompleted:
 
 
 def block_events(block: Block, turn_id: str, message_id: str) -> tuple[Shown, Shown]:
-    """A block that arrives whole: started and completed at once."""
+    """Return the two events of a block that arrives whole: started and completed."""
     return (
         BlockStarted(turn_id=turn_id, message_id=message_id, block_id=block.id, block=block),
         BlockCompleted(turn_id=turn_id, message_id=message_id, block_id=block.id, block=block),

@@ -1,4 +1,4 @@
-"""Runs the tool calls of one answer: in order, neighbouring read-only calls side by side."""
+"""Runs the tool calls of one answer: in order, adjacent read-only calls in parallel."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -31,12 +31,12 @@ from kode_sidecar.core.kernel.contracts import (
 from kode_sidecar.errors import KodeError
 
 MAX_CALLS = 100
-"""So many calls of one answer are run."""
+"""How many calls of one answer are run at most."""
 _REFUSED = ("permission", "sandbox")
 
 
 def tool_specs(tools: Sequence[Tool]) -> tuple[ToolSpec, ...]:
-    """What the model is told: the params struct's docstring and its JSON Schema."""
+    """Return the specs of the offered tools: docstring and JSON Schema of the params struct."""
     return tuple(tool.spec or _spec(tool.name, tool.params) for tool in tools if tool.offered)
 
 
@@ -52,7 +52,7 @@ def _spec(name: str, params: type[msgspec.Struct]) -> ToolSpec:
 class ToolRun:
     """The calls of one answer. Every call gets exactly one result, in call order.
 
-    `ends_turn`: one of them did what ends the turn.
+    `ends_turn`: a call of a tool that ends the turn succeeded.
     """
 
     def __init__(
@@ -76,15 +76,14 @@ class ToolRun:
         self.ends_turn = False
 
     async def run(self) -> None:
-        """Run all calls, as many as one answer may hold; the rest are told so.
-
+        """Run up to `MAX_CALLS` calls; each further one gets an error result.
         When cancelled, call `answer_rest` afterwards.
         """
         await self._run_calls(min(len(self._calls), MAX_CALLS))
         text = f"Not run: one answer may hold {MAX_CALLS} calls. Send the rest in the next one."
         for position in range(MAX_CALLS, len(self._calls)):
             await self._emit.flow()
-            await asyncio.sleep(0)  # an answer of thousands must not keep everybody waiting
+            await asyncio.sleep(0)  # thousands of calls must not block the event loop
             self._finish(position, tool_failure(failure("Overloaded", text)), "error")
 
     async def _run_calls(self, count: int) -> None:
@@ -97,11 +96,11 @@ class ToolRun:
                     for position in group:
                         running.create_task(self.run_one(position))
             except* KodeError as failed:
-                # Only a failing store raises; the turn ends with it as if calls ran one by one.
+                # Only a failing store raises; the turn ends with its error, not with a group.
                 raise failed.exceptions[0] from None
 
     def answer_rest(self, reason: str) -> None:
-        """Give every call without a result one that says `Cancelled`; none runs any more."""
+        """Give every call without a result the error `Cancelled`. Call it when none runs."""
         for position in range(len(self._calls)):
             if position not in self._results:
                 self._finish(position, tool_failure(failure("Cancelled", reason)), "cancelled")
@@ -123,7 +122,7 @@ class ToolRun:
                 yield from ([position] for position in positions)
 
     async def run_one(self, position: int) -> ToolResultBlock:
-        """Run one call, for a loop that chooses the order itself; return its result."""
+        """Run one call and return its result; for a loop that chooses the order itself."""
         await self._emit.flow()
         self._start(position)
         outcome = await self._outcome(position)
@@ -229,7 +228,7 @@ class ToolRun:
 
 
 def bounded_output(text: str, limit: int, save: ArtifactSink) -> tuple[str, Blob | None]:
-    """What the model gets of an output, and where the whole of it is kept if that is less."""
+    """Return an output cut to `limit` characters, and the artifact with all of it if cut."""
     if len(text) <= limit:
         return text, None
     try:

@@ -41,10 +41,10 @@ async def run_turn(
     """Run one turn to its end.
 
     The prompt is already in `context`. Every message is committed before it is reported
-    complete, and every tool call has its result, whatever happens. A model failure or a
-    failing store is the turn's end, not an exception.
+    complete, and every tool call gets its result, whatever happens. A failure of the model or
+    the store ends the turn and raises nothing.
 
-    Raises asyncio.CancelledError when cancelled, after the history was left valid.
+    Raises asyncio.CancelledError when cancelled, once the history is valid.
     """
     turn = _Turn(scope, context, emit)
     specs = tool_specs(tools)
@@ -91,8 +91,7 @@ async def tool_message(
     emit: Emit,
     calls: Sequence[ToolUseBlock],
 ) -> AsyncGenerator[ToolRun]:
-    """Open the message that answers `calls`; at its end it has a result for every one of them.
-
+    """Open the message that answers `calls`; on exit every call has a result.
     Raises KodeError `Storage`.
     """
     message = context.open("tool", {})
@@ -116,7 +115,7 @@ class _Turn:
         self._emit = emit
 
     def add_incoming(self, limit_instruction: str | None) -> None:
-        """Put reminders, steering and the order to sum up where the model sees them next."""
+        """Append reminders, steering and the instruction to sum up to the conversation."""
         for incoming in self._context.take_incoming():
             self._add(incoming)
         if limit_instruction is not None:
@@ -131,7 +130,7 @@ class _Turn:
         *,
         may_run: bool,
     ) -> bool:
-        """One tool message with a result for every call. Did one of them end the turn?"""
+        """Commit one tool message with a result for every call; True if a call ended the turn."""
         answers = tool_message(self._scope, self._context, tools, limits, self._emit, calls)
         async with answers as run:
             if may_run:
@@ -141,7 +140,7 @@ class _Turn:
         return run.ends_turn
 
     def _add(self, incoming: Incoming) -> None:
-        """Commit it before any of it is told: what the user said must not be half a message."""
+        """Commit it before reporting any of it: no half message of the user may remain."""
         blocks = tuple(
             msgspec.structs.replace(block, id=self._scope.new_id("block"))
             for block in incoming.content
@@ -157,17 +156,17 @@ class _Turn:
 
 
 def _calls_may_run(finish: FinishReason | None, *, summing_up: bool) -> bool:
-    """Tool calls of a cut answer may be cut themselves, and a summary has none."""
+    """False for a cut answer, whose calls may be cut too, and for a summary."""
     return not summing_up and finish in ("stop", "tool_calls", "other", None)
 
 
 def _wants_to_go_on(finish: FinishReason | None, *, summing_up: bool) -> bool:
-    """Did the host pause in the middle of an answer? It is asked to go on, within the rounds."""
+    """True if the host paused in the middle of an answer: ask it to go on, within the rounds."""
     return finish == "paused" and not summing_up
 
 
 def _stop_reason(finish: FinishReason | None, *, summing_up: bool) -> StopReason:
-    """Why a turn ended whose last answer called no tool."""
+    """Return why a turn ended whose last answer called no tool."""
     if finish == "length":
         return "max_tokens"
     if finish == "content_filter":
