@@ -146,7 +146,7 @@ class MessageAssembler:
                 case TextMarked(opaque):
                     self._mark(opaque)
                 case OpaqueData(data, index):
-                    self._keep(data, index, out)
+                    self._attach(data, index, out)
                 case ToolUseStarted(index, tool_use_id, name):
                     self._text = None
                     block = ToolUseBlock(
@@ -242,7 +242,7 @@ class MessageAssembler:
             current.block = msgspec.structs.replace(current.block, opaque=opaque)
             self._text = None
 
-    def _keep(self, data: dict[str, Any], index: int | None, out: list[Shown]) -> None:
+    def _attach(self, data: dict[str, Any], index: int | None, out: list[Shown]) -> None:
         if index is None:
             thoughts = (one for one in self._open if isinstance(one.block, ThinkingBlock))
             item = next(thoughts, None)

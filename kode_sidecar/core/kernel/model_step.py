@@ -81,14 +81,14 @@ class ModelStep:
         watch = _SilenceWatch(scope.turn_id, scope.silence_told, scope.clock.monotonic, self._emit)
         with watch:
             async with aclosing(model.stream(request)) as batches:
-                watch.listen()
+                watch.wait()
                 async for batch in batches:
                     if self._over:
                         return
-                    watch.heard()
+                    watch.received()
                     self._show(self.assembler.feed(batch))
                     await self._emit.flow()
-                    watch.listen()
+                    watch.wait()
 
     def _show(self, events: Sequence[Shown]) -> None:
         for event in events:
@@ -128,7 +128,7 @@ class ModelStep:
 class _SilenceWatch:
     """Emits `ModelWaiting` every `every` seconds while the model is silent.
 
-    Use with `with`. Time counts only between `listen` and `heard`: a slow consumer of the answer
+    Use with `with`. Time counts only between `wait` and `received`: a slow consumer of the answer
     does not count as silence of the model. `now` returns seconds.
     """
 
@@ -138,11 +138,11 @@ class _SilenceWatch:
         self._now = now
         self._emit = emit
         self._since: float | None = None
-        self._told_at = 0.0
+        self._reported_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
     def __enter__(self) -> "_SilenceWatch":
-        self._look_in(self._every)
+        self._check_in(self._every)
         return self
 
     def __exit__(
@@ -154,29 +154,29 @@ class _SilenceWatch:
         if self._timer is not None:
             self._timer.cancel()
 
-    def listen(self) -> None:
+    def wait(self) -> None:
         """Start to count the silence: the next batch is awaited."""
-        self._since = self._told_at = self._now()
+        self._since = self._reported_at = self._now()
 
-    def heard(self) -> None:
+    def received(self) -> None:
         """Stop counting: a batch has arrived."""
         self._since = None
 
-    def _look_in(self, seconds: float) -> None:
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._look)
+    def _check_in(self, seconds: float) -> None:
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         if self._since is None:
-            self._look_in(self._every)
+            self._check_in(self._every)
             return
         now = self._now()
-        left = self._told_at + self._every - now
+        left = self._reported_at + self._every - now
         if left <= 0:
-            self._told_at, left = now, self._every
-            self._tell(now - self._since)
-        self._look_in(left)
+            self._reported_at, left = now, self._every
+            self._report(now - self._since)
+        self._check_in(left)
 
-    def _tell(self, seconds: float) -> None:
+    def _report(self, seconds: float) -> None:
         self._emit(
             ModelWaiting(
                 turn_id=self._turn_id,
