@@ -5,32 +5,32 @@
 export interface KodeRequests {
   /** Create a session; it is on disk before the answer. Errors: ConfigInvalid, Storage. */
   "kode/session/new": [SessionNewParams, SessionNewResult];
-  /** The sessions that are kept, the one last written to first. Errors: Storage. */
+  /** The saved sessions, the most recently written first. Errors: Storage. */
   "kode/session/list": [SessionListParams, SessionListResult];
   /** A session's head, its branches and its totals. Errors: SessionNotFound, Storage. */
   "kode/session/get": [SessionRef, SessionGetResult];
   /**
-   * Change title, mode, model or meta; saved before the answer, told by `session.updated`.
+   * Change title, mode, model or meta; saved before the answer, sent as `session.updated`.
    * Errors: SessionNotFound, ReadOnly, Storage.
    */
   "kode/session/update": [SessionUpdateParams, Empty];
   /**
-   * Remove a session and all it left on disk. A turn that runs in it is cancelled first.
-   * Errors: SessionNotFound, ReadOnly, Storage.
+   * Remove a session and all its files. A running turn is cancelled first. Errors:
+   * SessionNotFound, ReadOnly, Storage.
    */
   "kode/session/delete": [SessionRef, Empty];
   /**
-   * Open a session of an earlier process, or see again all of one that is open: a replay or
-   * a snapshot, then the stream. Errors: SessionNotFound, ReadOnly, ReplayGap, Storage.
+   * Open a session of an earlier process, or get an open one again: a replay or a snapshot,
+   * then the stream. Errors: SessionNotFound, ReadOnly, ReplayGap, Storage.
    */
   "kode/session/attach": [SessionAttachParams, SessionAttachResult];
   /**
-   * Leave a session to other processes. A turn that runs in it is cancelled first. Errors:
+   * Release a session for other processes. A running turn is cancelled first. Errors:
    * SessionNotFound.
    */
   "kode/session/detach": [SessionRef, Empty];
   /**
-   * A new session whose history is the path to a message of this one; saved. Errors:
+   * Create and save a session whose history is the path to a message of this one. Errors:
    * SessionNotFound, MessageNotFound, Storage.
    */
   "kode/session/fork": [SessionForkParams, SessionForkResult];
@@ -47,16 +47,16 @@ export interface KodeRequests {
    */
   "kode/turn/cancel": [TurnCancelParams, TurnCancelResult];
   /**
-   * Tell the running turn something; it is saved, and the model gets it before its next
-   * step. Errors: SessionNotFound, ReadOnly, NoActiveTurn, TurnMismatch, Storage.
+   * Add input to the running turn; it is saved, and the model gets it before its next step.
+   * Errors: SessionNotFound, ReadOnly, NoActiveTurn, TurnMismatch, Storage.
    */
   "kode/turn/steer": [TurnSteerParams, Empty];
   /**
-   * The messages of a session as they are kept, of one branch or of all. Errors:
-   * SessionNotFound, MessageNotFound, Storage.
+   * The messages of a session as saved, of one branch or of all. Errors: SessionNotFound,
+   * MessageNotFound, Storage.
    */
   "kode/message/list": [MessageListParams, MessageListResult];
-  /** A page of a text that was too large to travel at once. Errors: BlobNotFound, Storage. */
+  /** A page of a text that was too large to be sent at once. Errors: BlobNotFound, Storage. */
   "kode/blob/read": [BlobReadParams, BlobReadResult];
   /**
    * The change sets of a session of this process, oldest first, without texts. Errors:
@@ -69,12 +69,12 @@ export interface KodeRequests {
    */
   "kode/tree/get": [TreeGetParams, TreeGetResult];
   /**
-   * Let the next turn start below another message; saved before the answer, told by
+   * Let the next turn start below another message; saved before the answer, sent as
    * `session.updated`. Errors: SessionNotFound, MessageNotFound, TurnActive, Storage.
    */
   "kode/tree/setHead": [TreeSetHeadParams, Empty];
   /**
-   * The tools on offer to the model in a session: what they are for, and their arguments.
+   * The tools offered to the model in a session: what they are for, and their arguments.
    * Errors: SessionNotFound.
    */
   "kode/tools/list": [ToolsListParams, ToolsListResult];
@@ -84,21 +84,21 @@ export interface KodeRequests {
    */
   "kode/context/inspect": [ContextInspectParams, ContextInspectResult];
   /**
-   * Let the model sum up the conversation now; `kode/context/undoCompaction` takes it back.
+   * Let the model sum up the conversation now; `kode/context/undoCompaction` undoes it.
    * Errors: SessionNotFound, TurnActive, AuthRequired, Provider, RateLimited,
    * ContextOverflow, Storage.
    */
   "kode/context/compact": [SessionRef, ContextCompactResult];
   /**
-   * Leave parts of the conversation out of what the model is told, pin them, or neither;
-   * saved before the answer, told by `session.updated`. The messages stay. Errors:
-   * SessionNotFound, MessageNotFound, TurnActive, Storage.
+   * Hide messages from the model, pin them, or cancel either; saved before the answer, sent
+   * as `session.updated`. The messages themselves stay. Errors: SessionNotFound,
+   * MessageNotFound, TurnActive, Storage.
    */
   "kode/context/edit": [ContextEditParams, ContextEditResult];
   /**
-   * Let the model see again what a summary took the place of; saved before the answer, told
-   * by `session.updated`. The summary stays among `leftOut`: restoring it redoes it.
-   * Errors: SessionNotFound, MessageNotFound, TurnActive, Storage.
+   * Show the model again the messages that a summary replaced; saved before the answer,
+   * sent as `session.updated`. The summary stays among `leftOut`; restoring it redoes the
+   * compaction. Errors: SessionNotFound, MessageNotFound, TurnActive, Storage.
    */
   "kode/context/undoCompaction": [ContextUndoCompactionParams, ContextEditResult];
   /**
@@ -109,41 +109,41 @@ export interface KodeRequests {
   /** A change set as it stands now, with a unified diff. Errors: ChangeSetNotFound. */
   "kode/changeSet/get": [ChangeSetRef, ChangeSetView];
   /**
-   * Accept, reject or replace hunks; answers when the editor's text was checked. Errors:
-   * ChangeSetNotFound, ChangeSetClosed, Storage.
+   * Accept, reject or replace hunks; answers once the editor's text has been checked.
+   * Errors: ChangeSetNotFound, ChangeSetClosed, Storage.
    */
   "kode/changeSet/decide": [DecideParams, DecideResult];
   /**
-   * Take applied hunks back where they stand now; the user's later edits stay. Undoing that
-   * puts them there again. Errors: ChangeSetNotFound, Storage.
+   * Undo applied hunks at their present positions; the user's later edits stay. A second
+   * undo restores the hunks. Errors: ChangeSetNotFound, Storage.
    */
   "kode/changeSet/undo": [UndoParams, UndoResult];
   /**
-   * The files that a session's model has read and edited, and which of them others changed.
+   * The files that a session's model has read or edited, and which of them others changed.
    * Errors: SessionNotFound.
    */
   "kode/freshness/get": [FreshnessGetParams, FreshnessGetResult];
   /**
-   * The permission rules in force in a session, and what each one decided. Errors:
-   * SessionNotFound.
+   * The permission rules in force in a session, and the questions each one answered.
+   * Errors: SessionNotFound.
    */
   "kode/permission/list": [PermissionListParams, PermissionListResult];
-  /** Make, change or take back one of a session's own rules. Errors: SessionNotFound. */
+  /** Add, change or remove one of a session's own rules. Errors: SessionNotFound. */
   "kode/permission/set": [PermissionSetParams, Empty];
   /**
-   * The models of every provider, as its host lists them to your key and as we know them.
+   * The models of every provider, from its host's list for your key and from our table.
    * Errors: ConfigInvalid.
    */
   "kode/models/list": [Empty, ModelsListResult];
-  /** The skills on offer to the model, and those that cannot be used. */
+  /** The skills offered to the model, and those that cannot be used. */
   "kode/skills/list": [Empty, SkillsListResult];
   /**
-   * The MCP servers that are configured, what they offer as far as it is known, and how
-   * they are. Starts nothing.
+   * The configured MCP servers, their states, and what they offer as far as known. Starts
+   * none.
    */
   "kode/mcp/list": [Empty, McpListResult];
   /**
-   * Let a server that the project names start, or not; kept before the answer. Errors:
+   * Allow or refuse a server that the project names; saved before the answer. Errors:
    * NotFound, StaleBase, Storage.
    */
   "kode/mcp/decide": [McpDecideParams, Empty];
@@ -156,37 +156,40 @@ export interface KodeRequests {
    * InvalidParams, ToolFailed.
    */
   "kode/mcp/prompt": [McpPromptParams, McpBlocks];
-  /** What the model wants to be remembered, and what the user has accepted. Errors: Storage. */
+  /**
+   * The memories that the model proposed and those that the user has accepted. Errors:
+   * Storage.
+   */
   "kode/memory/list": [MemoryListParams, MemoryListResult];
   /**
-   * Accept memories, or forget them; saved before the answer. Later prompts are told what
-   * was accepted. Errors: MemoryNotFound, Storage.
+   * Accept or delete memories; saved before the answer. Later prompts include the accepted
+   * ones. Errors: MemoryNotFound, Storage.
    */
   "kode/memory/decide": [MemoryDecideParams, Empty];
   /**
-   * Do a job without anybody deciding: in a sandbox, judged by what it delivers. Only in a
-   * trusted workspace. Errors: Denied, ConfigInvalid, ReadOnly, Storage.
+   * Run a job unattended, in a sandbox, and judge it by its deliverables. Only in a trusted
+   * workspace. Errors: Denied, ConfigInvalid, ReadOnly, Storage.
    */
   "kode/run/start": [RunStartParams, RunStartResult];
-  /** How far a run is, and what became of it. Errors: RunNotFound, ConfigInvalid, Storage. */
+  /** The progress and the result of a run. Errors: RunNotFound, ConfigInvalid, Storage. */
   "kode/run/get": [RunGetParams, RunGetResult];
   /**
-   * End a run soon: what it began is stopped, and its status becomes `cancelled`. Errors:
+   * Cancel a run: its work is stopped soon, and its status becomes `cancelled`. Errors:
    * RunNotFound, ConfigInvalid, Storage.
    */
   "kode/run/cancel": [RunCancelParams, RunCancelResult];
-  /** Which providers have a key, and which variables to hand one over by. */
+  /** The providers that have a key, and the environment variables that can hold one. */
   "kode/auth/status": [Empty, AuthStatusResult];
-  /** The user trusts the open folders now, or no longer; the next turn goes by it. */
+  /** Set whether the user trusts the open folders; it holds from the next turn on. */
   "kode/workspace/setTrust": [SetTrustParams, Empty];
   /**
-   * Change what the handshake has set; sessions that go along tell `session.updated`.
+   * Change settings of the handshake; sessions that it affects send `session.updated`.
    * Errors: ConfigInvalid.
    */
   "kode/settings/update": [SettingsUpdateParams, SettingsUpdateResult];
-  /** The JSON Schema of everything here. */
+  /** The JSON Schema of all methods and types. */
   "kode/schema/get": [Empty, SchemaGetResult];
-  /** Is anybody there? */
+  /** Check that the process answers. */
   "kode/ping": [PingParams, PingResult];
   /** Settings with their sources, and what is wrong with them. No secrets. */
   "kode/doctor": [Empty, DoctorResult];
@@ -204,8 +207,8 @@ export interface KodeServerRequests {
   /** Put a choice to the user for the model. */
   "kode/ask": [AskParams, AskResult];
   /**
-   * What the editor's language servers find wrong. This and the five that follow are only
-   * sent to clients that announced them under the capability `editor`.
+   * The diagnostics of the editor's language servers. This and the next five are only sent
+   * to clients that announced them under the capability `editor`.
    */
   "kode/editor/diagnostics": [EditorDiagnosticsParams, EditorDiagnosticsResult];
   /** Where the symbol at a place is defined. */
@@ -216,7 +219,7 @@ export interface KodeServerRequests {
   "kode/editor/symbols": [EditorSymbolsParams, EditorSymbolsResult];
   /** What the editor would show for a place. */
   "kode/editor/hover": [EditorPlaceParams, EditorHoverResult];
-  /** What renaming a symbol would change. It comes back as hunks; nothing is applied now. */
+  /** What renaming a symbol would change. The changes become hunks; nothing is applied now. */
   "kode/editor/rename": [EditorRenameParams, EditorRenameResult];
 }
 
@@ -236,19 +239,18 @@ export interface KodeNotifications {
 /** Notifications from the editor: method → [params]. */
 export interface KodeClientNotifications {
   /**
-   * The user looks at something else; the next prompt tells the model, if the file is
-   * inside an open folder.
+   * The user looks at something else; the next prompt includes it if the file is inside an
+   * open folder.
    */
   "kode/editor/didChangeContext": [EditorContextParams];
   /**
-   * An open document is saved in this encoding; what it cannot hold is refused to the
-   * model. Sent around `didOpen`, before `kode/openDocument` is answered, and when it
-   * changes.
+   * The encoding in which an open document is saved; edits it cannot encode are refused.
+   * Sent around `didOpen`, before `kode/openDocument` is answered, and when it changes.
    */
   "kode/editor/didChangeEncoding": [EncodingParams];
   /**
-   * What the client shows of a block: for `kode-sidecar grade`, in a plugin's own tests. It
-   * changes nothing.
+   * The text that the client shows of a block: for `kode-sidecar grade` in a plugin's own
+   * tests. It changes nothing.
    */
   "kode/editor/didShow": [ShownParams];
 }
@@ -522,7 +524,7 @@ export type DecideAction = "accept" | "reject" | "replace";
 /**
  * `agent` names an agent (`ide-helper`, `coder`), `model` a logical model or provider id.
  *
- * `effort` is how hard the model thinks, by default as much as it does by itself.
+ * `effort` is how hard the model thinks; by default the model decides.
  */
 export interface SessionNewParams {
   title?: string | null;
@@ -534,11 +536,11 @@ export interface SessionNewParams {
 }
 
 /**
- * By default the sessions whose `meta.roots` name one of the folders that are open now.
+ * List the sessions whose `meta.roots` name one of the folders that are open now.
  *
- * `all` gives those of other folders too; `query` is looked for in titles, prompts and
- * answers, whatever the case. `limit` is at most 500; `cursor` is the `nextCursor` of the
- * page before.
+ * `all` includes those of other folders; `query` is searched for in titles, prompts and
+ * answers, ignoring case. `limit` is at most 500; `cursor` is the `nextCursor` of the page
+ * before.
  */
 export interface SessionListParams {
   cursor?: string | null;
@@ -547,7 +549,7 @@ export interface SessionListParams {
   all?: boolean;
 }
 
-/** The id is that of `kode/session/new` or `kode/session/list`. */
+/** Names a session; the id comes from `kode/session/new` or `kode/session/list`. */
 export interface SessionRef {
   sessionId: string;
 }
@@ -555,9 +557,9 @@ export interface SessionRef {
 /**
  * Absent means unchanged. `null` clears: no title, the settings' mode or model, no `meta`.
  *
- * `meta` is replaced whole, but the session's `roots` and `projectRoot` stay unless it
- * names them. A running turn keeps its mode, model and effort. `draft` is a prompt that was
- * not sent yet.
+ * `meta` is replaced as a whole, but the session's `roots` and `projectRoot` stay unless it
+ * names them. A running turn keeps its mode, model and effort. `draft` is a prompt not sent
+ * yet.
  */
 export interface SessionUpdateParams {
   sessionId: string;
@@ -572,9 +574,9 @@ export interface SessionUpdateParams {
 /**
  * `afterSeq` is the last event you have folded: you get those after it, else a snapshot.
  *
- * With `write` the session is yours, as after `kode/session/new`. With `read` you see what
- * another process does in it, and whatever would change it is refused. Its events stream
- * either way; who reads gets no deltas, each text comes whole with its block.
+ * With `write` the session is yours, as after `kode/session/new`. With `read` you follow
+ * what another process does in it, and requests that would change it are refused. Events
+ * stream either way; a reader gets no deltas, each text arrives whole with its block.
  */
 export interface SessionAttachParams {
   sessionId: string;
@@ -582,16 +584,16 @@ export interface SessionAttachParams {
   access?: "write" | "read";
 }
 
-/** The history of the new session is the path to `messageId`, by default to the head. */
+/** Copy the path to `messageId` (default: the head) into a new session. */
 export interface SessionForkParams {
   sessionId: string;
   messageId?: string | null;
 }
 
 /**
- * `md` is the current branch to be read, `jsonl` all messages as they are kept.
+ * `md` is the current branch for readers, `jsonl` all messages as saved.
  *
- * A `tape` exists only of a process that was started to record.
+ * A `tape` exists only if the process was started to record.
  */
 export interface SessionExportParams {
   sessionId: string;
@@ -601,15 +603,14 @@ export interface SessionExportParams {
 /**
  * Start a turn. `parentId` absent = below the head; `null` = a new root.
  *
- * `replaces` is an earlier prompt that this one is an edit of: the turn starts where that
- * one did, and the version follows from it. It needs no `parentId`, and one that differs is
- * refused.
+ * `replaces` is the earlier prompt that this one edits: the turn starts at its parent and
+ * gets the next version. It needs no `parentId`; one that differs is refused.
  *
- * An empty `input` goes on after `max_tool_rounds`. The same `clientTurnKey` gives the same
- * turn, with `deduplicated: true`. `mode`, `model` and `effort` are for this turn, and so
- * is `budget`: of it and the user's own the stricter limit holds. `effort` is how hard the
- * model thinks; `kode/models/list` tells which a model takes, and the nearest one is asked
- * for. `meta` and `options` are kept in the prompt's `meta`.
+ * An empty `input` continues after `max_tool_rounds`. The same `clientTurnKey` returns the
+ * same turn, with `deduplicated: true`. `mode`, `model`, `effort` and `budget` hold for
+ * this turn; of `budget` and the user's own budget the stricter limit applies. `effort` is
+ * how hard the model thinks: `kode/models/list` lists what a model supports, and the
+ * nearest one is requested. `meta` and `options` are saved in the prompt's `meta`.
  */
 export interface TurnStartParams {
   sessionId: string;
@@ -680,10 +681,10 @@ export interface ResourceBlock extends BlockBase {
 }
 
 /**
- * What is special about a prompt; kept with it and told to the model.
+ * Options of one prompt; saved with it and sent to the model.
  *
  * `koding`: the answer is meant for the project's notes (AGENTS.md). `kodingContext` is
- * what the editor adds to the prompt.
+ * text that the editor adds to the prompt.
  */
 export interface TurnOptions {
   koding?: boolean;
@@ -702,13 +703,13 @@ export interface Budget {
   day?: number | null;
 }
 
-/** Without `turnId` whatever turn runs; with it only that one. */
+/** Cancel the running turn; with `turnId` only if it is that one. */
 export interface TurnCancelParams {
   sessionId: string;
   turnId?: string | null;
 }
 
-/** Say something to the running turn; the model gets it before its next step. */
+/** Add input to the running turn; the model gets it before its next step. */
 export interface TurnSteerParams {
   sessionId: string;
   turnId: string;
@@ -747,7 +748,7 @@ export interface TreeGetParams {
   limit?: number;
 }
 
-/** `messageId` `null`: before the first message. */
+/** Set the head to `messageId`; `null` is before the first message. */
 export interface TreeSetHeadParams {
   sessionId: string;
   messageId: string | null;
@@ -760,10 +761,10 @@ export interface ToolsListParams {
 }
 
 /**
- * Which request: that of a turn with these params of `kode/turn/start`.
+ * Select the request to inspect: that of a turn with these params of `kode/turn/start`.
  *
- * While a turn runs they do not count: it is the request of its next step. `body` asks for
- * the bytes, too.
+ * While a turn runs they are ignored, and the request is that of its next step. `body` asks
+ * for the request body, too.
  */
 export interface ContextInspectParams {
   sessionId: string;
@@ -778,13 +779,13 @@ export interface ContextInspectParams {
 }
 
 /**
- * Ids of messages, as the segments of `kode/context/inspect` have them.
+ * Ids of messages, as in the segments of `kode/context/inspect`.
  *
- * `leaveOut`: the model is not told of it; in place of a result alone it finds a sentence,
- * and with an answer the results of its calls go. `pin`: no summary and no lack of room
- * takes its place. `restore`: as if nothing had been decided. Nothing at all tells what is
- * in force. A summary that is left out is a compaction taken back, and restoring puts it
- * into force again.
+ * `leaveOut`: the model does not see the message; a sentence replaces a result left out
+ * alone, and an answer takes the results of its calls with it. `pin`: no summary replaces
+ * it, and it is never dropped for lack of space. `restore` cancels both. Without ids the
+ * answer says what is in force. Leaving out a summary undoes its compaction, and restoring
+ * the summary redoes it.
  */
 export interface ContextEditParams {
   sessionId: string;
@@ -793,7 +794,7 @@ export interface ContextEditParams {
   restore?: string[];
 }
 
-/** Without `summaryMessageId` the newest summary of this branch that is in force. */
+/** `summaryMessageId` defaults to the newest summary of this branch that is in force. */
 export interface ContextUndoCompactionParams {
   sessionId: string;
   summaryMessageId?: string | null;
@@ -803,9 +804,9 @@ export interface ContextUndoCompactionParams {
  * What to count: all sessions or one, from the day `since` to the day `until`, both
  * included.
  *
- * Days are written `2026-01-31`; one begins at midnight in a zone so many minutes (at most
- * 840) ahead of UTC. `by` says what gets a row of its own; several names make a row for
- * each combination.
+ * Days are written `2026-01-31` and begin at midnight in the zone `utcOffsetMinutes` (at
+ * most 840) ahead of UTC. `by` groups the rows; several names make a row for each
+ * combination.
  */
 export interface UsageGetParams {
   sessionId?: string | null;
@@ -815,13 +816,13 @@ export interface UsageGetParams {
   utcOffsetMinutes?: number;
 }
 
-/** The id is that of `changeSet.updated`. */
+/** Names a change set; the id comes from `changeSet.updated`. */
 export interface ChangeSetRef {
   changeSetId: string;
 }
 
 /**
- * `rest` covers the hunks announced at or before `seenSeq` that `decisions` leaves out.
+ * `rest` decides the hunks announced at or before `seenSeq` that `decisions` does not name.
  *
  * `rest` needs `seenSeq` unless it is `keep`. `rest: accept` never covers sensitive hunks.
  * `dryRun` answers without acting.
@@ -834,7 +835,7 @@ export interface DecideParams {
   dryRun?: boolean;
 }
 
-/** `newText` only with `replace`; `comment` reaches the model. */
+/** The decision on one hunk. `newText` only with `replace`; the model reads `comment`. */
 export interface HunkDecision {
   hunkId: string;
   action: DecideAction;
@@ -843,12 +844,12 @@ export interface HunkDecision {
 }
 
 /**
- * Exactly one of the three ids says what to take back.
+ * Exactly one of the three ids says what to undo.
  *
- * `skipConflicts` takes back what can be taken back; without it one conflict stops
- * everything. `dryRun` answers without acting. With `direction` only that is done: `undo`
- * takes back what is applied, `redo` puts back what the newest undo took; without it `redo`
- * is meant where nothing is applied.
+ * `skipConflicts` undoes the hunks that have no conflict; without it one conflict stops
+ * everything. `dryRun` answers without acting. The `direction` `undo` takes back applied
+ * hunks, `redo` restores those of the newest undo; without it, redo if nothing is applied,
+ * else undo.
  */
 export interface UndoParams {
   changeSetId?: string | null;
@@ -859,24 +860,23 @@ export interface UndoParams {
   direction?: "undo" | "redo" | null;
 }
 
-/** `limit` is how many important files to name, 1 to 100. */
+/** `limit` is the number of important files to list, 1 to 100. */
 export interface FreshnessGetParams {
   sessionId: string;
   limit?: number;
 }
 
-/** The rules of one session. */
+/** List the rules of one session. */
 export interface PermissionListParams {
   sessionId: string;
 }
 
 /**
- * Make, change or take back the rule of one tool and one pattern; `effect: null` takes
- * back.
+ * Add, change or remove the rule for one tool and one pattern; `effect: null` removes it.
  *
  * `pattern` is a path as in `permission.requested.subject`, one with `/**` at its end, or
  * `**`. An `allow` for a pattern never covers a sensitive file: name that file itself.
- * Rules are forgotten with the process.
+ * Rules end with the process.
  */
 export interface PermissionSetParams {
   sessionId: string;
@@ -889,9 +889,9 @@ export interface PermissionSetParams {
 export interface Empty {}
 
 /**
- * The user's word on a server that the project names, as `kode/mcp/list` showed it.
+ * The user's decision on a server that the project names, as `kode/mcp/list` showed it.
  *
- * It is kept for later processes too, until the entry changes.
+ * It is saved for later processes too, until the entry changes.
  */
 export interface McpDecideParams {
   name: string;
@@ -899,23 +899,23 @@ export interface McpDecideParams {
   allowed: boolean;
 }
 
-/** Start a server now, and ask what it offers. */
+/** Start a server now and ask what it offers. */
 export interface McpStartParams {
   name: string;
 }
 
-/** Read the resource `uri` of the server `name`, which is started for it. */
+/** Read the resource `uri` of the server `name`; starts the server if needed. */
 export interface McpReadParams {
   name: string;
   uri: string;
 }
 
 /**
- * Fill in `prompt` of the server `name`, which is started for it.
+ * Fill in `prompt` of the server `name`; starts the server if needed.
  *
- * `words` is what the user typed behind the prompt's name: `name=value`, or values in the
- * order of its arguments, quoted as in a shell; the last one takes all that is left.
- * `arguments` are texts by name, and win.
+ * `words` is what the user typed after the prompt's name: `name=value`, or values in the
+ * order of its arguments, quoted as in a shell; the last one takes the rest. `arguments`
+ * are texts by name and take precedence.
  */
 export interface McpPromptParams {
   name: string;
@@ -924,20 +924,17 @@ export interface McpPromptParams {
   arguments?: { [name: string]: unknown };
 }
 
-/** All memories, or those in one state. */
+/** List all memories, or those in one state. */
 export interface MemoryListParams {
   state?: "candidate" | "accepted" | null;
 }
 
-/**
- * Decisions; one unknown id, and nothing is done. Of two for one memory the last one
- * counts.
- */
+/** Decisions; an unknown id rejects them all. Of two for one memory the last one counts. */
 export interface MemoryDecideParams {
   decisions: MemoryDecision[];
 }
 
-/** What becomes of one memory. `reject` forgets it for good, also if it was accepted before. */
+/** The decision on one memory. `reject` deletes it for good, even if it was accepted before. */
 export interface MemoryDecision {
   memoryId: string;
   action: "accept" | "reject";
@@ -946,8 +943,8 @@ export interface MemoryDecision {
 /**
  * `config` and `workspace` are absolute paths; `workspace` is the project to copy.
  *
- * What is absent is as the configuration says, and ids are made up. A `dryRun` ends before
- * the engine.
+ * Absent fields come from the configuration, and absent ids are generated. A `dryRun` ends
+ * before the engine starts.
  */
 export interface RunStartParams {
   config: string;
@@ -963,27 +960,27 @@ export interface RunStartParams {
   dryRun?: boolean;
 }
 
-/** With `afterSequence` the run's events after that one come along, at most `limit`. */
+/** `afterSequence` also asks for the run's events after that one, at most `limit`. */
 export interface RunGetParams {
   runId: string;
   afterSequence?: number | null;
   limit?: number;
 }
 
-/** Which run is to end. */
+/** The run to cancel. */
 export interface RunCancelParams {
   runId: string;
 }
 
-/** The user's word on the open folders, for this process; next time `initialize` says it. */
+/** Whether the user trusts the open folders; holds for this process (see `initialize`). */
 export interface SetTrustParams {
   trusted: boolean;
 }
 
 /**
- * What the handshake's `settings` may hold; absent and `null` leave it as it is.
+ * The settings of the handshake; absent and `null` leave a setting unchanged.
  *
- * `mode` and `model` hold for sessions that name none of their own, `agent` for new ones.
+ * `mode` and `model` hold for sessions without their own, `agent` for new sessions.
  */
 export interface SettingsUpdateParams {
   mode?: Mode | null;
@@ -999,10 +996,10 @@ export interface PingParams {
 }
 
 /**
- * What the user looks at; it replaces what was said before.
+ * What the user looks at; it replaces the earlier context.
  *
- * `uri` is the active document, absent when there is none. Of an empty `selection`, a mere
- * cursor, the model is not told; `visibleRange` is kept for later.
+ * `uri` is the active document, absent when there is none. The model does not see an empty
+ * `selection`, a mere cursor; `visibleRange` is reserved.
  */
 export interface EditorContextParams {
   uri?: string | null;
@@ -1023,17 +1020,17 @@ export interface Position {
 }
 
 /**
- * In which `encoding` the editor saves an open document, by its own name for it.
+ * The `encoding` in which the editor saves an open document, as the editor names it.
  *
- * `gbk`, `cp936`, `latin1`, `windows1252`, `utf8bom` and their like are understood; an
- * unknown name tells nothing.
+ * `gbk`, `cp936`, `latin1`, `windows1252`, `utf8bom` and similar names are understood; an
+ * unknown name is ignored.
  */
 export interface EncodingParams {
   uri: string;
   encoding: string;
 }
 
-/** What the client shows of a block; empty once the block is gone. */
+/** The text that the client shows of a block; empty once the block is gone. */
 export interface ShownParams {
   blockId: string;
   text: string;
@@ -1044,17 +1041,17 @@ export interface PermissionRequestResult {
   optionId: string;
 }
 
-/** `opened` is false where the editor cannot or will not. */
+/** `opened` is false if the editor cannot or will not open the file. */
 export interface OpenDocumentResult {
   opened: boolean;
 }
 
-/** What the user chose of the choices, word for word; nothing when they closed the question. */
+/** The chosen ones of the choices, word for word; empty if the user closed the question. */
 export interface AskResult {
   choices: string[];
 }
 
-/** What the editor shows now. */
+/** The diagnostics that the editor shows now. */
 export interface EditorDiagnosticsResult {
   files: FileDiagnostics[];
 }
@@ -1065,7 +1062,7 @@ export interface FileDiagnostics {
   diagnostics: EditorDiagnostic[];
 }
 
-/** `severity` as LSP counts: 1 error, 2 warning, 3 information, 4 hint. */
+/** One diagnostic. `severity` as in LSP: 1 error, 2 warning, 3 information, 4 hint. */
 export interface EditorDiagnostic {
   range: Range;
   message: string;
@@ -1074,23 +1071,23 @@ export interface EditorDiagnostic {
   code?: string;
 }
 
-/** The places found, none where the servers know of none. A declaration counts. */
+/** The places found, declarations included; empty if the servers know none. */
 export interface EditorLocationsResult {
   locations: EditorLocation[];
 }
 
-/** A place in any file, also one outside the open folders. */
+/** A place in any file, even outside the open folders. */
 export interface EditorLocation {
   uri: string;
   range: Range;
 }
 
-/** The symbols found; those of a file flat, in the order of the file. */
+/** The symbols found; those of a file as a flat list in file order. */
 export interface EditorSymbolsResult {
   symbols: EditorSymbol[];
 }
 
-/** `kind` is LSP's `SymbolKind`, `range` that of its name, `container` what it belongs to. */
+/** A symbol. `kind` is LSP's `SymbolKind`, `range` that of the name, `container` its parent. */
 export interface EditorSymbol {
   name: string;
   kind: number;
@@ -1099,18 +1096,18 @@ export interface EditorSymbol {
   container?: string;
 }
 
-/** What the servers say of the place, as Markdown or plain text; empty for nothing. */
+/** The servers' hover text for the place, Markdown or plain; empty if there is none. */
 export interface EditorHoverResult {
   text: string;
 }
 
-/** The changes become hunks of a change set. `refused` says why there are none. */
+/** The changes, which become hunks of a change set. `refused` says why there are none. */
 export interface EditorRenameResult {
   files: RenamedFile[];
   refused?: string;
 }
 
-/** The changes of one file, all by the same text, in any order, none over another. */
+/** The changes of one file: in any order, not overlapping, all offsets in the present text. */
 export interface RenamedFile {
   uri: string;
   edits: EditorTextEdit[];
@@ -1148,8 +1145,8 @@ export interface ClientInfo {
  * Defaults an editor may set for its sessions; unknown names are ignored.
  *
  * `agent` names an agent, `model` a logical model or an id of the provider, `locale` is the
- * language of the prompts (`zh` or `en`), `fileEncoding` how files that are not UTF-8 are
- * read. Keys, hosts, proxies and folders are the user's alone: with one of them
+ * language of the prompts (`zh` or `en`), `fileEncoding` the encoding of files that are not
+ * UTF-8. Only the user may set keys, hosts, proxies and folders: with one of them
  * `initialize` answers `ConfigInvalid`.
  */
 export interface EditorSettings {
@@ -1161,10 +1158,10 @@ export interface EditorSettings {
 }
 
 /**
- * How the client wants to be served.
+ * How the client wants large texts to be sent.
  *
  * Texts in tool results and in `kode/message/list` of more than `maxInlineBytes` (in UTF-8,
- * at least 1024) travel as their head and a `Blob`.
+ * at least 1024) are sent as their beginning and a `Blob`.
  */
 export interface Delivery {
   maxInlineBytes?: number | null;
@@ -1175,8 +1172,8 @@ export interface Delivery {
  *
  * `permission`: it answers `kode/permission/request`, `ask`: it answers `kode/ask`;
  * otherwise the user is asked by `window/showMessageRequest`. `openDocument`: it answers
- * `kode/openDocument`. `editor`: what it lets the model ask of the language servers.
- * `changeSetReview` is reserved: say it if it is true, nothing depends on it yet.
+ * `kode/openDocument`. `editor`: the requests to language servers that it answers.
+ * `changeSetReview` is reserved: announce it if it is true, nothing depends on it yet.
  */
 export interface ClientCapabilities {
   permission?: { [name: string]: unknown } | null;
@@ -1186,7 +1183,7 @@ export interface ClientCapabilities {
   editor?: EditorQueries | null;
 }
 
-/** Which of the requests `kode/editor/*` the client answers; an object means yes. */
+/** The requests `kode/editor/*` that the client answers; an object means yes. */
 export interface EditorQueries {
   diagnostics?: { [name: string]: unknown } | null;
   definition?: { [name: string]: unknown } | null;
@@ -1199,7 +1196,7 @@ export interface EditorQueries {
 /**
  * `seq` is the number of the last event so far; the next has `seq` + 1.
  *
- * `session` tells its mode, model and agent, whoever chose them.
+ * `session` has its mode, model and agent, whether the client chose them or the settings.
  */
 export interface SessionNewResult {
   sessionId: string;
@@ -1208,13 +1205,13 @@ export interface SessionNewResult {
 }
 
 /**
- * The head of a session. `meta` holds its `roots`; `activeTurnId` is there while one runs,
- * `draft` is what the user has begun to write. `effort` is absent where the model's own is
- * used, `contextEdits` where nothing is left out of the context or pinned to it.
+ * A session without its messages. `meta` holds its `roots`; `activeTurnId` is present while
+ * a turn runs, `draft` is an unsent prompt. `effort` is absent if the model decides,
+ * `contextEdits` if nothing is left out of the context or pinned to it.
  *
- * `mode` and `model` are what its next turn uses, `updatedAt` is when it was last written
- * to. `kind` is there where it is no conversation with a user: `job` is that of a run,
- * which is only read.
+ * `mode` and `model` are those of its next turn, `updatedAt` is when it was last written
+ * to. `kind` is absent for a conversation with a user; `job` is the session of a run and
+ * read-only.
  */
 export interface SessionView {
   sessionId: string;
@@ -1243,7 +1240,7 @@ export interface ContextEdits {
   pinned: string[];
 }
 
-/** The one last written to comes first. Without `nextCursor` there is no more. */
+/** The most recently written first. No `nextCursor`: this is the last page. */
 export interface SessionListResult {
   sessions: SessionView[];
   nextCursor?: string;
@@ -1290,10 +1287,10 @@ export interface Cost {
 /**
  * A replay (`events`) or a snapshot (the rest); the next event has `seq` + 1.
  *
- * In a snapshot `messages` are those of all branches, oldest first; with `cursor` there are
- * more: go on with `kode/message/list` and `all`. `openMessages` are begun and not complete
- * yet, with the blocks so far. `pending` and `asks` are what waits for the user, `lastTurn`
- * is how the newest turn ended that is over, `plan` the model's newest list of steps.
+ * In a snapshot `messages` are those of all branches, oldest first; `cursor` means there
+ * are more: continue with `kode/message/list` and `all`. `openMessages` are not complete
+ * yet and have their blocks so far. `pending` and `asks` wait for the user, `lastTurn` is
+ * the end of the newest finished turn, `plan` the model's newest list of steps.
  */
 export interface SessionAttachResult {
   mode: "replay" | "snapshot";
@@ -1883,7 +1880,7 @@ export interface Message {
   isApiErrorMessage?: boolean;
 }
 
-/** A change set as it stands now; ranges are today's, `diff` is unified per file. */
+/** A change set as it stands now; ranges are current, `diff` is unified per file. */
 export interface ChangeSetView {
   changeSetId: string;
   sessionId: string;
@@ -1893,48 +1890,48 @@ export interface ChangeSetView {
   diff?: string;
 }
 
-/** A block that still grows: `text` is what its deltas have brought so far. */
+/** A block that is still growing: `text` is the sum of its deltas so far. */
 export interface OpenBlock {
   blockId: string;
   text: string;
 }
 
 /**
- * The new session, kept and not open: attach to it.
+ * The new session; it is saved but not open: attach to it.
  *
- * Its title is that of the first one with a number, `Tea (2)`; `forkedFrom` in its `meta`
- * names the `sessionId` and the `messageId` that it comes from.
+ * Its title is that of the original with a number, `Tea (2)`; `forkedFrom` in its `meta`
+ * names the `sessionId` and the `messageId` of its origin.
  */
 export interface SessionForkResult {
   sessionId: string;
 }
 
-/** The whole text, and a name for a file of it. */
+/** The whole text, and a suggested file name. */
 export interface SessionExportResult {
   fileName: string;
   text: string;
 }
 
-/** Sent at acceptance: the prompt is saved. `messageId` is the prompt's. */
+/** The answer once the turn is accepted and the prompt saved. `messageId` is the prompt's. */
 export interface TurnStartResult {
   turnId: string;
   messageId: string;
   deduplicated?: boolean;
 }
 
-/** `cancelled: false` when nothing ran. */
+/** `cancelled` is false if no turn was running. */
 export interface TurnCancelResult {
   cancelled: boolean;
 }
 
-/** Oldest first. Without `nextCursor` there is no more. */
+/** Oldest first. No `nextCursor`: this is the last page. */
 export interface MessageListResult {
   messages: Message[];
   nextCursor?: string;
 }
 
 /**
- * `text` ends with a whole character; `nextOffset` is where to go on, absent at the end.
+ * `text` ends with a whole character; `nextOffset` begins the next page, absent at the end.
  *
  * `bytes` is the length of the whole text.
  */
@@ -1949,7 +1946,7 @@ export interface ChangeSetListResult {
   changeSets: ChangeSetSummary[];
 }
 
-/** A change set without texts. `onHead`: its turn is on the path the newest turn grew on. */
+/** A change set without texts. `onHead`: its turn is on the branch of the newest turn. */
 export interface ChangeSetSummary {
   changeSetId: string;
   turnId: string;
@@ -1958,14 +1955,14 @@ export interface ChangeSetSummary {
   files: FileSummary[];
 }
 
-/** A file of a change set without texts. */
+/** One file of a change set, without texts. */
 export interface FileSummary {
   uri: string;
   path: string;
   hunks: HunkCount[];
 }
 
-/** How many hunks are in one state. */
+/** The number of hunks in one state. */
 export interface HunkCount {
   state: HunkState;
   count: number;
@@ -1974,8 +1971,8 @@ export interface HunkCount {
 /**
  * All messages in the order written, so parents come first.
  *
- * `headId` is the message the next turn starts below; absent before the first one. Without
- * `nextCursor` there is no more.
+ * `headId` is the message the next turn starts below; absent before the first one. No
+ * `nextCursor`: this is the last page.
  */
 export interface TreeGetResult {
   nodes: TreeNode[];
@@ -1986,9 +1983,8 @@ export interface TreeGetResult {
 /**
  * A message without its blocks. `parentId` is absent at a root.
  *
- * `origin` tells what is no word of the user among the `user` messages: `reminder`,
- * `steer`, `compaction`. `text` is the first line of what it says, cut; `tools` are the
- * tools it calls.
+ * `origin` marks `user` messages that are no prompts: `reminder`, `steer`, `compaction`.
+ * `text` is the first line of its text, cut; `tools` are the tools it calls.
  */
 export interface TreeNode {
   messageId: string;
@@ -2004,7 +2000,7 @@ export interface TreeNode {
   isApiErrorMessage?: boolean;
 }
 
-/** In the order in which the model is told of them. */
+/** The tools in the order in which the model sees them. */
 export interface ToolsListResult {
   tools: ToolView[];
 }
@@ -2012,7 +2008,7 @@ export interface ToolsListResult {
 /**
  * A tool on offer to the model. `schema` is the JSON Schema of a call's `input`.
  *
- * Neighbouring calls of `readOnly` tools run side by side.
+ * Adjacent calls of `readOnly` tools run in parallel.
  */
 export interface ToolView {
   name: string;
@@ -2025,13 +2021,12 @@ export interface ToolView {
 /**
  * The exact next request, in order.
  *
- * `model` is the id that is asked for. `tokens` is the size, by the host's own count as far
- * as it is `counted`, `safeTokens` what it will hardly exceed, `window` what the model
- * reads at most; absent when that is not known. `compactionDue`: the conversation is summed
- * up before this request is sent. `trimmed`: messages are left out or cut, which do not
- * fit. `body` is what goes over HTTP, `sha256` and `bytes` are its. `leftOut` is what the
- * user left out of this branch, with the tokens that it would take about; compactions taken
- * back are among it.
+ * `model` is the requested id. `tokens` is the size, by the host's own count where
+ * `counted`; `safeTokens` includes a safety margin; `window` is the most the model reads,
+ * absent if unknown. `compactionDue`: the conversation is summed up before this request is
+ * sent. `trimmed`: messages are left out or cut because they do not fit. `body` is the HTTP
+ * body, `sha256` and `bytes` are its hash and size. `leftOut` is what the user left out of
+ * this branch, with estimated tokens; undone compactions are included.
  */
 export interface ContextInspectResult {
   model: string;
@@ -2050,12 +2045,12 @@ export interface ContextInspectResult {
 }
 
 /**
- * A part of a request. `note` is what the sidecar puts where the API demands a message.
+ * A part of a request. A `note` is text of the sidecar where the API demands a message.
  *
- * `messageId` is absent for what is no message of the session, or not yet. `tokens` is its
- * share of the request, `counted` says that the model's host has counted it. `bytes` are
- * those of its text in UTF-8, `head` is where it begins. `pinned`: the user wants it to
- * stay (`kode/context/edit`).
+ * `messageId` is absent if the part is not (yet) a message of the session. `tokens` is its
+ * share of the request; `counted`: the model's host has counted it. `bytes` is the size of
+ * its text in UTF-8, `head` the beginning of that text. `pinned`: the user wants it to stay
+ * (`kode/context/edit`).
  */
 export interface Segment {
   origin: SegmentOrigin;
@@ -2067,7 +2062,7 @@ export interface Segment {
   pinned?: boolean;
 }
 
-/** As the event `context.compacted` tells it. */
+/** The same values as in the event `context.compacted`. */
 export interface ContextCompactResult {
   summaryMessageId: string;
   droppedMessages: number;
@@ -2078,8 +2073,8 @@ export interface ContextCompactResult {
 /**
  * What is in force now, and the next request before and after.
  *
- * `rereadTokens` of it stand behind the first change: the model's host, which caches by
- * prefix, reads them anew, at the price of fresh input. 0 where the request is the same.
+ * `rereadTokens` come after the first change: the model's host caches by prefix and bills
+ * them as fresh input. 0 if the request is the same.
  */
 export interface ContextEditResult {
   edits: ContextEdits;
@@ -2088,14 +2083,14 @@ export interface ContextEditResult {
   rereadTokens: number;
 }
 
-/** Rows in the order of their keys. Sessions that were deleted are not counted. */
+/** Rows in the order of their keys. Deleted sessions are not counted. */
 export interface UsageGetResult {
   rows: UsageRow[];
   total: UsageSum;
   unreadableSessions?: number;
 }
 
-/** The same, of those with this day, model, session, turn and message, as `by` asked. */
+/** The sum for one group of answers; the fields named in `by` identify the group. */
 export interface UsageRow {
   answers: number;
   usage: Usage;
@@ -2109,9 +2104,9 @@ export interface UsageRow {
 }
 
 /**
- * What a number of answers used. `costs` is one amount for each currency.
+ * What a number of answers used. `costs` has one amount for each currency.
  *
- * `costUsd` is absent where no answer told it.
+ * `costUsd` is absent if no answer has it.
  */
 export interface UsageSum {
   answers: number;
@@ -2123,10 +2118,10 @@ export interface UsageSum {
 /**
  * Hunk ids by outcome; `conflicts` are those in conflict, diverged or superseded.
  *
- * What was decided that way before is answered like the rest. `left` are sensitive hunks
- * that `rest: accept` does not cover: name them. `verified` is about the hunks that are
- * `applied` or diverged: false where the editor's text shows something else (`diverged`),
- * null where nothing was sent or the editor does not sync the file.
+ * Repeating an earlier decision gets the same answer. `left` are sensitive hunks that
+ * `rest: accept` does not cover: name them. `verified` concerns the hunks that are
+ * `applied` or diverged: false if the editor's text shows something else (`diverged`), null
+ * if nothing was sent or the editor does not sync the file.
  */
 export interface DecideResult {
   state: ChangeSetState;
@@ -2139,11 +2134,11 @@ export interface DecideResult {
 }
 
 /**
- * What was taken back, hunk ids each.
+ * The ids of the undone hunks.
  *
- * Where nothing of the scope was applied, the newest undo in it is taken back instead:
- * `restored`. With `conflicts` and without `skipConflicts` nothing was sent. `diff` is what
- * was, or with `dryRun` would be, sent. `verified` as in `DecideResult`.
+ * If nothing in the scope was applied, the newest undo in it is redone instead: `restored`.
+ * With `conflicts` and without `skipConflicts` nothing was sent. `diff` is what was sent,
+ * or would be with `dryRun`. `verified` as in `DecideResult`.
  */
 export interface UndoResult {
   changeSetId: string;
@@ -2155,16 +2150,16 @@ export interface UndoResult {
   verified: boolean | null;
 }
 
-/** A hunk that cannot be taken back; `diff` leads from the text there now to the one before. */
+/** A hunk that cannot be undone; `diff` leads from the present text to the one before it. */
 export interface UndoConflict {
   hunkId: string;
   diff: string;
 }
 
 /**
- * Both lists have the file that was used last first.
+ * Both lists start with the most recently used file.
  *
- * `important` leaves out dependency folders and files that are gone.
+ * `important` leaves out dependency folders and deleted files.
  */
 export interface FreshnessGetResult {
   files: FileFreshness[];
@@ -2174,11 +2169,11 @@ export interface FreshnessGetResult {
 /**
  * A file that the model has read or edited. Times are those of the latest read and edit.
  *
- * `sha256` is over the text the editor, or else the disk, had when it was last looked at
- * (LF, UTF-8, no BOM); `lines` of that text the model has seen as they are, `staleLines`
- * are others than it has seen. `mtime` and `size` are the file's, where the text is from
- * the disk. `changed`: by somebody else since the last read or own edit. `lost`: there is
- * no text any more.
+ * `sha256` is the hash of the text (LF, UTF-8, no BOM) in the editor, or else on disk, when
+ * last checked. The model has seen `lines` of that text as they are; `staleLines` have
+ * changed since it saw them. `mtime` and `size` are the file's if the text is from disk.
+ * `changed`: by somebody else since the model's last read or edit. `lost`: the text is gone
+ * or cannot be read.
  */
 export interface FileFreshness {
   uri: string;
@@ -2200,7 +2195,7 @@ export interface LineRange {
   end: number;
 }
 
-/** A file of the project that was used lately. */
+/** A recently used file of the project. */
 export interface ImportantFile {
   uri: string;
   path: string;
@@ -2208,9 +2203,9 @@ export interface ImportantFile {
 }
 
 /**
- * A denial wins over a permission, a permission over a wish to be asked.
+ * `deny` wins over `allow`, and `allow` over `ask`.
  *
- * What no rule covers needs no permission.
+ * An action that no rule covers needs no permission.
  */
 export interface PermissionListResult {
   rules: RuleView[];
@@ -2219,10 +2214,11 @@ export interface PermissionListResult {
 /**
  * A rule in force; `reason` says in words where it comes from.
  *
- * `source`: `builtIn` rules cannot be changed, `answer` was given to a question, `client`
- * set by `kode/permission/set`. `tool` is `*` for all tools, `pattern` a path, `…/**` for
- * all below one, or a name at any depth for `builtIn`. `matches` are the latest questions
- * it answered, out of `matched`.
+ * `source`: `builtIn` rules cannot be changed, `answer` was the user's answer to a
+ * question, `client` was set by `kode/permission/set`. `tool` is `*` for all tools;
+ * `pattern` is a path, `…/**` for everything below one, or a name at any depth for
+ * `builtIn`. `matched` counts the questions it answered, and `matches` are the latest of
+ * them.
  */
 export interface RuleView {
   tool: string;
@@ -2235,7 +2231,7 @@ export interface RuleView {
   matches?: RuleMatch[];
 }
 
-/** A question that a rule answered; `requestId` is that of `permission.requested`. */
+/** A question that a rule answered; `requestId` as in `permission.requested`. */
 export interface RuleMatch {
   subject: string;
   requestId: string;
@@ -2243,7 +2239,7 @@ export interface RuleMatch {
 }
 
 /**
- * What may be said as `model`: a logical name, or the name of a model.
+ * The valid values of `model`: a logical name, or the name of a model.
  *
  * `default` is what a session uses that names none.
  */
@@ -2253,7 +2249,7 @@ export interface ModelsListResult {
   providers: ProviderView[];
 }
 
-/** A name for whatever of `candidates` is served first. */
+/** A name for the first of `candidates` that its host serves. */
 export interface LogicalModel {
   name: string;
   candidates: ModelCandidate[];
@@ -2267,10 +2263,9 @@ export interface ModelCandidate {
 }
 
 /**
- * A provider and its models: those its host lists first, then those of our table.
+ * A provider and its models: first those its host lists, then those of our table.
  *
- * With `error` (no key, no answer) the host could not be asked, and only the table is
- * known.
+ * With `error` (no key, no answer) the host's list is missing, and only our table is used.
  */
 export interface ProviderView {
   name: string;
@@ -2280,11 +2275,11 @@ export interface ProviderView {
 }
 
 /**
- * A model, by the name that can be said as `model`; what is not known is absent.
+ * A model; `name` is a valid value of `model`. Unknown fields are absent.
  *
- * `offered`: it is in its host's list of today; `retired`: the host has said that it is
- * gone. Windows are in tokens. `images` says that it takes them, `reasoning` that it
- * thinks, `efforts` how hard it can be asked to think.
+ * `offered`: it is in its host's current list; `retired`: the host has said that it is
+ * gone. Windows are in tokens. `images`: it accepts images, `reasoning`: it thinks,
+ * `efforts`: the supported levels of thinking.
  */
 export interface ModelView {
   name: string;
@@ -2298,7 +2293,7 @@ export interface ModelView {
   price?: Price;
 }
 
-/** A list price per million tokens: fresh input, cached input, output; a hint. */
+/** A list price per million tokens (fresh input, cached input, output); not binding. */
 export interface Price {
   input: number;
   cached: number;
@@ -2309,8 +2304,8 @@ export interface Price {
 /**
  * Skills by id, and those that cannot be used.
  *
- * `projectTrusted`: the skills of the open folders are looked for, for the editor has said
- * that the workspace is trusted.
+ * `projectTrusted`: the editor has said that the workspace is trusted, so the skills of the
+ * open folders are read.
  */
 export interface SkillsListResult {
   skills: SkillView[];
@@ -2319,7 +2314,7 @@ export interface SkillsListResult {
 }
 
 /**
- * A skill on offer to the model.
+ * A skill offered to the model.
  *
  * `source`: the state folder's `skills`, a folder of the setting `skill_folders`, or
  * `.kode/skills` of an open folder. `permissions` is what the skill says it needs; it
@@ -2335,7 +2330,7 @@ export interface SkillView {
   permissions?: string[];
 }
 
-/** A skill that cannot be used, and why. `line` counts from 1; both where they are known. */
+/** A skill that cannot be used, and why. `line` counts from 1; it and `field` may be absent. */
 export interface SkillProblemView {
   source: "user" | "config" | "project";
   file: string;
@@ -2345,10 +2340,10 @@ export interface SkillProblemView {
 }
 
 /**
- * The servers in the order of the settings, those of the project last; nothing is started.
+ * The servers in the order of the settings, those of the project last; none is started.
  *
- * `problems` names entries that cannot be used. `projectTrusted`: files of the open folders
- * are looked for, for the editor has said that the workspace is trusted.
+ * `problems` lists entries that cannot be used. `projectTrusted`: the editor has said that
+ * the workspace is trusted, so files of the open folders are read.
  */
 export interface McpListResult {
   servers: McpServerView[];
@@ -2357,12 +2352,12 @@ export interface McpListResult {
 }
 
 /**
- * An MCP server. `command` or `url` is what is started or asked; `variables` it gets.
+ * An MCP server, started by `command` or reached at `url`; it gets the named `variables`.
  *
  * `source`: the user's settings, the editor, a file of the open folders, a run's file. A
- * server of a project is `unapproved` until the user said yes to what `fingerprint` stands
- * for, and never starts before. `tools`, `resources`, `templates`, `prompts`: what it
- * offered the last time, empty while that is not known.
+ * server of a project is `unapproved` and does not start until the user approves the entry
+ * with this `fingerprint`. `tools`, `resources`, `templates` and `prompts` are what it last
+ * offered, empty while unknown.
  */
 export interface McpServerView {
   name: string;
@@ -2382,14 +2377,14 @@ export interface McpServerView {
   templates?: McpTemplateView[];
 }
 
-/** A tool as its server describes it. `saysReadOnly` is the server's own word: a hint. */
+/** A tool as its server describes it. `saysReadOnly` is the server's claim: a hint only. */
 export interface McpToolView {
   name: string;
   description: string;
   saysReadOnly: boolean;
 }
 
-/** Something a server lets the user attach: `kode/mcp/read` reads it. */
+/** A resource of a server that the user can attach; `kode/mcp/read` reads it. */
 export interface McpResourceView {
   uri: string;
   name?: string;
@@ -2397,21 +2392,21 @@ export interface McpResourceView {
   mediaType?: string;
 }
 
-/** A prompt that a server keeps for its users: `kode/mcp/prompt` fills it in. */
+/** A prompt that a server offers; `kode/mcp/prompt` fills it in. */
 export interface McpPromptView {
   name: string;
   description?: string;
   arguments?: McpPromptArgument[];
 }
 
-/** A word that a prompt of a server has a place for. */
+/** An argument of a server's prompt. */
 export interface McpPromptArgument {
   name: string;
   description?: string;
   required?: boolean;
 }
 
-/** Resources of a server that the user names by filling in an address (RFC 6570). */
+/** A URI template (RFC 6570) for resources of a server; the user fills it in. */
 export interface McpTemplateView {
   uriTemplate: string;
   name?: string;
@@ -2419,16 +2414,16 @@ export interface McpTemplateView {
   mediaType?: string;
 }
 
-/** Blocks for the `input` of a prompt. A resource says that its text is data of a server. */
+/** Blocks for the `input` of a prompt. A resource marks its text as data of a server. */
 export interface McpBlocks {
   input: PromptBlock[];
 }
 
 /**
- * What the state folder keeps, oldest first.
+ * The memories in the state folder, oldest first.
  *
- * `mode` is the setting `memory_mode`: with `external` a service remembers, and what stands
- * here is from before; with `disabled` nothing here is told to a model.
+ * `mode` is the setting `memory_mode`: with `external` a service stores memories, and these
+ * are older ones; with `disabled` no model sees them.
  */
 export interface MemoryListResult {
   memories: MemoryView[];
@@ -2436,9 +2431,9 @@ export interface MemoryListResult {
 }
 
 /**
- * Something the model wants to be remembered, or the user has accepted.
+ * A memory that the model proposed or the user has accepted.
  *
- * `scope`: `user` holds everywhere, `project:NAME-HASH` in one project.
+ * The `scope` `user` is valid everywhere, `project:NAME-HASH` in one project.
  */
 export interface MemoryView {
   memoryId: string;
@@ -2449,7 +2444,7 @@ export interface MemoryView {
   tags?: string[];
 }
 
-/** The run has its folder and its record; `kode/run/get` tells how far it is. */
+/** The run has its folder and its record; `kode/run/get` returns its progress. */
 export interface RunStartResult {
   runId: string;
   sessionId: string;
@@ -2457,16 +2452,16 @@ export interface RunStartResult {
   sandboxRoot: string;
 }
 
-/** A run, and the events that were asked for. */
+/** A run, and the requested events. */
 export interface RunGetResult {
   run: RunView;
   events?: RunEventView[];
 }
 
 /**
- * A run as its `run.json` tells it. One whose process is gone has `failed`: `RunDied`.
+ * A run as in its `run.json`. If its process is gone, it is `failed` with `RunDied`.
  *
- * `conversationId` is the session that the engine works in, to be attached to and read.
+ * `conversationId` is the session that the engine works in; attach to it to read it.
  */
 export interface RunView {
   runId: string;
@@ -2502,22 +2497,22 @@ export interface RunEventView {
   correlationId?: string;
 }
 
-/** `cancelled: false` when it was over, or is another process's. */
+/** `cancelled` is false if the run had ended or belongs to another process. */
 export interface RunCancelResult {
   cancelled: boolean;
 }
 
-/** Every provider, the built-in ones first. No host is asked, and no key is told. */
+/** Every provider, the built-in ones first. No host is asked, and no key is revealed. */
 export interface AuthStatusResult {
   providers: ProviderAuth[];
 }
 
 /**
- * Whether a provider can be asked. `variables`: where a key for it is looked for.
+ * Whether a provider can be asked. `variables` are the environment variables for its key.
  *
- * An editor hands a key over by setting the first of them in the environment of the next
- * start; without any the host wants no key. `error` says what is missing, `default`: the
- * settings' own model is served by it.
+ * An editor passes a key by setting the first of them in the environment of the next start;
+ * without any the host needs no key. `error` says what is missing; `default`: it serves the
+ * model of the settings.
  */
 export interface ProviderAuth {
   name: string;
@@ -2527,7 +2522,7 @@ export interface ProviderAuth {
   error?: ErrorInfo;
 }
 
-/** What is in force now. `fileEncoding` is absent where none was set. */
+/** The settings now in force. `fileEncoding` is absent if none was set. */
 export interface SettingsUpdateResult {
   mode: Mode;
   agent: string;
@@ -2536,18 +2531,18 @@ export interface SettingsUpdateResult {
   fileEncoding?: string;
 }
 
-/** `schema` is the text of `schema.json`, byte for byte; `sha256` is that of the handshake. */
+/** `schema` is the text of `schema.json`, byte for byte; `sha256` as in the handshake. */
 export interface SchemaGetResult {
   schema: string;
   sha256: string;
 }
 
-/** The `echo` of the question. */
+/** The `echo` of the request. */
 export interface PingResult {
   echo: unknown;
 }
 
-/** What a bug report needs; never a key. */
+/** The facts that a bug report needs; never a key. */
 export interface DoctorResult {
   version: string;
   protocolVersion: string;
@@ -2560,14 +2555,14 @@ export interface DoctorResult {
   lastErrors: ErrorInfo[];
 }
 
-/** One setting, where it came from; secrets masked. */
+/** One setting and its source; secrets are masked. */
 export interface SettingView {
   name: string;
   value: unknown;
   source: string;
 }
 
-/** One finding of the doctor. `hint` says how to mend it. */
+/** One finding of the doctor. `hint` says how to fix it. */
 export interface Check {
   name: string;
   ok: boolean;
@@ -2581,7 +2576,7 @@ export interface EventParams {
   events: Event[];
 }
 
-/** `kode/delta`: growth of open blocks; `block.started` told which session each is of. */
+/** `kode/delta`: growth of open blocks; `block.started` named the session of each. */
 export interface DeltaParams {
   deltas: BlockDelta[];
 }
@@ -2596,9 +2591,9 @@ export interface BlockDelta {
 /**
  * Ask the user. No answer in time counts as reject.
  *
- * `blockId` is the tool call that waits. `reason` says why the user is asked, `diff` what
- * exactly a yes is for (unified, may be cut): if the call would do anything else by then,
- * it is refused.
+ * `blockId` is the tool call that waits. `reason` says why the user is asked; `diff` shows
+ * what exactly they allow (unified, may be cut): if the call would do anything else, it is
+ * refused.
  */
 export interface PermissionRequestParams {
   requestId: string;
@@ -2613,7 +2608,7 @@ export interface PermissionRequestParams {
   diff?: string;
 }
 
-/** A file inside an open folder. */
+/** Open a file inside an open folder. */
 export interface OpenDocumentParams {
   uri: string;
 }
@@ -2621,7 +2616,8 @@ export interface OpenDocumentParams {
 /**
  * Ask the user to choose; with `multi` more than one of `choices`. `blockId` is the call.
  *
- * When nobody answers in time, or the turn is cancelled, `$/cancelRequest` takes it back.
+ * When nobody answers in time, or the turn is cancelled, `$/cancelRequest` cancels the
+ * question.
  */
 export interface AskParams {
   requestId: string;
@@ -2635,17 +2631,17 @@ export interface AskParams {
 }
 
 /**
- * Of one file, or of all that the editor knows of.
+ * Ask for the diagnostics of one file, or of all files that the editor has some for.
  *
- * `afterEdit`: the text was just changed. Answer once the servers have looked at it again,
- * with what there is after five seconds at the latest.
+ * `afterEdit`: the text has just changed. Answer once the servers have checked it again,
+ * after five seconds at the latest with what is known.
  */
 export interface EditorDiagnosticsParams {
   uri?: string;
   afterEdit?: boolean;
 }
 
-/** A place in a file inside an open folder; the file may have to be opened for the answer. */
+/** A place in a file inside an open folder; the editor may have to open the file to answer. */
 export interface EditorPlaceParams {
   uri: string;
   position: Position;
@@ -2657,7 +2653,7 @@ export interface EditorSymbolsParams {
   query?: string;
 }
 
-/** What would a rename of the symbol there change? Nothing is to be applied. */
+/** Ask what a rename of the symbol there would change; apply nothing. */
 export interface EditorRenameParams {
   uri: string;
   position: Position;
@@ -2668,8 +2664,8 @@ export interface EditorRenameParams {
  * `capabilities.experimental.kode` of the server's answer.
  *
  * `schemaSha256` is the SHA-256 of the `schema.json` that this server was built with, in
- * hex. `capabilities` is a tree of the methods served: `kode/turn/start` shows as the
- * object `start` in the object `turn`.
+ * hex. `capabilities` is a tree of the supported methods: `kode/turn/start` is the object
+ * `start` in the object `turn`.
  */
 export interface KodeInitializeResult {
   protocolVersion: string;
@@ -2686,11 +2682,10 @@ export interface ServerInfo {
 }
 
 /**
- * Bounds of the connection.
+ * Limits of the connection.
  *
- * A header or a body beyond its bound ends the process, and so does output the client
- * leaves unread beyond `maxQueuedBytes`. One request too many in flight answers
- * `Overloaded`.
+ * A header or a body beyond its limit ends the process, and so does unread output beyond
+ * `maxQueuedBytes`. A request beyond `maxRequestsInFlight` is answered with `Overloaded`.
  */
 export interface ServerLimits {
   maxHeaderBytes: number;
@@ -2699,7 +2694,7 @@ export interface ServerLimits {
   maxRequestsInFlight: number;
 }
 
-/** `error.data` of `UnsupportedVersion`, with the versions that are spoken here. */
+/** `error.data` of `UnsupportedVersion`, with the supported versions. */
 export interface UnsupportedVersionInfo {
   code: ErrorCode;
   message: string;

@@ -65,7 +65,7 @@
 
 --- `agent` names an agent (`ide-helper`, `coder`), `model` a logical model or provider id.
 ---
---- `effort` is how hard the model thinks, by default as much as it does by itself.
+--- `effort` is how hard the model thinks; by default the model decides.
 ---@class kode.SessionNewParams
 ---@field title? string|nil
 ---@field agent? string|nil
@@ -74,22 +74,22 @@
 ---@field effort? 'off'|'low'|'medium'|'high'|'max'|nil
 ---@field meta? table<string, any>
 
---- By default the sessions whose `meta.roots` name one of the folders that are open now.
+--- List the sessions whose `meta.roots` name one of the folders that are open now.
 ---
---- `all` gives those of other folders too; `query` is looked for in titles, prompts and answers, whatever the case. `limit` is at most 500; `cursor` is the `nextCursor` of the page before.
+--- `all` includes those of other folders; `query` is searched for in titles, prompts and answers, ignoring case. `limit` is at most 500; `cursor` is the `nextCursor` of the page before.
 ---@class kode.SessionListParams
 ---@field cursor? string|nil
 ---@field limit? integer
 ---@field query? string|nil
 ---@field all? boolean
 
---- The id is that of `kode/session/new` or `kode/session/list`.
+--- Names a session; the id comes from `kode/session/new` or `kode/session/list`.
 ---@class kode.SessionRef
 ---@field sessionId string
 
 --- Absent means unchanged. `null` clears: no title, the settings' mode or model, no `meta`.
 ---
---- `meta` is replaced whole, but the session's `roots` and `projectRoot` stay unless it names them. A running turn keeps its mode, model and effort. `draft` is a prompt that was not sent yet.
+--- `meta` is replaced as a whole, but the session's `roots` and `projectRoot` stay unless it names them. A running turn keeps its mode, model and effort. `draft` is a prompt not sent yet.
 ---@class kode.SessionUpdateParams
 ---@field sessionId string
 ---@field title? string|nil
@@ -101,29 +101,29 @@
 
 --- `afterSeq` is the last event you have folded: you get those after it, else a snapshot.
 ---
---- With `write` the session is yours, as after `kode/session/new`. With `read` you see what another process does in it, and whatever would change it is refused. Its events stream either way; who reads gets no deltas, each text comes whole with its block.
+--- With `write` the session is yours, as after `kode/session/new`. With `read` you follow what another process does in it, and requests that would change it are refused. Events stream either way; a reader gets no deltas, each text arrives whole with its block.
 ---@class kode.SessionAttachParams
 ---@field sessionId string
 ---@field afterSeq? integer|nil
 ---@field access? 'write'|'read'
 
---- The history of the new session is the path to `messageId`, by default to the head.
+--- Copy the path to `messageId` (default: the head) into a new session.
 ---@class kode.SessionForkParams
 ---@field sessionId string
 ---@field messageId? string|nil
 
---- `md` is the current branch to be read, `jsonl` all messages as they are kept.
+--- `md` is the current branch for readers, `jsonl` all messages as saved.
 ---
---- A `tape` exists only of a process that was started to record.
+--- A `tape` exists only if the process was started to record.
 ---@class kode.SessionExportParams
 ---@field sessionId string
 ---@field format 'md'|'jsonl'|'tape'
 
 --- Start a turn. `parentId` absent = below the head; `null` = a new root.
 ---
---- `replaces` is an earlier prompt that this one is an edit of: the turn starts where that one did, and the version follows from it. It needs no `parentId`, and one that differs is refused.
+--- `replaces` is the earlier prompt that this one edits: the turn starts at its parent and gets the next version. It needs no `parentId`; one that differs is refused.
 ---
---- An empty `input` goes on after `max_tool_rounds`. The same `clientTurnKey` gives the same turn, with `deduplicated: true`. `mode`, `model` and `effort` are for this turn, and so is `budget`: of it and the user's own the stricter limit holds. `effort` is how hard the model thinks; `kode/models/list` tells which a model takes, and the nearest one is asked for. `meta` and `options` are kept in the prompt's `meta`.
+--- An empty `input` continues after `max_tool_rounds`. The same `clientTurnKey` returns the same turn, with `deduplicated: true`. `mode`, `model`, `effort` and `budget` hold for this turn; of `budget` and the user's own budget the stricter limit applies. `effort` is how hard the model thinks: `kode/models/list` lists what a model supports, and the nearest one is requested. `meta` and `options` are saved in the prompt's `meta`.
 ---@class kode.TurnStartParams
 ---@field sessionId string
 ---@field input kode.PromptBlock[]
@@ -177,9 +177,9 @@
 ---@field startLine? integer|nil
 ---@field endLine? integer|nil
 
---- What is special about a prompt; kept with it and told to the model.
+--- Options of one prompt; saved with it and sent to the model.
 ---
---- `koding`: the answer is meant for the project's notes (AGENTS.md). `kodingContext` is what the editor adds to the prompt.
+--- `koding`: the answer is meant for the project's notes (AGENTS.md). `kodingContext` is text that the editor adds to the prompt.
 ---@class kode.TurnOptions
 ---@field koding? boolean
 ---@field kodingContext? string|nil
@@ -193,12 +193,12 @@
 ---@field session? number|nil
 ---@field day? number|nil
 
---- Without `turnId` whatever turn runs; with it only that one.
+--- Cancel the running turn; with `turnId` only if it is that one.
 ---@class kode.TurnCancelParams
 ---@field sessionId string
 ---@field turnId? string|nil
 
---- Say something to the running turn; the model gets it before its next step.
+--- Add input to the running turn; the model gets it before its next step.
 ---@class kode.TurnSteerParams
 ---@field sessionId string
 ---@field turnId string
@@ -230,7 +230,7 @@
 ---@field cursor? string|nil
 ---@field limit? integer
 
---- `messageId` `null`: before the first message.
+--- Set the head to `messageId`; `null` is before the first message.
 ---@class kode.TreeSetHeadParams
 ---@field sessionId string
 ---@field messageId string|nil
@@ -240,9 +240,9 @@
 ---@field sessionId string
 ---@field mode? kode.Mode|nil
 
---- Which request: that of a turn with these params of `kode/turn/start`.
+--- Select the request to inspect: that of a turn with these params of `kode/turn/start`.
 ---
---- While a turn runs they do not count: it is the request of its next step. `body` asks for the bytes, too.
+--- While a turn runs they are ignored, and the request is that of its next step. `body` asks for the request body, too.
 ---@class kode.ContextInspectParams
 ---@field sessionId string
 ---@field input? kode.PromptBlock[]
@@ -254,23 +254,23 @@
 ---@field options? kode.TurnOptions|nil
 ---@field body? boolean
 
---- Ids of messages, as the segments of `kode/context/inspect` have them.
+--- Ids of messages, as in the segments of `kode/context/inspect`.
 ---
---- `leaveOut`: the model is not told of it; in place of a result alone it finds a sentence, and with an answer the results of its calls go. `pin`: no summary and no lack of room takes its place. `restore`: as if nothing had been decided. Nothing at all tells what is in force. A summary that is left out is a compaction taken back, and restoring puts it into force again.
+--- `leaveOut`: the model does not see the message; a sentence replaces a result left out alone, and an answer takes the results of its calls with it. `pin`: no summary replaces it, and it is never dropped for lack of space. `restore` cancels both. Without ids the answer says what is in force. Leaving out a summary undoes its compaction, and restoring the summary redoes it.
 ---@class kode.ContextEditParams
 ---@field sessionId string
 ---@field leaveOut? string[]
 ---@field pin? string[]
 ---@field restore? string[]
 
---- Without `summaryMessageId` the newest summary of this branch that is in force.
+--- `summaryMessageId` defaults to the newest summary of this branch that is in force.
 ---@class kode.ContextUndoCompactionParams
 ---@field sessionId string
 ---@field summaryMessageId? string|nil
 
 --- What to count: all sessions or one, from the day `since` to the day `until`, both included.
 ---
---- Days are written `2026-01-31`; one begins at midnight in a zone so many minutes (at most 840) ahead of UTC. `by` says what gets a row of its own; several names make a row for each combination.
+--- Days are written `2026-01-31` and begin at midnight in the zone `utcOffsetMinutes` (at most 840) ahead of UTC. `by` groups the rows; several names make a row for each combination.
 ---@class kode.UsageGetParams
 ---@field sessionId? string|nil
 ---@field since? string|nil
@@ -278,11 +278,11 @@
 ---@field by? kode.UsageKey[]
 ---@field utcOffsetMinutes? integer
 
---- The id is that of `changeSet.updated`.
+--- Names a change set; the id comes from `changeSet.updated`.
 ---@class kode.ChangeSetRef
 ---@field changeSetId string
 
---- `rest` covers the hunks announced at or before `seenSeq` that `decisions` leaves out.
+--- `rest` decides the hunks announced at or before `seenSeq` that `decisions` does not name.
 ---
 --- `rest` needs `seenSeq` unless it is `keep`. `rest: accept` never covers sensitive hunks. `dryRun` answers without acting.
 ---@class kode.DecideParams
@@ -292,16 +292,16 @@
 ---@field rest? 'keep'|'accept'|'reject'
 ---@field dryRun? boolean
 
---- `newText` only with `replace`; `comment` reaches the model.
+--- The decision on one hunk. `newText` only with `replace`; the model reads `comment`.
 ---@class kode.HunkDecision
 ---@field hunkId string
 ---@field action kode.DecideAction
 ---@field newText? string|nil
 ---@field comment? string|nil
 
---- Exactly one of the three ids says what to take back.
+--- Exactly one of the three ids says what to undo.
 ---
---- `skipConflicts` takes back what can be taken back; without it one conflict stops everything. `dryRun` answers without acting. With `direction` only that is done: `undo` takes back what is applied, `redo` puts back what the newest undo took; without it `redo` is meant where nothing is applied.
+--- `skipConflicts` undoes the hunks that have no conflict; without it one conflict stops everything. `dryRun` answers without acting. The `direction` `undo` takes back applied hunks, `redo` restores those of the newest undo; without it, redo if nothing is applied, else undo.
 ---@class kode.UndoParams
 ---@field changeSetId? string|nil
 ---@field turnId? string|nil
@@ -310,18 +310,18 @@
 ---@field dryRun? boolean
 ---@field direction? 'undo'|'redo'|nil
 
---- `limit` is how many important files to name, 1 to 100.
+--- `limit` is the number of important files to list, 1 to 100.
 ---@class kode.FreshnessGetParams
 ---@field sessionId string
 ---@field limit? integer
 
---- The rules of one session.
+--- List the rules of one session.
 ---@class kode.PermissionListParams
 ---@field sessionId string
 
---- Make, change or take back the rule of one tool and one pattern; `effect: null` takes back.
+--- Add, change or remove the rule for one tool and one pattern; `effect: null` removes it.
 ---
---- `pattern` is a path as in `permission.requested.subject`, one with `/**` at its end, or `**`. An `allow` for a pattern never covers a sensitive file: name that file itself. Rules are forgotten with the process.
+--- `pattern` is a path as in `permission.requested.subject`, one with `/**` at its end, or `**`. An `allow` for a pattern never covers a sensitive file: name that file itself. Rules end with the process.
 ---@class kode.PermissionSetParams
 ---@field sessionId string
 ---@field tool string
@@ -331,48 +331,48 @@
 --- No params, or no result.
 ---@class kode.Empty
 
---- The user's word on a server that the project names, as `kode/mcp/list` showed it.
+--- The user's decision on a server that the project names, as `kode/mcp/list` showed it.
 ---
---- It is kept for later processes too, until the entry changes.
+--- It is saved for later processes too, until the entry changes.
 ---@class kode.McpDecideParams
 ---@field name string
 ---@field fingerprint string
 ---@field allowed boolean
 
---- Start a server now, and ask what it offers.
+--- Start a server now and ask what it offers.
 ---@class kode.McpStartParams
 ---@field name string
 
---- Read the resource `uri` of the server `name`, which is started for it.
+--- Read the resource `uri` of the server `name`; starts the server if needed.
 ---@class kode.McpReadParams
 ---@field name string
 ---@field uri string
 
---- Fill in `prompt` of the server `name`, which is started for it.
+--- Fill in `prompt` of the server `name`; starts the server if needed.
 ---
---- `words` is what the user typed behind the prompt's name: `name=value`, or values in the order of its arguments, quoted as in a shell; the last one takes all that is left. `arguments` are texts by name, and win.
+--- `words` is what the user typed after the prompt's name: `name=value`, or values in the order of its arguments, quoted as in a shell; the last one takes the rest. `arguments` are texts by name and take precedence.
 ---@class kode.McpPromptParams
 ---@field name string
 ---@field prompt string
 ---@field words? string
 ---@field arguments? table<string, any>
 
---- All memories, or those in one state.
+--- List all memories, or those in one state.
 ---@class kode.MemoryListParams
 ---@field state? 'candidate'|'accepted'|nil
 
---- Decisions; one unknown id, and nothing is done. Of two for one memory the last one counts.
+--- Decisions; an unknown id rejects them all. Of two for one memory the last one counts.
 ---@class kode.MemoryDecideParams
 ---@field decisions kode.MemoryDecision[]
 
---- What becomes of one memory. `reject` forgets it for good, also if it was accepted before.
+--- The decision on one memory. `reject` deletes it for good, even if it was accepted before.
 ---@class kode.MemoryDecision
 ---@field memoryId string
 ---@field action 'accept'|'reject'
 
 --- `config` and `workspace` are absolute paths; `workspace` is the project to copy.
 ---
---- What is absent is as the configuration says, and ids are made up. A `dryRun` ends before the engine.
+--- Absent fields come from the configuration, and absent ids are generated. A `dryRun` ends before the engine starts.
 ---@class kode.RunStartParams
 ---@field config string
 ---@field prompt string
@@ -386,23 +386,23 @@
 ---@field timeoutSeconds? number|nil
 ---@field dryRun? boolean
 
---- With `afterSequence` the run's events after that one come along, at most `limit`.
+--- `afterSequence` also asks for the run's events after that one, at most `limit`.
 ---@class kode.RunGetParams
 ---@field runId string
 ---@field afterSequence? integer|nil
 ---@field limit? integer
 
---- Which run is to end.
+--- The run to cancel.
 ---@class kode.RunCancelParams
 ---@field runId string
 
---- The user's word on the open folders, for this process; next time `initialize` says it.
+--- Whether the user trusts the open folders; holds for this process (see `initialize`).
 ---@class kode.SetTrustParams
 ---@field trusted boolean
 
---- What the handshake's `settings` may hold; absent and `null` leave it as it is.
+--- The settings of the handshake; absent and `null` leave a setting unchanged.
 ---
---- `mode` and `model` hold for sessions that name none of their own, `agent` for new ones.
+--- `mode` and `model` hold for sessions without their own, `agent` for new sessions.
 ---@class kode.SettingsUpdateParams
 ---@field mode? kode.Mode|nil
 ---@field agent? string|nil
@@ -414,9 +414,9 @@
 ---@class kode.PingParams
 ---@field echo? any
 
---- What the user looks at; it replaces what was said before.
+--- What the user looks at; it replaces the earlier context.
 ---
---- `uri` is the active document, absent when there is none. Of an empty `selection`, a mere cursor, the model is not told; `visibleRange` is kept for later.
+--- `uri` is the active document, absent when there is none. The model does not see an empty `selection`, a mere cursor; `visibleRange` is reserved.
 ---@class kode.EditorContextParams
 ---@field uri? string|nil
 ---@field selection? kode.Range|nil
@@ -432,14 +432,14 @@
 ---@field line integer
 ---@field character integer
 
---- In which `encoding` the editor saves an open document, by its own name for it.
+--- The `encoding` in which the editor saves an open document, as the editor names it.
 ---
---- `gbk`, `cp936`, `latin1`, `windows1252`, `utf8bom` and their like are understood; an unknown name tells nothing.
+--- `gbk`, `cp936`, `latin1`, `windows1252`, `utf8bom` and similar names are understood; an unknown name is ignored.
 ---@class kode.EncodingParams
 ---@field uri string
 ---@field encoding string
 
---- What the client shows of a block; empty once the block is gone.
+--- The text that the client shows of a block; empty once the block is gone.
 ---@class kode.ShownParams
 ---@field blockId string
 ---@field text string
@@ -448,15 +448,15 @@
 ---@class kode.PermissionRequestResult
 ---@field optionId string
 
---- `opened` is false where the editor cannot or will not.
+--- `opened` is false if the editor cannot or will not open the file.
 ---@class kode.OpenDocumentResult
 ---@field opened boolean
 
---- What the user chose of the choices, word for word; nothing when they closed the question.
+--- The chosen ones of the choices, word for word; empty if the user closed the question.
 ---@class kode.AskResult
 ---@field choices string[]
 
---- What the editor shows now.
+--- The diagnostics that the editor shows now.
 ---@class kode.EditorDiagnosticsResult
 ---@field files kode.FileDiagnostics[]
 
@@ -465,7 +465,7 @@
 ---@field uri string
 ---@field diagnostics kode.EditorDiagnostic[]
 
---- `severity` as LSP counts: 1 error, 2 warning, 3 information, 4 hint.
+--- One diagnostic. `severity` as in LSP: 1 error, 2 warning, 3 information, 4 hint.
 ---@class kode.EditorDiagnostic
 ---@field range kode.Range
 ---@field message string
@@ -473,20 +473,20 @@
 ---@field source? string
 ---@field code? string
 
---- The places found, none where the servers know of none. A declaration counts.
+--- The places found, declarations included; empty if the servers know none.
 ---@class kode.EditorLocationsResult
 ---@field locations kode.EditorLocation[]
 
---- A place in any file, also one outside the open folders.
+--- A place in any file, even outside the open folders.
 ---@class kode.EditorLocation
 ---@field uri string
 ---@field range kode.Range
 
---- The symbols found; those of a file flat, in the order of the file.
+--- The symbols found; those of a file as a flat list in file order.
 ---@class kode.EditorSymbolsResult
 ---@field symbols kode.EditorSymbol[]
 
---- `kind` is LSP's `SymbolKind`, `range` that of its name, `container` what it belongs to.
+--- A symbol. `kind` is LSP's `SymbolKind`, `range` that of the name, `container` its parent.
 ---@class kode.EditorSymbol
 ---@field name string
 ---@field kind integer
@@ -494,16 +494,16 @@
 ---@field range kode.Range
 ---@field container? string
 
---- What the servers say of the place, as Markdown or plain text; empty for nothing.
+--- The servers' hover text for the place, Markdown or plain; empty if there is none.
 ---@class kode.EditorHoverResult
 ---@field text string
 
---- The changes become hunks of a change set. `refused` says why there are none.
+--- The changes, which become hunks of a change set. `refused` says why there are none.
 ---@class kode.EditorRenameResult
 ---@field files kode.RenamedFile[]
 ---@field refused? string
 
---- The changes of one file, all by the same text, in any order, none over another.
+--- The changes of one file: in any order, not overlapping, all offsets in the present text.
 ---@class kode.RenamedFile
 ---@field uri string
 ---@field edits kode.EditorTextEdit[]
@@ -532,7 +532,7 @@
 
 --- Defaults an editor may set for its sessions; unknown names are ignored.
 ---
---- `agent` names an agent, `model` a logical model or an id of the provider, `locale` is the language of the prompts (`zh` or `en`), `fileEncoding` how files that are not UTF-8 are read. Keys, hosts, proxies and folders are the user's alone: with one of them `initialize` answers `ConfigInvalid`.
+--- `agent` names an agent, `model` a logical model or an id of the provider, `locale` is the language of the prompts (`zh` or `en`), `fileEncoding` the encoding of files that are not UTF-8. Only the user may set keys, hosts, proxies and folders: with one of them `initialize` answers `ConfigInvalid`.
 ---@class kode.EditorSettings
 ---@field mode? kode.Mode|nil
 ---@field agent? string|nil
@@ -540,15 +540,15 @@
 ---@field locale? string|nil
 ---@field fileEncoding? string|nil
 
---- How the client wants to be served.
+--- How the client wants large texts to be sent.
 ---
---- Texts in tool results and in `kode/message/list` of more than `maxInlineBytes` (in UTF-8, at least 1024) travel as their head and a `Blob`.
+--- Texts in tool results and in `kode/message/list` of more than `maxInlineBytes` (in UTF-8, at least 1024) are sent as their beginning and a `Blob`.
 ---@class kode.Delivery
 ---@field maxInlineBytes? integer|nil
 
 --- What the client can do beyond LSP; an object, even an empty one, means yes.
 ---
---- `permission`: it answers `kode/permission/request`, `ask`: it answers `kode/ask`; otherwise the user is asked by `window/showMessageRequest`. `openDocument`: it answers `kode/openDocument`. `editor`: what it lets the model ask of the language servers. `changeSetReview` is reserved: say it if it is true, nothing depends on it yet.
+--- `permission`: it answers `kode/permission/request`, `ask`: it answers `kode/ask`; otherwise the user is asked by `window/showMessageRequest`. `openDocument`: it answers `kode/openDocument`. `editor`: the requests to language servers that it answers. `changeSetReview` is reserved: announce it if it is true, nothing depends on it yet.
 ---@class kode.ClientCapabilities
 ---@field permission? table<string, any>|nil
 ---@field ask? table<string, any>|nil
@@ -556,7 +556,7 @@
 ---@field openDocument? table<string, any>|nil
 ---@field editor? kode.EditorQueries|nil
 
---- Which of the requests `kode/editor/*` the client answers; an object means yes.
+--- The requests `kode/editor/*` that the client answers; an object means yes.
 ---@class kode.EditorQueries
 ---@field diagnostics? table<string, any>|nil
 ---@field definition? table<string, any>|nil
@@ -567,15 +567,15 @@
 
 --- `seq` is the number of the last event so far; the next has `seq` + 1.
 ---
---- `session` tells its mode, model and agent, whoever chose them.
+--- `session` has its mode, model and agent, whether the client chose them or the settings.
 ---@class kode.SessionNewResult
 ---@field sessionId string
 ---@field seq integer
 ---@field session kode.SessionView
 
---- The head of a session. `meta` holds its `roots`; `activeTurnId` is there while one runs, `draft` is what the user has begun to write. `effort` is absent where the model's own is used, `contextEdits` where nothing is left out of the context or pinned to it.
+--- A session without its messages. `meta` holds its `roots`; `activeTurnId` is present while a turn runs, `draft` is an unsent prompt. `effort` is absent if the model decides, `contextEdits` if nothing is left out of the context or pinned to it.
 ---
---- `mode` and `model` are what its next turn uses, `updatedAt` is when it was last written to. `kind` is there where it is no conversation with a user: `job` is that of a run, which is only read.
+--- `mode` and `model` are those of its next turn, `updatedAt` is when it was last written to. `kind` is absent for a conversation with a user; `job` is the session of a run and read-only.
 ---@class kode.SessionView
 ---@field sessionId string
 ---@field title string
@@ -598,7 +598,7 @@
 ---@field leftOut string[]
 ---@field pinned string[]
 
---- The one last written to comes first. Without `nextCursor` there is no more.
+--- The most recently written first. No `nextCursor`: this is the last page.
 ---@class kode.SessionListResult
 ---@field sessions kode.SessionView[]
 ---@field nextCursor? string
@@ -635,7 +635,7 @@
 
 --- A replay (`events`) or a snapshot (the rest); the next event has `seq` + 1.
 ---
---- In a snapshot `messages` are those of all branches, oldest first; with `cursor` there are more: go on with `kode/message/list` and `all`. `openMessages` are begun and not complete yet, with the blocks so far. `pending` and `asks` are what waits for the user, `lastTurn` is how the newest turn ended that is over, `plan` the model's newest list of steps.
+--- In a snapshot `messages` are those of all branches, oldest first; `cursor` means there are more: continue with `kode/message/list` and `all`. `openMessages` are not complete yet and have their blocks so far. `pending` and `asks` wait for the user, `lastTurn` is the end of the newest finished turn, `plan` the model's newest list of steps.
 ---@class kode.SessionAttachResult
 ---@field mode 'replay'|'snapshot'
 ---@field seq integer
@@ -1090,7 +1090,7 @@
 ---@field model? string
 ---@field isApiErrorMessage? boolean
 
---- A change set as it stands now; ranges are today's, `diff` is unified per file.
+--- A change set as it stands now; ranges are current, `diff` is unified per file.
 ---@class kode.ChangeSetView
 ---@field changeSetId string
 ---@field sessionId string
@@ -1099,38 +1099,38 @@
 ---@field files kode.FileView[]
 ---@field diff? string
 
---- A block that still grows: `text` is what its deltas have brought so far.
+--- A block that is still growing: `text` is the sum of its deltas so far.
 ---@class kode.OpenBlock
 ---@field blockId string
 ---@field text string
 
---- The new session, kept and not open: attach to it.
+--- The new session; it is saved but not open: attach to it.
 ---
---- Its title is that of the first one with a number, `Tea (2)`; `forkedFrom` in its `meta` names the `sessionId` and the `messageId` that it comes from.
+--- Its title is that of the original with a number, `Tea (2)`; `forkedFrom` in its `meta` names the `sessionId` and the `messageId` of its origin.
 ---@class kode.SessionForkResult
 ---@field sessionId string
 
---- The whole text, and a name for a file of it.
+--- The whole text, and a suggested file name.
 ---@class kode.SessionExportResult
 ---@field fileName string
 ---@field text string
 
---- Sent at acceptance: the prompt is saved. `messageId` is the prompt's.
+--- The answer once the turn is accepted and the prompt saved. `messageId` is the prompt's.
 ---@class kode.TurnStartResult
 ---@field turnId string
 ---@field messageId string
 ---@field deduplicated? boolean
 
---- `cancelled: false` when nothing ran.
+--- `cancelled` is false if no turn was running.
 ---@class kode.TurnCancelResult
 ---@field cancelled boolean
 
---- Oldest first. Without `nextCursor` there is no more.
+--- Oldest first. No `nextCursor`: this is the last page.
 ---@class kode.MessageListResult
 ---@field messages kode.Message[]
 ---@field nextCursor? string
 
---- `text` ends with a whole character; `nextOffset` is where to go on, absent at the end.
+--- `text` ends with a whole character; `nextOffset` begins the next page, absent at the end.
 ---
 --- `bytes` is the length of the whole text.
 ---@class kode.BlobReadResult
@@ -1142,7 +1142,7 @@
 ---@class kode.ChangeSetListResult
 ---@field changeSets kode.ChangeSetSummary[]
 
---- A change set without texts. `onHead`: its turn is on the path the newest turn grew on.
+--- A change set without texts. `onHead`: its turn is on the branch of the newest turn.
 ---@class kode.ChangeSetSummary
 ---@field changeSetId string
 ---@field turnId string
@@ -1150,20 +1150,20 @@
 ---@field onHead boolean
 ---@field files kode.FileSummary[]
 
---- A file of a change set without texts.
+--- One file of a change set, without texts.
 ---@class kode.FileSummary
 ---@field uri string
 ---@field path string
 ---@field hunks kode.HunkCount[]
 
---- How many hunks are in one state.
+--- The number of hunks in one state.
 ---@class kode.HunkCount
 ---@field state kode.HunkState
 ---@field count integer
 
 --- All messages in the order written, so parents come first.
 ---
---- `headId` is the message the next turn starts below; absent before the first one. Without `nextCursor` there is no more.
+--- `headId` is the message the next turn starts below; absent before the first one. No `nextCursor`: this is the last page.
 ---@class kode.TreeGetResult
 ---@field nodes kode.TreeNode[]
 ---@field headId? string
@@ -1171,7 +1171,7 @@
 
 --- A message without its blocks. `parentId` is absent at a root.
 ---
---- `origin` tells what is no word of the user among the `user` messages: `reminder`, `steer`, `compaction`. `text` is the first line of what it says, cut; `tools` are the tools it calls.
+--- `origin` marks `user` messages that are no prompts: `reminder`, `steer`, `compaction`. `text` is the first line of its text, cut; `tools` are the tools it calls.
 ---@class kode.TreeNode
 ---@field messageId string
 ---@field role kode.Role
@@ -1185,13 +1185,13 @@
 ---@field tools? string[]
 ---@field isApiErrorMessage? boolean
 
---- In the order in which the model is told of them.
+--- The tools in the order in which the model sees them.
 ---@class kode.ToolsListResult
 ---@field tools kode.ToolView[]
 
 --- A tool on offer to the model. `schema` is the JSON Schema of a call's `input`.
 ---
---- Neighbouring calls of `readOnly` tools run side by side.
+--- Adjacent calls of `readOnly` tools run in parallel.
 ---@class kode.ToolView
 ---@field name string
 ---@field kind kode.ToolKind
@@ -1201,7 +1201,7 @@
 
 --- The exact next request, in order.
 ---
---- `model` is the id that is asked for. `tokens` is the size, by the host's own count as far as it is `counted`, `safeTokens` what it will hardly exceed, `window` what the model reads at most; absent when that is not known. `compactionDue`: the conversation is summed up before this request is sent. `trimmed`: messages are left out or cut, which do not fit. `body` is what goes over HTTP, `sha256` and `bytes` are its. `leftOut` is what the user left out of this branch, with the tokens that it would take about; compactions taken back are among it.
+--- `model` is the requested id. `tokens` is the size, by the host's own count where `counted`; `safeTokens` includes a safety margin; `window` is the most the model reads, absent if unknown. `compactionDue`: the conversation is summed up before this request is sent. `trimmed`: messages are left out or cut because they do not fit. `body` is the HTTP body, `sha256` and `bytes` are its hash and size. `leftOut` is what the user left out of this branch, with estimated tokens; undone compactions are included.
 ---@class kode.ContextInspectResult
 ---@field model string
 ---@field tokens integer
@@ -1217,9 +1217,9 @@
 ---@field body? string
 ---@field leftOut? kode.Segment[]
 
---- A part of a request. `note` is what the sidecar puts where the API demands a message.
+--- A part of a request. A `note` is text of the sidecar where the API demands a message.
 ---
---- `messageId` is absent for what is no message of the session, or not yet. `tokens` is its share of the request, `counted` says that the model's host has counted it. `bytes` are those of its text in UTF-8, `head` is where it begins. `pinned`: the user wants it to stay (`kode/context/edit`).
+--- `messageId` is absent if the part is not (yet) a message of the session. `tokens` is its share of the request; `counted`: the model's host has counted it. `bytes` is the size of its text in UTF-8, `head` the beginning of that text. `pinned`: the user wants it to stay (`kode/context/edit`).
 ---@class kode.Segment
 ---@field origin kode.SegmentOrigin
 ---@field tokens integer
@@ -1229,7 +1229,7 @@
 ---@field messageId? string
 ---@field pinned? boolean
 
---- As the event `context.compacted` tells it.
+--- The same values as in the event `context.compacted`.
 ---@class kode.ContextCompactResult
 ---@field summaryMessageId string
 ---@field droppedMessages integer
@@ -1238,20 +1238,20 @@
 
 --- What is in force now, and the next request before and after.
 ---
---- `rereadTokens` of it stand behind the first change: the model's host, which caches by prefix, reads them anew, at the price of fresh input. 0 where the request is the same.
+--- `rereadTokens` come after the first change: the model's host caches by prefix and bills them as fresh input. 0 if the request is the same.
 ---@class kode.ContextEditResult
 ---@field edits kode.ContextEdits
 ---@field tokensBefore integer
 ---@field tokensAfter integer
 ---@field rereadTokens integer
 
---- Rows in the order of their keys. Sessions that were deleted are not counted.
+--- Rows in the order of their keys. Deleted sessions are not counted.
 ---@class kode.UsageGetResult
 ---@field rows kode.UsageRow[]
 ---@field total kode.UsageSum
 ---@field unreadableSessions? integer
 
---- The same, of those with this day, model, session, turn and message, as `by` asked.
+--- The sum for one group of answers; the fields named in `by` identify the group.
 ---@class kode.UsageRow
 ---@field answers integer
 ---@field usage kode.Usage
@@ -1263,9 +1263,9 @@
 ---@field turnId? string
 ---@field messageId? string
 
---- What a number of answers used. `costs` is one amount for each currency.
+--- What a number of answers used. `costs` has one amount for each currency.
 ---
---- `costUsd` is absent where no answer told it.
+--- `costUsd` is absent if no answer has it.
 ---@class kode.UsageSum
 ---@field answers integer
 ---@field usage kode.Usage
@@ -1274,7 +1274,7 @@
 
 --- Hunk ids by outcome; `conflicts` are those in conflict, diverged or superseded.
 ---
---- What was decided that way before is answered like the rest. `left` are sensitive hunks that `rest: accept` does not cover: name them. `verified` is about the hunks that are `applied` or diverged: false where the editor's text shows something else (`diverged`), null where nothing was sent or the editor does not sync the file.
+--- Repeating an earlier decision gets the same answer. `left` are sensitive hunks that `rest: accept` does not cover: name them. `verified` concerns the hunks that are `applied` or diverged: false if the editor's text shows something else (`diverged`), null if nothing was sent or the editor does not sync the file.
 ---@class kode.DecideResult
 ---@field state kode.ChangeSetState
 ---@field applied string[]
@@ -1284,9 +1284,9 @@
 ---@field left string[]
 ---@field verified boolean|nil
 
---- What was taken back, hunk ids each.
+--- The ids of the undone hunks.
 ---
---- Where nothing of the scope was applied, the newest undo in it is taken back instead: `restored`. With `conflicts` and without `skipConflicts` nothing was sent. `diff` is what was, or with `dryRun` would be, sent. `verified` as in `DecideResult`.
+--- If nothing in the scope was applied, the newest undo in it is redone instead: `restored`. With `conflicts` and without `skipConflicts` nothing was sent. `diff` is what was sent, or would be with `dryRun`. `verified` as in `DecideResult`.
 ---@class kode.UndoResult
 ---@field changeSetId string
 ---@field state kode.ChangeSetState
@@ -1296,21 +1296,21 @@
 ---@field diff string
 ---@field verified boolean|nil
 
---- A hunk that cannot be taken back; `diff` leads from the text there now to the one before.
+--- A hunk that cannot be undone; `diff` leads from the present text to the one before it.
 ---@class kode.UndoConflict
 ---@field hunkId string
 ---@field diff string
 
---- Both lists have the file that was used last first.
+--- Both lists start with the most recently used file.
 ---
---- `important` leaves out dependency folders and files that are gone.
+--- `important` leaves out dependency folders and deleted files.
 ---@class kode.FreshnessGetResult
 ---@field files kode.FileFreshness[]
 ---@field important kode.ImportantFile[]
 
 --- A file that the model has read or edited. Times are those of the latest read and edit.
 ---
---- `sha256` is over the text the editor, or else the disk, had when it was last looked at (LF, UTF-8, no BOM); `lines` of that text the model has seen as they are, `staleLines` are others than it has seen. `mtime` and `size` are the file's, where the text is from the disk. `changed`: by somebody else since the last read or own edit. `lost`: there is no text any more.
+--- `sha256` is the hash of the text (LF, UTF-8, no BOM) in the editor, or else on disk, when last checked. The model has seen `lines` of that text as they are; `staleLines` have changed since it saw them. `mtime` and `size` are the file's if the text is from disk. `changed`: by somebody else since the model's last read or edit. `lost`: the text is gone or cannot be read.
 ---@class kode.FileFreshness
 ---@field uri string
 ---@field path string
@@ -1329,21 +1329,21 @@
 ---@field start integer
 ---@field ["end"] integer
 
---- A file of the project that was used lately.
+--- A recently used file of the project.
 ---@class kode.ImportantFile
 ---@field uri string
 ---@field path string
 ---@field usedAt string
 
---- A denial wins over a permission, a permission over a wish to be asked.
+--- `deny` wins over `allow`, and `allow` over `ask`.
 ---
---- What no rule covers needs no permission.
+--- An action that no rule covers needs no permission.
 ---@class kode.PermissionListResult
 ---@field rules kode.RuleView[]
 
 --- A rule in force; `reason` says in words where it comes from.
 ---
---- `source`: `builtIn` rules cannot be changed, `answer` was given to a question, `client` set by `kode/permission/set`. `tool` is `*` for all tools, `pattern` a path, `…/**` for all below one, or a name at any depth for `builtIn`. `matches` are the latest questions it answered, out of `matched`.
+--- `source`: `builtIn` rules cannot be changed, `answer` was the user's answer to a question, `client` was set by `kode/permission/set`. `tool` is `*` for all tools; `pattern` is a path, `…/**` for everything below one, or a name at any depth for `builtIn`. `matched` counts the questions it answered, and `matches` are the latest of them.
 ---@class kode.RuleView
 ---@field tool string
 ---@field pattern string
@@ -1354,13 +1354,13 @@
 ---@field matched? integer
 ---@field matches? kode.RuleMatch[]
 
---- A question that a rule answered; `requestId` is that of `permission.requested`.
+--- A question that a rule answered; `requestId` as in `permission.requested`.
 ---@class kode.RuleMatch
 ---@field subject string
 ---@field requestId string
 ---@field at string
 
---- What may be said as `model`: a logical name, or the name of a model.
+--- The valid values of `model`: a logical name, or the name of a model.
 ---
 --- `default` is what a session uses that names none.
 ---@class kode.ModelsListResult
@@ -1368,7 +1368,7 @@
 ---@field logical kode.LogicalModel[]
 ---@field providers kode.ProviderView[]
 
---- A name for whatever of `candidates` is served first.
+--- A name for the first of `candidates` that its host serves.
 ---@class kode.LogicalModel
 ---@field name string
 ---@field candidates kode.ModelCandidate[]
@@ -1379,18 +1379,18 @@
 ---@field retired boolean
 ---@field offered boolean
 
---- A provider and its models: those its host lists first, then those of our table.
+--- A provider and its models: first those its host lists, then those of our table.
 ---
---- With `error` (no key, no answer) the host could not be asked, and only the table is known.
+--- With `error` (no key, no answer) the host's list is missing, and only our table is used.
 ---@class kode.ProviderView
 ---@field name string
 ---@field host string
 ---@field models kode.ModelView[]
 ---@field error? kode.ErrorInfo
 
---- A model, by the name that can be said as `model`; what is not known is absent.
+--- A model; `name` is a valid value of `model`. Unknown fields are absent.
 ---
---- `offered`: it is in its host's list of today; `retired`: the host has said that it is gone. Windows are in tokens. `images` says that it takes them, `reasoning` that it thinks, `efforts` how hard it can be asked to think.
+--- `offered`: it is in its host's current list; `retired`: the host has said that it is gone. Windows are in tokens. `images`: it accepts images, `reasoning`: it thinks, `efforts`: the supported levels of thinking.
 ---@class kode.ModelView
 ---@field name string
 ---@field offered? boolean
@@ -1402,7 +1402,7 @@
 ---@field efforts? ('off'|'low'|'medium'|'high'|'max')[]
 ---@field price? kode.Price
 
---- A list price per million tokens: fresh input, cached input, output; a hint.
+--- A list price per million tokens (fresh input, cached input, output); not binding.
 ---@class kode.Price
 ---@field input number
 ---@field cached number
@@ -1411,13 +1411,13 @@
 
 --- Skills by id, and those that cannot be used.
 ---
---- `projectTrusted`: the skills of the open folders are looked for, for the editor has said that the workspace is trusted.
+--- `projectTrusted`: the editor has said that the workspace is trusted, so the skills of the open folders are read.
 ---@class kode.SkillsListResult
 ---@field skills kode.SkillView[]
 ---@field problems kode.SkillProblemView[]
 ---@field projectTrusted boolean
 
---- A skill on offer to the model.
+--- A skill offered to the model.
 ---
 --- `source`: the state folder's `skills`, a folder of the setting `skill_folders`, or `.kode/skills` of an open folder. `permissions` is what the skill says it needs; it grants nothing. `uri` is its `SKILL.md`.
 ---@class kode.SkillView
@@ -1429,7 +1429,7 @@
 ---@field tags? string[]
 ---@field permissions? string[]
 
---- A skill that cannot be used, and why. `line` counts from 1; both where they are known.
+--- A skill that cannot be used, and why. `line` counts from 1; it and `field` may be absent.
 ---@class kode.SkillProblemView
 ---@field source 'user'|'config'|'project'
 ---@field file string
@@ -1437,17 +1437,17 @@
 ---@field line? integer
 ---@field field? string
 
---- The servers in the order of the settings, those of the project last; nothing is started.
+--- The servers in the order of the settings, those of the project last; none is started.
 ---
---- `problems` names entries that cannot be used. `projectTrusted`: files of the open folders are looked for, for the editor has said that the workspace is trusted.
+--- `problems` lists entries that cannot be used. `projectTrusted`: the editor has said that the workspace is trusted, so files of the open folders are read.
 ---@class kode.McpListResult
 ---@field servers kode.McpServerView[]
 ---@field problems string[]
 ---@field projectTrusted boolean
 
---- An MCP server. `command` or `url` is what is started or asked; `variables` it gets.
+--- An MCP server, started by `command` or reached at `url`; it gets the named `variables`.
 ---
---- `source`: the user's settings, the editor, a file of the open folders, a run's file. A server of a project is `unapproved` until the user said yes to what `fingerprint` stands for, and never starts before. `tools`, `resources`, `templates`, `prompts`: what it offered the last time, empty while that is not known.
+--- `source`: the user's settings, the editor, a file of the open folders, a run's file. A server of a project is `unapproved` and does not start until the user approves the entry with this `fingerprint`. `tools`, `resources`, `templates` and `prompts` are what it last offered, empty while unknown.
 ---@class kode.McpServerView
 ---@field name string
 ---@field source 'user'|'editor'|'project'|'run'
@@ -1465,52 +1465,52 @@
 ---@field prompts? kode.McpPromptView[]
 ---@field templates? kode.McpTemplateView[]
 
---- A tool as its server describes it. `saysReadOnly` is the server's own word: a hint.
+--- A tool as its server describes it. `saysReadOnly` is the server's claim: a hint only.
 ---@class kode.McpToolView
 ---@field name string
 ---@field description string
 ---@field saysReadOnly boolean
 
---- Something a server lets the user attach: `kode/mcp/read` reads it.
+--- A resource of a server that the user can attach; `kode/mcp/read` reads it.
 ---@class kode.McpResourceView
 ---@field uri string
 ---@field name? string
 ---@field description? string
 ---@field mediaType? string
 
---- A prompt that a server keeps for its users: `kode/mcp/prompt` fills it in.
+--- A prompt that a server offers; `kode/mcp/prompt` fills it in.
 ---@class kode.McpPromptView
 ---@field name string
 ---@field description? string
 ---@field arguments? kode.McpPromptArgument[]
 
---- A word that a prompt of a server has a place for.
+--- An argument of a server's prompt.
 ---@class kode.McpPromptArgument
 ---@field name string
 ---@field description? string
 ---@field required? boolean
 
---- Resources of a server that the user names by filling in an address (RFC 6570).
+--- A URI template (RFC 6570) for resources of a server; the user fills it in.
 ---@class kode.McpTemplateView
 ---@field uriTemplate string
 ---@field name? string
 ---@field description? string
 ---@field mediaType? string
 
---- Blocks for the `input` of a prompt. A resource says that its text is data of a server.
+--- Blocks for the `input` of a prompt. A resource marks its text as data of a server.
 ---@class kode.McpBlocks
 ---@field input kode.PromptBlock[]
 
---- What the state folder keeps, oldest first.
+--- The memories in the state folder, oldest first.
 ---
---- `mode` is the setting `memory_mode`: with `external` a service remembers, and what stands here is from before; with `disabled` nothing here is told to a model.
+--- `mode` is the setting `memory_mode`: with `external` a service stores memories, and these are older ones; with `disabled` no model sees them.
 ---@class kode.MemoryListResult
 ---@field memories kode.MemoryView[]
 ---@field mode 'disabled'|'candidate'|'external'
 
---- Something the model wants to be remembered, or the user has accepted.
+--- A memory that the model proposed or the user has accepted.
 ---
---- `scope`: `user` holds everywhere, `project:NAME-HASH` in one project.
+--- The `scope` `user` is valid everywhere, `project:NAME-HASH` in one project.
 ---@class kode.MemoryView
 ---@field memoryId string
 ---@field content string
@@ -1519,21 +1519,21 @@
 ---@field createdAt string
 ---@field tags? string[]
 
---- The run has its folder and its record; `kode/run/get` tells how far it is.
+--- The run has its folder and its record; `kode/run/get` returns its progress.
 ---@class kode.RunStartResult
 ---@field runId string
 ---@field sessionId string
 ---@field taskId string
 ---@field sandboxRoot string
 
---- A run, and the events that were asked for.
+--- A run, and the requested events.
 ---@class kode.RunGetResult
 ---@field run kode.RunView
 ---@field events? kode.RunEventView[]
 
---- A run as its `run.json` tells it. One whose process is gone has `failed`: `RunDied`.
+--- A run as in its `run.json`. If its process is gone, it is `failed` with `RunDied`.
 ---
---- `conversationId` is the session that the engine works in, to be attached to and read.
+--- `conversationId` is the session that the engine works in; attach to it to read it.
 ---@class kode.RunView
 ---@field runId string
 ---@field sessionId string
@@ -1566,17 +1566,17 @@
 ---@field data table<string, any>
 ---@field correlationId? string
 
---- `cancelled: false` when it was over, or is another process's.
+--- `cancelled` is false if the run had ended or belongs to another process.
 ---@class kode.RunCancelResult
 ---@field cancelled boolean
 
---- Every provider, the built-in ones first. No host is asked, and no key is told.
+--- Every provider, the built-in ones first. No host is asked, and no key is revealed.
 ---@class kode.AuthStatusResult
 ---@field providers kode.ProviderAuth[]
 
---- Whether a provider can be asked. `variables`: where a key for it is looked for.
+--- Whether a provider can be asked. `variables` are the environment variables for its key.
 ---
---- An editor hands a key over by setting the first of them in the environment of the next start; without any the host wants no key. `error` says what is missing, `default`: the settings' own model is served by it.
+--- An editor passes a key by setting the first of them in the environment of the next start; without any the host needs no key. `error` says what is missing; `default`: it serves the model of the settings.
 ---@class kode.ProviderAuth
 ---@field name string
 ---@field ready boolean
@@ -1584,7 +1584,7 @@
 ---@field variables string[]
 ---@field error? kode.ErrorInfo
 
---- What is in force now. `fileEncoding` is absent where none was set.
+--- The settings now in force. `fileEncoding` is absent if none was set.
 ---@class kode.SettingsUpdateResult
 ---@field mode kode.Mode
 ---@field agent string
@@ -1592,16 +1592,16 @@
 ---@field locale string
 ---@field fileEncoding? string
 
---- `schema` is the text of `schema.json`, byte for byte; `sha256` is that of the handshake.
+--- `schema` is the text of `schema.json`, byte for byte; `sha256` as in the handshake.
 ---@class kode.SchemaGetResult
 ---@field schema string
 ---@field sha256 string
 
---- The `echo` of the question.
+--- The `echo` of the request.
 ---@class kode.PingResult
 ---@field echo any
 
---- What a bug report needs; never a key.
+--- The facts that a bug report needs; never a key.
 ---@class kode.DoctorResult
 ---@field version string
 ---@field protocolVersion string
@@ -1613,13 +1613,13 @@
 ---@field checks kode.Check[]
 ---@field lastErrors kode.ErrorInfo[]
 
---- One setting, where it came from; secrets masked.
+--- One setting and its source; secrets are masked.
 ---@class kode.SettingView
 ---@field name string
 ---@field value any
 ---@field source string
 
---- One finding of the doctor. `hint` says how to mend it.
+--- One finding of the doctor. `hint` says how to fix it.
 ---@class kode.Check
 ---@field name string
 ---@field ok boolean
@@ -1631,7 +1631,7 @@
 ---@field sessionId string
 ---@field events kode.Event[]
 
---- `kode/delta`: growth of open blocks; `block.started` told which session each is of.
+--- `kode/delta`: growth of open blocks; `block.started` named the session of each.
 ---@class kode.DeltaParams
 ---@field deltas kode.BlockDelta[]
 
@@ -1643,7 +1643,7 @@
 
 --- Ask the user. No answer in time counts as reject.
 ---
---- `blockId` is the tool call that waits. `reason` says why the user is asked, `diff` what exactly a yes is for (unified, may be cut): if the call would do anything else by then, it is refused.
+--- `blockId` is the tool call that waits. `reason` says why the user is asked; `diff` shows what exactly they allow (unified, may be cut): if the call would do anything else, it is refused.
 ---@class kode.PermissionRequestParams
 ---@field requestId string
 ---@field sessionId string
@@ -1656,13 +1656,13 @@
 ---@field reason? string
 ---@field diff? string
 
---- A file inside an open folder.
+--- Open a file inside an open folder.
 ---@class kode.OpenDocumentParams
 ---@field uri string
 
 --- Ask the user to choose; with `multi` more than one of `choices`. `blockId` is the call.
 ---
---- When nobody answers in time, or the turn is cancelled, `$/cancelRequest` takes it back.
+--- When nobody answers in time, or the turn is cancelled, `$/cancelRequest` cancels the question.
 ---@class kode.AskParams
 ---@field requestId string
 ---@field sessionId string
@@ -1673,14 +1673,14 @@
 ---@field choices string[]
 ---@field multi boolean
 
---- Of one file, or of all that the editor knows of.
+--- Ask for the diagnostics of one file, or of all files that the editor has some for.
 ---
---- `afterEdit`: the text was just changed. Answer once the servers have looked at it again, with what there is after five seconds at the latest.
+--- `afterEdit`: the text has just changed. Answer once the servers have checked it again, after five seconds at the latest with what is known.
 ---@class kode.EditorDiagnosticsParams
 ---@field uri? string
 ---@field afterEdit? boolean
 
---- A place in a file inside an open folder; the file may have to be opened for the answer.
+--- A place in a file inside an open folder; the editor may have to open the file to answer.
 ---@class kode.EditorPlaceParams
 ---@field uri string
 ---@field position kode.Position
@@ -1690,7 +1690,7 @@
 ---@field uri? string
 ---@field query? string
 
---- What would a rename of the symbol there change? Nothing is to be applied.
+--- Ask what a rename of the symbol there would change; apply nothing.
 ---@class kode.EditorRenameParams
 ---@field uri string
 ---@field position kode.Position
@@ -1698,7 +1698,7 @@
 
 --- `capabilities.experimental.kode` of the server's answer.
 ---
---- `schemaSha256` is the SHA-256 of the `schema.json` that this server was built with, in hex. `capabilities` is a tree of the methods served: `kode/turn/start` shows as the object `start` in the object `turn`.
+--- `schemaSha256` is the SHA-256 of the `schema.json` that this server was built with, in hex. `capabilities` is a tree of the supported methods: `kode/turn/start` is the object `start` in the object `turn`.
 ---@class kode.KodeInitializeResult
 ---@field protocolVersion string
 ---@field server kode.ServerInfo
@@ -1711,16 +1711,16 @@
 ---@field name string
 ---@field version string
 
---- Bounds of the connection.
+--- Limits of the connection.
 ---
---- A header or a body beyond its bound ends the process, and so does output the client leaves unread beyond `maxQueuedBytes`. One request too many in flight answers `Overloaded`.
+--- A header or a body beyond its limit ends the process, and so does unread output beyond `maxQueuedBytes`. A request beyond `maxRequestsInFlight` is answered with `Overloaded`.
 ---@class kode.ServerLimits
 ---@field maxHeaderBytes integer
 ---@field maxBodyBytes integer
 ---@field maxQueuedBytes integer
 ---@field maxRequestsInFlight integer
 
---- `error.data` of `UnsupportedVersion`, with the versions that are spoken here.
+--- `error.data` of `UnsupportedVersion`, with the supported versions.
 ---@class kode.UnsupportedVersionInfo
 ---@field code kode.ErrorCode
 ---@field message string

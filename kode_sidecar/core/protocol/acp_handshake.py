@@ -1,17 +1,17 @@
-"""How the Agent Client Protocol begins: the answer to `initialize`.
+"""The Agent Client Protocol's answer to `initialize`.
 
-Plain data and the standard library, as `protocol.handshake`, and for the same reason.
+Plain data and the standard library only, like `protocol.handshake` and for the same reason.
 """
 
 from kode_sidecar.core.protocol.handshake import Object, as_object
 from kode_sidecar.errors import KodeError
 
 VERSION = 1
-"""The version of the protocol that is spoken, whatever a client asks for."""
+"""The protocol version in use, whatever the client asks for."""
 
 SETUP = "setup"
 SETTINGS = "settings"
-"""Ids of the ways to sign in: a command for the terminal, and the settings read again."""
+"""Ids of the ways to sign in: run a command in the terminal, or read the settings again."""
 
 
 def initialize_result(params: Object, version: str) -> Object:
@@ -40,7 +40,7 @@ def initialize_result(params: Object, version: str) -> Object:
 
 
 def _auth_methods(auth: Object) -> list[Object]:
-    """What runs in a terminal is told to clients only that can run it."""
+    """Return the ways to sign in; that of the terminal only for clients that can run it."""
     settings: Object = {
         "id": SETTINGS,
         "name": "Key from your settings",

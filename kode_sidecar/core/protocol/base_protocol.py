@@ -1,8 +1,8 @@
-"""LSP's base protocol, in and out, by the standard library alone (LSP 3.17, "Base Protocol").
+"""LSP's base protocol in both directions (LSP 3.17, "Base Protocol"); standard library only.
 
-Frames around bodies, lines for ACP, and one JSON-RPC 2.0 message as plain data. The front door has
-nothing else; the full server uses it for messages that msgspec refuses, to find out what is wrong
-with them or to read them after all.
+Frames around bodies, lines for ACP, and one JSON-RPC 2.0 message as plain data. The code that
+answers `initialize` has nothing else; the full server uses it for messages that msgspec refuses,
+to find out what is wrong with them or to read them after all.
 """
 
 import json
@@ -24,8 +24,8 @@ class FrameDecoder:
     """Cuts a byte stream into bodies. Feed it chunks of any size.
 
     Header names are case-insensitive, blanks around the value are optional and unknown
-    headers are ignored. Once `failure` is set nothing more is decoded: there is no telling
-    where the next frame begins.
+    headers are ignored. Once `failure` is set nothing more is decoded: nobody can know where the
+    next frame begins.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class FrameDecoder:
         self._body_bytes = -1  # length of the body being read; -1 while reading a header
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The bodies that `data` completes, in order. Never raises; look at `failure` after."""
+        """Return the bodies `data` completes, in order. Never raises; check `failure` after."""
         if self.failure is not None:
             return []
         buffer = self._buffer
@@ -64,21 +64,21 @@ class FrameDecoder:
         return bodies
 
     def _header_end(self, start: int) -> int:
-        """Where the header that begins at `start` ends, or -1 while it is incomplete."""
+        """Return where the header at `start` ends, or -1 while it is incomplete."""
         buffer = self._buffer
         end = buffer.find(_END, start, start + MAX_HEADER_BYTES + len(_END))
         if end >= 0:
             return end
         if len(buffer) - start > MAX_HEADER_BYTES:
             raise FramingError(f"a header longer than {MAX_HEADER_BYTES} bytes")
-        # A peer that ends lines with a bare LF waits for an answer: fail now, do not hang.
+        # A peer that sends a bare LF now waits for an answer: fail instead of waiting for CR LF.
         if b"\n" in buffer[start:].replace(b"\r\n", b""):
             raise FramingError("header lines must end with CR LF")
         return -1
 
 
 def _content_length(header: bytes) -> int:
-    """The body's length from a whole header block without its closing empty line."""
+    """Return the body's length from a whole header without its closing empty line."""
     digits = header[len(_PREFIX) :]
     if header.startswith(_PREFIX) and len(digits) < 8 and digits.isdigit():
         return int(digits)
@@ -104,12 +104,12 @@ def _content_length(header: bytes) -> int:
 
 
 def encode_frame(body: bytes) -> bytes:
-    """One frame around `body`."""
+    """Return one frame around `body`."""
     return b"%b%d%b%b" % (_PREFIX, len(body), _END, body)
 
 
 class LineDecoder:
-    """Cuts a byte stream into lines, as `FrameDecoder` does into frames; blank ones are left out.
+    """Cuts a byte stream into lines, without blank ones.
 
     A line that is too long sets `failure`, and nothing more is decoded.
     """
@@ -120,7 +120,7 @@ class LineDecoder:
         self._length = 0
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The lines that `data` completes, in order. Never raises; look at `failure` after."""
+        """Return the lines that `data` completes, in order. Never raises; check `failure` after."""
         if self.failure is not None:
             return []
         head, *rest = data.split(b"\n")
@@ -138,7 +138,7 @@ class LineDecoder:
 
 
 def encode_line(body: bytes) -> bytes:
-    """One line with `body`, which holds no line break of its own: JSON escapes them."""
+    """Return `body` as one line; it holds no line break because JSON escapes them."""
     return body + b"\n"
 
 
@@ -148,7 +148,7 @@ Message = dict[str, object]
 
 
 class BadMessage(KodeError):
-    """A body that is no JSON-RPC message. `request_id` is what the answer carries."""
+    """A body that is no JSON-RPC message. `request_id` is the id for the error response."""
 
     def __init__(self, code: str, message: str, request_id: int | str | None = None) -> None:
         super().__init__(code, message)
@@ -156,7 +156,7 @@ class BadMessage(KodeError):
 
 
 def read_message(body: bytes) -> Message:
-    """The message in `body`; lone surrogates become U+FFFD.
+    """Return the message in `body`; lone surrogates become U+FFFD.
 
     Raises BadMessage: `ParseError` for what is not JSON in UTF-8, `InvalidRequest` for what is
     JSON but no message (JSON-RPC 2.0 sections 4 and 5.1). Batches are not part of LSP.
@@ -187,17 +187,17 @@ def _check_envelope(message: Message) -> None:
 
 
 def message_id(message: Message) -> int | str | None:
-    """The id if it is one: LSP 3.17 allows integers and strings, and `true` is neither."""
+    """Return the id, None if invalid: LSP 3.17 allows integers and strings, `true` is neither."""
     value = message.get("id")
     return value if isinstance(value, int | str) and not isinstance(value, bool) else None
 
 
 def read_json(body: bytes) -> object:
-    """The value in `body`. Raises BadMessage `ParseError`."""
+    """Return the value in `body`. Raises BadMessage `ParseError`."""
     try:
         value: object = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
         if b"\\ud" in body or b"\\uD" in body:
-            # Loaded only for such a message: this file answers `initialize` before all others.
+            # Imported only for such a message: this file must load fast to answer `initialize`.
             from kode_sidecar.core.text.shown_text import mend_value  # noqa: PLC0415
 
             value = mend_value(value)
@@ -215,7 +215,7 @@ def _refuse_constant(name: str) -> object:
 
 
 def error_body(request_id: int | str | None, error: KodeError, **data: object) -> bytes:
-    """An error response. `data` joins the `ErrorInfo` in `error.data`."""
+    """Return an error response. `data` is added to the `ErrorInfo` in `error.data`."""
     return _encode(
         {
             "jsonrpc": JSONRPC,
@@ -230,12 +230,12 @@ def error_body(request_id: int | str | None, error: KodeError, **data: object) -
 
 
 def lost_framing(failure: ValueError) -> bytes:
-    """The last thing said before the process ends: the input can no longer be cut into frames."""
+    """Return the last message before the process ends: its input has lost the frame boundary."""
     return error_body(None, KodeError("ParseError", f"{LOST_FRAMING}: {failure}"))
 
 
 def result_body(request_id: int | str, result: object) -> bytes:
-    """A response with its result."""
+    """Return a response with its result."""
     return _encode({"jsonrpc": JSONRPC, "id": request_id, "result": result})
 
 

@@ -11,7 +11,7 @@ DecideAction = Literal["accept", "reject", "replace"]
 
 
 class HunkDecision(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """`new_text` only with `replace`; `comment` reaches the model."""
+    """The decision on one hunk. `new_text` only with `replace`; the model reads `comment`."""
 
     hunk_id: str
     action: DecideAction
@@ -20,12 +20,12 @@ class HunkDecision(Struct, frozen=True, kw_only=True, rename="camel", omit_defau
 
     @property
     def put(self) -> str | None:
-        """The text to put instead of the hunk's own; None for that one."""
+        """The text to insert instead of the hunk's own; None for the hunk's own."""
         return self.new_text if self.action == "replace" else None
 
 
 class DecideParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """`rest` covers the hunks announced at or before `seen_seq` that `decisions` leaves out.
+    """`rest` decides the hunks announced at or before `seen_seq` that `decisions` does not name.
 
     `rest` needs `seen_seq` unless it is `keep`. `rest: accept` never covers sensitive hunks.
     `dry_run` answers without acting.
@@ -41,10 +41,10 @@ class DecideParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defau
 class DecideResult(Struct, frozen=True, kw_only=True):
     """Hunk ids by outcome; `conflicts` are those in conflict, diverged or superseded.
 
-    What was decided that way before is answered like the rest. `left` are sensitive hunks that
-    `rest: accept` does not cover: name them. `verified` is about the hunks that are `applied` or
-    diverged: false where the editor's text shows something else (`diverged`), null where nothing
-    was sent or the editor does not sync the file.
+    Repeating an earlier decision gets the same answer. `left` are sensitive hunks that
+    `rest: accept` does not cover: name them. `verified` concerns the hunks that are `applied` or
+    diverged: false if the editor's text shows something else (`diverged`), null if nothing was sent
+    or the editor does not sync the file.
     """
 
     state: ChangeSetState
@@ -57,13 +57,13 @@ class DecideResult(Struct, frozen=True, kw_only=True):
 
 
 class ChangeSetRef(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The id is that of `changeSet.updated`."""
+    """Names a change set; the id comes from `changeSet.updated`."""
 
     change_set_id: str
 
 
 class ChangeSetView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """A change set as it stands now; ranges are today's, `diff` is unified per file."""
+    """A change set as it stands now; ranges are current, `diff` is unified per file."""
 
     change_set_id: str
     session_id: str
@@ -80,14 +80,14 @@ class ChangeSetListParams(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class HunkCount(Struct, frozen=True, kw_only=True):
-    """How many hunks are in one state."""
+    """The number of hunks in one state."""
 
     state: HunkState
     count: int
 
 
 class FileSummary(Struct, frozen=True, kw_only=True):
-    """A file of a change set without texts."""
+    """One file of a change set, without texts."""
 
     uri: str
     path: str
@@ -95,7 +95,7 @@ class FileSummary(Struct, frozen=True, kw_only=True):
 
 
 class ChangeSetSummary(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A change set without texts. `on_head`: its turn is on the path the newest turn grew on."""
+    """A change set without texts. `on_head`: its turn is on the branch of the newest turn."""
 
     change_set_id: str
     turn_id: str
@@ -111,12 +111,11 @@ class ChangeSetListResult(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class UndoParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Exactly one of the three ids says what to take back.
+    """Exactly one of the three ids says what to undo.
 
-    `skip_conflicts` takes back what can be taken back; without it one conflict stops everything.
-    `dry_run` answers without acting. With `direction` only that is done: `undo` takes back what is
-    applied, `redo` puts back what the newest undo took; without it `redo` is meant where nothing is
-    applied.
+    `skip_conflicts` undoes the hunks that have no conflict; without it one conflict stops
+    everything. `dry_run` answers without acting. The `direction` `undo` takes back applied hunks,
+    `redo` restores those of the newest undo; without it, redo if nothing is applied, else undo.
     """
 
     change_set_id: str | None = None
@@ -128,18 +127,18 @@ class UndoParams(Struct, frozen=True, kw_only=True, rename="camel", omit_default
 
 
 class UndoConflict(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A hunk that cannot be taken back; `diff` leads from the text there now to the one before."""
+    """A hunk that cannot be undone; `diff` leads from the present text to the one before it."""
 
     hunk_id: str
     diff: str
 
 
 class UndoResult(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What was taken back, hunk ids each.
+    """The ids of the undone hunks.
 
-    Where nothing of the scope was applied, the newest undo in it is taken back instead:
-    `restored`. With `conflicts` and without `skip_conflicts` nothing was sent. `diff` is what was,
-    or with `dry_run` would be, sent. `verified` as in `DecideResult`.
+    If nothing in the scope was applied, the newest undo in it is redone instead: `restored`. With
+    `conflicts` and without `skip_conflicts` nothing was sent. `diff` is what was sent, or would be
+    with `dry_run`. `verified` as in `DecideResult`.
     """
 
     change_set_id: str
@@ -152,7 +151,7 @@ class UndoResult(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def undo_scope(params: UndoParams) -> str:
-    """The one id given. Raises KodeError `InvalidParams`."""
+    """Return the one id given. Raises KodeError `InvalidParams` for none or several."""
     ids = (params.change_set_id, params.turn_id, params.hunk_id)
     named = [one for one in ids if one is not None]
     if len(named) != 1:

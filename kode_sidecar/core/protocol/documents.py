@@ -1,7 +1,7 @@
 """The user's files: document sync, what the user looks at, and which files others changed.
 
-Source of document sync: LSP 3.17, "Text Document Synchronization". Unknown fields are ignored, as
-LSP asks.
+Source of document sync: LSP 3.17, "Text Document Synchronization", which also says to ignore
+unknown fields.
 """
 
 from typing import Literal
@@ -49,22 +49,22 @@ class DidCloseParams(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class OpenDocumentParams(Struct, frozen=True, kw_only=True):
-    """A file inside an open folder."""
+    """Open a file inside an open folder."""
 
     uri: str
 
 
 class OpenDocumentResult(Struct, frozen=True, kw_only=True):
-    """`opened` is false where the editor cannot or will not."""
+    """`opened` is false if the editor cannot or will not open the file."""
 
     opened: bool
 
 
 class EncodingParams(Struct, frozen=True, kw_only=True):
-    """In which `encoding` the editor saves an open document, by its own name for it.
+    """The `encoding` in which the editor saves an open document, as the editor names it.
 
-    `gbk`, `cp936`, `latin1`, `windows1252`, `utf8bom` and their like are understood; an unknown
-    name tells nothing.
+    `gbk`, `cp936`, `latin1`, `windows1252`, `utf8bom` and similar names are understood; an unknown
+    name is ignored.
     """
 
     uri: str
@@ -72,10 +72,10 @@ class EncodingParams(Struct, frozen=True, kw_only=True):
 
 
 class EditorContextParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What the user looks at; it replaces what was said before.
+    """What the user looks at; it replaces the earlier context.
 
-    `uri` is the active document, absent when there is none. Of an empty `selection`, a mere
-    cursor, the model is not told; `visible_range` is kept for later.
+    `uri` is the active document, absent when there is none. The model does not see an empty
+    `selection`, a mere cursor; `visible_range` is reserved.
     """
 
     uri: str | None = None
@@ -84,14 +84,14 @@ class EditorContextParams(Struct, frozen=True, kw_only=True, rename="camel", omi
 
 
 class ShownParams(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What the client shows of a block; empty once the block is gone."""
+    """The text that the client shows of a block; empty once the block is gone."""
 
     block_id: str
     text: str
 
 
 class FreshnessGetParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """`limit` is how many important files to name, 1 to 100."""
+    """`limit` is the number of important files to list, 1 to 100."""
 
     session_id: str
     limit: int = 10
@@ -107,10 +107,10 @@ class LineRange(Struct, frozen=True):
 class FileFreshness(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """A file that the model has read or edited. Times are those of the latest read and edit.
 
-    `sha256` is over the text the editor, or else the disk, had when it was last looked at (LF,
-    UTF-8, no BOM); `lines` of that text the model has seen as they are, `staleLines` are others
-    than it has seen. `mtime` and `size` are the file's, where the text is from the disk.
-    `changed`: by somebody else since the last read or own edit. `lost`: there is no text any more.
+    `sha256` is the hash of the text (LF, UTF-8, no BOM) in the editor, or else on disk, when last
+    checked. The model has seen `lines` of that text as they are; `staleLines` have changed since it
+    saw them. `mtime` and `size` are the file's if the text is from disk. `changed`: by somebody
+    else since the model's last read or edit. `lost`: the text is gone or cannot be read.
     """
 
     uri: str
@@ -127,7 +127,7 @@ class FileFreshness(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
 
 
 class ImportantFile(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A file of the project that was used lately."""
+    """A recently used file of the project."""
 
     uri: str
     path: str
@@ -135,9 +135,9 @@ class ImportantFile(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class FreshnessGetResult(Struct, frozen=True, kw_only=True):
-    """Both lists have the file that was used last first.
+    """Both lists start with the most recently used file.
 
-    `important` leaves out dependency folders and files that are gone.
+    `important` leaves out dependency folders and deleted files.
     """
 
     files: tuple[FileFreshness, ...]

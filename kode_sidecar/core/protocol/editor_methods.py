@@ -1,4 +1,4 @@
-"""The rows of what the sidecar tells and asks the editor."""
+"""The methods that the sidecar sends to the editor."""
 
 from functools import partial
 
@@ -38,8 +38,8 @@ EDITOR_METHODS: tuple[Method, ...] = (
     ),
     _told(
         "kode/editor/diagnostics",
-        "What the editor's language servers find wrong. This and the five that follow are only sent"
-        " to clients that announced them under the capability `editor`.",
+        "The diagnostics of the editor's language servers. This and the next five are only sent to"
+        " clients that announced them under the capability `editor`.",
         language.EditorDiagnosticsParams,
         language.EditorDiagnosticsResult,
         since="1.0",
@@ -74,7 +74,7 @@ EDITOR_METHODS: tuple[Method, ...] = (
     ),
     _told(
         "kode/editor/rename",
-        "What renaming a symbol would change. It comes back as hunks; nothing is applied now.",
+        "What renaming a symbol would change. The changes become hunks; nothing is applied now.",
         language.EditorRenameParams,
         language.EditorRenameResult,
         since="1.0",

@@ -1,6 +1,6 @@
-"""The stream to the client: events, deltas, and texts too large to travel with them.
+"""The stream to the client: events, deltas, and texts too large to be sent with them.
 
-Of a large text the head travels; the rest is read with `kode/blob/read`.
+Only the beginning of a large text is sent; `kode/blob/read` reads the whole.
 """
 
 import hashlib
@@ -24,13 +24,13 @@ class EventParams(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class DeltaParams(Struct, frozen=True):
-    """`kode/delta`: growth of open blocks; `block.started` told which session each is of."""
+    """`kode/delta`: growth of open blocks; `block.started` named the session of each."""
 
     deltas: tuple[BlockDelta, ...]
 
 
 MAX_INLINE_BYTES = 65_536
-"""What a text may measure, unless the handshake's `delivery.maxInlineBytes` says otherwise."""
+"""The largest text sent whole, unless the handshake's `delivery.maxInlineBytes` differs."""
 
 MIN_INLINE_BYTES = 1_024
 HEAD_BYTES = 1_024
@@ -49,7 +49,7 @@ class BlobReadParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class BlobReadResult(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """`text` ends with a whole character; `next_offset` is where to go on, absent at the end.
+    """`text` ends with a whole character; `next_offset` begins the next page, absent at the end.
 
     `bytes` is the length of the whole text.
     """
@@ -60,7 +60,7 @@ class BlobReadResult(Struct, frozen=True, kw_only=True, rename="camel", omit_def
 
 
 class BlobPlace(NamedTuple):
-    """Where a large text is kept: in a block, which may hold several in its content."""
+    """Where a large text is stored: in a block, at `position` in its content."""
 
     session_id: str
     block_id: str
@@ -68,19 +68,19 @@ class BlobPlace(NamedTuple):
 
 
 class ArtifactPlace(NamedTuple):
-    """Where the whole output of a tool is kept."""
+    """Where the whole output of a tool is stored."""
 
     session_id: str
     artifact_id: str
 
 
 def artifact_ref(session_id: str, artifact_id: str) -> str:
-    """How a client asks for an artifact."""
+    """Return the `ref` by which a client asks for an artifact."""
     return f"{session_id}.{artifact_id}"
 
 
 def place_of(ref: str) -> BlobPlace | ArtifactPlace | None:
-    """The place a `ref` names; None if it is none of ours."""
+    """Return the place that a `ref` names; None if it is invalid."""
     parts = ref.split(".")
     if len(parts) == 2:
         return ArtifactPlace(parts[0], parts[1])
@@ -90,21 +90,21 @@ def place_of(ref: str) -> BlobPlace | ArtifactPlace | None:
 
 
 def text_at(blocks: Sequence[Block], place: BlobPlace) -> str | None:
-    """The whole text of that place, if it is in one of the blocks."""
+    """Return the whole text at a place; None if it is in none of the blocks."""
     block = next((block for block in blocks if block.id == place.block_id), None)
     held = block.content[place.position :] if isinstance(block, ToolResultBlock) else (block,)
     return held[0].text if held and isinstance(held[0], TextBlock) else None
 
 
 def blob_window(params: BlobReadParams) -> tuple[int, int]:
-    """The offset and number of bytes to read for a page, one whole character beyond it."""
+    """Return the offset and number of bytes to read: a page and one more character."""
     return max(params.offset, 0), max(min(params.length, MAX_BLOB_BYTES), 1) + _MAX_CHARACTER_BYTES
 
 
 def blob_page(size: int, data: bytes, params: BlobReadParams) -> BlobReadResult:
-    """Whole characters of `data`, what `blob_window` told to read of `size` bytes; at least one.
+    """Return a page of whole characters, at least one, from the `data` that `blob_window` asks for.
 
-    Raises KodeError `InvalidParams`.
+    `size` is the length of the whole text in bytes. Raises KodeError `InvalidParams`.
     """
     if not 0 <= params.offset <= size or _inside_character(data, 0):
         text = f"Expected the start of a character of {size} bytes at `$.offset`"
@@ -132,13 +132,13 @@ def _inside_character(data: bytes, index: int) -> bool:
 
 
 def shorten_message(message: Message, session_id: str, limit: int) -> Message:
-    """The message with texts of more than `limit` bytes cut to their head."""
+    """Return the message with texts of more than `limit` bytes cut to their beginning."""
     content = tuple(shorten(block, session_id, limit) for block in message.content)
     return _changed(message, content, message.content)
 
 
 def shorten(block: Block, session_id: str, limit: int) -> Block:
-    """The block with texts of more than `limit` bytes cut; what has no id travels whole."""
+    """Return the block with texts of more than `limit` bytes cut; one without id stays whole."""
     if not block.id:
         return block
     if isinstance(block, TextBlock):

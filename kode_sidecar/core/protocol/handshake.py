@@ -1,7 +1,7 @@
-"""The handshake: what `initialize` may ask for, what it answers, and what is passed on after it.
+"""The handshake: what `initialize` may contain, its answer, and what is handed over afterwards.
 
-Plain data and the standard library: the front door answers with it before anything heavy is
-imported. Tests hold it to the types of `protocol.initialize` and to what pygls would say.
+Plain data and the standard library only, so that the process can answer before heavy imports.
+Tests compare it with the types of `protocol.initialize` and with the answer of pygls.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,14 +17,14 @@ from kode_sidecar.errors import KodeError
 
 Object = dict[str, object]
 Leaf = type | tuple[str, ...] | list[type]
-"""A JSON type, one of some words, or a list of one type."""
+"""A JSON type, one of several words, or a list of one type."""
 
 Shape = Leaf | dict[str, "Shape"]
-"""The same, or an object with these members."""
+"""A leaf, or an object with these members."""
 
 PATH = "$.initializationOptions.kode"
 SETTINGS = f"{PATH}.settings"
-"""An empty list is as good as none there: it is what Lua makes of an empty table."""
+"""An empty list is accepted here: Lua encodes an empty table as one."""
 
 _OPTIONS: dict[str, Shape] = {
     "protocolVersions": [str],
@@ -54,16 +54,16 @@ _OPTIONS: dict[str, Shape] = {
         },
     },
 }
-_REQUIRED = frozenset({"name"})  # in an object that is there; else null is as good as absent
+_REQUIRED = frozenset({"name"})  # in an object that is present; elsewhere null means absent
 
 
 def check_options(options: object) -> None:
-    """Raises KodeError `InvalidParams` that names the first place with a wrong value."""
+    """Check the options. Raises KodeError `InvalidParams` naming the first wrong value."""
     _check_members(options, _OPTIONS, PATH)
 
 
 def unknown_members(options: object) -> list[str]:
-    """The places of members that are not known and are ignored: a spelling mistake, or news."""
+    """Return the paths of unknown members, which are ignored: misspelled, or from the future."""
     return list(_unknown(options, _OPTIONS, PATH))
 
 
@@ -78,19 +78,19 @@ def _unknown(value: object, shape: Shape, path: str) -> Iterator[str]:
 
 
 def invalid(path: str, wrong: str = "wrong type") -> KodeError:
-    """An `InvalidParams` about one place."""
+    """Return an `InvalidParams` about one JSON path."""
     return KodeError("InvalidParams", f"{wrong} at `{path}`", details={"path": path})
 
 
 def as_object(value: object) -> Object:
-    """`value` if it is a JSON object, else an empty one."""
+    """Return `value` if it is a JSON object, else an empty one."""
     if isinstance(value, dict):
         return value  # type: ignore[reportUnknownVariableType]
     return {}
 
 
 def as_list(value: object) -> list[object]:
-    """`value` if it is a JSON array, else an empty one."""
+    """Return `value` if it is a JSON array, else an empty one."""
     return value if isinstance(value, list) else []  # type: ignore[reportUnknownVariableType]
 
 
@@ -106,7 +106,7 @@ def _check(value: object, shape: Shape, path: str) -> None:
             raise invalid(path)
         for index, item in enumerate(items):
             _check(item, shape[0], f"{path}[{index}]")
-    elif type(value) is not shape:  # to Python a boolean is an integer, to JSON it is not
+    elif type(value) is not shape:  # a boolean is an integer in Python but not in JSON
         raise invalid(path)
 
 
@@ -124,10 +124,10 @@ def _check_members(value: object, members: dict[str, Shape] | dict[str, Leaf], p
 
 SERVER_NAME = "kode-sidecar"
 PROTOCOL_VERSIONS = ("1.0", "0.9")
-"""Versions served, newest first. 0.9 is told the same as 1.0: what moved is in the changelog."""
+"""Versions served, newest first. 0.9 and 1.0 use the same messages; the changelog has the moves."""
 
 DOCTOR_COMMAND = "kode.doctor"
-"""`workspace/executeCommand` for clients that speak no `kode/*`."""
+"""A command of `workspace/executeCommand` for clients without `kode/*`."""
 
 POSITION_ENCODINGS = ("utf-8", "utf-16", "utf-32")
 TEXT_SYNC_INCREMENTAL = 2  # LSP TextDocumentSyncKind
@@ -138,7 +138,7 @@ LIMITS: dict[str, int] = {
     "maxQueuedBytes": 64 * 1024 * 1024,
     "maxRequestsInFlight": 10_000,
 }
-"""`maxQueuedBytes`: output a client may leave unread before the process gives up."""
+"""`maxQueuedBytes`: output that a client may leave unread before the process exits."""
 
 EDITOR_SETTINGS = ("mode", "agent", "model", "locale", "fileEncoding")
 """What an editor may set in `initializationOptions.kode.settings`. Unknown names are ignored."""
@@ -153,10 +153,10 @@ USER_SETTINGS = (
     *("log_redact_content", "log_redact_chars", "skill_folders", "commands", "budget"),
     *("memory_mode", "memory_url", "memory_key", "memory_timeout"),
 )
-"""What only the user's own files and environment may set, in any spelling. A test compares both
-tuples with the settings."""
+"""Settings that only the user's own files and environment may set, in any spelling. A test
+compares both tuples with the settings."""
 
-# What keys, hosts and proxies are called elsewhere: an editor that passes one made a mistake.
+# Names of keys, hosts and proxies elsewhere: an editor that passes one made a mistake.
 _FOREIGN_NAMES = (
     *("key", "keys", "token", "secret", "password", "authorization", "headers", "url", "host"),
     *("hosts", "endpoint", "tls", "verify", "trustenv", "permissions", "command"),
@@ -166,8 +166,7 @@ _FORBIDDEN_ENDINGS = ("apikey", "baseurl", "proxy", "proxies", "authtoken", "sec
 
 
 def initialize_result(params: Object, server_version: str) -> Object:
-    """The answer to `initialize`.
-
+    """Return the answer to `initialize`.
     Raises KodeError: `InvalidParams` naming the JSON path, `UnsupportedVersion`, or
     `ConfigInvalid` for settings that an editor may not pass.
     """
@@ -190,19 +189,19 @@ def initialize_result(params: Object, server_version: str) -> Object:
 
 
 def kode_options(params: Object) -> Object:
-    """`initializationOptions.kode`, empty when the client sent none."""
+    """Return `initializationOptions.kode`, empty if the client sent none."""
     options = params.get("initializationOptions")
     return as_object(as_object(options).get("kode"))
 
 
 def editor_settings(params: Object) -> Object:
-    """The settings the editor passed, only those it may."""
+    """Return the settings the editor passed, limited to those it may set."""
     settings = as_object(kode_options(params).get("settings"))
     return {name: settings[name] for name in EDITOR_SETTINGS if settings.get(name) is not None}
 
 
 def position_encoding(client_capabilities: Object) -> str:
-    """The client's first choice that is served, else `utf-16` (LSP 3.17 `positionEncodings`)."""
+    """Return the client's first supported choice, else `utf-16` (LSP 3.17 `positionEncodings`)."""
     offered = as_object(client_capabilities.get("general")).get("positionEncodings")
     for name in as_list(offered):
         if isinstance(name, str) and name in POSITION_ENCODINGS:
@@ -228,7 +227,7 @@ def _server_capabilities(client: Object) -> Object:
 
 
 def _kode_capabilities() -> Object:
-    """`kode/turn/start` becomes `{"turn": {"start": {}}}`."""
+    """Return the requests as a tree: `kode/turn/start` becomes `{"turn": {"start": {}}}`."""
     tree: Object = {}
     for method in REQUESTS:
         node = tree
@@ -240,7 +239,7 @@ def _kode_capabilities() -> Object:
 
 
 def _check_kode(params: Object) -> str:
-    """The protocol version to speak. Raises KodeError."""
+    """Check `kode` options and return the protocol version to speak. Raises KodeError."""
     told = as_object(params.get("initializationOptions")).get("kode")
     kode = kode_options(params)
     if told is not None:
@@ -266,7 +265,7 @@ def _check_kode(params: Object) -> str:
 
 
 def _forbidden_settings(value: object, prefix: str) -> list[str]:
-    """The dotted names under `value` that an editor may not set."""
+    """Return the dotted names under `value` that an editor may not set."""
     found: list[str] = []
     for name, child in as_object(value).items():
         plain = name.replace("_", "").replace("-", "").replace(".", "").lower()
@@ -278,14 +277,14 @@ def _forbidden_settings(value: object, prefix: str) -> list[str]:
 
 
 class Handover:
-    """What the front door passes on once `initialize` is answered.
+    """What the entry point hands over to the full server once `initialize` is answered.
 
-    `params` and `result` are those of `initialize`, `handshake` its two messages. `bodies` came
-    right behind it and `decoder` may hold the beginning of the next; its `failure` may be set.
-    `unpacker_id` is the process that unpacked this one, read before it could have gone unnoticed;
-    None where this is no one-file program.
-    `wait_drained` blocks until everything the front door said is written: whoever writes next
-    calls it first.
+    `params` and `result` are those of `initialize`, `handshake` its two messages. `bodies` arrived
+    right after it, and `decoder` may hold the beginning of the next; its `failure` may be set.
+    `unpacker_id` is the process that unpacked this one-file program, read early because that
+    process may exit at any time; None for any other program.
+    `wait_drained` blocks until all output of the entry point is written: call it before the next
+    write.
     """
 
     __slots__ = (

@@ -1,7 +1,7 @@
-"""What kode adds to LSP's `initialize`, as types.
+"""The types that kode adds to LSP's `initialize`.
 
-The front door answers from plain data before msgspec is imported (`protocol.handshake`); these
-structs are for schema, documentation and tests, and a test holds both together.
+The process answers from plain data before msgspec is imported (`protocol.handshake`); these
+structs are for schema, documentation and tests, and a test compares both.
 """
 
 from typing import Any
@@ -24,9 +24,9 @@ class EditorSettings(Struct, frozen=True, kw_only=True, rename="camel", omit_def
     """Defaults an editor may set for its sessions; unknown names are ignored.
 
     `agent` names an agent, `model` a logical model or an id of the provider, `locale` is the
-    language of the prompts (`zh` or `en`), `file_encoding` how files that are not UTF-8 are read.
-    Keys, hosts, proxies and folders are the user's alone: with one of them `initialize` answers
-    `ConfigInvalid`.
+    language of the prompts (`zh` or `en`), `file_encoding` the encoding of files that are not
+    UTF-8. Only the user may set keys, hosts, proxies and folders: with one of them `initialize`
+    answers `ConfigInvalid`.
     """
 
     mode: Mode | None = None
@@ -37,7 +37,7 @@ class EditorSettings(Struct, frozen=True, kw_only=True, rename="camel", omit_def
 
 
 class EditorQueries(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Which of the requests `kode/editor/*` the client answers; an object means yes."""
+    """The requests `kode/editor/*` that the client answers; an object means yes."""
 
     diagnostics: dict[str, Any] | None = None
     definition: dict[str, Any] | None = None
@@ -52,8 +52,8 @@ class ClientCapabilities(Struct, frozen=True, kw_only=True, rename="camel", omit
 
     `permission`: it answers `kode/permission/request`, `ask`: it answers `kode/ask`; otherwise the
     user is asked by `window/showMessageRequest`. `open_document`: it answers `kode/openDocument`.
-    `editor`: what it lets the model ask of the language servers.
-    `change_set_review` is reserved: say it if it is true, nothing depends on it yet.
+    `editor`: the requests to language servers that it answers.
+    `change_set_review` is reserved: announce it if it is true, nothing depends on it yet.
     """
 
     permission: dict[str, Any] | None = None
@@ -64,10 +64,10 @@ class ClientCapabilities(Struct, frozen=True, kw_only=True, rename="camel", omit
 
 
 class Delivery(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """How the client wants to be served.
+    """How the client wants large texts to be sent.
 
     Texts in tool results and in `kode/message/list` of more than `max_inline_bytes` (in UTF-8, at
-    least 1024) travel as their head and a `Blob`.
+    least 1024) are sent as their beginning and a `Blob`.
     """
 
     max_inline_bytes: int | None = MAX_INLINE_BYTES
@@ -97,10 +97,10 @@ class ServerInfo(Struct, frozen=True, kw_only=True):
 
 
 class ServerLimits(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Bounds of the connection.
+    """Limits of the connection.
 
-    A header or a body beyond its bound ends the process, and so does output the client leaves
-    unread beyond `max_queued_bytes`. One request too many in flight answers `Overloaded`.
+    A header or a body beyond its limit ends the process, and so does unread output beyond
+    `max_queued_bytes`. A request beyond `max_requests_in_flight` is answered with `Overloaded`.
     """
 
     max_header_bytes: int
@@ -113,8 +113,8 @@ class KodeInitializeResult(Struct, frozen=True, kw_only=True, rename="camel"):
     """`capabilities.experimental.kode` of the server's answer.
 
     `schema_sha256` is the SHA-256 of the `schema.json` that this server was built with, in hex.
-    `capabilities` is a tree of the methods served: `kode/turn/start` shows as the object `start`
-    in the object `turn`.
+    `capabilities` is a tree of the supported methods: `kode/turn/start` is the object `start` in
+    the object `turn`.
     """
 
     protocol_version: str
@@ -125,6 +125,6 @@ class KodeInitializeResult(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class UnsupportedVersionInfo(ErrorInfo, frozen=True, kw_only=True):
-    """`error.data` of `UnsupportedVersion`, with the versions that are spoken here."""
+    """`error.data` of `UnsupportedVersion`, with the supported versions."""
 
     supported_versions: tuple[str, ...]

@@ -1,6 +1,6 @@
-"""What the editor's own language servers know, asked of the client: `kode/editor/*`.
+"""Params and results of `kode/editor/*`: requests to the editor's own language servers.
 
-Positions count as agreed in `initialize`, whatever the language server behind the editor counts.
+Positions use the encoding agreed in `initialize`, whatever the language server itself uses.
 """
 
 from msgspec import Struct
@@ -11,10 +11,10 @@ from kode_sidecar.core.domain.change_set import Position, Range
 class EditorDiagnosticsParams(
     Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
 ):
-    """Of one file, or of all that the editor knows of.
+    """Ask for the diagnostics of one file, or of all files that the editor has some for.
 
-    `after_edit`: the text was just changed. Answer once the servers have looked at it again, with
-    what there is after five seconds at the latest.
+    `after_edit`: the text has just changed. Answer once the servers have checked it again, after
+    five seconds at the latest with what is known.
     """
 
     uri: str | None = None
@@ -22,7 +22,7 @@ class EditorDiagnosticsParams(
 
 
 class EditorDiagnostic(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`severity` as LSP counts: 1 error, 2 warning, 3 information, 4 hint."""
+    """One diagnostic. `severity` as in LSP: 1 error, 2 warning, 3 information, 4 hint."""
 
     range: Range
     message: str
@@ -39,27 +39,27 @@ class FileDiagnostics(Struct, frozen=True, kw_only=True):
 
 
 class EditorDiagnosticsResult(Struct, frozen=True, kw_only=True):
-    """What the editor shows now."""
+    """The diagnostics that the editor shows now."""
 
     files: tuple[FileDiagnostics, ...]
 
 
 class EditorPlaceParams(Struct, frozen=True, kw_only=True):
-    """A place in a file inside an open folder; the file may have to be opened for the answer."""
+    """A place in a file inside an open folder; the editor may have to open the file to answer."""
 
     uri: str
     position: Position
 
 
 class EditorLocation(Struct, frozen=True, kw_only=True):
-    """A place in any file, also one outside the open folders."""
+    """A place in any file, even outside the open folders."""
 
     uri: str
     range: Range
 
 
 class EditorLocationsResult(Struct, frozen=True, kw_only=True):
-    """The places found, none where the servers know of none. A declaration counts."""
+    """The places found, declarations included; empty if the servers know none."""
 
     locations: tuple[EditorLocation, ...]
 
@@ -72,7 +72,7 @@ class EditorSymbolsParams(Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class EditorSymbol(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`kind` is LSP's `SymbolKind`, `range` that of its name, `container` what it belongs to."""
+    """A symbol. `kind` is LSP's `SymbolKind`, `range` that of the name, `container` its parent."""
 
     name: str
     kind: int
@@ -82,19 +82,19 @@ class EditorSymbol(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class EditorSymbolsResult(Struct, frozen=True, kw_only=True):
-    """The symbols found; those of a file flat, in the order of the file."""
+    """The symbols found; those of a file as a flat list in file order."""
 
     symbols: tuple[EditorSymbol, ...]
 
 
 class EditorHoverResult(Struct, frozen=True, kw_only=True):
-    """What the servers say of the place, as Markdown or plain text; empty for nothing."""
+    """The servers' hover text for the place, Markdown or plain; empty if there is none."""
 
     text: str
 
 
 class EditorRenameParams(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What would a rename of the symbol there change? Nothing is to be applied."""
+    """Ask what a rename of the symbol there would change; apply nothing."""
 
     uri: str
     position: Position
@@ -109,14 +109,14 @@ class EditorTextEdit(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class RenamedFile(Struct, frozen=True, kw_only=True):
-    """The changes of one file, all by the same text, in any order, none over another."""
+    """The changes of one file: in any order, not overlapping, all offsets in the present text."""
 
     uri: str
     edits: tuple[EditorTextEdit, ...]
 
 
 class EditorRenameResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The changes become hunks of a change set. `refused` says why there are none."""
+    """The changes, which become hunks of a change set. `refused` says why there are none."""
 
     files: tuple[RenamedFile, ...]
     refused: str = ""

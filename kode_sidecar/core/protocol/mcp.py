@@ -1,4 +1,4 @@
-"""MCP servers as the user sees them: `kode/mcp/*`."""
+"""Params and results of `kode/mcp/*`: the user's MCP servers."""
 
 from typing import Any, Literal
 
@@ -11,7 +11,7 @@ McpState = Literal["unapproved", "refused", "idle", "starting", "ready", "failed
 
 
 class McpToolView(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A tool as its server describes it. `says_read_only` is the server's own word: a hint."""
+    """A tool as its server describes it. `says_read_only` is the server's claim: a hint only."""
 
     name: str
     description: str
@@ -19,7 +19,7 @@ class McpToolView(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class McpResourceView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Something a server lets the user attach: `kode/mcp/read` reads it."""
+    """A resource of a server that the user can attach; `kode/mcp/read` reads it."""
 
     uri: str
     name: str = ""
@@ -28,7 +28,7 @@ class McpResourceView(Struct, frozen=True, kw_only=True, rename="camel", omit_de
 
 
 class McpTemplateView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Resources of a server that the user names by filling in an address (RFC 6570)."""
+    """A URI template (RFC 6570) for resources of a server; the user fills it in."""
 
     uri_template: str
     name: str = ""
@@ -37,7 +37,7 @@ class McpTemplateView(Struct, frozen=True, kw_only=True, rename="camel", omit_de
 
 
 class McpPromptArgument(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A word that a prompt of a server has a place for."""
+    """An argument of a server's prompt."""
 
     name: str
     description: str = ""
@@ -45,7 +45,7 @@ class McpPromptArgument(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class McpPromptView(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A prompt that a server keeps for its users: `kode/mcp/prompt` fills it in."""
+    """A prompt that a server offers; `kode/mcp/prompt` fills it in."""
 
     name: str
     description: str = ""
@@ -53,12 +53,12 @@ class McpPromptView(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class McpServerView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """An MCP server. `command` or `url` is what is started or asked; `variables` it gets.
+    """An MCP server, started by `command` or reached at `url`; it gets the named `variables`.
 
     `source`: the user's settings, the editor, a file of the open folders, a run's file. A server
-    of a project is `unapproved` until the user said yes to what `fingerprint` stands for, and never
-    starts before. `tools`, `resources`, `templates`, `prompts`: what it offered the last time,
-    empty while that is not known.
+    of a project is `unapproved` and does not start until the user approves the entry with this
+    `fingerprint`. `tools`, `resources`, `templates` and `prompts` are what it last offered, empty
+    while unknown.
     """
 
     name: str
@@ -79,10 +79,10 @@ class McpServerView(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
 
 
 class McpListResult(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The servers in the order of the settings, those of the project last; nothing is started.
+    """The servers in the order of the settings, those of the project last; none is started.
 
-    `problems` names entries that cannot be used. `project_trusted`: files of the open folders are
-    looked for, for the editor has said that the workspace is trusted.
+    `problems` lists entries that cannot be used. `project_trusted`: the editor has said that the
+    workspace is trusted, so files of the open folders are read.
     """
 
     servers: tuple[McpServerView, ...]
@@ -91,9 +91,9 @@ class McpListResult(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class McpDecideParams(Struct, frozen=True, kw_only=True):
-    """The user's word on a server that the project names, as `kode/mcp/list` showed it.
+    """The user's decision on a server that the project names, as `kode/mcp/list` showed it.
 
-    It is kept for later processes too, until the entry changes.
+    It is saved for later processes too, until the entry changes.
     """
 
     name: str
@@ -102,24 +102,24 @@ class McpDecideParams(Struct, frozen=True, kw_only=True):
 
 
 class McpStartParams(Struct, frozen=True, kw_only=True):
-    """Start a server now, and ask what it offers."""
+    """Start a server now and ask what it offers."""
 
     name: str
 
 
 class McpReadParams(Struct, frozen=True, kw_only=True):
-    """Read the resource `uri` of the server `name`, which is started for it."""
+    """Read the resource `uri` of the server `name`; starts the server if needed."""
 
     name: str
     uri: str
 
 
 class McpPromptParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Fill in `prompt` of the server `name`, which is started for it.
+    """Fill in `prompt` of the server `name`; starts the server if needed.
 
-    `words` is what the user typed behind the prompt's name: `name=value`, or values in the order of
-    its arguments, quoted as in a shell; the last one takes all that is left. `arguments` are texts
-    by name, and win.
+    `words` is what the user typed after the prompt's name: `name=value`, or values in the order of
+    its arguments, quoted as in a shell; the last one takes the rest. `arguments` are texts by name
+    and take precedence.
     """
 
     name: str
@@ -129,6 +129,6 @@ class McpPromptParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class McpBlocks(Struct, frozen=True):
-    """Blocks for the `input` of a prompt. A resource says that its text is data of a server."""
+    """Blocks for the `input` of a prompt. A resource marks its text as data of a server."""
 
     input: tuple[PromptBlock, ...]

@@ -9,7 +9,7 @@ Kind = Literal["request", "notification"]
 
 @dataclass(frozen=True)
 class Method:
-    """One method. `errors` are codes of `errors.ERRORS` beyond InvalidParams and InternalError."""
+    """One method. `errors` are codes of `errors.ERRORS` besides InvalidParams and InternalError."""
 
     name: str
     summary: str

@@ -1,4 +1,4 @@
-"""THE table of `kode/*` methods: everything generated about the wire comes from here."""
+"""The table of `kode/*` methods: the source of everything generated about the wire."""
 
 from kode_sidecar.core.protocol import (
     change_set,
@@ -26,7 +26,7 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "kode/session/list",
-        "The sessions that are kept, the one last written to first.",
+        "The saved sessions, the most recently written first.",
         session.SessionListParams,
         session.SessionListResult,
         ("Storage",),
@@ -40,36 +40,36 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "kode/session/update",
-        "Change title, mode, model or meta; saved before the answer, told by `session.updated`.",
+        "Change title, mode, model or meta; saved before the answer, sent as `session.updated`.",
         session.SessionUpdateParams,
         process.Empty,
         ("SessionNotFound", "ReadOnly", "Storage"),
     ),
     Method(
         "kode/session/delete",
-        "Remove a session and all it left on disk. A turn that runs in it is cancelled first.",
+        "Remove a session and all its files. A running turn is cancelled first.",
         session.SessionRef,
         process.Empty,
         ("SessionNotFound", "ReadOnly", "Storage"),
     ),
     Method(
         "kode/session/attach",
-        "Open a session of an earlier process, or see again all of one that is open: a replay or a"
-        " snapshot, then the stream.",
+        "Open a session of an earlier process, or get an open one again: a replay or a snapshot,"
+        " then the stream.",
         session.SessionAttachParams,
         session.SessionAttachResult,
         ("SessionNotFound", "ReadOnly", "ReplayGap", "Storage"),
     ),
     Method(
         "kode/session/detach",
-        "Leave a session to other processes. A turn that runs in it is cancelled first.",
+        "Release a session for other processes. A running turn is cancelled first.",
         session.SessionRef,
         process.Empty,
         ("SessionNotFound",),
     ),
     Method(
         "kode/session/fork",
-        "A new session whose history is the path to a message of this one; saved.",
+        "Create and save a session whose history is the path to a message of this one.",
         session.SessionForkParams,
         session.SessionForkResult,
         ("SessionNotFound", "MessageNotFound", "Storage"),
@@ -97,21 +97,21 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "kode/turn/steer",
-        "Tell the running turn something; it is saved, and the model gets it before its next step.",
+        "Add input to the running turn; it is saved, and the model gets it before its next step.",
         turn.TurnSteerParams,
         process.Empty,
         ("SessionNotFound", "ReadOnly", "NoActiveTurn", "TurnMismatch", "Storage"),
     ),
     Method(
         "kode/message/list",
-        "The messages of a session as they are kept, of one branch or of all.",
+        "The messages of a session as saved, of one branch or of all.",
         session.MessageListParams,
         session.MessageListResult,
         ("SessionNotFound", "MessageNotFound", "Storage"),
     ),
     Method(
         "kode/blob/read",
-        "A page of a text that was too large to travel at once.",
+        "A page of a text that was too large to be sent at once.",
         events.BlobReadParams,
         events.BlobReadResult,
         ("BlobNotFound", "Storage"),
@@ -132,7 +132,7 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "kode/tree/setHead",
-        "Let the next turn start below another message; saved before the answer, told by"
+        "Let the next turn start below another message; saved before the answer, sent as"
         " `session.updated`.",
         session.TreeSetHeadParams,
         process.Empty,
@@ -140,7 +140,7 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "kode/tools/list",
-        "The tools on offer to the model in a session: what they are for, and their arguments.",
+        "The tools offered to the model in a session: what they are for, and their arguments.",
         turn.ToolsListParams,
         turn.ToolsListResult,
         ("SessionNotFound",),
@@ -155,7 +155,7 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "kode/context/compact",
-        "Let the model sum up the conversation now; `kode/context/undoCompaction` takes it back.",
+        "Let the model sum up the conversation now; `kode/context/undoCompaction` undoes it.",
         session.SessionRef,
         turn.ContextCompactResult,
         (
@@ -170,16 +170,17 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "kode/context/edit",
-        "Leave parts of the conversation out of what the model is told, pin them, or neither; saved"
-        " before the answer, told by `session.updated`. The messages stay.",
+        "Hide messages from the model, pin them, or cancel either; saved before the answer, sent as"
+        " `session.updated`. The messages themselves stay.",
         turn.ContextEditParams,
         turn.ContextEditResult,
         ("SessionNotFound", "MessageNotFound", "TurnActive", "Storage"),
     ),
     Method(
         "kode/context/undoCompaction",
-        "Let the model see again what a summary took the place of; saved before the answer, told by"
-        " `session.updated`. The summary stays among `leftOut`: restoring it redoes it.",
+        "Show the model again the messages that a summary replaced; saved before the answer, sent"
+        " as `session.updated`. The summary stays among `leftOut`; restoring it redoes the"
+        " compaction.",
         turn.ContextUndoCompactionParams,
         turn.ContextEditResult,
         ("SessionNotFound", "MessageNotFound", "TurnActive", "Storage"),
@@ -200,64 +201,64 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "kode/changeSet/decide",
-        "Accept, reject or replace hunks; answers when the editor's text was checked.",
+        "Accept, reject or replace hunks; answers once the editor's text has been checked.",
         change_set.DecideParams,
         change_set.DecideResult,
         ("ChangeSetNotFound", "ChangeSetClosed", "Storage"),
     ),
     Method(
         "kode/changeSet/undo",
-        "Take applied hunks back where they stand now; the user's later edits stay. Undoing that"
-        " puts them there again.",
+        "Undo applied hunks at their present positions; the user's later edits stay. A second undo"
+        " restores the hunks.",
         change_set.UndoParams,
         change_set.UndoResult,
         ("ChangeSetNotFound", "Storage"),
     ),
     Method(
         "kode/freshness/get",
-        "The files that a session's model has read and edited, and which of them others changed.",
+        "The files that a session's model has read or edited, and which of them others changed.",
         documents.FreshnessGetParams,
         documents.FreshnessGetResult,
         ("SessionNotFound",),
     ),
     Method(
         "kode/permission/list",
-        "The permission rules in force in a session, and what each one decided.",
+        "The permission rules in force in a session, and the questions each one answered.",
         questions.PermissionListParams,
         questions.PermissionListResult,
         ("SessionNotFound",),
     ),
     Method(
         "kode/permission/set",
-        "Make, change or take back one of a session's own rules.",
+        "Add, change or remove one of a session's own rules.",
         questions.PermissionSetParams,
         process.Empty,
         ("SessionNotFound",),
     ),
     Method(
         "kode/models/list",
-        "The models of every provider, as its host lists them to your key and as we know them.",
+        "The models of every provider, from its host's list for your key and from our table.",
         process.Empty,
         process.ModelsListResult,
         ("ConfigInvalid",),
     ),
     Method(
         "kode/skills/list",
-        "The skills on offer to the model, and those that cannot be used.",
+        "The skills offered to the model, and those that cannot be used.",
         process.Empty,
         process.SkillsListResult,
     ),
     Method(
         "kode/mcp/list",
-        "The MCP servers that are configured, what they offer as far as it is known, and how they"
-        " are. Starts nothing.",
+        "The configured MCP servers, their states, and what they offer as far as known. Starts"
+        " none.",
         process.Empty,
         mcp.McpListResult,
         since="1.0",
     ),
     Method(
         "kode/mcp/decide",
-        "Let a server that the project names start, or not; kept before the answer.",
+        "Allow or refuse a server that the project names; saved before the answer.",
         mcp.McpDecideParams,
         process.Empty,
         ("NotFound", "StaleBase", "Storage"),
@@ -289,58 +290,58 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "kode/memory/list",
-        "What the model wants to be remembered, and what the user has accepted.",
+        "The memories that the model proposed and those that the user has accepted.",
         process.MemoryListParams,
         process.MemoryListResult,
         ("Storage",),
     ),
     Method(
         "kode/memory/decide",
-        "Accept memories, or forget them; saved before the answer. Later prompts are told what was"
-        " accepted.",
+        "Accept or delete memories; saved before the answer. Later prompts include the accepted"
+        " ones.",
         process.MemoryDecideParams,
         process.Empty,
         ("MemoryNotFound", "Storage"),
     ),
     Method(
         "kode/run/start",
-        "Do a job without anybody deciding: in a sandbox, judged by what it delivers. Only in a"
-        " trusted workspace.",
+        "Run a job unattended, in a sandbox, and judge it by its deliverables. Only in a trusted"
+        " workspace.",
         run.RunStartParams,
         run.RunStartResult,
         ("Denied", "ConfigInvalid", "ReadOnly", "Storage"),
     ),
     Method(
         "kode/run/get",
-        "How far a run is, and what became of it.",
+        "The progress and the result of a run.",
         run.RunGetParams,
         run.RunGetResult,
         ("RunNotFound", "ConfigInvalid", "Storage"),
     ),
     Method(
         "kode/run/cancel",
-        "End a run soon: what it began is stopped, and its status becomes `cancelled`.",
+        "Cancel a run: its work is stopped soon, and its status becomes `cancelled`.",
         run.RunCancelParams,
         run.RunCancelResult,
         ("RunNotFound", "ConfigInvalid", "Storage"),
     ),
     Method(
         "kode/auth/status",
-        "Which providers have a key, and which variables to hand one over by.",
+        "The providers that have a key, and the environment variables that can hold one.",
         process.Empty,
         process.AuthStatusResult,
         since="1.0",
     ),
     Method(
         "kode/workspace/setTrust",
-        "The user trusts the open folders now, or no longer; the next turn goes by it.",
+        "Set whether the user trusts the open folders; it holds from the next turn on.",
         process.SetTrustParams,
         process.Empty,
         since="1.0",
     ),
     Method(
         "kode/settings/update",
-        "Change what the handshake has set; sessions that go along tell `session.updated`.",
+        "Change settings of the handshake; sessions that it affects send `session.updated`.",
         process.SettingsUpdateParams,
         process.SettingsUpdateResult,
         ("ConfigInvalid",),
@@ -348,11 +349,11 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "kode/schema/get",
-        "The JSON Schema of everything here.",
+        "The JSON Schema of all methods and types.",
         process.Empty,
         process.SchemaGetResult,
     ),
-    Method("kode/ping", "Is anybody there?", process.PingParams, process.PingResult),
+    Method("kode/ping", "Check that the process answers.", process.PingParams, process.PingResult),
     Method(
         "kode/doctor",
         "Settings with their sources, and what is wrong with them. No secrets.",
@@ -361,21 +362,21 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "kode/editor/didChangeContext",
-        "The user looks at something else; the next prompt tells the model, if the file is inside"
-        " an open folder.",
+        "The user looks at something else; the next prompt includes it if the file is inside an"
+        " open folder.",
         documents.EditorContextParams,
     ),
     Method(
         "kode/editor/didChangeEncoding",
-        "An open document is saved in this encoding; what it cannot hold is refused to the model."
-        " Sent around `didOpen`, before `kode/openDocument` is answered, and when it changes.",
+        "The encoding in which an open document is saved; edits it cannot encode are refused. Sent"
+        " around `didOpen`, before `kode/openDocument` is answered, and when it changes.",
         documents.EncodingParams,
         since="1.0",
     ),
     Method(
         "kode/editor/didShow",
-        "What the client shows of a block: for `kode-sidecar grade`, in a plugin's own tests. It"
-        " changes nothing.",
+        "The text that the client shows of a block: for `kode-sidecar grade` in a plugin's own"
+        " tests. It changes nothing.",
         documents.ShownParams,
         since="1.0",
     ),

@@ -1,4 +1,4 @@
-"""What is asked of the process and of no session: checks, models, skills, memory, usage."""
+"""Params and results outside any session: checks, models, skills, memory, usage."""
 
 from typing import Any, Literal
 
@@ -22,13 +22,13 @@ class PingParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class PingResult(Struct, frozen=True, kw_only=True):
-    """The `echo` of the question."""
+    """The `echo` of the request."""
 
     echo: Any = None
 
 
 class SettingView(Struct, frozen=True, kw_only=True):
-    """One setting, where it came from; secrets masked."""
+    """One setting and its source; secrets are masked."""
 
     name: str
     value: Any
@@ -36,7 +36,7 @@ class SettingView(Struct, frozen=True, kw_only=True):
 
 
 class Check(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One finding of the doctor. `hint` says how to mend it."""
+    """One finding of the doctor. `hint` says how to fix it."""
 
     name: str
     ok: bool
@@ -45,7 +45,7 @@ class Check(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class DoctorResult(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a bug report needs; never a key."""
+    """The facts that a bug report needs; never a key."""
 
     version: str
     protocol_version: str
@@ -59,14 +59,14 @@ class DoctorResult(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class SchemaGetResult(Struct, frozen=True, kw_only=True):
-    """`schema` is the text of `schema.json`, byte for byte; `sha256` is that of the handshake."""
+    """`schema` is the text of `schema.json`, byte for byte; `sha256` as in the handshake."""
 
     schema: str
     sha256: str
 
 
 class Price(Struct, frozen=True, kw_only=True):
-    """A list price per million tokens: fresh input, cached input, output; a hint."""
+    """A list price per million tokens (fresh input, cached input, output); not binding."""
 
     input: float
     cached: float
@@ -75,11 +75,11 @@ class Price(Struct, frozen=True, kw_only=True):
 
 
 class ModelView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """A model, by the name that can be said as `model`; what is not known is absent.
+    """A model; `name` is a valid value of `model`. Unknown fields are absent.
 
-    `offered`: it is in its host's list of today; `retired`: the host has said that it is gone.
-    Windows are in tokens. `images` says that it takes them, `reasoning` that it thinks, `efforts`
-    how hard it can be asked to think.
+    `offered`: it is in its host's current list; `retired`: the host has said that it is gone.
+    Windows are in tokens. `images`: it accepts images, `reasoning`: it thinks, `efforts`: the
+    supported levels of thinking.
     """
 
     name: str
@@ -94,9 +94,9 @@ class ModelView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
 
 
 class ProviderView(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A provider and its models: those its host lists first, then those of our table.
+    """A provider and its models: first those its host lists, then those of our table.
 
-    With `error` (no key, no answer) the host could not be asked, and only the table is known.
+    With `error` (no key, no answer) the host's list is missing, and only our table is used.
     """
 
     name: str
@@ -114,14 +114,14 @@ class ModelCandidate(Struct, frozen=True, kw_only=True):
 
 
 class LogicalModel(Struct, frozen=True, kw_only=True):
-    """A name for whatever of `candidates` is served first."""
+    """A name for the first of `candidates` that its host serves."""
 
     name: str
     candidates: tuple[ModelCandidate, ...]
 
 
 class ModelsListResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What may be said as `model`: a logical name, or the name of a model.
+    """The valid values of `model`: a logical name, or the name of a model.
 
     `default` is what a session uses that names none.
     """
@@ -132,11 +132,11 @@ class ModelsListResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ProviderAuth(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Whether a provider can be asked. `variables`: where a key for it is looked for.
+    """Whether a provider can be asked. `variables` are the environment variables for its key.
 
-    An editor hands a key over by setting the first of them in the environment of the next start;
-    without any the host wants no key. `error` says what is missing, `default`: the settings' own
-    model is served by it.
+    An editor passes a key by setting the first of them in the environment of the next start;
+    without any the host needs no key. `error` says what is missing; `default`: it serves the model
+    of the settings.
     """
 
     name: str
@@ -147,21 +147,21 @@ class ProviderAuth(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class AuthStatusResult(Struct, frozen=True, kw_only=True):
-    """Every provider, the built-in ones first. No host is asked, and no key is told."""
+    """Every provider, the built-in ones first. No host is asked, and no key is revealed."""
 
     providers: tuple[ProviderAuth, ...]
 
 
 class SetTrustParams(Struct, frozen=True, kw_only=True):
-    """The user's word on the open folders, for this process; next time `initialize` says it."""
+    """Whether the user trusts the open folders; holds for this process (see `initialize`)."""
 
     trusted: bool
 
 
 class SettingsUpdateParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What the handshake's `settings` may hold; absent and `null` leave it as it is.
+    """The settings of the handshake; absent and `null` leave a setting unchanged.
 
-    `mode` and `model` hold for sessions that name none of their own, `agent` for new ones.
+    `mode` and `model` hold for sessions without their own, `agent` for new sessions.
     """
 
     mode: Mode | None = None
@@ -172,7 +172,7 @@ class SettingsUpdateParams(Struct, frozen=True, kw_only=True, rename="camel", om
 
 
 class SettingsUpdateResult(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What is in force now. `file_encoding` is absent where none was set."""
+    """The settings now in force. `file_encoding` is absent if none was set."""
 
     mode: Mode
     agent: str
@@ -185,7 +185,7 @@ SkillSource = Literal["user", "config", "project"]
 
 
 class SkillView(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A skill on offer to the model.
+    """A skill offered to the model.
 
     `source`: the state folder's `skills`, a folder of the setting `skill_folders`, or
     `.kode/skills` of an open folder. `permissions` is what the skill says it needs; it grants
@@ -202,7 +202,7 @@ class SkillView(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class SkillProblemView(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A skill that cannot be used, and why. `line` counts from 1; both where they are known."""
+    """A skill that cannot be used, and why. `line` counts from 1; it and `field` may be absent."""
 
     source: SkillSource
     file: str
@@ -214,8 +214,8 @@ class SkillProblemView(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class SkillsListResult(Struct, frozen=True, kw_only=True, rename="camel"):
     """Skills by id, and those that cannot be used.
 
-    `project_trusted`: the skills of the open folders are looked for, for the editor has said that
-    the workspace is trusted.
+    `project_trusted`: the editor has said that the workspace is trusted, so the skills of the open
+    folders are read.
     """
 
     skills: tuple[SkillView, ...]
@@ -227,15 +227,15 @@ MemoryAction = Literal["accept", "reject"]
 
 
 class MemoryListParams(Struct, frozen=True, kw_only=True):
-    """All memories, or those in one state."""
+    """List all memories, or those in one state."""
 
     state: MemoryState | None = None
 
 
 class MemoryView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Something the model wants to be remembered, or the user has accepted.
+    """A memory that the model proposed or the user has accepted.
 
-    `scope`: `user` holds everywhere, `project:NAME-HASH` in one project.
+    The `scope` `user` is valid everywhere, `project:NAME-HASH` in one project.
     """
 
     memory_id: str
@@ -247,10 +247,10 @@ class MemoryView(Struct, frozen=True, kw_only=True, rename="camel", omit_default
 
 
 class MemoryListResult(Struct, frozen=True, kw_only=True):
-    """What the state folder keeps, oldest first.
+    """The memories in the state folder, oldest first.
 
-    `mode` is the setting `memory_mode`: with `external` a service remembers, and what stands here
-    is from before; with `disabled` nothing here is told to a model.
+    `mode` is the setting `memory_mode`: with `external` a service stores memories, and these are
+    older ones; with `disabled` no model sees them.
     """
 
     memories: tuple[MemoryView, ...]
@@ -258,14 +258,14 @@ class MemoryListResult(Struct, frozen=True, kw_only=True):
 
 
 class MemoryDecision(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What becomes of one memory. `reject` forgets it for good, also if it was accepted before."""
+    """The decision on one memory. `reject` deletes it for good, even if it was accepted before."""
 
     memory_id: str
     action: MemoryAction
 
 
 class MemoryDecideParams(Struct, frozen=True, kw_only=True):
-    """Decisions; one unknown id, and nothing is done. Of two for one memory the last one counts."""
+    """Decisions; an unknown id rejects them all. Of two for one memory the last one counts."""
 
     decisions: tuple[MemoryDecision, ...]
 
@@ -276,9 +276,8 @@ UsageKey = Literal["message", "turn", "session", "day", "model"]
 class UsageGetParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """What to count: all sessions or one, from the day `since` to the day `until`, both included.
 
-    Days are written `2026-01-31`; one begins at midnight in a zone so many minutes (at most 840)
-    ahead of UTC. `by` says what gets a row of its own; several names make a row for each
-    combination.
+    Days are written `2026-01-31` and begin at midnight in the zone `utc_offset_minutes` (at most
+    840) ahead of UTC. `by` groups the rows; several names make a row for each combination.
     """
 
     session_id: str | None = None
@@ -289,9 +288,9 @@ class UsageGetParams(Struct, frozen=True, kw_only=True, rename="camel", omit_def
 
 
 class UsageSum(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What a number of answers used. `costs` is one amount for each currency.
+    """What a number of answers used. `costs` has one amount for each currency.
 
-    `cost_usd` is absent where no answer told it.
+    `cost_usd` is absent if no answer has it.
     """
 
     answers: int
@@ -301,7 +300,7 @@ class UsageSum(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
 
 
 class UsageRow(UsageSum, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The same, of those with this day, model, session, turn and message, as `by` asked."""
+    """The sum for one group of answers; the fields named in `by` identify the group."""
 
     day: str | None = None
     model: str | None = None
@@ -311,7 +310,7 @@ class UsageRow(UsageSum, frozen=True, kw_only=True, rename="camel", omit_default
 
 
 class UsageGetResult(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Rows in the order of their keys. Sessions that were deleted are not counted."""
+    """Rows in the order of their keys. Deleted sessions are not counted."""
 
     rows: tuple[UsageRow, ...]
     total: UsageSum

@@ -13,8 +13,8 @@ class PermissionRequestParams(
 ):
     """Ask the user. No answer in time counts as reject.
 
-    `block_id` is the tool call that waits. `reason` says why the user is asked, `diff` what exactly
-    a yes is for (unified, may be cut): if the call would do anything else by then, it is refused.
+    `block_id` is the tool call that waits. `reason` says why the user is asked; `diff` shows what
+    exactly they allow (unified, may be cut): if the call would do anything else, it is refused.
     """
 
     request_id: str
@@ -38,7 +38,7 @@ class PermissionRequestResult(Struct, frozen=True, kw_only=True, rename="camel")
 class AskParams(Struct, frozen=True, kw_only=True, rename="camel"):
     """Ask the user to choose; with `multi` more than one of `choices`. `block_id` is the call.
 
-    When nobody answers in time, or the turn is cancelled, `$/cancelRequest` takes it back.
+    When nobody answers in time, or the turn is cancelled, `$/cancelRequest` cancels the question.
     """
 
     request_id: str
@@ -52,19 +52,19 @@ class AskParams(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class AskResult(Struct, frozen=True):
-    """What the user chose of the choices, word for word; nothing when they closed the question."""
+    """The chosen ones of the choices, word for word; empty if the user closed the question."""
 
     choices: tuple[str, ...]
 
 
 class PermissionListParams(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The rules of one session."""
+    """List the rules of one session."""
 
     session_id: str
 
 
 class RuleMatch(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A question that a rule answered; `request_id` is that of `permission.requested`."""
+    """A question that a rule answered; `request_id` as in `permission.requested`."""
 
     subject: str
     request_id: str
@@ -74,10 +74,10 @@ class RuleMatch(Struct, frozen=True, kw_only=True, rename="camel"):
 class RuleView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """A rule in force; `reason` says in words where it comes from.
 
-    `source`: `builtIn` rules cannot be changed, `answer` was given to a question, `client` set by
-    `kode/permission/set`. `tool` is `*` for all tools, `pattern` a path, `…/**` for all below one,
-    or a name at any depth for `builtIn`. `matches` are the latest questions it answered, out of
-    `matched`.
+    `source`: `builtIn` rules cannot be changed, `answer` was the user's answer to a question,
+    `client` was set by `kode/permission/set`. `tool` is `*` for all tools; `pattern` is a path,
+    `…/**` for everything below one, or a name at any depth for `builtIn`. `matched` counts the
+    questions it answered, and `matches` are the latest of them.
     """
 
     tool: str
@@ -91,20 +91,20 @@ class RuleView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
 
 
 class PermissionListResult(Struct, frozen=True, kw_only=True):
-    """A denial wins over a permission, a permission over a wish to be asked.
+    """`deny` wins over `allow`, and `allow` over `ask`.
 
-    What no rule covers needs no permission.
+    An action that no rule covers needs no permission.
     """
 
     rules: tuple[RuleView, ...]
 
 
 class PermissionSetParams(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Make, change or take back the rule of one tool and one pattern; `effect: null` takes back.
+    """Add, change or remove the rule for one tool and one pattern; `effect: null` removes it.
 
     `pattern` is a path as in `permission.requested.subject`, one with `/**` at its end, or `**`.
-    An `allow` for a pattern never covers a sensitive file: name that file itself. Rules are
-    forgotten with the process.
+    An `allow` for a pattern never covers a sensitive file: name that file itself. Rules end with
+    the process.
     """
 
     session_id: str

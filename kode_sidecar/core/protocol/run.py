@@ -1,4 +1,4 @@
-"""Params and results of `kode/run/*`: governed runs, as `kode-sidecar run` does them."""
+"""Params and results of `kode/run/*`: governed runs, as with `kode-sidecar run`."""
 
 from typing import Any
 
@@ -11,8 +11,8 @@ from kode_sidecar.core.domain.run import Actor, Governance, RunState, Severity, 
 class RunStartParams(Struct, frozen=True, kw_only=True, rename="camel"):
     """`config` and `workspace` are absolute paths; `workspace` is the project to copy.
 
-    What is absent is as the configuration says, and ids are made up. A `dry_run` ends before the
-    engine.
+    Absent fields come from the configuration, and absent ids are generated. A `dry_run` ends before
+    the engine starts.
     """
 
     config: str
@@ -29,7 +29,7 @@ class RunStartParams(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class RunStartResult(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The run has its folder and its record; `kode/run/get` tells how far it is."""
+    """The run has its folder and its record; `kode/run/get` returns its progress."""
 
     run_id: str
     session_id: str
@@ -38,7 +38,7 @@ class RunStartResult(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class RunGetParams(Struct, frozen=True, kw_only=True, rename="camel"):
-    """With `after_sequence` the run's events after that one come along, at most `limit`."""
+    """`after_sequence` also asks for the run's events after that one, at most `limit`."""
 
     run_id: str
     after_sequence: int | None = None
@@ -46,21 +46,21 @@ class RunGetParams(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class RunCancelParams(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Which run is to end."""
+    """The run to cancel."""
 
     run_id: str
 
 
 class RunCancelResult(Struct, frozen=True):
-    """`cancelled: false` when it was over, or is another process's."""
+    """`cancelled` is false if the run had ended or belongs to another process."""
 
     cancelled: bool
 
 
 class RunView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """A run as its `run.json` tells it. One whose process is gone has `failed`: `RunDied`.
+    """A run as in its `run.json`. If its process is gone, it is `failed` with `RunDied`.
 
-    `conversation_id` is the session that the engine works in, to be attached to and read.
+    `conversation_id` is the session that the engine works in; attach to it to read it.
     """
 
     run_id: str
@@ -98,7 +98,7 @@ class RunEventView(Struct, frozen=True, kw_only=True, rename="camel", omit_defau
 
 
 class RunGetResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A run, and the events that were asked for."""
+    """A run, and the requested events."""
 
     run: RunView
     events: tuple[RunEventView, ...] = ()

@@ -1,4 +1,4 @@
-"""Sessions: made, listed, read, changed, attached to, copied; their messages and trees."""
+"""Params and results that create, list, read, change, attach and fork sessions; message trees."""
 
 from typing import Any, Literal
 
@@ -24,7 +24,7 @@ SessionKind = Literal["job"]
 class SessionNewParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """`agent` names an agent (`ide-helper`, `coder`), `model` a logical model or provider id.
 
-    `effort` is how hard the model thinks, by default as much as it does by itself.
+    `effort` is how hard the model thinks; by default the model decides.
     """
 
     title: str | None = None
@@ -36,7 +36,7 @@ class SessionNewParams(Struct, frozen=True, kw_only=True, rename="camel", omit_d
 
 
 def page_limit(limit: int, most: int) -> int:
-    """How much goes on a page. Raises KodeError `InvalidParams`."""
+    """Return the size of a page, at most `most`. Raises KodeError `InvalidParams` below 1."""
     if limit < 1:
         text = f"Expected a number from 1 to {most} at `$.limit`"
         raise KodeError("InvalidParams", text, details={"path": "$.limit"})
@@ -44,13 +44,12 @@ def page_limit(limit: int, most: int) -> int:
 
 
 class SessionView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The head of a session. `meta` holds its `roots`; `active_turn_id` is there while one runs,
-    `draft` is what the user has begun to write. `effort` is absent where the model's own is used,
-    `context_edits` where nothing is left out of the context or pinned to it.
+    """A session without its messages. `meta` holds its `roots`; `active_turn_id` is present while
+    a turn runs, `draft` is an unsent prompt. `effort` is absent if the model decides,
+    `context_edits` if nothing is left out of the context or pinned to it.
 
-    `mode` and `model` are what its next turn uses, `updated_at` is when it was last written to.
-    `kind` is there where it is no conversation with a user: `job` is that of a run, which is only
-    read.
+    `mode` and `model` are those of its next turn, `updated_at` is when it was last written to.
+    `kind` is absent for a conversation with a user; `job` is the session of a run and read-only.
     """
 
     session_id: str
@@ -71,7 +70,7 @@ class SessionView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
 class SessionNewResult(Struct, frozen=True, kw_only=True, rename="camel"):
     """`seq` is the number of the last event so far; the next has `seq` + 1.
 
-    `session` tells its mode, model and agent, whoever chose them.
+    `session` has its mode, model and agent, whether the client chose them or the settings.
     """
 
     session_id: str
@@ -80,10 +79,10 @@ class SessionNewResult(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class SessionListParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """By default the sessions whose `meta.roots` name one of the folders that are open now.
+    """List the sessions whose `meta.roots` name one of the folders that are open now.
 
-    `all` gives those of other folders too; `query` is looked for in titles, prompts and answers,
-    whatever the case.
+    `all` includes those of other folders; `query` is searched for in titles, prompts and answers,
+    ignoring case.
     `limit` is at most 500; `cursor` is the `next_cursor` of the page before.
     """
 
@@ -94,14 +93,14 @@ class SessionListParams(Struct, frozen=True, kw_only=True, rename="camel", omit_
 
 
 class SessionListResult(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The one last written to comes first. Without `next_cursor` there is no more."""
+    """The most recently written first. No `next_cursor`: this is the last page."""
 
     sessions: tuple[SessionView, ...]
     next_cursor: str | None = None
 
 
 class SessionRef(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The id is that of `kode/session/new` or `kode/session/list`."""
+    """Names a session; the id comes from `kode/session/new` or `kode/session/list`."""
 
     session_id: str
 
@@ -124,9 +123,8 @@ class SessionGetResult(Struct, frozen=True, kw_only=True, rename="camel", omit_d
 class SessionUpdateParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """Absent means unchanged. `null` clears: no title, the settings' mode or model, no `meta`.
 
-    `meta` is replaced whole, but the session's `roots` and `projectRoot` stay unless it names
-    them. A running turn keeps its mode, model and effort. `draft` is a prompt that was not sent
-    yet.
+    `meta` is replaced as a whole, but the session's `roots` and `projectRoot` stay unless it names
+    them. A running turn keeps its mode, model and effort. `draft` is a prompt not sent yet.
     """
 
     session_id: str
@@ -152,7 +150,7 @@ class MessageListParams(Struct, frozen=True, kw_only=True, rename="camel", omit_
 
 
 class MessageListResult(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Oldest first. Without `next_cursor` there is no more."""
+    """Oldest first. No `next_cursor`: this is the last page."""
 
     messages: tuple[Message, ...]
     next_cursor: str | None = None
@@ -165,9 +163,9 @@ ExportFormat = Literal["md", "jsonl", "tape"]
 class SessionAttachParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """`after_seq` is the last event you have folded: you get those after it, else a snapshot.
 
-    With `write` the session is yours, as after `kode/session/new`. With `read` you see what another
-    process does in it, and whatever would change it is refused. Its events stream either way; who
-    reads gets no deltas, each text comes whole with its block.
+    With `write` the session is yours, as after `kode/session/new`. With `read` you follow what
+    another process does in it, and requests that would change it are refused. Events stream either
+    way; a reader gets no deltas, each text arrives whole with its block.
     """
 
     session_id: str
@@ -176,7 +174,7 @@ class SessionAttachParams(Struct, frozen=True, kw_only=True, rename="camel", omi
 
 
 class OpenBlock(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A block that still grows: `text` is what its deltas have brought so far."""
+    """A block that is still growing: `text` is the sum of its deltas so far."""
 
     block_id: str
     text: str
@@ -185,10 +183,10 @@ class OpenBlock(Struct, frozen=True, kw_only=True, rename="camel"):
 class SessionAttachResult(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """A replay (`events`) or a snapshot (the rest); the next event has `seq` + 1.
 
-    In a snapshot `messages` are those of all branches, oldest first; with `cursor` there are more:
-    go on with `kode/message/list` and `all`. `open_messages` are begun and not complete yet, with
-    the blocks so far. `pending` and `asks` are what waits for the user, `last_turn` is
-    how the newest turn ended that is over, `plan` the model's newest list of steps.
+    In a snapshot `messages` are those of all branches, oldest first; `cursor` means there are more:
+    continue with `kode/message/list` and `all`. `open_messages` are not complete yet and have their
+    blocks so far. `pending` and `asks` wait for the user, `last_turn` is the end of the newest
+    finished turn, `plan` the model's newest list of steps.
     """
 
     mode: Literal["replay", "snapshot"]
@@ -214,26 +212,26 @@ class SessionAttachResult(Struct, frozen=True, kw_only=True, rename="camel", omi
 
 
 class SessionForkParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The history of the new session is the path to `message_id`, by default to the head."""
+    """Copy the path to `message_id` (default: the head) into a new session."""
 
     session_id: str
     message_id: str | None = None
 
 
 class SessionForkResult(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The new session, kept and not open: attach to it.
+    """The new session; it is saved but not open: attach to it.
 
-    Its title is that of the first one with a number, `Tea (2)`; `forkedFrom` in its `meta` names
-    the `sessionId` and the `messageId` that it comes from.
+    Its title is that of the original with a number, `Tea (2)`; `forkedFrom` in its `meta` names
+    the `sessionId` and the `messageId` of its origin.
     """
 
     session_id: str
 
 
 class SessionExportParams(Struct, frozen=True, kw_only=True, rename="camel"):
-    """`md` is the current branch to be read, `jsonl` all messages as they are kept.
+    """`md` is the current branch for readers, `jsonl` all messages as saved.
 
-    A `tape` exists only of a process that was started to record.
+    A `tape` exists only if the process was started to record.
     """
 
     session_id: str
@@ -241,7 +239,7 @@ class SessionExportParams(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class SessionExportResult(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The whole text, and a name for a file of it."""
+    """The whole text, and a suggested file name."""
 
     file_name: str
     text: str
@@ -250,8 +248,8 @@ class SessionExportResult(Struct, frozen=True, kw_only=True, rename="camel"):
 class TreeNode(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """A message without its blocks. `parent_id` is absent at a root.
 
-    `origin` tells what is no word of the user among the `user` messages: `reminder`, `steer`,
-    `compaction`. `text` is the first line of what it says, cut; `tools` are the tools it calls.
+    `origin` marks `user` messages that are no prompts: `reminder`, `steer`, `compaction`. `text` is
+    the first line of its text, cut; `tools` are the tools it calls.
     """
 
     message_id: str
@@ -278,8 +276,8 @@ class TreeGetParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
 class TreeGetResult(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """All messages in the order written, so parents come first.
 
-    `head_id` is the message the next turn starts below; absent before the first one. Without
-    `next_cursor` there is no more.
+    `head_id` is the message the next turn starts below; absent before the first one. No
+    `next_cursor`: this is the last page.
     """
 
     nodes: tuple[TreeNode, ...]
@@ -288,7 +286,7 @@ class TreeGetResult(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
 
 
 class TreeSetHeadParams(Struct, frozen=True, kw_only=True, rename="camel"):
-    """`message_id` `null`: before the first message."""
+    """Set the head to `message_id`; `null` is before the first message."""
 
     session_id: str
     message_id: str | None

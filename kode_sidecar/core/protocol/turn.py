@@ -12,10 +12,10 @@ from kode_sidecar.core.protocol.session import Mode
 
 
 class TurnOptions(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What is special about a prompt; kept with it and told to the model.
+    """Options of one prompt; saved with it and sent to the model.
 
-    `koding`: the answer is meant for the project's notes (AGENTS.md). `koding_context` is what the
-    editor adds to the prompt.
+    `koding`: the answer is meant for the project's notes (AGENTS.md). `koding_context` is text that
+    the editor adds to the prompt.
     """
 
     koding: bool = False
@@ -25,14 +25,14 @@ class TurnOptions(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
 class TurnStartParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """Start a turn. `parent_id` absent = below the head; `null` = a new root.
 
-    `replaces` is an earlier prompt that this one is an edit of: the turn starts where that one did,
-    and the version follows from it. It needs no `parent_id`, and one that differs is refused.
+    `replaces` is the earlier prompt that this one edits: the turn starts at its parent and gets the
+    next version. It needs no `parent_id`; one that differs is refused.
 
-    An empty `input` goes on after `max_tool_rounds`. The same `client_turn_key` gives the same
-    turn, with `deduplicated: true`. `mode`, `model` and `effort` are for this turn, and so is
-    `budget`: of it and the user's own the stricter limit holds. `effort` is how hard the model
-    thinks; `kode/models/list` tells which a model takes, and the nearest one is asked for. `meta`
-    and `options` are kept in the prompt's `meta`.
+    An empty `input` continues after `max_tool_rounds`. The same `client_turn_key` returns the same
+    turn, with `deduplicated: true`. `mode`, `model`, `effort` and `budget` hold for this turn; of
+    `budget` and the user's own budget the stricter limit applies. `effort` is how hard the model
+    thinks: `kode/models/list` lists what a model supports, and the nearest one is requested. `meta`
+    and `options` are saved in the prompt's `meta`.
     """
 
     session_id: str
@@ -49,7 +49,7 @@ class TurnStartParams(Struct, frozen=True, kw_only=True, rename="camel", omit_de
 
 
 class TurnStartResult(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Sent at acceptance: the prompt is saved. `message_id` is the prompt's."""
+    """The answer once the turn is accepted and the prompt saved. `message_id` is the prompt's."""
 
     turn_id: str
     message_id: str
@@ -57,20 +57,20 @@ class TurnStartResult(Struct, frozen=True, kw_only=True, rename="camel", omit_de
 
 
 class TurnCancelParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Without `turn_id` whatever turn runs; with it only that one."""
+    """Cancel the running turn; with `turn_id` only if it is that one."""
 
     session_id: str
     turn_id: str | None = None
 
 
 class TurnCancelResult(Struct, frozen=True):
-    """`cancelled: false` when nothing ran."""
+    """`cancelled` is false if no turn was running."""
 
     cancelled: bool
 
 
 class TurnSteerParams(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Say something to the running turn; the model gets it before its next step."""
+    """Add input to the running turn; the model gets it before its next step."""
 
     session_id: str
     turn_id: str
@@ -83,10 +83,10 @@ SegmentOrigin = Literal[
 
 
 class ContextInspectParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Which request: that of a turn with these params of `kode/turn/start`.
+    """Select the request to inspect: that of a turn with these params of `kode/turn/start`.
 
-    While a turn runs they do not count: it is the request of its next step. `body` asks for the
-    bytes, too.
+    While a turn runs they are ignored, and the request is that of its next step. `body` asks for
+    the request body, too.
     """
 
     session_id: str
@@ -101,11 +101,11 @@ class ContextInspectParams(Struct, frozen=True, kw_only=True, rename="camel", om
 
 
 class Segment(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """A part of a request. `note` is what the sidecar puts where the API demands a message.
+    """A part of a request. A `note` is text of the sidecar where the API demands a message.
 
-    `message_id` is absent for what is no message of the session, or not yet. `tokens` is its share
-    of the request, `counted` says that the model's host has counted it. `bytes` are those of its
-    text in UTF-8, `head` is where it begins. `pinned`: the user wants it to stay
+    `message_id` is absent if the part is not (yet) a message of the session. `tokens` is its share
+    of the request; `counted`: the model's host has counted it. `bytes` is the size of its text in
+    UTF-8, `head` the beginning of that text. `pinned`: the user wants it to stay
     (`kode/context/edit`).
     """
 
@@ -121,12 +121,12 @@ class Segment(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
 class ContextInspectResult(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """The exact next request, in order.
 
-    `model` is the id that is asked for. `tokens` is the size, by the host's own count as far as it
-    is `counted`, `safe_tokens` what it will hardly exceed, `window` what the model reads at most;
-    absent when that is not known. `compaction_due`: the conversation is summed up before this
-    request is sent. `trimmed`: messages are left out or cut, which do not fit. `body` is what goes
-    over HTTP, `sha256` and `bytes` are its. `left_out` is what the user left out of this branch,
-    with the tokens that it would take about; compactions taken back are among it.
+    `model` is the requested id. `tokens` is the size, by the host's own count where `counted`;
+    `safe_tokens` includes a safety margin; `window` is the most the model reads, absent if
+    unknown. `compaction_due`: the conversation is summed up before this request is sent.
+    `trimmed`: messages are left out or cut because they do not fit. `body` is the HTTP body,
+    `sha256` and `bytes` are its hash and size. `left_out` is what the user left out of this branch,
+    with estimated tokens; undone compactions are included.
     """
 
     model: str
@@ -145,12 +145,12 @@ class ContextInspectResult(Struct, frozen=True, kw_only=True, rename="camel", om
 
 
 class ContextEditParams(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Ids of messages, as the segments of `kode/context/inspect` have them.
+    """Ids of messages, as in the segments of `kode/context/inspect`.
 
-    `leave_out`: the model is not told of it; in place of a result alone it finds a sentence, and
-    with an answer the results of its calls go. `pin`: no summary and no lack of room takes its
-    place. `restore`: as if nothing had been decided. Nothing at all tells what is in force. A
-    summary that is left out is a compaction taken back, and restoring puts it into force again.
+    `leave_out`: the model does not see the message; a sentence replaces a result left out alone,
+    and an answer takes the results of its calls with it. `pin`: no summary replaces it, and it is
+    never dropped for lack of space. `restore` cancels both. Without ids the answer says what is in
+    force. Leaving out a summary undoes its compaction, and restoring the summary redoes it.
     """
 
     session_id: str
@@ -162,7 +162,7 @@ class ContextEditParams(Struct, frozen=True, kw_only=True, rename="camel", omit_
 class ContextUndoCompactionParams(
     Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
 ):
-    """Without `summary_message_id` the newest summary of this branch that is in force."""
+    """`summary_message_id` defaults to the newest summary of this branch that is in force."""
 
     session_id: str
     summary_message_id: str | None = None
@@ -171,8 +171,8 @@ class ContextUndoCompactionParams(
 class ContextEditResult(Struct, frozen=True, kw_only=True, rename="camel"):
     """What is in force now, and the next request before and after.
 
-    `reread_tokens` of it stand behind the first change: the model's host, which caches by prefix,
-    reads them anew, at the price of fresh input. 0 where the request is the same.
+    `reread_tokens` come after the first change: the model's host caches by prefix and bills them
+    as fresh input. 0 if the request is the same.
     """
 
     edits: ContextEdits
@@ -182,7 +182,7 @@ class ContextEditResult(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ContextCompactResult(Struct, frozen=True, kw_only=True, rename="camel"):
-    """As the event `context.compacted` tells it."""
+    """The same values as in the event `context.compacted`."""
 
     summary_message_id: str
     dropped_messages: int
@@ -200,7 +200,7 @@ class ToolsListParams(Struct, frozen=True, kw_only=True, rename="camel", omit_de
 class ToolView(Struct, frozen=True, kw_only=True, rename="camel"):
     """A tool on offer to the model. `schema` is the JSON Schema of a call's `input`.
 
-    Neighbouring calls of `read_only` tools run side by side.
+    Adjacent calls of `read_only` tools run in parallel.
     """
 
     name: str
@@ -211,6 +211,6 @@ class ToolView(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ToolsListResult(Struct, frozen=True, kw_only=True):
-    """In the order in which the model is told of them."""
+    """The tools in the order in which the model sees them."""
 
     tools: tuple[ToolView, ...]
