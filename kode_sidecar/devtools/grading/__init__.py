@@ -1,4 +1,4 @@
-"""A judge for clients: rules with ids, and what a recording says of them."""
+"""Checks a client's recording against the rules of the protocol."""
 
 from kode_sidecar.devtools.grading.rules import RULES, grade, verdicts
 from kode_sidecar.devtools.grading.talk import Talk

@@ -1,4 +1,4 @@
-"""Rules about documents: what an editor tells of its texts, and what becomes of edits of them."""
+"""Rules about documents: how a client syncs its texts and applies edits to them."""
 
 import math
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from kode_sidecar.devtools.grading.talk import (
 from kode_sidecar.devtools.recording import as_object
 
 SHOWN_SECONDS = 2.0
-"""So long the sidecar waits for the text to show an edit, before it takes it for lost."""
+"""How long the sidecar waits for the text to show an edit before it counts it as lost."""
 
 
 class Fault(NamedTuple):
@@ -29,7 +29,7 @@ Faults = Iterator[Fault]
 
 
 class SentDocumentEdit(NamedTuple):
-    """One `workspace/applyEdit` for the text of one open document."""
+    """The part of a `workspace/applyEdit` that changes one open document."""
 
     exchange: RequestExchange
     uri: str
@@ -42,7 +42,7 @@ class SentDocumentEdit(NamedTuple):
 
 
 def versions_kept(talk: Talk) -> Faults:
-    """Every `didOpen`, `didChange` and `didClose` is possible, and versions only grow."""
+    """Every `didOpen`, `didChange` and `didClose` is valid, and versions only grow."""
     for uri, texts in talk.documents.items():
         yield from (
             Fault(text.frame.line, f"{text.frame.method} of {uri}: {text.wrong}")
@@ -52,9 +52,9 @@ def versions_kept(talk: Talk) -> Faults:
 
 
 def applied_shown(talk: Talk) -> Faults:
-    """What was answered `applied: true` is in the text, told by `didChange` within two seconds.
+    """An edit answered `applied: true` is in the text, and `didChange` shows it within two seconds.
 
-    The order of the two does not matter.
+    The answer and `didChange` may come in any order.
     """
     for sent in sent_edits(talk):
         if sent.applied and not _shown(talk, sent):
@@ -63,7 +63,7 @@ def applied_shown(talk: Talk) -> Faults:
 
 
 def refused_untouched(talk: Talk) -> Faults:
-    """What was answered `applied: false` is not in the text, unless it is sent again and done."""
+    """An edit answered `applied: false` is not in the text, unless it is sent again and applied."""
     every = list(sent_edits(talk))
     for sent in every:
         place, answers = sent.exchange.request.place, sent.exchange.answers
@@ -77,7 +77,7 @@ def refused_untouched(talk: Talk) -> Faults:
 
 
 def stale_refused(talk: Talk) -> Faults:
-    """An edit for a version that the document has no more is not applied."""
+    """An edit for an old version of the document is not applied."""
     for sent in sent_edits(talk):
         answer = sent.exchange.answers[0] if sent.exchange.answers else None
         if answer is None or not sent.applied or sent.version is None:
@@ -93,7 +93,7 @@ def stale_refused(talk: Talk) -> Faults:
 
 
 def sent_edits(talk: Talk) -> Iterator[SentDocumentEdit]:
-    """Yield the edits of open documents; files that are made or removed are no text yet."""
+    """Yield the edits of open documents; created and deleted files are left out."""
     for exchange in talk.questions:
         if exchange.request.method != "workspace/applyEdit":
             continue
@@ -120,7 +120,7 @@ def _before(talk: Talk, uri: str, frame: TalkFrame) -> TalkText | None:
 
 
 def _wanted(talk: Talk, sent: SentDocumentEdit) -> str | None:
-    """The text with the edit; None where it already was so."""
+    """Return the text with the edit; None if the document was not open or already had it."""
     before = _before(talk, sent.uri, sent.exchange.request)
     if before is None or before.text is None:
         return None
@@ -129,17 +129,17 @@ def _wanted(talk: Talk, sent: SentDocumentEdit) -> str | None:
 
 
 def _shown(talk: Talk, sent: SentDocumentEdit, before: float = math.inf) -> bool:
-    """Whether some text between the request and two seconds after its answer is that with the edit.
+    """True if a text from the request until two seconds after its answer is the text with the edit.
 
-    Frames from the place `before` on do not count.
-    What the user typed meanwhile may be in it: then the sidecar's own verdict counts.
+    Frames from the place `before` on do not count. If the user typed in the meantime, the sidecar's
+    own verdict counts.
     """
     wanted, request = _wanted(talk, sent), sent.exchange.request
     if wanted is None:
         return True
     until = sent.exchange.answers[0].at + SHOWN_SECONDS if sent.exchange.answers else request.at
     if not talk.whole and talk.frames[-1].at < until:
-        return True  # nobody knows what came after the cut
+        return True  # what came after the cut is unknown
     seen = [
         text.text
         for text in talk.documents[sent.uri]
@@ -153,7 +153,7 @@ def _shown(talk: Talk, sent: SentDocumentEdit, before: float = math.inf) -> bool
 
 
 def _verified(talk: Talk, sent: SentDocumentEdit) -> bool:
-    """Whether what the sidecar told next of that document is that its hunks were applied."""
+    """True if the sidecar's next `changeSet.updated` for the document has its hunks as applied."""
     answer = sent.exchange.answers[0] if sent.exchange.answers else None
     if answer is None:
         return False
@@ -168,5 +168,5 @@ def _verified(talk: Talk, sent: SentDocumentEdit) -> bool:
 
 
 def _lf(text: str | None) -> str | None:
-    """The text with LF line ends: some editors tell theirs so."""
+    """Return the text with LF line ends, because some editors report their text so."""
     return None if text is None else text.replace("\r\n", "\n")

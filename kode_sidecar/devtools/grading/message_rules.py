@@ -1,4 +1,4 @@
-"""Rules about messages: who answers what, what may be said when, what was announced."""
+"""Rules about messages: answers, their order, and announced capabilities."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
@@ -9,7 +9,7 @@ from kode_sidecar.devtools.recording import as_object
 from kode_sidecar.errors import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
 
 CANCEL_SECONDS = 1.0
-"""So long an answer may have been under way when its question was taken back."""
+"""How long an answer may have been under way when its request was cancelled."""
 
 _TURN_ACTIVE = -33003
 _KNOWN = {
@@ -18,7 +18,7 @@ _KNOWN = {
     "kode/ask": "choices",
     "kode/openDocument": "opened",
 }
-"""What the server asks, and the member that an answer has."""
+"""The server's requests, and the member that an answer must have."""
 
 _ANNOUNCED: Mapping[str, str] = {
     "workspace/applyEdit": "applyEdit",
@@ -46,7 +46,7 @@ def shaken_hands(talk: Talk) -> Faults:
 
 
 def ended_in_order(talk: Talk) -> Faults:
-    """The end is `shutdown`, its answer, `exit`, and nothing else after it."""
+    """The session ends with `shutdown`, its answer and `exit`, and nothing follows."""
     said = [frame for frame in talk.frames if frame.by_client]
     methods = [frame.method for frame in said]
     if "shutdown" not in methods:
@@ -60,9 +60,9 @@ def ended_in_order(talk: Talk) -> Faults:
 
 
 def answered_once(talk: Talk) -> Faults:
-    """Every question has one answer, and nothing else is answered.
+    """Every request of the server has one answer, and nothing else is answered.
 
-    A client that was about to end when the question came owes none.
+    A client that was about to end when the request came owes none.
     """
     last = talk.frames[-1] if talk.frames else None
     for exchange in talk.questions:
@@ -78,7 +78,7 @@ def answered_once(talk: Talk) -> Faults:
 
 
 def _was_ending(talk: Talk, request: TalkFrame) -> bool:
-    """Has the client said `shutdown`, and nothing before it since the question came?"""
+    """True if the client had sent `shutdown`, or sent it next after the request came."""
     after = (frame.method for frame in talk.frames[request.place :] if frame.by_client)
     methods = [method for method in after if method and method != "textDocument/didClose"]
     said = [frame.method for frame in talk.frames[: request.place] if frame.by_client]
@@ -86,7 +86,7 @@ def _was_ending(talk: Talk, request: TalkFrame) -> bool:
 
 
 def answers_shaped(talk: Talk) -> Faults:
-    """Answers have the members of their types, and name what was offered."""
+    """Answers have the members of their types, and choose only from what was offered."""
     for exchange in talk.questions:
         if not exchange.answers or exchange.request.method not in _KNOWN:
             continue
@@ -124,7 +124,7 @@ def unknown_refused(talk: Talk) -> Faults:
 
 
 def cancel_honoured(talk: Talk) -> Faults:
-    """A question that was taken back gets no choice of the user any more."""
+    """A cancelled request gets no choice of the user any more."""
     for exchange in talk.questions:
         if exchange.cancelled is None or not exchange.answers:
             continue
@@ -137,7 +137,7 @@ def cancel_honoured(talk: Talk) -> Faults:
 
 
 def capabilities_true(talk: Talk) -> Faults:
-    """What was announced is served, and only methods that the server has are called."""
+    """Announced capabilities are supported, and only methods that the server has are called."""
     own = as_object(talk.kode.get("capabilities"))
     standard = as_object(as_object(talk.client.get("capabilities")).get("workspace"))
     announced = own.keys() | standard.keys()
@@ -154,7 +154,7 @@ def capabilities_true(talk: Talk) -> Faults:
 
 
 def params_right(talk: Talk) -> Faults:
-    """No request is refused for its parameters, and every id is used once."""
+    """No request has wrong parameters, and every id is used once."""
     seen: set[object] = set()
     for exchange in talk.asked:
         request = exchange.request
@@ -170,7 +170,7 @@ def params_right(talk: Talk) -> Faults:
 
 
 def order_kept(talk: Talk) -> Faults:
-    """The client says nothing of what it was not told, and waits for the end of a turn."""
+    """The client names only ids and numbers that it has received, and waits for a turn to end."""
     told = _Told()
     for frame in talk.frames:
         if frame.by_client and frame.is_request:
@@ -183,7 +183,7 @@ def order_kept(talk: Talk) -> Faults:
 
 
 class _Told:
-    """The ids and numbers that the client has been told so far."""
+    """The ids and numbers that the client has received so far."""
 
     def __init__(self) -> None:
         self.sessions: set[object] = set()
@@ -191,7 +191,7 @@ class _Told:
         self.change_sets: set[object] = set()
         self.seq = 0
         self.earlier = False
-        """It goes on where an earlier process left it, and knows what that one told."""
+        """The client continues a session of an earlier process and may know ids from there."""
 
     def hear(self, message: Json) -> None:
         for name, value in _members(message):

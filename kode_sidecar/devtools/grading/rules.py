@@ -1,4 +1,4 @@
-"""`kode-sidecar grade`: whether a client keeps the protocol, rule by rule."""
+"""`kode-sidecar grade`: checks whether a client follows the protocol, rule by rule."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ def _always(_: Talk) -> bool:
 
 
 class GradingRule(NamedTuple):
-    """`check` finds its faults; `concerns` tells whether a recording has anything to look at."""
+    """`check` finds the faults; `concerns` is true if the recording has anything to check."""
 
     check: Callable[[Talk], Faults]
     concerns: Callable[[Talk], bool] = _always
@@ -68,11 +68,11 @@ RULES: Mapping[str, GradingRule] = {
     "deltas-folded": GradingRule(shown_rules.deltas_folded, _shows),
     "growth-shown": GradingRule(shown_rules.growth_shown, _shows),
 }
-"""By id. The first sentence of a check's docstring is what a client is held to."""
+"""All rules by id. The first sentence of a check's docstring says what a client must do."""
 
 
 class GradingVerdict(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What was found of one rule; `unseen`: the recording has nothing that it is about."""
+    """The result of one rule; `unseen`: the recording has nothing that the rule is about."""
 
     rule: str
     state: str
@@ -90,7 +90,7 @@ def verdicts(talk: Talk) -> Sequence[GradingVerdict]:
 
 
 def grade(files: Sequence[Path], *, json: bool = False) -> int:
-    """Print the verdicts, and return the exit code: 0 right, 1 faulty, 2 unreadable."""
+    """Print the verdicts and return the exit code: 0 right, 1 faulty, 2 unreadable."""
     isolate()
     code = RIGHT
     for file in files:

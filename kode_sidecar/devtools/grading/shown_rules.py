@@ -1,4 +1,4 @@
-"""Rules about what a client shows, as far as it tells: by `kode/editor/didShow`, in its tests."""
+"""Rules about what a client shows, as it reports by `kode/editor/didShow` in its tests."""
 
 from collections.abc import Iterator
 from typing import NamedTuple, cast
@@ -11,11 +11,11 @@ SHOW = "kode/editor/didShow"
 _GROWN = ("text", "thinking")
 
 SLOW_SECONDS = 0.5
-"""What takes longer to grow is to be seen growing."""
+"""A text that takes longer to grow must be shown while it grows."""
 
 
 class Shown(NamedTuple):
-    """What a client said that it shows of a block."""
+    """The text that a client reported to show of a block."""
 
     frame: TalkFrame
     block_id: str
@@ -23,7 +23,7 @@ class Shown(NamedTuple):
 
 
 def shown(talk: Talk) -> list[Shown]:
-    """Return what the client told of what it shows, in order."""
+    """Return the client's reports of what it shows, in order."""
     return [
         Shown(frame, str(frame.params.get("blockId")), str(frame.params.get("text")))
         for frame in talk.frames
@@ -32,7 +32,7 @@ def shown(talk: Talk) -> list[Shown]:
 
 
 def deltas_folded(talk: Talk) -> Faults:
-    """What is shown of a block is its beginning, only grows, and is all of it in the end."""
+    """The shown text of a block is its beginning, only grows, and is the whole text in the end."""
     grown, complete, dropped = _texts(talk)
     stored = dict(_stored_texts(talk))
     last: dict[str, Shown] = {}
@@ -61,7 +61,7 @@ def deltas_folded(talk: Talk) -> Faults:
 
 
 def growth_shown(talk: Talk) -> Faults:
-    """A text that takes its time is seen growing."""
+    """A text that takes longer to arrive is shown while it grows."""
     for block_id, (first, end) in _streamed(talk).items():
         between = range(first.place + 1, end.place)
         on_time = (one for one in shown(talk) if one.frame.place in between)
@@ -70,7 +70,7 @@ def growth_shown(talk: Talk) -> Faults:
 
 
 def _streamed(talk: Talk) -> dict[str, tuple[TalkFrame, TalkFrame]]:
-    """The first delta and the end of each text that took its time to grow."""
+    """Return the first delta and the end of each text that took longer than `SLOW_SECONDS`."""
     first: dict[str, TalkFrame] = {}
     found: dict[str, tuple[TalkFrame, TalkFrame]] = {}
     for frame in talk.frames:
@@ -86,7 +86,7 @@ def _streamed(talk: Talk) -> dict[str, tuple[TalkFrame, TalkFrame]]:
 
 
 def _stored_texts(talk: Talk) -> Iterator[tuple[str, str]]:
-    """The texts in answers, such as a snapshot: those of turns whose events nobody was told."""
+    """Yield the texts in answers, such as a snapshot, of turns whose events were not sent."""
     todo: list[object] = [exchange.result for exchange in talk.asked]
     while todo:
         value = todo.pop()
@@ -100,7 +100,7 @@ def _stored_texts(talk: Talk) -> Iterator[tuple[str, str]]:
 
 
 def _texts(talk: Talk) -> tuple[dict[str, str], dict[str, str], set[str]]:
-    """What deltas have brought, what was completed, and what was dropped, by block."""
+    """Return the text from deltas and the completed text by block, and the dropped blocks."""
     grown: dict[str, str] = {}
     complete: dict[str, str] = {}
     dropped: set[str] = set()

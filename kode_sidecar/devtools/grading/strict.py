@@ -1,6 +1,6 @@
-"""`replay --serve --strict`: a recording as the server of a plugin's tests that forgives nothing.
+"""`replay --serve --strict`: serves a recording to a plugin's tests and checks the session.
 
-The session is the client's own, so the rules of `grade` are held against what was said in it.
+The session is the client's own, so the rules of `grade` apply to its messages.
 """
 
 import time
@@ -24,7 +24,7 @@ from kode_sidecar.errors import KodeError
 
 
 def serve_strict(file: Path, patience: float) -> int:
-    """Serve a recording, and return the exit code: 1 names the first fault on stderr."""
+    """Serve a recording and return the exit code; on 1, stderr names the first fault."""
     try:
         recorded = read_recording(file / TAPE_FILE if file.is_dir() else file)
     except KodeError as error:
@@ -54,7 +54,7 @@ def serve_strict(file: Path, patience: float) -> int:
 
 
 def _new_errors(recorded: Talk, live: Talk) -> list[Fault]:
-    """Answers that are an error here and were none when it was recorded."""
+    """Return the answers that are an error in this session but not in the recording."""
     fine = {
         exchange.request.message["id"]
         for exchange in recorded.questions

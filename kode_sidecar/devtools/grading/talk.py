@@ -1,6 +1,6 @@
-"""A recording as a conversation: who said what, which answer belongs to which request.
+"""A recording as a conversation: the sender of each frame, and the answers to each request.
 
-Pure: made of the frames alone, in the order in which the process met them.
+Pure: it uses only the frames, in the order in which the process handled them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ _CHANGES = ("textDocument/didOpen", "textDocument/didChange", "textDocument/didC
 
 
 class TalkFrame(NamedTuple):
-    """One message: `place` counts frames, `line` is that of the recording, `at` seconds."""
+    """One message: `place` is its index, `line` that in the recording, `at` its time in seconds."""
 
     place: int
     line: int
@@ -32,7 +32,7 @@ class TalkFrame(NamedTuple):
 
     @property
     def method(self) -> str:
-        """Empty for an answer."""
+        """The method; empty for an answer."""
         return str(self.message.get("method", ""))
 
     @property
@@ -46,7 +46,7 @@ class TalkFrame(NamedTuple):
 
 @dataclass
 class RequestExchange:
-    """A request, and every answer that its id got."""
+    """A request, and every answer to its id."""
 
     request: TalkFrame
     answers: list[TalkFrame] = field(default_factory=list[TalkFrame])
@@ -54,21 +54,21 @@ class RequestExchange:
 
     @property
     def result(self) -> object:
-        """Of the first answer; None without one, and for an error."""
+        """Result of the first answer; None without an answer or for an error."""
         return self.answers[0].message.get("result") if self.answers else None
 
     @property
     def error_code(self) -> int | None:
-        """Of the first answer, if it is an error."""
+        """Error code of the first answer, or None."""
         error = as_object(self.answers[0].message.get("error")) if self.answers else {}
         code = error.get("code")
         return code if isinstance(code, int) else None
 
 
 class TalkText(NamedTuple):
-    """What a document said from a frame on; `text` is None once it is closed.
+    """The text of a document from a frame on; `text` is None once it is closed.
 
-    `wrong` tells what was impossible about the frame.
+    `wrong` says what was impossible about the frame.
     """
 
     frame: TalkFrame
@@ -78,17 +78,17 @@ class TalkText(NamedTuple):
 
 
 class Talk:
-    """All of a recording, told apart once."""
+    """The contents of a recording: frames, requests with their answers, document texts."""
 
     def __init__(self, recording: SessionRecording) -> None:
         self.frames = tuple(_frames(recording))
         self.whole = recording.whole
         self.asked: list[RequestExchange] = []
-        """What the client asked, in order."""
+        """The client's requests, in order."""
         self.questions: list[RequestExchange] = []
-        """What the server asked, in order."""
+        """The server's requests, in order."""
         self.stray: list[TalkFrame] = []
-        """Answers of the client to what nobody asked."""
+        """Answers of the client without a request."""
         self.documents: dict[str, list[TalkText]] = {}
         self._pair()
         self.client: Json = {}
@@ -103,11 +103,11 @@ class Talk:
 
     @property
     def kode(self) -> Json:
-        """What the client announced of kode's own."""
+        """The client's `initializationOptions.kode`."""
         return as_object(as_object(self.client.get("initializationOptions")).get("kode"))
 
     def events(self) -> Iterator[tuple[TalkFrame, Json]]:
-        """Yield what was told by `kode/event`, one by one."""
+        """Yield the events sent by `kode/event`, one by one."""
         for frame in self.frames:
             if frame.method == "kode/event" and not frame.by_client:
                 for event in frame.params.get("events", ()):
@@ -179,7 +179,7 @@ def _next_text(
 
 
 def with_edits(text: str, edits: Sequence[Json], encoding: PositionEncoding) -> str:
-    """Return a text after LSP edits or changes. Raises ValueError for what cannot be meant."""
+    """Return a text after LSP edits or changes. Raises ValueError for an impossible range."""
     index = LineIndex(text, encoding)
 
     def offset(place: Json) -> int:
