@@ -82,13 +82,13 @@ def stale_refused(talk: Talk) -> Faults:
         answer = sent.exchange.answers[0] if sent.exchange.answers else None
         if answer is None or not sent.applied or sent.version is None:
             continue
-        told = [
+        versions = [
             text.version
             for text in talk.documents[sent.uri]
             if text.frame.place < sent.exchange.request.place
         ]
-        if told and isinstance(sent.version, int) and told[-1] != sent.version:
-            text = f"for version {sent.version} was applied to version {told[-1]}"
+        if versions and isinstance(sent.version, int) and versions[-1] != sent.version:
+            text = f"for version {sent.version} was applied to version {versions[-1]}"
             yield Fault(answer.line, f"the edit of {sent.uri} {text}")
 
 
@@ -157,14 +157,14 @@ def _verified(talk: Talk, sent: SentDocumentEdit) -> bool:
     answer = sent.exchange.answers[0] if sent.exchange.answers else None
     if answer is None:
         return False
-    told = (
+    reported = (
         [hunk.get("state") for hunk in file.get("hunks", ())]
         for frame, event in talk.events()
         if frame.place > answer.place and event.get("type") == "changeSet.updated"
         for file in event.get("files", ())
         if file.get("uri") == sent.uri and frame.at <= answer.at + 2 * SHOWN_SECONDS
     )
-    return all(state in ("applied", "replaced") for state in next(told, ["lost"]))
+    return all(state in ("applied", "replaced") for state in next(reported, ["lost"]))
 
 
 def _lf(text: str | None) -> str | None:

@@ -171,18 +171,18 @@ def params_right(talk: Talk) -> Faults:
 
 def order_kept(talk: Talk) -> Faults:
     """The client names only ids and numbers that it has received, and waits for a turn to end."""
-    told = _Told()
+    known = _KnownIds()
     for frame in talk.frames:
         if frame.by_client and frame.is_request:
-            yield from (Fault(frame.line, text) for text in told.wrong(frame.method, frame.params))
+            yield from (Fault(frame.line, text) for text in known.wrong(frame.method, frame.params))
         elif not frame.by_client:
-            told.hear(frame.message)
+            known.add(frame.message)
     for exchange in talk.asked:
         if exchange.request.method == "kode/turn/start" and exchange.error_code == _TURN_ACTIVE:
             yield Fault(exchange.request.line, "a turn was started while another one ran")
 
 
-class _Told:
+class _KnownIds:
     """The ids and numbers that the client has received so far."""
 
     def __init__(self) -> None:
@@ -193,7 +193,7 @@ class _Told:
         self.earlier = False
         """The client continues a session of an earlier process and may know ids from there."""
 
-    def hear(self, message: Json) -> None:
+    def add(self, message: Json) -> None:
         for name, value in _members(message):
             if name == "sessionId":
                 self.sessions.add(value)

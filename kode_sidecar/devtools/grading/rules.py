@@ -102,8 +102,8 @@ def grade(files: Sequence[Path], *, json: bool = False) -> int:
         if any(verdict.faults for verdict in found):
             code = FAULTY
         if json:
-            told = {"recording": str(file), "verdicts": found}
-            sys.stdout.write(msgspec.json.encode(told).decode() + "\n")
+            report = {"recording": str(file), "verdicts": found}
+            sys.stdout.write(msgspec.json.encode(report).decode() + "\n")
         else:
             sys.stdout.write(_report(file, found))
     return code

@@ -136,11 +136,11 @@ class Talk:
     def _read_documents(self) -> None:
         for frame in self.frames:
             if frame.by_client and frame.method in _CHANGES:
-                told = as_object(frame.params.get("textDocument"))
-                uri = str(told.get("uri"))
+                document = as_object(frame.params.get("textDocument"))
+                uri = str(document.get("uri"))
                 texts = self.documents.setdefault(uri, [])
                 before = texts[-1] if texts else None
-                texts.append(_next_text(frame, told, before, self.encoding))
+                texts.append(_next_text(frame, document, before, self.encoding))
 
 
 def _frames(recording: SessionRecording) -> Iterator[TalkFrame]:
@@ -154,14 +154,14 @@ def _frames(recording: SessionRecording) -> Iterator[TalkFrame]:
 
 
 def _next_text(
-    frame: TalkFrame, told: Json, before: TalkText | None, encoding: PositionEncoding
+    frame: TalkFrame, document: Json, before: TalkText | None, encoding: PositionEncoding
 ) -> TalkText:
     is_open = before is not None and before.text is not None
-    version = told.get("version")
+    version = document.get("version")
     if frame.method.endswith("didOpen"):
         numbered = isinstance(version, int) and not isinstance(version, bool)
         wrong = "it is open already" if is_open else "" if numbered else "it has no version"
-        return TalkText(frame, version, str(told.get("text", "")), wrong)
+        return TalkText(frame, version, str(document.get("text", "")), wrong)
     if before is None or before.text is None:
         return TalkText(frame, version, None, "it is not open")
     if frame.method.endswith("didClose"):
