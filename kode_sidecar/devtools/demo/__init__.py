@@ -1,4 +1,4 @@
-"""`kode-sidecar demo`: a recorded turn or governed runs through the real process, or its model."""
+"""`kode-sidecar demo`: a turn or governed runs through the real process with a recorded model."""
 
 from kode_sidecar.devtools.demo.play import play
 from kode_sidecar.devtools.demo.play_job import play_job

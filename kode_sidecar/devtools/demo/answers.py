@@ -1,4 +1,4 @@
-"""Builds what a model says as SSE bytes in Moonshot's wire shape, for `ModelServer`.
+"""Builds a model's answers as SSE bytes in Moonshot's wire format, for `ModelServer`.
 
 Recording((
     answer(thinking("hm"), text("Let me look."), tool_call("read_file", {"path": "a.py"})),
@@ -33,7 +33,7 @@ class DemoCall:
 
 @dataclass(frozen=True)
 class Hold:
-    """Everything after it waits until `ModelServer.release(name)`."""
+    """A point where the answer waits for `ModelServer.release(name)`."""
 
     name: str
 
@@ -43,7 +43,7 @@ Part = DemoText | Thinking | DemoCall | Hold
 
 @dataclass(frozen=True)
 class TokenUsage:
-    """As Moonshot counts: `cached` is part of `prompt`, `reasoning` of `completion`."""
+    """Tokens as Moonshot counts: `cached` is part of `prompt`, `reasoning` of `completion`."""
 
     prompt: int = 100
     completion: int = 20
@@ -62,12 +62,12 @@ class TokenUsage:
 
 
 def text(content: str, *, size: int = 4) -> DemoText:
-    """Answer text in fragments of `size` characters."""
+    """Return answer text in fragments of `size` characters."""
     return DemoText(_cut(content, size))
 
 
 def thinking(content: str, *, size: int = 4) -> Thinking:
-    """Reasoning in fragments of `size` characters; an empty text is one empty fragment."""
+    """Return reasoning in fragments of `size` characters; an empty text is one empty fragment."""
     return Thinking(_cut(content, size) or ("",))
 
 
@@ -78,13 +78,13 @@ def tool_call(
     call_id: str | None = None,
     size: int = 12,
 ) -> DemoCall:
-    """A call; `arguments` as text goes out as it is. Without `call_id` it is `name:idx`."""
+    """Return a tool call; text `arguments` are sent unchanged. `call_id` defaults to `name:idx`."""
     raw = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
     return DemoCall(name, _cut(raw, size), call_id)
 
 
 def hold(name: str) -> Hold:
-    """A place where the stream stops until `ModelServer.release` lets it go on."""
+    """Return a point where the stream waits until `ModelServer.release` lets it continue."""
     return Hold(name)
 
 
@@ -98,10 +98,10 @@ def answer(
     response_id: str = "chatcmpl-66f1c0ffee00000000000001",
     delay_ms: float = 0,
 ) -> RecordedResponse:
-    """One streamed answer, one piece per event.
+    """Return one streamed answer, one piece per event.
 
-    `finish` is derived from the parts unless given; None leaves it out. Usage stands in the
-    last choice and, with `usage_chunk`, again in a chunk of its own.
+    `finish` is derived from the parts unless given; None leaves it out. Usage is in the last
+    choice and, with `usage_chunk`, again in a chunk of its own.
     """
     stream = _Stream(model, response_id, delay_ms)
     stream.delta({"role": "assistant", "content": ""})
@@ -120,7 +120,7 @@ def answer(
 
 
 class _Stream:
-    """The chunks of one answer in the making."""
+    """Builds the chunks of one answer."""
 
     def __init__(self, model: str, response_id: str, delay_ms: float) -> None:
         self.pieces: list[Piece] = []
@@ -175,7 +175,7 @@ class _Stream:
 
 
 def _call_fragments(call: DemoCall, index: int) -> Iterator[dict[str, Any]]:
-    """The first fragment names the call, the others only add arguments."""
+    """Yield the fragments of a call: the first names it, the others add arguments."""
     yield {
         "index": index,
         "id": call.call_id if call.call_id is not None else f"{call.name}:{index}",
@@ -191,7 +191,7 @@ def _cut(content: str, size: int) -> tuple[str, ...]:
 
 
 def _json(value: object) -> str:
-    """Compact JSON, escaped only where it holds half a character, which UTF-8 cannot carry."""
+    """Return compact JSON; escaped if it has a lone surrogate, which UTF-8 cannot encode."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     plain = text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text)
     return text if plain else json.dumps(value, separators=(",", ":"))

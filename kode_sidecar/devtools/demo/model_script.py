@@ -1,9 +1,9 @@
 """A model that plays a script: `kode-sidecar model SCRIPT.yaml`.
 
-A script has the answers of one turn, step by step; every turn gets them again. Which step is due
-follows from the question alone: how many answers with tool calls it brings back since the last
-prompt. A question that is asked again, word for word, is a further attempt at its step. So a turn
-may be cancelled, and sessions may run side by side, without the script losing its place.
+A script has the answers of one turn, step by step; every turn gets them again. The request alone
+determines the step: it counts the answers with tool calls since the last prompt. A request that is
+repeated word for word is a further attempt at its step. So a turn may be cancelled, and sessions
+may run in parallel, without the script losing its place.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ _SCOUTS_REPORT = "report_findings"
 class ScriptPart(Struct, forbid_unknown_fields=True, rename={"arguments": "with"}):
     """One of `text`, `thinking` and `call`; `with` are the arguments of a call.
 
-    Arguments that are a text go out as they are, broken or not.
+    Arguments that are a text are sent unchanged, valid or not.
     """
 
     text: str | None = None
@@ -39,10 +39,10 @@ class ScriptPart(Struct, forbid_unknown_fields=True, rename={"arguments": "with"
 
 
 class DemoAttempt(Struct, forbid_unknown_fields=True):
-    """One answer. With `status` it is an error of the host, `message` its text.
+    """One answer. With another `status` than 200 it is an error of the host, `message` its text.
 
     `delay_ms` comes before each piece. `cut`: the connection breaks off after the parts.
-    `damaged`: an event in the middle is no JSON. `endless`: the last text is said for ever.
+    `damaged`: an event in the middle is no JSON. `endless`: the last text is repeated without end.
     `finish` is the reason that the host gives for the end, such as `length`.
     """
 
@@ -65,7 +65,7 @@ class DemoStep(Struct, forbid_unknown_fields=True):
 
 
 class DemoScript(Struct, forbid_unknown_fields=True):
-    """`about` says what it shows. `scouts` are the steps of whoever the tool `explore` sends."""
+    """A script; `about` says what it shows. `scouts` are the steps for scouts of `explore`."""
 
     about: str
     steps: list[DemoStep]
@@ -80,7 +80,7 @@ def script_names() -> Sequence[str]:
 
 
 def read_script(name: str) -> DemoScript:
-    """Return a ready script by its name, or that of a file. Raises KodeError `ConfigInvalid`."""
+    """Return a ready script by its name, or read a file. Raises KodeError `ConfigInvalid`."""
     path = LIBRARY / f"{name}.yaml" if name in script_names() else Path(name)
     try:
         raw = read_yaml(path.read_text(encoding="utf-8")).value
@@ -99,7 +99,7 @@ def read_script(name: str) -> DemoScript:
 
 
 def _fields() -> str:
-    """Say what may be written, for whoever wrote something else."""
+    """Return a sentence with all valid fields, for the error about an invalid one."""
     kinds = {
         "a script": DemoScript,
         "a step": DemoStep,
@@ -114,14 +114,14 @@ def _names(kind: type[Struct]) -> str:
 
 
 class ModelScript:
-    """Answers questions of `POST /chat/completions` as a script says."""
+    """Answers requests of `POST /chat/completions` from a script."""
 
     def __init__(self, script: DemoScript) -> None:
         self._script = script
         self._asked: Counter[bytes] = Counter()
 
     def answer(self, body: Mapping[str, Any]) -> RecordedResponse:
-        """Return what is due for a question."""
+        """Return the answer that is due for a request body."""
         tools = [tool.get("function", {}).get("name") for tool in body.get("tools") or ()]
         steps = self._script.steps
         if self._script.scouts and _SCOUTS_REPORT in tools:
@@ -146,7 +146,7 @@ def _response(attempt: DemoAttempt, model: str) -> RecordedResponse:
         middle = len(pieces) // 2
         pieces = (*pieces[:middle], Piece(b'data: {"choices": [{"del\n\n'), *pieces[middle:])
     if attempt.endless:
-        # Before the end of the answer stand the chunk with its reason, the usage and [DONE].
+        # The last three pieces are the chunk with the reason, the usage and [DONE].
         pieces = (*pieces[:-3], *pieces[-4:-3] * _ENDLESS_PIECES)
     if attempt.cut:
         pieces = pieces[:-3]
@@ -160,7 +160,7 @@ def _part(part: ScriptPart) -> Part:
 
 
 def _spelled_out(raw: object) -> object:
-    """A step may be written as the list of its parts alone, or as its one attempt."""
+    """Expand steps that are written as a list of parts, or as their only attempt."""
     if not isinstance(raw, dict):
         return raw
     value = cast(dict[str, Any], raw)

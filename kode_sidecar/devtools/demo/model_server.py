@@ -1,8 +1,8 @@
 """A model host on the loopback that plays a recording over real HTTP and SSE.
 
-It speaks what Moonshot's chat API speaks: `POST /v1/chat/completions` (streamed, chunked),
+It implements Moonshot's chat API: `POST /v1/chat/completions` (streamed, chunked),
 `GET /v1/models`, its error bodies, and 404 for a model id it does not serve. A recording is the
-raw bytes of a model's answers, in order, with their pace.
+raw bytes of a model's answers, in order, with their delays.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ _MAX_BODY_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Piece:
-    """Bytes that are sent in one go, `delay_ms` after the piece before.
+    """Bytes that are sent at once, `delay_ms` after the piece before.
 
     With `hold` the server first waits until `ModelServer.release(hold)`.
     """
@@ -34,7 +34,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class RecordedResponse:
-    """One HTTP answer. `broken`: the connection is cut after the last piece, without an end."""
+    """One HTTP answer. `broken`: the connection is cut after the last piece."""
 
     pieces: tuple[Piece, ...]
     status: int = 200
@@ -44,13 +44,13 @@ class RecordedResponse:
 
     @property
     def body(self) -> bytes:
-        """All of it."""
+        """The whole body."""
         return b"".join(piece.data for piece in self.pieces)
 
 
 @dataclass(frozen=True)
 class Recording:
-    """Answers in the order they are asked for; `models` are the ids the host serves."""
+    """Answers in the order of the requests; `models` are the ids that the host serves."""
 
     responses: tuple[RecordedResponse, ...]
     models: tuple[str, ...] = ("kimi-k2.6",)
@@ -74,9 +74,9 @@ def _response(stream: bytes, delay_ms: float) -> RecordedResponse:
 
 @dataclass
 class RecordedRequest:
-    """What was asked, `data` byte for byte. Header names are lower-case, the key is masked.
+    """A received request, `data` byte for byte. Header names are lower-case, the key is masked.
 
-    `outcome` says how far the answer got; `finished` is set when it is no longer `open`.
+    `outcome` says how far the answer got; `finished` is set once it is no longer `open`.
     """
 
     method: str
@@ -89,19 +89,18 @@ class RecordedRequest:
     finished: asyncio.Event = field(default_factory=asyncio.Event)
 
     def finish(self, outcome: Literal["answered", "client_gone"]) -> None:
-        """The answer is out, or nobody reads it any more."""
+        """Record that the answer was sent, or that the client has gone."""
         self.outcome = outcome
         self.finished.set()
 
 
 class ModelServer:
-    """Start it with `async with`. `requests` are all requests in order, `chats` those that got
-    a recorded answer.
+    """Start it with `async with`. `requests` are all requests in order, `chats` those that got a
+    recorded or scripted answer.
 
     `paced=False` leaves out the delays; `require_key=False` serves without Authorization. `script`
-    answers each question by its body instead of the recording. `endless`: every turn gets the
-    answers from the first one on; how far a turn is follows from the answers with tool calls that
-    the question brings back.
+    answers each request from its body instead of the recording. `endless`: every turn gets the
+    answers from the first one on; the answers with tool calls in a request say how far its turn is.
     """
 
     def __init__(
@@ -141,15 +140,15 @@ class ModelServer:
 
     @property
     def base_url(self) -> str:
-        """For `KIMI_BASE_URL`."""
+        """The value for `KIMI_BASE_URL`."""
         return f"http://127.0.0.1:{self._port}/v1"
 
     def release(self, hold: str) -> None:
-        """Let pieces with this `hold` go, those to come included."""
+        """Let pieces with this `hold` go, including later ones."""
         self._gate(self._gates, hold).set()
 
     async def reached(self, hold: str) -> None:
-        """Wait until an answer has come to a piece with this `hold`."""
+        """Wait until an answer has reached a piece with this `hold`."""
         await self._gate(self._arrivals, hold).wait()
 
     def _gate(self, gates: dict[str, asyncio.Event], name: str) -> asyncio.Event:
@@ -163,13 +162,13 @@ class ModelServer:
             while await self._exchange(reader, writer):
                 pass
         except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass  # the client went away, or the server is closed
+            pass  # the client closed the connection, or the server is closing
         finally:
             self._connections.discard(task)
             writer.close()
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """One request and its answer; False when the connection must end."""
+        """Answer one request; return False if the connection must end."""
         request = await _read_request(reader)
         self.requests.append(request)
         response = self._answer(request)
@@ -234,9 +233,9 @@ class ModelServer:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> bool:
-        """Send an answer in chunks; False when the client closed the connection meanwhile."""
+        """Send an answer in chunks; return False if the client closed the connection meanwhile."""
         writer.write(_head(response))
-        # Nothing but the end of the connection can be read before the answer is complete.
+        # Before the answer is complete, only the end of the connection can be read.
         gone = asyncio.create_task(reader.read(1))
         try:
             for piece in response.pieces:
@@ -256,7 +255,7 @@ class ModelServer:
         return True
 
     async def _wait(self, piece: Piece, gone: asyncio.Task[bytes]) -> bool:
-        """Wait as the piece says; False when the client is gone."""
+        """Wait for the piece's hold and delay; return False if the client has gone."""
         if piece.hold:
             self._gate(self._arrivals, piece.hold).set()
             gate = asyncio.create_task(self._gate(self._gates, piece.hold).wait())
@@ -268,7 +267,7 @@ class ModelServer:
 
 
 def tool_rounds(messages: Sequence[dict[str, Any]]) -> int:
-    """Return how many answers with tool calls there are since the last one without."""
+    """Return the number of answers with tool calls since the last one without."""
     answers = [message for message in messages if message.get("role") == "assistant"]
     calling = takewhile(lambda message: message.get("tool_calls"), reversed(answers))
     return sum(1 for _ in calling)
@@ -290,7 +289,7 @@ def _json_response(
 
 
 async def _read_request(reader: asyncio.StreamReader) -> RecordedRequest:
-    """Raises IncompleteReadError at the end of the connection and for a body without length."""
+    """Read one request. Raises IncompleteReadError if the connection ends or the header is long."""
     try:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     except asyncio.LimitOverrunError as error:

@@ -1,4 +1,4 @@
-"""What the demo says between the lines, in English and Chinese side by side."""
+"""The texts that the demo prints, in English and Chinese side by side."""
 
 from collections.abc import Mapping
 

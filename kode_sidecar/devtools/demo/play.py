@@ -1,4 +1,4 @@
-"""One agent turn through the real process, as an editor and its user see it."""
+"""Plays one agent turn through the real process, as an editor and its user see it."""
 
 import os
 from contextlib import AsyncExitStack
@@ -25,7 +25,7 @@ RECORDED_HUNKS = 2
 
 
 async def play(options: DemoOptions, out: TextIO | None = None) -> int:
-    """Play one turn to `out` (standard output); the exit code."""
+    """Play one turn to `out` (default: standard output) and return the exit code."""
 
     async def acts(show: Show) -> None:
         async with AsyncExitStack() as stack:
@@ -60,7 +60,7 @@ class _Play:
             raise DemoFailed(self._say("wrong_exit", code=code))
 
     async def _environment(self, stack: AsyncExitStack) -> dict[str, str]:
-        """Return the child's environment; starts the recorded model if that is to answer."""
+        """Return the child's environment; start the recorded model unless the play is live."""
         if self._options.live:
             environment = dict(os.environ)
             self._terminal.line(self._say("live"), "dim")
@@ -93,7 +93,7 @@ class _Play:
         )
 
     async def _converse(self, client: Client, watch: Watch[ClientSession]) -> ClientSession:
-        """One prompt, streamed until the turn ends; the session."""
+        """Send one prompt, stream until the turn ends, and return the session."""
         new = await client.request("kode/session/new", {"agent": "ide-helper"})
         session = watch.session(new["sessionId"], new["seq"])
         prompt = {"type": "text", "text": self._say("prompt")}
@@ -108,7 +108,7 @@ class _Play:
         return session
 
     def _review(self, session: ClientSession, editor: ClientEditor) -> str:
-        """Show the change set of the turn; its id."""
+        """Show the turn's change set and return its id."""
         hunks = [hunk for hunk in session.hunks.values() if hunk["state"] == "proposed"]
         expected = ">0" if self._options.live else RECORDED_HUNKS
         if not hunks or (not self._options.live and len(hunks) != RECORDED_HUNKS):
@@ -125,7 +125,7 @@ class _Play:
     async def _decide(
         self, client: Client, session: ClientSession, change_set_id: str, buffer: Buffer
     ) -> None:
-        """Accept the first hunk, reject the rest, and hold the sidecar to it."""
+        """Accept the first hunk, reject the rest, and check that the sidecar did so."""
         terminal = self._terminal
         before, on_disk = buffer.text, self._stage.file.read_bytes()
         hunks = session.hunks_of(change_set_id, "proposed")

@@ -1,4 +1,4 @@
-"""Governed runs through the real process: one that delivers, and three that must not pass."""
+"""Plays governed runs through the real process: one that delivers, and three that must not pass."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ from kode_sidecar.terminal.client.sidecar_process import PROGRAM
 CONFIG = "job.yaml"
 DELIVERABLE = "deliverables/review.md"
 DELIVERING_ANSWER = 3
-"""The place of the recorded answer that writes the deliverable."""
+"""The index of the recorded answer that writes the deliverable."""
 _SHOWN = ("skill.enabled", "tool.completed", "tool.refused", "path.refused", "deliverable.checked")
 
 Json = dict[str, Any]
@@ -33,7 +33,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Act:
-    """One run, and what must become of it: the state, the exit code, the reason."""
+    """One run and its expected state, exit code and reason; `change` edits its configuration."""
 
     title: str
     recording: Recording
@@ -44,9 +44,9 @@ class Act:
 
 
 async def play_job(options: DemoOptions, out: TextIO | None = None) -> int:
-    """Play the runs to `out` (standard output); the exit code.
+    """Play the runs to `out` (default: standard output) and return the exit code.
 
-    Any run that does not become what it must is told and gives 1.
+    A run with an unexpected result is reported, and the exit code is 1.
     """
     return await perform(options, out, lambda show: _JobPlay(show).run())
 
@@ -118,7 +118,7 @@ class _JobPlay:
         terminal.line(self._say("job_records", folder=folder), "dim")
 
     async def _command(self, environment: dict[str, str]) -> tuple[int, Json]:
-        """`kode-sidecar run`; its exit code and its result."""
+        """Run `kode-sidecar run` and return its exit code and result."""
         command = [*PROGRAM, "run", "--config", str(self._folder / CONFIG)]
         command += ["--prompt", self._say("job_prompt"), "--json"]
         environment |= {"KODE_HOME": str(self._stage.home), "KODE_LOCALE": self._say.language}
@@ -126,9 +126,9 @@ class _JobPlay:
         child = await asyncio.create_subprocess_exec(
             *command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
-        out, told = await child.communicate()
+        out, errors = await child.communicate()
         if not out:
-            raise DemoFailed(told.decode(errors="replace").strip()[-2_000:])
+            raise DemoFailed(errors.decode(errors="replace").strip()[-2_000:])
         assert child.returncode is not None
         return child.returncode, json.loads(out)
 

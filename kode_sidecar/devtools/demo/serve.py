@@ -1,4 +1,4 @@
-"""A model without a host for somebody else's client: the demo's recorded one, or a script."""
+"""Serves a model on the loopback for any client: the demo's recorded one, or a script."""
 
 import asyncio
 import sys
@@ -16,15 +16,15 @@ from kode_sidecar.terminal.client.terminal import prepare
 async def serve_model(options: DemoOptions, out: TextIO | None = None) -> int:
     """Serve the recording on the loopback until cancelled.
 
-    Prints what to set for the sidecar as lines of an `.env` file, whose comments name the project
+    Prints the sidecar's environment as lines of an `.env` file, whose comments name the project
     that the recording is about. Each turn gets the recorded answers again. Raises OSError.
     """
     screen: TextIO = sys.stdout if out is None else out
     prepare(screen)
     recording = load_recording(HERE / "recording" / options.language, DELTA_MS)
     stage = set_stage()
-    # A client may open the file from disk: the recorded edits fit the text that the demo's editor
-    # holds ahead of it.
+    # A client may open the file from disk, and the recorded edits fit only the unsaved text of the
+    # demo's editor.
     stage.file.write_bytes(stage.unsaved_text.encode("utf-8"))
     async with ModelServer(recording, paced=not options.fast, endless=True) as model:
         lines = (
@@ -41,9 +41,9 @@ async def serve_model(options: DemoOptions, out: TextIO | None = None) -> int:
 
 
 async def serve_script(name: str, folder: Path) -> int:
-    """Serve a script on the loopback until cancelled; its files are put into an empty folder.
+    """Serve a script on the loopback until cancelled; first write its missing files to `folder`.
 
-    Prints what to set for the sidecar, as `serve_model` does. Raises KodeError `ConfigInvalid`.
+    Prints the sidecar's environment, as `serve_model` does. Raises KodeError `ConfigInvalid`.
     """
     screen = sys.stdout
     prepare(screen)

@@ -1,4 +1,4 @@
-"""Where the demo plays: a copy of the sample project, a state folder, a terminal."""
+"""Sets up a play of the demo: a copy of the sample project, a state folder, a terminal."""
 
 import asyncio
 import os
@@ -19,14 +19,14 @@ LIVE_CEILING_SECONDS = 900.0
 
 HERE = Path(__file__).parent
 EDITED_FILE = "src/receipt.js"
-# Settings of the user's own must not leak into a recorded play.
+# The user's own settings must not leak into a recorded play.
 _OWN_SETTINGS = ("KODE_", "KIMI_", "MOONSHOT_", "AGENT_LOG_")
 
 
 @dataclass(frozen=True)
 class DemoOptions:
-    """`fast` leaves out the pacing; `locale` is `zh` or `en`, None asks the system; `live` asks
-    the real service."""
+    """`fast` leaves out the pacing; `locale` is `zh` or `en`, None is the system's; `live` uses the
+    real service."""
 
     fast: bool = False
     locale: str | None = None
@@ -39,29 +39,29 @@ class DemoOptions:
 
 
 class DemoFailed(Exception):
-    """The play did not go as it must. The message says what was expected."""
+    """The play had an unexpected result. The message says what was expected."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """Folders of one play; they are kept so that the records can be looked at."""
+    """The folders of one play; they are not deleted, so that users can look at the records."""
 
     project: Path
     home: Path
 
     @property
     def file(self) -> Path:
-        """The file that gets edited."""
+        """The edited file."""
         return self.project / EDITED_FILE
 
     @property
     def unsaved_text(self) -> str:
-        """What the editor's buffer holds of it, ahead of the disk."""
+        """The text of the edited file in the editor, which differs from the disk."""
         return (HERE / "unsaved" / self.file.name).read_bytes().decode("utf-8")
 
 
 def set_stage() -> Stage:
-    """Return a fresh stage below the system's folder for temporary files. Raises OSError."""
+    """Create a new stage below the system's folder for temporary files. Raises OSError."""
     top = Path(tempfile.mkdtemp(prefix="kode-demo-")).resolve()
     shutil.copytree(HERE / "sample_project", top / "tea-shop")
     (top / "home").mkdir()
@@ -70,7 +70,7 @@ def set_stage() -> Stage:
 
 @dataclass(frozen=True)
 class Show:
-    """What every act of a play has: its options, its folders, the terminal and the words."""
+    """The options, folders, terminal and texts that the acts of a play share."""
 
     options: DemoOptions
     stage: Stage
@@ -81,9 +81,9 @@ class Show:
 async def perform(
     options: DemoOptions, out: TextIO | None, acts: Callable[[Show], Awaitable[None]]
 ) -> int:
-    """Play to `out` (standard output); the exit code.
+    """Play to `out` (default: standard output) and return the exit code.
 
-    Any failure is printed with the place of the logs and records, and gives 1.
+    A failure is printed with the place of the logs and records, and the exit code is 1.
     """
     screen: TextIO = sys.stdout if out is None else out
     prepare(screen)
@@ -106,7 +106,7 @@ async def perform(
 
 
 def recorded_environment(environ: Mapping[str, str], base_url: str) -> dict[str, str]:
-    """Return the child's environment when a recording answers."""
+    """Return the child's environment for a recorded play, without the user's own settings."""
     kept = {
         name: value for name, value in environ.items() if not name.upper().startswith(_OWN_SETTINGS)
     }
@@ -114,5 +114,5 @@ def recorded_environment(environ: Mapping[str, str], base_url: str) -> dict[str,
 
 
 def has_key(environ: Mapping[str, str]) -> bool:
-    """Can the real service be asked?"""
+    """True if the environment has a key for the real service."""
     return bool(environ.get("KIMI_API_KEY") or environ.get("MOONSHOT_API_KEY"))
