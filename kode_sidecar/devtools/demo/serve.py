@@ -36,7 +36,7 @@ async def serve_model(options: DemoOptions, out: TextIO | None = None) -> int:
             "KIMI_API_KEY=recorded",
             f"KODE_HOME={stage.home}",
         )
-        await _told_for_ever(screen, lines)
+        await _print_and_wait(screen, lines)
     return 0
 
 
@@ -63,11 +63,11 @@ async def serve_script(name: str, folder: Path) -> int:
             f"KIMI_BASE_URL={model.base_url}",
             "KIMI_API_KEY=scripted",
         )
-        await _told_for_ever(screen, lines)
+        await _print_and_wait(screen, lines)
     return 0
 
 
-async def _told_for_ever(screen: TextIO, lines: Iterable[str]) -> None:
+async def _print_and_wait(screen: TextIO, lines: Iterable[str]) -> None:
     screen.write("\n".join(lines) + "\n")
     screen.flush()
     await asyncio.get_running_loop().create_future()
