@@ -627,9 +627,9 @@ export interface TurnStartParams {
 }
 
 /**
- * What every content block has. `id` is the `blockId` of events and deltas.
+ * The fields of every content block. `id` is the `blockId` of events and deltas.
  *
- * It is given by the server; a block sent by an editor has none.
+ * The server assigns it; a block sent by an editor has none.
  */
 export interface BlockBase {
   id?: string;
@@ -638,8 +638,8 @@ export interface BlockBase {
 /**
  * Plain text, Markdown where it comes from the model.
  *
- * With `blob`, which only the server sets, `text` is no more than the head of it. `opaque`
- * are members that go back to the host that gave them with this text, and to no other.
+ * With `blob`, which only the server sets, `text` is only its beginning. `opaque` holds
+ * members that are sent back to the host that sent them with this text, and to no other.
  */
 export interface TextBlock extends BlockBase {
   type: "text";
@@ -649,7 +649,7 @@ export interface TextBlock extends BlockBase {
 }
 
 /**
- * A text too large to travel at once: `kode/blob/read` reads it by its `ref`.
+ * A text too large to be sent at once: `kode/blob/read` reads it by its `ref`.
  *
  * `bytes` is the length of the whole text in UTF-8, `sha256` its hash in hex.
  */
@@ -667,7 +667,7 @@ export interface ImageBlock extends BlockBase {
 }
 
 /**
- * A file or selection that the user attached. `text` is what the user saw when attaching.
+ * A file or selection that the user attached. `text` is its content when attached.
  *
  * Lines count from 1; `endLine` is the last one.
  */
@@ -692,9 +692,9 @@ export interface TurnOptions {
 }
 
 /**
- * What a turn, a session and a day of all sessions may cost, each if it is given.
+ * What a turn, a session, and all sessions of a day may cost; a missing limit is no limit.
  *
- * `currency` is three capital letters, such as `USD`; limits are above nothing.
+ * `currency` is three capital letters, such as `USD`; limits are above zero.
  */
 export interface Budget {
   currency: string;
@@ -1232,8 +1232,9 @@ export interface SessionView {
 /**
  * Ids of messages, in the order in which the user named them.
  *
- * The model is not told what is `leftOut`; a summary among it is a compaction taken back.
- * What is `pinned` is always told: neither a summary nor a lack of room takes its place.
+ * The model does not see messages in `leftOut`; leaving out a summary undoes its
+ * compaction. It always sees those in `pinned`: no summary and no lack of space removes
+ * them.
  */
 export interface ContextEdits {
   leftOut: string[];
@@ -1262,12 +1263,12 @@ export interface SessionGetResult {
 }
 
 /**
- * Token counts; all are always there.
+ * Token counts; all are always present.
  *
  * `cachedTokens` and `cacheWriteTokens` are part of `inputTokens`.
  *
- * The former were read from the host's cache, the latter put into it at a price of its own.
- * `reasoningTokens` are part of `outputTokens`; 0 where the host does not tell.
+ * The former were read from the host's cache, the latter written to it at their own price.
+ * `reasoningTokens` are part of `outputTokens`; 0 if the host does not report them.
  */
 export interface Usage {
   inputTokens: number;
@@ -1314,10 +1315,10 @@ export interface SessionAttachResult {
 }
 
 /**
- * Common to all events, absent where they do not apply.
+ * The fields of all events, absent where they do not apply.
  *
- * What is not stored has neither `seq` nor `ts`. Each event says anew which of the ids it
- * always has.
+ * An event that is not stored has neither `seq` nor `ts`. Each event redeclares the ids
+ * that it always has.
  */
 export interface EventBase {
   seq?: number;
@@ -1337,7 +1338,7 @@ export interface TurnStarted extends EventBase {
 }
 
 /**
- * The user said something while the turn runs; the model gets it before its next step.
+ * The user added input to the running turn; the model gets it before its next step.
  *
  * It then enters the tree as a message with `meta.origin` = `steer`.
  */
@@ -1348,11 +1349,11 @@ export interface TurnSteered extends EventBase {
 }
 
 /**
- * The model's reasoning. An empty text is a thinking block too: some hosts demand it back.
+ * The model's reasoning. The text may be empty: some hosts require even that back.
  *
- * `signature` is the host's seal on a finished block and goes back to it unchanged, "" as
- * well. `redacted`: the host hides the text, and the signature is all there is of it.
- * `opaque` are more members that go back to the host that gave them, and to no other.
+ * `signature` is the host's signature of a finished block, sent back unchanged, even "".
+ * `redacted`: the host hides the text and sends only the signature. `opaque` holds more
+ * members that are sent back to the host that sent them, and to no other.
  */
 export interface ThinkingBlock extends BlockBase {
   type: "thinking";
@@ -1363,14 +1364,13 @@ export interface ThinkingBlock extends BlockBase {
 }
 
 /**
- * A tool call. `toolUseId` is the model's own id, kept verbatim.
+ * A tool call. `toolUseId` is the model's own id, unchanged.
  *
- * `kind`, `title` and `locations` are for a card that knows no tool. While the call still
- * grows the title is the tool's; the whole call says what it is about. All three are always
- * sent. `invalidInput` holds the raw argument text when it was no JSON object; such a call
- * is never run and goes back to the model with empty arguments and an error result.
- * `opaque` are members of the call that go back to the host that gave them, and to no
- * other.
+ * `kind`, `title` and `locations` let a client show a card without knowing the tool. While
+ * the call grows, the title is the tool's; then it describes the call. All three are always
+ * sent. `invalidInput` holds the raw argument text if it was no JSON object; such a call
+ * never runs and is sent back to the model with empty arguments and an error result.
+ * `opaque` holds members that are sent back to the host that sent them, and to no other.
  */
 export interface ToolUseBlock extends BlockBase {
   type: "tool_use";
@@ -1384,7 +1384,7 @@ export interface ToolUseBlock extends BlockBase {
   locations: CallLocation[];
 }
 
-/** A file or folder that a call is about; `range`, whole lines, where it names some. */
+/** A file or folder that a call is about; `range` (whole lines) if the call names lines. */
 export interface CallLocation {
   uri: string;
   range?: Range;
@@ -1394,8 +1394,8 @@ export interface CallLocation {
  * The answer to a tool call. `summary` is the collapsed line of a tool card.
  *
  * It starts as `running`, without content. `callBlockId` is the block of the call; absent
- * in sessions of older versions. `artifact` is the whole output where the model got no more
- * than the beginning of it.
+ * in sessions of older versions. `artifact` is the whole output if the model got only its
+ * beginning.
  */
 export interface ToolResultBlock extends BlockBase {
   type: "tool_result";
@@ -1411,7 +1411,7 @@ export interface ToolResultBlock extends BlockBase {
 /**
  * Last event of a turn, exactly once. `durationMs` is wall time.
  *
- * `context` says how full the model's window is; absent where no model was asked.
+ * `context` says how full the model's window is; absent if no model was asked.
  */
 export interface TurnCompleted extends EventBase {
   type: "turn.completed";
@@ -1426,9 +1426,9 @@ export interface TurnCompleted extends EventBase {
 }
 
 /**
- * `tokens` of the model's `window` that the next request begins with.
+ * The `tokens` of the model's `window` that the next request starts with.
  *
- * `window` is absent where nobody knows it.
+ * `window` is absent if unknown.
  */
 export interface ContextUse {
   tokens: number;
@@ -1438,7 +1438,7 @@ export interface ContextUse {
 /**
  * A failure as users and plugin authors see it.
  *
- * `code` is a name of the table of errors; `message` says what is wrong and how to mend it.
+ * `code` is a name of the table of errors; `message` says what is wrong and how to fix it.
  */
 export interface ErrorInfo {
   code: ErrorCode;
@@ -1454,7 +1454,7 @@ export interface ErrorInfo {
  * A message takes its place in the tree. Its blocks follow, then `message.completed`.
  *
  * `parentId` is absent at a root. `version` counts the prompts that replace each other: an
- * edited one is version 2, and `replaces` the one it was made from.
+ * edited one is version 2, and `replaces` is the one it was made from.
  */
 export interface MessageAdded extends EventBase {
   type: "message.added";
@@ -1469,11 +1469,10 @@ export interface MessageAdded extends EventBase {
 }
 
 /**
- * The message is on disk; with what is known only at its end.
+ * The message is on disk; the fields are known only at its end.
  *
  * With `isApiErrorMessage` its last block is the text of the error that ends the turn.
- * `lost` is what attempts used that came to nothing; totals hold it, `usage` and `cost` do
- * not.
+ * `lost` is what failed attempts used; totals include it, `usage` and `cost` do not.
  */
 export interface MessageCompleted extends EventBase {
   type: "message.completed";
@@ -1490,9 +1489,9 @@ export interface MessageCompleted extends EventBase {
 }
 
 /**
- * What attempts used that came to nothing: the host wants to be paid for them all the same.
+ * What failed attempts used: the host charges for them, too.
  *
- * `estimated`: the host did not tell all of it before the answer broke off.
+ * `estimated`: the host had not reported all of it when the answer broke off.
  */
 export interface LostUsage {
   usage: Usage;
@@ -1517,7 +1516,7 @@ export interface BlockCompleted extends EventBase {
   block: Block;
 }
 
-/** The block belongs to a discarded attempt: remove what was shown. Instead of completed. */
+/** The block belongs to a discarded attempt: remove it. Sent instead of `block.completed`. */
 export interface BlockDropped extends EventBase {
   type: "block.dropped";
   messageId: string;
@@ -1525,7 +1524,7 @@ export interface BlockDropped extends EventBase {
   reason?: string;
 }
 
-/** Not stored. How far a running tool is; it never reaches the model. */
+/** Not stored. The progress of a running tool; it never reaches the model. */
 export interface ToolProgress extends EventBase {
   type: "tool.progress";
   turnId: string;
@@ -1539,9 +1538,9 @@ export interface ToolProgress extends EventBase {
 }
 
 /**
- * Not stored. The turn waits for the model; whatever else comes of the turn ends it.
+ * Not stored. The turn waits for the model; any other event of the turn ends the wait.
  *
- * `silent`: nothing came for `silentMs`, said again while it lasts: models think for
+ * `silent`: nothing arrived for `silentMs`, repeated while it lasts: models think for
  * minutes. `retrying`: the host is asked again in `retryInMs`, for the `attempt`th time,
  * after the error `code`.
  */
@@ -1556,10 +1555,11 @@ export interface ModelWaiting extends EventBase {
 }
 
 /**
- * How far a scout of the `explore` call `blockId` is; not stored while it is `running`.
+ * The progress of a scout of the `explore` call `blockId`; not stored while it is
+ * `running`.
  *
- * `reporting`: a report is all that is left to it, or it is handing it in. The other states
- * are its last. `toolCalls` are those it made besides.
+ * `reporting`: it may only report now, or is doing so. The other states are final.
+ * `toolCalls` counts its calls without the report.
  */
 export interface ScoutUpdated extends EventBase {
   type: "scout.updated";
@@ -1572,7 +1572,7 @@ export interface ScoutUpdated extends EventBase {
   elapsedMs: number;
 }
 
-/** Proposed edits changed. A hunk travels whole once, afterwards as id and state. */
+/** Proposed edits changed. A hunk is sent whole once, afterwards as id and state. */
 export interface ChangeSetUpdated extends EventBase {
   type: "changeSet.updated";
   turnId: string;
@@ -1596,15 +1596,15 @@ export interface FileView {
  * `range` and `oldText` are those of the editor's text at the file's `version`: whole
  * lines, with the line ends of the file in `oldText` and `newText`. A `create` has all of
  * the new file as `newText`, a `delete` all of the old one as `oldText`, a `rename`
- * `newUri` and `newPath`; none of them has a range. `supersededBy` names the hunk that took
- * over, `reason` says why one is not applied. `diff`, of a diverged hunk, leads from what
- * was sent to what is there; of one in conflict, from what is there to what the hunk would
- * put. `fits` is told of a hunk that waits: false once the text under it has changed, so
- * that it cannot be applied as it is; true when it can again. `mergeOf`: this hunk is what
- * is left of that one, merged by lines with the text there; it must be named to be
- * accepted. `comment` is what the user said to the decision, `replacement` their own text
- * for the hunk, `blockId` the tool call that proposed it. `codePoints` are the hidden
- * characters in `newText` that the flag `invisibleCharacters` is about, as `U+202E`.
+ * `newUri` and `newPath`; none of them has a range. `supersededBy` names the hunk that
+ * replaced it, `reason` says why it is not applied. `diff` of a diverged hunk leads from
+ * the sent text to the present one; in conflict, from the present text to the hunk's.
+ * `fits` is sent for a pending hunk: false once the text under it has changed, so that it
+ * cannot be applied; true when it can again. `mergeOf`: this hunk is what is left of that
+ * one after a merge by lines with the present text; to accept it, name it. `comment` is the
+ * user's on the decision, `replacement` their own text for the hunk, `blockId` the tool
+ * call that proposed it. `codePoints` are the hidden characters in `newText` that the flag
+ * `invisibleCharacters` reports, as `U+202E`.
  */
 export interface HunkView {
   hunkId: string;
@@ -1628,12 +1628,12 @@ export interface HunkView {
 }
 
 /**
- * The text that hunks were computed on, or stand in now.
+ * The text that hunks were computed on, or that holds them now.
  *
  * `version` is absent for a file read from disk.
  *
- * `sha256` is over the text in UTF-8 with LF line ends and without BOM; `eol` is the line
- * end itself.
+ * `sha256` is the hash of the text in UTF-8 with LF line ends and without BOM; `eol` is the
+ * line end itself.
  */
 export interface TextBase {
   uri: string;
@@ -1645,13 +1645,12 @@ export interface TextBase {
 }
 
 /**
- * Not stored. What the call `blockId`, which is still being written, would change so far.
+ * Not stored. The changes so far of the call `blockId`, which is still being written.
  *
- * Its finished edits of one file, in the editor's text of `version`; each time all of them.
- * A call that writes several files tells each in events of its own; of a new file it tells
- * the lines so far. They have no ids and cannot be decided: when the call is whole they go
- * away, with `block.completed` or `block.dropped`, and what comes of it is told by
- * `changeSet.updated`.
+ * `hunks` are all its finished edits of one file, in the editor's text of `version`. Each
+ * file of a call has its own events; a new file has its lines so far. The hunks have no ids
+ * and cannot be decided: remove them at `block.completed` or `block.dropped`;
+ * `changeSet.updated` then has the result.
  */
 export interface ChangeSetForming extends EventBase {
   type: "changeSet.forming";
@@ -1663,14 +1662,14 @@ export interface ChangeSetForming extends EventBase {
   version?: number;
 }
 
-/** What one finished edit would change: whole lines, as of a hunk that is proposed. */
+/** What one finished edit would change: whole lines, as in a proposed hunk. */
 export interface FormingHunk {
   range: Range;
   oldText: string;
   newText: string;
 }
 
-/** The user is asked; the tool call waits. Resolved exactly once. `reason` says why. */
+/** The user is asked, and the tool call waits. Resolved exactly once. `reason` says why. */
 export interface PermissionRequested extends EventBase {
   type: "permission.requested";
   turnId: string;
@@ -1689,7 +1688,7 @@ export interface PermissionOption {
   name: string;
 }
 
-/** The question has its answer; `optionId` is absent when nobody chose. */
+/** The question is answered or closed; `optionId` is absent if nobody chose. */
 export interface PermissionResolved extends EventBase {
   type: "permission.resolved";
   turnId: string;
@@ -1698,7 +1697,7 @@ export interface PermissionResolved extends EventBase {
   optionId?: string;
 }
 
-/** The model puts a choice to the user by `kode/ask`; the call `blockId` waits for it. */
+/** The model asks the user to choose (`kode/ask`); the call `blockId` waits for the answer. */
 export interface AskRequested extends EventBase {
   type: "ask.requested";
   turnId: string;
@@ -1708,7 +1707,7 @@ export interface AskRequested extends EventBase {
   multi: boolean;
 }
 
-/** A choice has its answer, or is taken back; `chosen` is absent when nobody answered. */
+/** The choice is answered or cancelled; `chosen` is absent if nobody answered. */
 export interface AskResolved extends EventBase {
   type: "ask.resolved";
   turnId: string;
@@ -1720,7 +1719,7 @@ export interface AskResolved extends EventBase {
 /**
  * In the mode `ask` the call `blockId` waits until these hunks are decided.
  *
- * Nothing is asked beside it: `kode/changeSet/decide` answers. Resolved exactly once.
+ * There is no other request: `kode/changeSet/decide` answers it. Resolved exactly once.
  */
 export interface DecisionRequested extends EventBase {
   type: "decision.requested";
@@ -1731,7 +1730,7 @@ export interface DecisionRequested extends EventBase {
   hunkIds: string[];
 }
 
-/** The call goes on; after a `timeout` what was not decided waits on, as in `review`. */
+/** The call continues; after a `timeout` undecided hunks stay pending, as in `review`. */
 export interface DecisionResolved extends EventBase {
   type: "decision.resolved";
   turnId: string;
@@ -1739,30 +1738,30 @@ export interface DecisionResolved extends EventBase {
   by: ResolvedBy;
 }
 
-/** The model's own list of steps as it is now; it replaces the one before, and may be empty. */
+/** The model's present list of steps; it replaces the one before and may be empty. */
 export interface PlanUpdated extends EventBase {
   type: "plan.updated";
   turnId: string;
   items: PlanItem[];
 }
 
-/** A step of the model's plan, in a line. */
+/** A step of the model's plan, as one line. */
 export interface PlanItem {
   text: string;
   state: "pending" | "in_progress" | "done";
 }
 
 /**
- * Others changed files that the model has read; it is told before its next step.
+ * Others changed files that the model has read; the model is notified before its next step.
  *
- * Once per file until the model was told, or has read it again.
+ * Sent once per file until the model has been notified or has read it again.
  */
 export interface FreshnessChanged extends EventBase {
   type: "freshness.changed";
   files: ChangedFile[];
 }
 
-/** A file that is not as the model believes. `path` is as people read it. */
+/** A file that changed since the model saw it. `path` is for display. */
 export interface ChangedFile {
   uri: string;
   path: string;
@@ -1770,12 +1769,12 @@ export interface ChangedFile {
 }
 
 /**
- * A summary takes the place of messages in what the model sees; they stay where they are.
+ * A summary replaces messages in what the model sees; the messages stay in the tree.
  *
  * `droppedMessages` is how many of them the model no longer sees, `tokensBefore` and
  * `tokensAfter` are estimates of the next request. The summary is a message with
- * `meta.origin` = `compaction`, told before this event; `kode/context/undoCompaction` takes
- * it back.
+ * `meta.origin` = `compaction`, sent before this event; `kode/context/undoCompaction`
+ * undoes it.
  */
 export interface ContextCompacted extends EventBase {
   type: "context.compacted";
@@ -1786,12 +1785,12 @@ export interface ContextCompacted extends EventBase {
 }
 
 /**
- * Something of the session changed; absent means unchanged.
+ * Fields of the session changed; absent means unchanged.
  *
- * An empty `title` means that it has none any more; `mode` and `model` are what is in force
- * now. `headId` is the message the next turn starts below; empty: before the first one.
- * `effort` is empty where the model's own is in force. `contextEdits` is all that is left
- * out of the context and pinned to it now.
+ * An empty `title` means that it no longer has one; `mode` and `model` are those now in
+ * force. `headId` is the message the next turn starts below; empty: before the first one.
+ * `effort` is empty if the model decides. `contextEdits` is everything that is now left out
+ * of the context or pinned to it.
  */
 export interface SessionUpdated extends EventBase {
   type: "session.updated";
@@ -1808,7 +1807,7 @@ export interface SessionUpdated extends EventBase {
 /**
  * Running totals of the session.
  *
- * `context` says how full the model's window is, where a model was asked.
+ * `context` says how full the model's window is; absent if no model was asked.
  */
 export interface UsageUpdated extends EventBase {
   type: "usage.updated";
@@ -1819,9 +1818,9 @@ export interface UsageUpdated extends EventBase {
 }
 
 /**
- * Before a request where a budget is set; stored when a limit is `near` or `reached`.
+ * Sent before a request if a budget is set; stored when a limit is `near` or `reached`.
  *
- * `forecast` is what the request will likely cost. `reached`: it is not sent, and the turn
+ * `forecast` is the likely cost of the request. `reached`: it is not sent, and the turn
  * ends.
  */
 export interface BudgetUpdated extends EventBase {
@@ -1833,14 +1832,14 @@ export interface BudgetUpdated extends EventBase {
   forecast: number;
 }
 
-/** One limit of a budget, and what is spent of it. */
+/** One limit of a budget, and the amount spent. */
 export interface BudgetUse {
   scope: "turn" | "session" | "day";
   limit: number;
   spent: number;
 }
 
-/** Something a user should see once. `code` is stable, `message` is for reading. */
+/** Something the user should see once. `code` is stable, `message` is for people. */
 export interface Notice extends EventBase {
   type: "notice";
   code: NoticeCode;
@@ -1852,11 +1851,11 @@ export interface Notice extends EventBase {
  * One node of a conversation tree.
  *
  * `parentId` is absent at a root. `version` counts the prompts that replace each other: an
- * edited one is version 2 and names in `replaces` which one it was made from. `createdAt`
- * is RFC 3339 in UTC, `durationMs` wall time. With `isApiErrorMessage` the last block is
- * the text of the error that ended its turn. `provider` and `model` say who answered; the
- * model's id is the one that was served. `usage` and `cost` are those of this answer alone;
- * `lost` is what attempts before it used, or a broken one.
+ * edited one is version 2, and `replaces` is the one it was made from. `createdAt` is RFC
+ * 3339 in UTC, `durationMs` wall time. With `isApiErrorMessage` the last block is the text
+ * of the error that ended its turn. `provider` and `model` say who answered; the model's id
+ * is the one that the host served. `usage` and `cost` are those of this answer alone;
+ * `lost` is what failed or broken attempts used.
  */
 export interface Message {
   id: string;
@@ -2581,7 +2580,7 @@ export interface DeltaParams {
   deltas: BlockDelta[];
 }
 
-/** Growth of an open block: `add` goes at offset `at`, counted in Unicode code points. */
+/** Growth of an open block: `add` starts at offset `at`, counted in Unicode code points. */
 export interface BlockDelta {
   blockId: string;
   at: number;

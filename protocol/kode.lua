@@ -137,22 +137,22 @@
 ---@field budget? kode.Budget|nil
 ---@field meta? table<string, any>
 
---- What every content block has. `id` is the `blockId` of events and deltas.
+--- The fields of every content block. `id` is the `blockId` of events and deltas.
 ---
---- It is given by the server; a block sent by an editor has none.
+--- The server assigns it; a block sent by an editor has none.
 ---@class kode.BlockBase
 ---@field id? string
 
 --- Plain text, Markdown where it comes from the model.
 ---
---- With `blob`, which only the server sets, `text` is no more than the head of it. `opaque` are members that go back to the host that gave them with this text, and to no other.
+--- With `blob`, which only the server sets, `text` is only its beginning. `opaque` holds members that are sent back to the host that sent them with this text, and to no other.
 ---@class kode.TextBlock : kode.BlockBase
 ---@field type 'text'
 ---@field text string
 ---@field blob? kode.Blob|nil
 ---@field opaque? table<string, any>|nil
 
---- A text too large to travel at once: `kode/blob/read` reads it by its `ref`.
+--- A text too large to be sent at once: `kode/blob/read` reads it by its `ref`.
 ---
 --- `bytes` is the length of the whole text in UTF-8, `sha256` its hash in hex.
 ---@class kode.Blob
@@ -166,7 +166,7 @@
 ---@field mediaType string
 ---@field data string
 
---- A file or selection that the user attached. `text` is what the user saw when attaching.
+--- A file or selection that the user attached. `text` is its content when attached.
 ---
 --- Lines count from 1; `endLine` is the last one.
 ---@class kode.ResourceBlock : kode.BlockBase
@@ -184,9 +184,9 @@
 ---@field koding? boolean
 ---@field kodingContext? string|nil
 
---- What a turn, a session and a day of all sessions may cost, each if it is given.
+--- What a turn, a session, and all sessions of a day may cost; a missing limit is no limit.
 ---
---- `currency` is three capital letters, such as `USD`; limits are above nothing.
+--- `currency` is three capital letters, such as `USD`; limits are above zero.
 ---@class kode.Budget
 ---@field currency string
 ---@field turn? number|nil
@@ -593,7 +593,7 @@
 
 --- Ids of messages, in the order in which the user named them.
 ---
---- The model is not told what is `leftOut`; a summary among it is a compaction taken back. What is `pinned` is always told: neither a summary nor a lack of room takes its place.
+--- The model does not see messages in `leftOut`; leaving out a summary undoes its compaction. It always sees those in `pinned`: no summary and no lack of space removes them.
 ---@class kode.ContextEdits
 ---@field leftOut string[]
 ---@field pinned string[]
@@ -615,11 +615,11 @@
 ---@field cost? kode.Cost
 ---@field costUsd? number
 
---- Token counts; all are always there.
+--- Token counts; all are always present.
 ---
 --- `cachedTokens` and `cacheWriteTokens` are part of `inputTokens`.
 ---
---- The former were read from the host's cache, the latter put into it at a price of its own. `reasoningTokens` are part of `outputTokens`; 0 where the host does not tell.
+--- The former were read from the host's cache, the latter written to it at their own price. `reasoningTokens` are part of `outputTokens`; 0 if the host does not report them.
 ---@class kode.Usage
 ---@field inputTokens integer
 ---@field outputTokens integer
@@ -656,9 +656,9 @@
 ---@field plan? kode.PlanItem[]
 ---@field openBlocks? kode.OpenBlock[]
 
---- Common to all events, absent where they do not apply.
+--- The fields of all events, absent where they do not apply.
 ---
---- What is not stored has neither `seq` nor `ts`. Each event says anew which of the ids it always has.
+--- An event that is not stored has neither `seq` nor `ts`. Each event redeclares the ids that it always has.
 ---@class kode.EventBase
 ---@field seq? integer
 ---@field ts? string
@@ -674,7 +674,7 @@
 ---@field agent string
 ---@field mode string
 
---- The user said something while the turn runs; the model gets it before its next step.
+--- The user added input to the running turn; the model gets it before its next step.
 ---
 --- It then enters the tree as a message with `meta.origin` = `steer`.
 ---@class kode.TurnSteered : kode.EventBase
@@ -682,9 +682,9 @@
 ---@field turnId string
 ---@field input kode.Block[]
 
---- The model's reasoning. An empty text is a thinking block too: some hosts demand it back.
+--- The model's reasoning. The text may be empty: some hosts require even that back.
 ---
---- `signature` is the host's seal on a finished block and goes back to it unchanged, "" as well. `redacted`: the host hides the text, and the signature is all there is of it. `opaque` are more members that go back to the host that gave them, and to no other.
+--- `signature` is the host's signature of a finished block, sent back unchanged, even "". `redacted`: the host hides the text and sends only the signature. `opaque` holds more members that are sent back to the host that sent them, and to no other.
 ---@class kode.ThinkingBlock : kode.BlockBase
 ---@field type 'thinking'
 ---@field text string
@@ -692,9 +692,9 @@
 ---@field redacted? boolean
 ---@field opaque? table<string, any>
 
---- A tool call. `toolUseId` is the model's own id, kept verbatim.
+--- A tool call. `toolUseId` is the model's own id, unchanged.
 ---
---- `kind`, `title` and `locations` are for a card that knows no tool. While the call still grows the title is the tool's; the whole call says what it is about. All three are always sent. `invalidInput` holds the raw argument text when it was no JSON object; such a call is never run and goes back to the model with empty arguments and an error result. `opaque` are members of the call that go back to the host that gave them, and to no other.
+--- `kind`, `title` and `locations` let a client show a card without knowing the tool. While the call grows, the title is the tool's; then it describes the call. All three are always sent. `invalidInput` holds the raw argument text if it was no JSON object; such a call never runs and is sent back to the model with empty arguments and an error result. `opaque` holds members that are sent back to the host that sent them, and to no other.
 ---@class kode.ToolUseBlock : kode.BlockBase
 ---@field type 'tool_use'
 ---@field toolUseId string
@@ -706,14 +706,14 @@
 ---@field title string
 ---@field locations kode.CallLocation[]
 
---- A file or folder that a call is about; `range`, whole lines, where it names some.
+--- A file or folder that a call is about; `range` (whole lines) if the call names lines.
 ---@class kode.CallLocation
 ---@field uri string
 ---@field range? kode.Range
 
 --- The answer to a tool call. `summary` is the collapsed line of a tool card.
 ---
---- It starts as `running`, without content. `callBlockId` is the block of the call; absent in sessions of older versions. `artifact` is the whole output where the model got no more than the beginning of it.
+--- It starts as `running`, without content. `callBlockId` is the block of the call; absent in sessions of older versions. `artifact` is the whole output if the model got only its beginning.
 ---@class kode.ToolResultBlock : kode.BlockBase
 ---@field type 'tool_result'
 ---@field toolUseId string
@@ -726,7 +726,7 @@
 
 --- Last event of a turn, exactly once. `durationMs` is wall time.
 ---
---- `context` says how full the model's window is; absent where no model was asked.
+--- `context` says how full the model's window is; absent if no model was asked.
 ---@class kode.TurnCompleted : kode.EventBase
 ---@field type 'turn.completed'
 ---@field turnId string
@@ -738,16 +738,16 @@
 ---@field durationMs integer
 ---@field error? kode.ErrorInfo
 
---- `tokens` of the model's `window` that the next request begins with.
+--- The `tokens` of the model's `window` that the next request starts with.
 ---
---- `window` is absent where nobody knows it.
+--- `window` is absent if unknown.
 ---@class kode.ContextUse
 ---@field tokens integer
 ---@field window? integer
 
 --- A failure as users and plugin authors see it.
 ---
---- `code` is a name of the table of errors; `message` says what is wrong and how to mend it.
+--- `code` is a name of the table of errors; `message` says what is wrong and how to fix it.
 ---@class kode.ErrorInfo
 ---@field code kode.ErrorCode
 ---@field message string
@@ -759,7 +759,7 @@
 
 --- A message takes its place in the tree. Its blocks follow, then `message.completed`.
 ---
---- `parentId` is absent at a root. `version` counts the prompts that replace each other: an edited one is version 2, and `replaces` the one it was made from.
+--- `parentId` is absent at a root. `version` counts the prompts that replace each other: an edited one is version 2, and `replaces` is the one it was made from.
 ---@class kode.MessageAdded : kode.EventBase
 ---@field type 'message.added'
 ---@field messageId string
@@ -771,9 +771,9 @@
 ---@field createdAt string
 ---@field meta table<string, any>
 
---- The message is on disk; with what is known only at its end.
+--- The message is on disk; the fields are known only at its end.
 ---
---- With `isApiErrorMessage` its last block is the text of the error that ends the turn. `lost` is what attempts used that came to nothing; totals hold it, `usage` and `cost` do not.
+--- With `isApiErrorMessage` its last block is the text of the error that ends the turn. `lost` is what failed attempts used; totals include it, `usage` and `cost` do not.
 ---@class kode.MessageCompleted : kode.EventBase
 ---@field type 'message.completed'
 ---@field messageId string
@@ -787,9 +787,9 @@
 ---@field model? string
 ---@field isApiErrorMessage? boolean
 
---- What attempts used that came to nothing: the host wants to be paid for them all the same.
+--- What failed attempts used: the host charges for them, too.
 ---
---- `estimated`: the host did not tell all of it before the answer broke off.
+--- `estimated`: the host had not reported all of it when the answer broke off.
 ---@class kode.LostUsage
 ---@field usage kode.Usage
 ---@field cost? kode.Cost
@@ -810,14 +810,14 @@
 ---@field blockId string
 ---@field block kode.Block
 
---- The block belongs to a discarded attempt: remove what was shown. Instead of completed.
+--- The block belongs to a discarded attempt: remove it. Sent instead of `block.completed`.
 ---@class kode.BlockDropped : kode.EventBase
 ---@field type 'block.dropped'
 ---@field messageId string
 ---@field blockId string
 ---@field reason? string
 
---- Not stored. How far a running tool is; it never reaches the model.
+--- Not stored. The progress of a running tool; it never reaches the model.
 ---@class kode.ToolProgress : kode.EventBase
 ---@field type 'tool.progress'
 ---@field turnId string
@@ -829,9 +829,9 @@
 ---@field completed? integer
 ---@field total? integer
 
---- Not stored. The turn waits for the model; whatever else comes of the turn ends it.
+--- Not stored. The turn waits for the model; any other event of the turn ends the wait.
 ---
---- `silent`: nothing came for `silentMs`, said again while it lasts: models think for minutes. `retrying`: the host is asked again in `retryInMs`, for the `attempt`th time, after the error `code`.
+--- `silent`: nothing arrived for `silentMs`, repeated while it lasts: models think for minutes. `retrying`: the host is asked again in `retryInMs`, for the `attempt`th time, after the error `code`.
 ---@class kode.ModelWaiting : kode.EventBase
 ---@field type 'model.waiting'
 ---@field state 'silent'|'retrying'
@@ -841,9 +841,9 @@
 ---@field attempt? integer
 ---@field code? kode.ErrorCode
 
---- How far a scout of the `explore` call `blockId` is; not stored while it is `running`.
+--- The progress of a scout of the `explore` call `blockId`; not stored while it is `running`.
 ---
---- `reporting`: a report is all that is left to it, or it is handing it in. The other states are its last. `toolCalls` are those it made besides.
+--- `reporting`: it may only report now, or is doing so. The other states are final. `toolCalls` counts its calls without the report.
 ---@class kode.ScoutUpdated : kode.EventBase
 ---@field type 'scout.updated'
 ---@field turnId string
@@ -854,7 +854,7 @@
 ---@field toolCalls integer
 ---@field elapsedMs integer
 
---- Proposed edits changed. A hunk travels whole once, afterwards as id and state.
+--- Proposed edits changed. A hunk is sent whole once, afterwards as id and state.
 ---@class kode.ChangeSetUpdated : kode.EventBase
 ---@field type 'changeSet.updated'
 ---@field turnId string
@@ -872,7 +872,7 @@
 
 --- A hunk on the wire. Sent whole once; afterwards only `hunkId` and `state`.
 ---
---- `range` and `oldText` are those of the editor's text at the file's `version`: whole lines, with the line ends of the file in `oldText` and `newText`. A `create` has all of the new file as `newText`, a `delete` all of the old one as `oldText`, a `rename` `newUri` and `newPath`; none of them has a range. `supersededBy` names the hunk that took over, `reason` says why one is not applied. `diff`, of a diverged hunk, leads from what was sent to what is there; of one in conflict, from what is there to what the hunk would put. `fits` is told of a hunk that waits: false once the text under it has changed, so that it cannot be applied as it is; true when it can again. `mergeOf`: this hunk is what is left of that one, merged by lines with the text there; it must be named to be accepted. `comment` is what the user said to the decision, `replacement` their own text for the hunk, `blockId` the tool call that proposed it. `codePoints` are the hidden characters in `newText` that the flag `invisibleCharacters` is about, as `U+202E`.
+--- `range` and `oldText` are those of the editor's text at the file's `version`: whole lines, with the line ends of the file in `oldText` and `newText`. A `create` has all of the new file as `newText`, a `delete` all of the old one as `oldText`, a `rename` `newUri` and `newPath`; none of them has a range. `supersededBy` names the hunk that replaced it, `reason` says why it is not applied. `diff` of a diverged hunk leads from the sent text to the present one; in conflict, from the present text to the hunk's. `fits` is sent for a pending hunk: false once the text under it has changed, so that it cannot be applied; true when it can again. `mergeOf`: this hunk is what is left of that one after a merge by lines with the present text; to accept it, name it. `comment` is the user's on the decision, `replacement` their own text for the hunk, `blockId` the tool call that proposed it. `codePoints` are the hidden characters in `newText` that the flag `invisibleCharacters` reports, as `U+202E`.
 ---@class kode.HunkView
 ---@field hunkId string
 ---@field state kode.HunkState
@@ -893,11 +893,11 @@
 ---@field mergeOf? string
 ---@field replacement? string
 
---- The text that hunks were computed on, or stand in now.
+--- The text that hunks were computed on, or that holds them now.
 ---
 --- `version` is absent for a file read from disk.
 ---
---- `sha256` is over the text in UTF-8 with LF line ends and without BOM; `eol` is the line end itself.
+--- `sha256` is the hash of the text in UTF-8 with LF line ends and without BOM; `eol` is the line end itself.
 ---@class kode.TextBase
 ---@field uri string
 ---@field sha256 string
@@ -906,9 +906,9 @@
 ---@field bom? boolean
 ---@field version? integer
 
---- Not stored. What the call `blockId`, which is still being written, would change so far.
+--- Not stored. The changes so far of the call `blockId`, which is still being written.
 ---
---- Its finished edits of one file, in the editor's text of `version`; each time all of them. A call that writes several files tells each in events of its own; of a new file it tells the lines so far. They have no ids and cannot be decided: when the call is whole they go away, with `block.completed` or `block.dropped`, and what comes of it is told by `changeSet.updated`.
+--- `hunks` are all its finished edits of one file, in the editor's text of `version`. Each file of a call has its own events; a new file has its lines so far. The hunks have no ids and cannot be decided: remove them at `block.completed` or `block.dropped`; `changeSet.updated` then has the result.
 ---@class kode.ChangeSetForming : kode.EventBase
 ---@field type 'changeSet.forming'
 ---@field turnId string
@@ -918,13 +918,13 @@
 ---@field hunks kode.FormingHunk[]
 ---@field version? integer
 
---- What one finished edit would change: whole lines, as of a hunk that is proposed.
+--- What one finished edit would change: whole lines, as in a proposed hunk.
 ---@class kode.FormingHunk
 ---@field range kode.Range
 ---@field oldText string
 ---@field newText string
 
---- The user is asked; the tool call waits. Resolved exactly once. `reason` says why.
+--- The user is asked, and the tool call waits. Resolved exactly once. `reason` says why.
 ---@class kode.PermissionRequested : kode.EventBase
 ---@field type 'permission.requested'
 ---@field turnId string
@@ -941,7 +941,7 @@
 ---@field kind 'allow_once'|'allow_session'|'reject'
 ---@field name string
 
---- The question has its answer; `optionId` is absent when nobody chose.
+--- The question is answered or closed; `optionId` is absent if nobody chose.
 ---@class kode.PermissionResolved : kode.EventBase
 ---@field type 'permission.resolved'
 ---@field turnId string
@@ -949,7 +949,7 @@
 ---@field by kode.ResolvedBy
 ---@field optionId? string
 
---- The model puts a choice to the user by `kode/ask`; the call `blockId` waits for it.
+--- The model asks the user to choose (`kode/ask`); the call `blockId` waits for the answer.
 ---@class kode.AskRequested : kode.EventBase
 ---@field type 'ask.requested'
 ---@field turnId string
@@ -958,7 +958,7 @@
 ---@field choices string[]
 ---@field multi boolean
 
---- A choice has its answer, or is taken back; `chosen` is absent when nobody answered.
+--- The choice is answered or cancelled; `chosen` is absent if nobody answered.
 ---@class kode.AskResolved : kode.EventBase
 ---@field type 'ask.resolved'
 ---@field turnId string
@@ -968,7 +968,7 @@
 
 --- In the mode `ask` the call `blockId` waits until these hunks are decided.
 ---
---- Nothing is asked beside it: `kode/changeSet/decide` answers. Resolved exactly once.
+--- There is no other request: `kode/changeSet/decide` answers it. Resolved exactly once.
 ---@class kode.DecisionRequested : kode.EventBase
 ---@field type 'decision.requested'
 ---@field turnId string
@@ -977,40 +977,40 @@
 ---@field changeSetId string
 ---@field hunkIds string[]
 
---- The call goes on; after a `timeout` what was not decided waits on, as in `review`.
+--- The call continues; after a `timeout` undecided hunks stay pending, as in `review`.
 ---@class kode.DecisionResolved : kode.EventBase
 ---@field type 'decision.resolved'
 ---@field turnId string
 ---@field requestId string
 ---@field by kode.ResolvedBy
 
---- The model's own list of steps as it is now; it replaces the one before, and may be empty.
+--- The model's present list of steps; it replaces the one before and may be empty.
 ---@class kode.PlanUpdated : kode.EventBase
 ---@field type 'plan.updated'
 ---@field turnId string
 ---@field items kode.PlanItem[]
 
---- A step of the model's plan, in a line.
+--- A step of the model's plan, as one line.
 ---@class kode.PlanItem
 ---@field text string
 ---@field state 'pending'|'in_progress'|'done'
 
---- Others changed files that the model has read; it is told before its next step.
+--- Others changed files that the model has read; the model is notified before its next step.
 ---
---- Once per file until the model was told, or has read it again.
+--- Sent once per file until the model has been notified or has read it again.
 ---@class kode.FreshnessChanged : kode.EventBase
 ---@field type 'freshness.changed'
 ---@field files kode.ChangedFile[]
 
---- A file that is not as the model believes. `path` is as people read it.
+--- A file that changed since the model saw it. `path` is for display.
 ---@class kode.ChangedFile
 ---@field uri string
 ---@field path string
 ---@field change 'changed'|'deleted'|'unreadable'
 
---- A summary takes the place of messages in what the model sees; they stay where they are.
+--- A summary replaces messages in what the model sees; the messages stay in the tree.
 ---
---- `droppedMessages` is how many of them the model no longer sees, `tokensBefore` and `tokensAfter` are estimates of the next request. The summary is a message with `meta.origin` = `compaction`, told before this event; `kode/context/undoCompaction` takes it back.
+--- `droppedMessages` is how many of them the model no longer sees, `tokensBefore` and `tokensAfter` are estimates of the next request. The summary is a message with `meta.origin` = `compaction`, sent before this event; `kode/context/undoCompaction` undoes it.
 ---@class kode.ContextCompacted : kode.EventBase
 ---@field type 'context.compacted'
 ---@field droppedMessages integer
@@ -1018,9 +1018,9 @@
 ---@field tokensAfter integer
 ---@field summaryMessageId string
 
---- Something of the session changed; absent means unchanged.
+--- Fields of the session changed; absent means unchanged.
 ---
---- An empty `title` means that it has none any more; `mode` and `model` are what is in force now. `headId` is the message the next turn starts below; empty: before the first one. `effort` is empty where the model's own is in force. `contextEdits` is all that is left out of the context and pinned to it now.
+--- An empty `title` means that it no longer has one; `mode` and `model` are those now in force. `headId` is the message the next turn starts below; empty: before the first one. `effort` is empty if the model decides. `contextEdits` is everything that is now left out of the context or pinned to it.
 ---@class kode.SessionUpdated : kode.EventBase
 ---@field type 'session.updated'
 ---@field title? string
@@ -1034,7 +1034,7 @@
 
 --- Running totals of the session.
 ---
---- `context` says how full the model's window is, where a model was asked.
+--- `context` says how full the model's window is; absent if no model was asked.
 ---@class kode.UsageUpdated : kode.EventBase
 ---@field type 'usage.updated'
 ---@field usage kode.Usage
@@ -1042,9 +1042,9 @@
 ---@field cost? kode.Cost
 ---@field costUsd? number
 
---- Before a request where a budget is set; stored when a limit is `near` or `reached`.
+--- Sent before a request if a budget is set; stored when a limit is `near` or `reached`.
 ---
---- `forecast` is what the request will likely cost. `reached`: it is not sent, and the turn ends.
+--- `forecast` is the likely cost of the request. `reached`: it is not sent, and the turn ends.
 ---@class kode.BudgetUpdated : kode.EventBase
 ---@field type 'budget.updated'
 ---@field turnId string
@@ -1053,13 +1053,13 @@
 ---@field uses kode.BudgetUse[]
 ---@field forecast number
 
---- One limit of a budget, and what is spent of it.
+--- One limit of a budget, and the amount spent.
 ---@class kode.BudgetUse
 ---@field scope 'turn'|'session'|'day'
 ---@field limit number
 ---@field spent number
 
---- Something a user should see once. `code` is stable, `message` is for reading.
+--- Something the user should see once. `code` is stable, `message` is for people.
 ---@class kode.Notice : kode.EventBase
 ---@field type 'notice'
 ---@field code kode.NoticeCode
@@ -1068,7 +1068,7 @@
 
 --- One node of a conversation tree.
 ---
---- `parentId` is absent at a root. `version` counts the prompts that replace each other: an edited one is version 2 and names in `replaces` which one it was made from. `createdAt` is RFC 3339 in UTC, `durationMs` wall time. With `isApiErrorMessage` the last block is the text of the error that ended its turn. `provider` and `model` say who answered; the model's id is the one that was served. `usage` and `cost` are those of this answer alone; `lost` is what attempts before it used, or a broken one.
+--- `parentId` is absent at a root. `version` counts the prompts that replace each other: an edited one is version 2, and `replaces` is the one it was made from. `createdAt` is RFC 3339 in UTC, `durationMs` wall time. With `isApiErrorMessage` the last block is the text of the error that ended its turn. `provider` and `model` say who answered; the model's id is the one that the host served. `usage` and `cost` are those of this answer alone; `lost` is what failed or broken attempts used.
 ---@class kode.Message
 ---@field id string
 ---@field sessionId string
@@ -1635,7 +1635,7 @@
 ---@class kode.DeltaParams
 ---@field deltas kode.BlockDelta[]
 
---- Growth of an open block: `add` goes at offset `at`, counted in Unicode code points.
+--- Growth of an open block: `add` starts at offset `at`, counted in Unicode code points.
 ---@class kode.BlockDelta
 ---@field blockId string
 ---@field at integer

@@ -1,8 +1,8 @@
 """Everything that happens in a session, as a closed union of small values.
 
-They are journal records and wire events at once. `seq` (1, 2, 3 … per session, no gaps) and
-`ts` (RFC 3339, UTC) are stamped by the session when an event is stored; an event that is
-not stored has neither. `BlockDelta` is no event: it is never stored and has no number.
+They are both journal records and wire events. The session sets `seq` (1, 2, 3 … per session, no
+gaps) and `ts` (RFC 3339, UTC) when it stores an event; an event that is not stored has neither.
+`BlockDelta` is no event: it is never stored and has no number.
 """
 
 from collections.abc import Iterable
@@ -53,7 +53,7 @@ class TurnStarted(EventBase, frozen=True, kw_only=True, tag="turn.started"):
 
 
 class TurnSteered(EventBase, frozen=True, kw_only=True, tag="turn.steered"):
-    """The user said something while the turn runs; the model gets it before its next step.
+    """The user added input to the running turn; the model gets it before its next step.
 
     It then enters the tree as a message with `meta.origin` = `steer`.
     """
@@ -65,7 +65,7 @@ class TurnSteered(EventBase, frozen=True, kw_only=True, tag="turn.steered"):
 class TurnCompleted(EventBase, frozen=True, kw_only=True, tag="turn.completed"):
     """Last event of a turn, exactly once. `duration_ms` is wall time.
 
-    `context` says how full the model's window is; absent where no model was asked.
+    `context` says how full the model's window is; absent if no model was asked.
     """
 
     turn_id: str = field(default_factory=str)
@@ -82,7 +82,7 @@ class MessageAdded(EventBase, frozen=True, kw_only=True, tag="message.added"):
     """A message takes its place in the tree. Its blocks follow, then `message.completed`.
 
     `parent_id` is absent at a root. `version` counts the prompts that replace each other: an
-    edited one is version 2, and `replaces` the one it was made from.
+    edited one is version 2, and `replaces` is the one it was made from.
     """
 
     message_id: str = field(default_factory=str)
@@ -95,7 +95,7 @@ class MessageAdded(EventBase, frozen=True, kw_only=True, tag="message.added"):
     meta: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def message(self, session_id: str, content: Iterable[Block]) -> Message:
-        """Return the message with the blocks that followed."""
+        """Return the message with the blocks that followed the event."""
         return Message(
             id=self.message_id,
             session_id=session_id,
@@ -111,10 +111,10 @@ class MessageAdded(EventBase, frozen=True, kw_only=True, tag="message.added"):
 
 
 class MessageCompleted(EventBase, frozen=True, kw_only=True, tag="message.completed"):
-    """The message is on disk; with what is known only at its end.
+    """The message is on disk; the fields are known only at its end.
 
     With `is_api_error_message` its last block is the text of the error that ends the turn. `lost`
-    is what attempts used that came to nothing; totals hold it, `usage` and `cost` do not.
+    is what failed attempts used; totals include it, `usage` and `cost` do not.
     """
 
     message_id: str = field(default_factory=str)
@@ -146,7 +146,7 @@ class BlockCompleted(EventBase, frozen=True, kw_only=True, tag="block.completed"
 
 
 class BlockDropped(EventBase, frozen=True, kw_only=True, tag="block.dropped"):
-    """The block belongs to a discarded attempt: remove what was shown. Instead of completed."""
+    """The block belongs to a discarded attempt: remove it. Sent instead of `block.completed`."""
 
     message_id: str = field(default_factory=str)
     block_id: str = field(default_factory=str)
@@ -154,7 +154,7 @@ class BlockDropped(EventBase, frozen=True, kw_only=True, tag="block.dropped"):
 
 
 class ToolProgress(EventBase, frozen=True, kw_only=True, tag="tool.progress"):
-    """Not stored. How far a running tool is; it never reaches the model."""
+    """Not stored. The progress of a running tool; it never reaches the model."""
 
     turn_id: str = field(default_factory=str)
     message_id: str = field(default_factory=str)
@@ -167,9 +167,9 @@ class ToolProgress(EventBase, frozen=True, kw_only=True, tag="tool.progress"):
 
 
 class ModelWaiting(EventBase, frozen=True, kw_only=True, tag="model.waiting"):
-    """Not stored. The turn waits for the model; whatever else comes of the turn ends it.
+    """Not stored. The turn waits for the model; any other event of the turn ends the wait.
 
-    `silent`: nothing came for `silent_ms`, said again while it lasts: models think for minutes.
+    `silent`: nothing arrived for `silent_ms`, repeated while it lasts: models think for minutes.
     `retrying`: the host is asked again in `retry_in_ms`, for the `attempt`th time, after the error
     `code`.
     """
@@ -183,10 +183,10 @@ class ModelWaiting(EventBase, frozen=True, kw_only=True, tag="model.waiting"):
 
 
 class ScoutUpdated(EventBase, frozen=True, kw_only=True, tag="scout.updated"):
-    """How far a scout of the `explore` call `block_id` is; not stored while it is `running`.
+    """The progress of a scout of the `explore` call `block_id`; not stored while it is `running`.
 
-    `reporting`: a report is all that is left to it, or it is handing it in. The other states are
-    its last. `tool_calls` are those it made besides.
+    `reporting`: it may only report now, or is doing so. The other states are final. `tool_calls`
+    counts its calls without the report.
     """
 
     turn_id: str = field(default_factory=str)
@@ -199,7 +199,7 @@ class ScoutUpdated(EventBase, frozen=True, kw_only=True, tag="scout.updated"):
 
 
 class ChangeSetUpdated(EventBase, frozen=True, kw_only=True, tag="changeSet.updated"):
-    """Proposed edits changed. A hunk travels whole once, afterwards as id and state."""
+    """Proposed edits changed. A hunk is sent whole once, afterwards as id and state."""
 
     turn_id: str = field(default_factory=str)
     change_set_id: str
@@ -208,7 +208,7 @@ class ChangeSetUpdated(EventBase, frozen=True, kw_only=True, tag="changeSet.upda
 
 
 class FormingHunk(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What one finished edit would change: whole lines, as of a hunk that is proposed."""
+    """What one finished edit would change: whole lines, as in a proposed hunk."""
 
     range: Range
     old_text: str
@@ -216,12 +216,12 @@ class FormingHunk(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ChangeSetForming(EventBase, frozen=True, kw_only=True, tag="changeSet.forming"):
-    """Not stored. What the call `block_id`, which is still being written, would change so far.
+    """Not stored. The changes so far of the call `block_id`, which is still being written.
 
-    Its finished edits of one file, in the editor's text of `version`; each time all of them. A call
-    that writes several files tells each in events of its own; of a new file it tells the lines so
-    far. They have no ids and cannot be decided: when the call is whole they go away, with
-    `block.completed` or `block.dropped`, and what comes of it is told by `changeSet.updated`.
+    `hunks` are all its finished edits of one file, in the editor's text of `version`. Each file of
+    a call has its own events; a new file has its lines so far. The hunks have no ids and cannot be
+    decided: remove them at `block.completed` or `block.dropped`; `changeSet.updated` then has the
+    result.
     """
 
     turn_id: str = field(default_factory=str)
@@ -233,34 +233,34 @@ class ChangeSetForming(EventBase, frozen=True, kw_only=True, tag="changeSet.form
 
 
 class PlanItem(Struct, frozen=True, kw_only=True):
-    """A step of the model's plan, in a line."""
+    """A step of the model's plan, as one line."""
 
     text: str
     state: PlanState
 
 
 class PlanUpdated(EventBase, frozen=True, kw_only=True, tag="plan.updated"):
-    """The model's own list of steps as it is now; it replaces the one before, and may be empty."""
+    """The model's present list of steps; it replaces the one before and may be empty."""
 
     turn_id: str = field(default_factory=str)
     items: tuple[PlanItem, ...]
 
 
 class FreshnessChanged(EventBase, frozen=True, kw_only=True, tag="freshness.changed"):
-    """Others changed files that the model has read; it is told before its next step.
+    """Others changed files that the model has read; the model is notified before its next step.
 
-    Once per file until the model was told, or has read it again.
+    Sent once per file until the model has been notified or has read it again.
     """
 
     files: tuple[ChangedFile, ...]
 
 
 class ContextCompacted(EventBase, frozen=True, kw_only=True, tag="context.compacted"):
-    """A summary takes the place of messages in what the model sees; they stay where they are.
+    """A summary replaces messages in what the model sees; the messages stay in the tree.
 
     `dropped_messages` is how many of them the model no longer sees, `tokens_before` and
     `tokens_after` are estimates of the next request. The summary is a message with `meta.origin` =
-    `compaction`, told before this event; `kode/context/undoCompaction` takes it back.
+    `compaction`, sent before this event; `kode/context/undoCompaction` undoes it.
     """
 
     dropped_messages: int
@@ -270,12 +270,12 @@ class ContextCompacted(EventBase, frozen=True, kw_only=True, tag="context.compac
 
 
 class SessionUpdated(EventBase, frozen=True, kw_only=True, tag="session.updated"):
-    """Something of the session changed; absent means unchanged.
+    """Fields of the session changed; absent means unchanged.
 
-    An empty `title` means that it has none any more; `mode` and `model` are what is in force now.
+    An empty `title` means that it no longer has one; `mode` and `model` are those now in force.
     `head_id` is the message the next turn starts below; empty: before the first one.
-    `effort` is empty where the model's own is in force. `context_edits` is all that is left out of
-    the context and pinned to it now.
+    `effort` is empty if the model decides. `context_edits` is everything that is now left out of
+    the context or pinned to it.
     """
 
     title: str | None = None
@@ -291,7 +291,7 @@ class SessionUpdated(EventBase, frozen=True, kw_only=True, tag="session.updated"
 class UsageUpdated(EventBase, frozen=True, kw_only=True, tag="usage.updated"):
     """Running totals of the session.
 
-    `context` says how full the model's window is, where a model was asked.
+    `context` says how full the model's window is; absent if no model was asked.
     """
 
     usage: Usage
@@ -301,9 +301,9 @@ class UsageUpdated(EventBase, frozen=True, kw_only=True, tag="usage.updated"):
 
 
 class BudgetUpdated(EventBase, frozen=True, kw_only=True, tag="budget.updated"):
-    """Before a request where a budget is set; stored when a limit is `near` or `reached`.
+    """Sent before a request if a budget is set; stored when a limit is `near` or `reached`.
 
-    `forecast` is what the request will likely cost. `reached`: it is not sent, and the turn ends.
+    `forecast` is the likely cost of the request. `reached`: it is not sent, and the turn ends.
     """
 
     turn_id: str = field(default_factory=str)
@@ -314,7 +314,7 @@ class BudgetUpdated(EventBase, frozen=True, kw_only=True, tag="budget.updated"):
 
 
 class Notice(EventBase, frozen=True, kw_only=True, tag="notice"):
-    """Something a user should see once. `code` is stable, `message` is for reading."""
+    """Something the user should see once. `code` is stable, `message` is for people."""
 
     code: str
     message: str
@@ -352,7 +352,7 @@ Event = (
 
 
 def is_stored(event: Event) -> bool:
-    """Does it get a number and a place in the journal?"""
+    """True if the event gets a number and is written to the journal."""
     if isinstance(event, ScoutUpdated):
         return event.state != "running"
     if isinstance(event, BudgetUpdated):
@@ -361,7 +361,7 @@ def is_stored(event: Event) -> bool:
 
 
 class BlockDelta(Struct, frozen=True, gc=False, rename="camel"):
-    """Growth of an open block: `add` goes at offset `at`, counted in Unicode code points."""
+    """Growth of an open block: `add` starts at offset `at`, counted in Unicode code points."""
 
     block_id: str
     at: int

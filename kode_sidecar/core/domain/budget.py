@@ -1,4 +1,4 @@
-"""What requests may cost: limits, prices, and the room that is left in each. Pure."""
+"""What requests may cost: limits, prices, and what is left of each limit. Pure."""
 
 import re
 from collections.abc import Mapping
@@ -11,14 +11,14 @@ from kode_sidecar.core.domain.message import Cost, Usage
 
 BudgetScope = Literal["turn", "session", "day"]
 NEAR = 0.8
-"""The share of a limit at which the user is told."""
+"""The share of a limit at which the user is notified."""
 _PER = 1_000_000
 AMOUNT = r"^\s*(\d+(?:\.\d+)?)\s*([A-Za-z]{3})\s*$"
 """How people write an amount: `20CNY`."""
 
 
 def read_amount(text: str) -> Cost:
-    """Return the amount of `20CNY`. Raises ValueError for anything else, and for nothing."""
+    """Parse an amount such as `20CNY`. Raises ValueError for anything else and for zero."""
     found = re.match(AMOUNT, text)
     if found is None or float(found[1]) <= 0:
         raise ValueError(f"{text}: write an amount, such as 20CNY.")
@@ -26,9 +26,9 @@ def read_amount(text: str) -> Cost:
 
 
 class Budget(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a turn, a session and a day of all sessions may cost, each if it is given.
+    """What a turn, a session, and all sessions of a day may cost; a missing limit is no limit.
 
-    `currency` is three capital letters, such as `USD`; limits are above nothing.
+    `currency` is three capital letters, such as `USD`; limits are above zero.
     """
 
     currency: str
@@ -37,7 +37,7 @@ class Budget(Struct, frozen=True, kw_only=True, omit_defaults=True):
     day: float | None = None
 
     def limits(self) -> Mapping[BudgetScope, float]:
-        """Return those that are given."""
+        """Return the limits that are given."""
         found: dict[BudgetScope, float | None] = {
             "turn": self.turn,
             "session": self.session,
@@ -47,7 +47,7 @@ class Budget(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Prices(NamedTuple):
-    """What a million tokens cost; `written` are those that go into a cache of the host's."""
+    """Prices of a million tokens; `written` is for those written to the host's cache."""
 
     currency: str
     fresh: float
@@ -56,19 +56,19 @@ class Prices(NamedTuple):
     written: float
 
     def most(self, prompt: int, output: int) -> float:
-        """Return what a request costs at most."""
+        """Return the highest possible cost of a request."""
         dearest = max(self.fresh, self.written, self.cached)
         return (prompt * dearest + output * self.output) / _PER
 
     def likely(self, prompt: int, cached: int, output: int) -> float:
-        """Return what it will cost, with as much in the cache as expected."""
+        """Return the likely cost of a request with `cached` of its tokens in the cache."""
         fresh = max(self.fresh, self.written) * (prompt - cached)
         return (fresh + cached * self.cached + output * self.output) / _PER
 
 
 @dataclass
 class Pot:
-    """One limit. `reserved` is for requests that are on their way."""
+    """One limit. `reserved` is for requests under way."""
 
     limit: float
     spent: float = 0.0
@@ -80,13 +80,13 @@ class Pot:
         return self.limit - self.spent - self.reserved
 
     def share(self, more: float) -> float:
-        """Return how much of it would be used with that, 1.0 being all."""
+        """Return the share of the limit that would be used with `more`; 1.0 is all."""
         return (self.spent + self.reserved + more) / self.limit
 
 
 @dataclass
 class Habit:
-    """What the answers of a session were like so far, from which the next one is forecast."""
+    """Token rates of a session's answers so far, used to forecast the next one."""
 
     outputs: int = 0
     answers: int = 0
@@ -95,7 +95,7 @@ class Habit:
     _first_guess: int = field(default=500, repr=False)
 
     def learn(self, usage: Usage) -> None:
-        """Take what a host counted."""
+        """Add the usage that a host counted."""
         self.outputs += usage.output_tokens
         self.answers += 1
         if self.last_size:
@@ -103,7 +103,7 @@ class Habit:
         self.last_size = usage.input_tokens
 
     def forecast(self, prompt: int, prices: Prices) -> float:
-        """Return what a request of that size will likely cost."""
+        """Return the likely cost of a request with `prompt` tokens."""
         output = round(self.outputs / self.answers) if self.answers else self._first_guess
         cached = min(round(self.last_size * self.cached_share), prompt)
         return prices.likely(prompt, cached, output)

@@ -2,8 +2,8 @@
 
 Change set: proposed → partly_decided → decided.
 Hunk: proposed → applied | rejected | replaced | superseded | stale | conflict | diverged | undone.
-What is stale, in conflict or diverged may be accepted again, and counts as applied once the text
-shows it.
+A hunk that is stale, in conflict or diverged may be accepted again, and counts as applied once the
+text shows it.
 """
 
 from collections.abc import Iterable
@@ -56,15 +56,15 @@ class HunkView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
     the line ends of the file in `old_text` and `new_text`.
     A `create` has all of the new file as `new_text`, a `delete` all of the old one as `old_text`, a
     `rename` `new_uri` and `new_path`; none of them has a range.
-    `superseded_by` names the hunk that took over, `reason` says why one is not applied. `diff`, of
-    a diverged hunk, leads from what was sent to what is there; of one in conflict, from what is
-    there to what the hunk would put. `fits` is told of a hunk that waits: false once the text under
-    it has changed, so that it cannot be applied as it is; true when it can again. `merge_of`: this
-    hunk is what is left of that one, merged by lines with the text there; it must be named to be
-    accepted. `comment` is what the user said to the decision, `replacement` their own text for the
-    hunk, `block_id` the tool call that proposed it.
-    `code_points` are the hidden characters in `new_text` that the flag `invisibleCharacters` is
-    about, as `U+202E`.
+    `superseded_by` names the hunk that replaced it, `reason` says why it is not applied. `diff` of
+    a diverged hunk leads from the sent text to the present one; in conflict, from the present text
+    to the hunk's. `fits` is sent for a pending hunk: false once the text under it has changed, so
+    that it cannot be applied; true when it can again. `merge_of`: this hunk is what is left of that
+    one after a merge by lines with the present text; to accept it, name it. `comment` is the user's
+    on the decision, `replacement` their own text for the hunk, `block_id` the tool call that
+    proposed it.
+    `code_points` are the hidden characters in `new_text` that the flag `invisibleCharacters`
+    reports, as `U+202E`.
     """
 
     hunk_id: str
@@ -88,12 +88,12 @@ class HunkView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
 
 
 class TextBase(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The text that hunks were computed on, or stand in now.
+    """The text that hunks were computed on, or that holds them now.
 
     `version` is absent for a file read from disk.
 
-    `sha256` is over the text in UTF-8 with LF line ends and without BOM; `eol` is the line end
-    itself.
+    `sha256` is the hash of the text in UTF-8 with LF line ends and without BOM; `eol` is the line
+    end itself.
     """
 
     uri: str
@@ -116,7 +116,7 @@ class FileView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
 
 @dataclass(frozen=True)
 class FileName:
-    """A file as the editor spells it and as people read it."""
+    """A file: the URI as the editor spells it, and a path for display."""
 
     uri: str
     path: str
@@ -129,16 +129,16 @@ class FileName:
 
 @dataclass
 class ProposedHunk:
-    """One hunk from its announcement on: what it is, and what was decided.
+    """One announced hunk: its contents and the decision on it.
 
-    Its texts never change; `state` and what goes with it do. Where it stands now the overlay knows,
-    or for a file as a whole the pending file changes. `announced` is the `seq` of the event that
-    carried it whole, `range` and `base` are what that event told, `block_id` is the call.
-    `recalled`: it is of an earlier process, which may have sent it. `fits`: the text under it is
-    still as it was. `found` stands in the place of a diverged one; None if an earlier process saw
-    it. `undone_by` is the number of the newest undo that took it back. `tried` are the
-    replacements, None for its own new text, that were sent in vain, and may still come. `repeats`
-    is how often its old lines stood there once more right beside it, None where nobody knows.
+    Its texts never change; `state` and the fields that explain it do. The overlay knows its present
+    position, or the pending file changes for a whole file. `announced` is the `seq` of the event
+    that carried it whole, `range` and `base` are those of that event, `block_id` is the call.
+    `recalled`: it is from an earlier process, which may have sent it. `fits`: the text under it is
+    unchanged. `found` is the text in the place of a diverged hunk; None if an earlier process saw
+    it. `undone_by` is the number of the newest undo that undid it. `tried` are the replacements
+    (None for its own new text) that were sent but not seen, and may still arrive. `repeats` is how
+    often its old lines were repeated right beside it, None if unknown.
     """
 
     id: str
@@ -171,17 +171,17 @@ class ProposedHunk:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The documents it concerns."""
+        """The canonical keys of the documents it concerns."""
         return (self.file.key, self.new_file.key) if self.new_file else (self.file.key,)
 
     @property
     def done_state(self) -> HunkState:
-        """What it is once it stands in the text."""
+        """Its state once the text shows it."""
         return "applied" if self.replacement is None else "replaced"
 
     @property
     def put_text(self) -> str:
-        """The text that was put, or is to be: the user's own, as whole lines, or its new one."""
+        """The text to insert: the user's own, as whole lines, or its new text."""
         if self.replacement is None:
             return self.new_text
         return ending_like(self.replacement, self.old_text, self.new_text)
@@ -197,19 +197,19 @@ class ProposedHunk:
         return self.state == "proposed" or self.state in UNSETTLED
 
     def try_for(self, put: str | None) -> None:
-        """Note a text that was sent and is not seen."""
+        """Record a replacement that was sent but not seen in the text."""
         if put not in self.tried:
             self.tried += (put,)
 
     def as_sent(self) -> "list[ProposedHunk]":
-        """Return it with each text that may stand in its place, the latest first."""
+        """Return the hunk with each text that may be in its place, the latest first."""
         if not self.is_open:
             return [self]
         puts = dict.fromkeys((self.replacement, *reversed(self.tried)))
         return [replace(self, replacement=put) for put in puts]
 
     def whole_view(self, span: Range | None) -> HunkView:
-        """Return all of it; `span` is where it stands, None once it is decided."""
+        """Return the whole hunk; `span` is its position, None once it is decided."""
         return HunkView(
             hunk_id=self.id,
             state=self.state,
@@ -232,7 +232,7 @@ class ProposedHunk:
         )
 
     def state_view(self) -> HunkView:
-        """Return what changes after the announcement."""
+        """Return the fields that can change after the announcement."""
         return HunkView(
             hunk_id=self.id,
             state=self.state,
@@ -248,7 +248,7 @@ class ProposedHunk:
         return False if self.state == "proposed" and not self.fits else None
 
     def hear(self, news: HunkView) -> None:
-        """Take over a change of state that an event of an earlier process told."""
+        """Restore a change of state from an event of an earlier process."""
         self.state = news.state
         self.superseded_by = news.superseded_by or self.superseded_by
         self.comment = news.comment or self.comment
@@ -270,7 +270,7 @@ class ChangeSet:
 
     @property
     def state(self) -> ChangeSetState:
-        """`decided` when nothing waits; hunks that others took over do not count."""
+        """`decided` when no hunk is pending; superseded hunks do not count."""
         live = [hunk for hunk in self.hunks.values() if hunk.state != "superseded"]
         waiting = sum(hunk.state == "proposed" for hunk in live)
         if not waiting:
@@ -278,7 +278,7 @@ class ChangeSet:
         return "proposed" if waiting == len(live) else "partly_decided"
 
     def hear(self, files: Iterable[FileView], seq: int) -> set[str]:
-        """Take over what an event of an earlier process told; return the hunks it decided."""
+        """Restore hunks from an event of an earlier process; return the ids that it decided."""
         decided: set[str] = set()
         for file in files:
             for view in file.hunks:
@@ -290,7 +290,7 @@ class ChangeSet:
         return decided
 
     def told_files(self) -> tuple[FileView, ...]:
-        """Return its hunks with the ranges of their announcements."""
+        """Return all hunks by file, with the ranges of their announcements."""
         return tuple(
             FileView(
                 uri=file.uri,

@@ -1,9 +1,9 @@
-"""What in a command runs another program, or writes where it was told to. Pure, and data.
+"""Finds arguments that run another program or write a chosen file. Pure; mostly tables.
 
-A rule that allows `git log` knows nothing of `git log --output=x`, one that denies `rm` nothing of
-`xargs rm`. So such commands are asked for whatever the rules say, and the question says why. The
-tables err on the side of asking. What they cannot know is what a program of the user's own does
-with its arguments: that is for the user's rules.
+A rule that allows `git log` does not foresee `git log --output=x`, and one that denies `rm` does
+not foresee `xargs rm`. So such commands need approval whatever the rules say, and the question
+says why. The tables err on the side of asking. They do not know the user's own programs: those
+are left to the user's rules.
 """
 
 import re
@@ -15,28 +15,28 @@ from kode_sidecar.core.domain.run_policy import LAUNCHERS
 
 
 class Risk(NamedTuple):
-    """Which word of a command it is, the program being number 0, and what that does."""
+    """The index of a word in a command (the program is 0), and why it needs approval."""
 
     at: int
     why: str
 
 
 Words = Sequence[tuple[int, str]]
-"""Arguments with their places in the command."""
+"""Arguments with their indexes in the command."""
 
 
 def family(name: str) -> str:
-    """Return a program's name without case, ending of Windows and version: `python` for all."""
+    """Return a program's name in lower case without `.exe` and version, such as `python`."""
     plain = re.sub(r"\.(exe|com)$", "", name.casefold())
     return re.sub(r"(?<=[a-z])[-.]?\d[\d.]*$", "", plain)
 
 
 @dataclass(frozen=True)
 class _Arguments:
-    """Arguments of some programs that do something.
+    """Risky arguments of some programs; `does` says what they do.
 
-    `options` are long ones, known by any beginning; `letters` short ones, alone or in a bundle;
-    `words` stand by themselves, and with `assigns` so does `NAME=value`.
+    `options` are long ones, also abbreviated; `letters` short ones, alone or bundled; `words` are
+    plain arguments, and with `assigns` so is `NAME=value`.
     """
 
     programs: str
@@ -47,7 +47,7 @@ class _Arguments:
     assigns: bool = False
 
     def risks(self, program: str, arguments: Words) -> Iterator[Risk]:
-        """Return those of these arguments that do it."""
+        """Yield a risk for each of these arguments that is in the table."""
         for at, argument in arguments:
             if self._is_meant(argument):
                 yield Risk(at, f"{program} {argument} {self.does}")
@@ -69,7 +69,7 @@ _RUNS = "runs another program"
 _CODE = "runs code that the command brings along"
 _WRITES = "writes a file of its own choice"
 
-# What a program does whatever its arguments are.
+# Programs that are risky with any arguments.
 _PROGRAMS = {
     _RUNS: " ".join(LAUNCHERS)
     + """
@@ -217,7 +217,7 @@ _ARGUMENTS = (
         options="extra-vars inventory post-renderer module-name",
     ),
 )
-# By the names that programs have in common for such things.
+# Option names that many programs share for such things.
 _ANYWHERE = _Arguments(
     "",
     "runs another program, or writes a file of its own choice",
@@ -229,7 +229,7 @@ _ANYWHERE = _Arguments(
 
 
 def risks_of(name: str, argv: Sequence[str]) -> Iterator[Risk]:
-    """Return what of a command is asked for; `name` is the program's, as called or as its file."""
+    """Yield the risks of a command; `name` is the program's, as called or of its file."""
     program, arguments = family(name), tuple(enumerate(argv))[1:]
     for does, programs in _PROGRAMS.items():
         if program in programs.split():
@@ -258,7 +258,7 @@ _PYTHON_MODULES = _Arguments(
 
 
 def _python(program: str, arguments: Words) -> Iterator[Risk]:
-    """A script, or a module behind harmless flags, ends what Python itself reads."""
+    """Yield the risks of Python's own arguments, which end at a script or a module."""
     rest = list(arguments)
     while rest and _PYTHON_FLAGS.fullmatch(rest[0][1]):
         rest.pop(0)
@@ -325,9 +325,9 @@ def _git(arguments: Words) -> Iterator[Risk]:
 
 
 def first_of(risks: Iterable[Risk], spelled_out: int) -> str:
-    """Return why a command is asked for; empty if nothing in it has to be.
+    """Return why a command needs approval; empty if it does not.
 
-    The first `spelled_out` words are the user's own: a rule that says `uv run pytest` means it. Not
-    so what they end with, because more follows, and not a program that runs any other.
+    A rule has the first `spelled_out` words, so the user meant them: `uv run pytest`. The last of
+    them still counts, because more may follow, and so does a program that runs any other.
     """
     return next((one.why for one in risks if one.at == 0 or one.at >= spelled_out - 1), "")

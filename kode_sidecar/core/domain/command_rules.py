@@ -1,6 +1,6 @@
-"""Which commands of an agent run, which are asked for and which never run (F9, W12). Pure.
+"""Decides which commands of an agent run, need approval, or never run (F9, W12). Pure.
 
-`domain.run_policy` is the same for jobs, where nobody can be asked.
+`domain.run_policy` does this for jobs, where nobody can be asked.
 """
 
 import re
@@ -16,19 +16,19 @@ _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
 
 @dataclass(frozen=True)
 class CommandVerdict:
-    """What becomes of a command, and why: to the user in a question, to the model in a refusal."""
+    """The decision about a command. `reason` is for the user's question or the model's refusal."""
 
     effect: Literal["allow", "ask", "deny"]
     reason: str = ""
     risky: bool = False
-    """It is asked for each time: no answer covers the next one."""
+    """The user is asked each time: no answer covers the next command."""
 
 
 @dataclass(frozen=True)
 class CommandRules:
-    """The user's own, each the first words of a command. A denial wins.
+    """The user's rules, each the first words of a command. `deny` wins.
 
-    `ask`: what no rule allows is asked for. `list`: it does not run.
+    A command that no rule allows needs approval with the mode `ask`, and never runs with `list`.
     """
 
     mode: CommandMode = "off"
@@ -38,7 +38,7 @@ class CommandRules:
     def verdict(
         self, argv: Sequence[str], file_name: str = "", elsewhere: str = ""
     ) -> CommandVerdict:
-        """About one command. `file_name` is the real name of the program's file.
+        """Decide about one command. `file_name` is the real name of the program's file.
 
         `elsewhere` is an argument that leads out of the open folders, if there is one.
         """
@@ -59,18 +59,18 @@ class CommandRules:
         return CommandVerdict("allow")
 
     def risk(self, argv: Sequence[str], file_name: str = "") -> str:
-        """Return what a command runs or writes beside what its rule spells out; mostly empty."""
+        """Return what a command runs or writes beyond the words of its rule; often empty."""
         names = {argv[0], file_name or argv[0]}
         risks = [risk for name in sorted(names) for risk in risks_of(name, argv)]
         return first_of(risks, self._spelled_out(argv))
 
     def _spelled_out(self, argv: Sequence[str]) -> int:
-        """How many of its words the longest rule that allows it names; 0 if none does."""
+        """Return the number of words in the longest rule that allows it; 0 if none does."""
         return max((len(one) for one in self.allow if _begins(one, argv)), default=0)
 
 
 def shown_command(argv: Sequence[str]) -> str:
-    """Return a command as people read it: no two look the same, and nothing hides in one."""
+    """Return a command for display: no two look the same, and nothing is hidden."""
     return " ".join(map(_quoted, argv))
 
 
@@ -89,15 +89,15 @@ def _escape(sign: str) -> str:
 
 
 def _begins(rule: Sequence[str], argv: Sequence[str]) -> bool:
-    """A permission is for these very words; the program's ending of Windows does not count."""
+    """Return whether `argv` begins with exactly these words, `.exe` and `.com` ignored."""
     program = re.sub(r"\.(exe|com)$", "", argv[0], flags=re.IGNORECASE)
     return bool(rule) and list(rule) == [program, *argv[1:]][: len(rule)]
 
 
 def _denies(rule: Sequence[str], names: Collection[str], argv: Sequence[str]) -> bool:
-    """A denial is for any version and spelling of the program, and for its words in any place.
+    """Return whether a denial covers a command: any version or spelling of the program.
 
-    Words may be shortened, as some programs take them, and have options between them.
+    The words may have options between them, and be shortened, as some programs allow.
     """
     if not rule or family(rule[0]) not in map(family, names):
         return False

@@ -1,4 +1,4 @@
-"""What the user decided about the context: messages left out of it, and messages pinned to it."""
+"""The user's decisions about the context: messages left out of it or pinned to it."""
 
 from collections.abc import Callable, Collection, Iterable
 
@@ -8,8 +8,8 @@ from msgspec import Struct
 class ContextEdits(Struct, frozen=True, kw_only=True, rename="camel"):
     """Ids of messages, in the order in which the user named them.
 
-    The model is not told what is `left_out`; a summary among it is a compaction taken back. What is
-    `pinned` is always told: neither a summary nor a lack of room takes its place.
+    The model does not see messages in `left_out`; leaving out a summary undoes its compaction. It
+    always sees those in `pinned`: no summary and no lack of space removes them.
     """
 
     left_out: tuple[str, ...] = ()
@@ -21,7 +21,7 @@ class ContextEdits(Struct, frozen=True, kw_only=True, rename="camel"):
         pin: Collection[str] = (),
         restore: Collection[str] = (),
     ) -> "ContextEdits":
-        """Return these after another decision; the newest one about a message counts."""
+        """Return the edits after another decision; the newest one about a message counts."""
         named = {*leave_out, *pin, *restore}
         return ContextEdits(
             left_out=_once(*(one for one in self.left_out if one not in named), *leave_out),
@@ -29,7 +29,7 @@ class ContextEdits(Struct, frozen=True, kw_only=True, rename="camel"):
         )
 
     def renamed(self, new_id: Callable[[str], str | None]) -> "ContextEdits":
-        """Return the same about copies of the messages; None: of this one there is no copy."""
+        """Return the edits for copies of the messages; `new_id` is None if there is no copy."""
         return ContextEdits(
             left_out=_known(map(new_id, self.left_out)), pinned=_known(map(new_id, self.pinned))
         )
@@ -44,4 +44,4 @@ def _known(ids: Iterable[str | None]) -> tuple[str, ...]:
 
 
 NO_EDITS = ContextEdits()
-"""The user decided nothing: the sidecar sees to it alone."""
+"""No decisions of the user: the sidecar alone chooses the context."""

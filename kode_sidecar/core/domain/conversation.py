@@ -9,8 +9,8 @@ from kode_sidecar.errors import KodeError
 class Conversation:
     """Messages by id, with their branches and one head.
 
-    Loading is tolerant: a message whose parent is not there before it (its line was damaged)
-    becomes a root, and of two messages with one id the first counts. Adding is strict.
+    Loading is tolerant: a message whose parent does not precede it (its line was damaged) becomes a
+    root, and of two messages with one id the first counts. Adding is strict.
     """
 
     def __init__(self, messages: Iterable[Message] = ()) -> None:
@@ -27,7 +27,7 @@ class Conversation:
 
     @property
     def ids(self) -> KeysView[str]:
-        """Of all messages."""
+        """The ids of all messages."""
         return self._messages.keys()
 
     def __contains__(self, message_id: object) -> bool:
@@ -35,7 +35,7 @@ class Conversation:
 
     @property
     def head(self) -> str | None:
-        """Id of the message a new turn starts below; None while there is none."""
+        """Id of the message that a new turn starts below; None before the first message."""
         return self._head
 
     def set_head(self, message_id: str | None) -> None:
@@ -54,7 +54,7 @@ class Conversation:
         self._insert(message)
 
     def get(self, message_id: str) -> Message:
-        """Raises KodeError `MessageNotFound`."""
+        """Return a message. Raises KodeError `MessageNotFound`."""
         self._check(message_id)
         return self._messages[message_id]
 
@@ -73,12 +73,12 @@ class Conversation:
         return found
 
     def parent_of(self, message_id: str) -> str | None:
-        """Id of the message right above one, None at a root. Raises KodeError `MessageNotFound`."""
+        """Return the id of the parent, None at a root. Raises KodeError `MessageNotFound`."""
         self._check(message_id)
         return self._parents[message_id]
 
     def children(self, parent_id: str | None) -> Sequence[Message]:
-        """The messages right below `parent_id` (None: the roots), oldest first.
+        """Return the messages right below `parent_id` (None: the roots), oldest first.
 
         Raises KodeError `MessageNotFound`.
         """
@@ -87,12 +87,12 @@ class Conversation:
 
     @property
     def newest(self) -> str | None:
-        """Id of the message written last, wherever the head is."""
+        """Id of the most recently written message, independent of the head."""
         return next(reversed(self._messages), None)
 
     @property
     def messages(self) -> Sequence[Message]:
-        """All of them, in the order written."""
+        """All messages, in the order written."""
         return tuple(self._messages.values())
 
     def leaves(self) -> Sequence[Message]:
@@ -100,17 +100,17 @@ class Conversation:
         return tuple(one for one in self._messages.values() if one.id not in self._children)
 
     def next_version(self, parent_id: str | None, role: Role) -> int:
-        """The version of a new message there: 1 + the highest among siblings of that role."""
+        """Return the version of a new message: 1 + the highest among siblings of that role."""
         versions = (child.version for child in self.children(parent_id) if child.role == role)
         return 1 + max(versions, default=0)
 
     def depth_below(self, parent_id: str | None) -> int:
-        """Return the depth of a new message there; roots have depth 0."""
+        """Return the depth of a new message below `parent_id`; roots have depth 0."""
         self._check(parent_id)
         return 0 if parent_id is None else self._messages[parent_id].depth + 1
 
     def _insert(self, message: Message) -> None:
-        # Only a message that is there already counts as parent: links never form a circle.
+        # Only an earlier message counts as parent, so links never form a cycle.
         parent = message.parent_id if message.parent_id in self._messages else None
         self._messages[message.id] = message
         self._parents[message.id] = parent

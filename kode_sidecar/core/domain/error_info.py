@@ -10,7 +10,7 @@ from kode_sidecar.errors import ERRORS, KodeError
 class ErrorInfo(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """A failure as users and plugin authors see it.
 
-    `code` is a name of the table of errors; `message` says what is wrong and how to mend it.
+    `code` is a name of the table of errors; `message` says what is wrong and how to fix it.
     """
 
     code: str
@@ -36,7 +36,7 @@ def error_info(error: KodeError) -> ErrorInfo:
 
 
 def failure(code: str, message: str, **details: Any) -> ErrorInfo:
-    """An `ErrorInfo` from a code of the table, for failures that are values from the start."""
+    """Return an `ErrorInfo` for a code of the table, for failures that are never raised."""
     _, category, retryable = ERRORS[code]
     return ErrorInfo(
         code=code, message=message, category=category, retryable=retryable, details=details or None

@@ -1,4 +1,4 @@
-"""Values that events and settings hold, apart from the union of all events."""
+"""Values that events and settings share, separate from the union of all events."""
 
 from typing import Literal, cast, get_args
 
@@ -7,18 +7,18 @@ from msgspec import Struct
 from kode_sidecar.core.domain.budget import BudgetScope
 
 Mode = Literal["review", "ask", "auto", "plan"]
-"""What becomes of proposed edits."""
+"""How proposed edits are handled."""
 Locale = Literal["zh", "en"]
-"""The languages of prompts and of what users read."""
+"""The languages of prompts and of texts for users."""
 Effort = Literal["off", "low", "medium", "high", "max"]
 """How hard a model thinks before it answers."""
 EFFORTS: tuple[Effort, ...] = cast(tuple[Effort, ...], get_args(Effort))
 
 
 class ContextUse(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`tokens` of the model's `window` that the next request begins with.
+    """The `tokens` of the model's `window` that the next request starts with.
 
-    `window` is absent where nobody knows it.
+    `window` is absent if unknown.
     """
 
     tokens: int
@@ -34,7 +34,7 @@ class PermissionOption(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ChangedFile(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A file that is not as the model believes. `path` is as people read it."""
+    """A file that changed since the model saw it. `path` is for display."""
 
     uri: str
     path: str
@@ -42,7 +42,7 @@ class ChangedFile(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class BudgetUse(Struct, frozen=True, kw_only=True):
-    """One limit of a budget, and what is spent of it."""
+    """One limit of a budget, and the amount spent."""
 
     scope: BudgetScope
     limit: float
@@ -52,10 +52,10 @@ class BudgetUse(Struct, frozen=True, kw_only=True):
 class EventBase(
     Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, tag_field="type"
 ):
-    """Common to all events, absent where they do not apply.
+    """The fields of all events, absent where they do not apply.
 
-    What is not stored has neither `seq` nor `ts`. Each event says anew which of the ids it always
-    has.
+    An event that is not stored has neither `seq` nor `ts`. Each event redeclares the ids that it
+    always has.
     """
 
     seq: int = 0

@@ -1,4 +1,6 @@
-"""Pending hunks: spans of the editor's text that follow it, and how new edits join them. Pure.
+"""Pending hunks: spans that follow changes of the editor's text, and are joined with new edits.
+
+Pure.
 
 A hunk replaces whole lines. The untouched hunks of one text are disjoint and ascending.
 """
@@ -29,8 +31,8 @@ _EOLS = ("\n", "\r")
 class Hunk:
     """A pending edit of one run of lines: `[start, end)`, in code points of the editor's text.
 
-    `touched`: somebody else changed the span or its border since, so it cannot be applied.
-    `replaces` names the pending hunks that a newly composed one takes over; it has no id yet.
+    `touched`: somebody else has changed the span or its border, so it cannot be applied.
+    `replaces` names the pending hunks that a newly composed hunk, still without id, replaces.
     """
 
     id: str
@@ -43,13 +45,13 @@ class Hunk:
 
     @property
     def edit(self) -> Edit:
-        """What accepting it does to the text."""
+        """The edit that accepting it makes."""
         return Edit(self.start, self.end, self.new_text)
 
 
 @dataclass(frozen=True)
 class Composition:
-    """What a new overlay text means for the hunks: those that neither part names stay.
+    """The effect of a new overlay text on the pending hunks; hunks in neither part stay.
 
     `withdrawn` are pending hunks of which nothing is left.
     """
@@ -68,9 +70,9 @@ def follow_all(
 ) -> list[Hunk]:
     """Return `hunks` after `changes`, ascending and disjoint, led from `before` to `after`.
 
-    A change of several lines that touches a hunk is looked at line by line. Where the whole text
-    was replaced by one with other line ends, as an editor has it that knows LF alone, the hunks
-    get those: it would have changed every line else.
+    A change of several lines that touches a hunk is compared line by line. If the whole text was
+    replaced by one with other line ends (some editors use only LF), the hunks get those line ends:
+    else every line would count as changed.
     """
     if [(change.start, change.end) for change in changes] == [(0, len(before))]:
         hunks, before = _ending_as(after, hunks, before)
@@ -112,7 +114,7 @@ def _ending_as(after: str, hunks: Sequence[Hunk], before: str) -> tuple[Sequence
 
 
 class Spans:
-    """Spans of one text, to ask which changes touch any of them."""
+    """The spans of hunks in one text; tells which changes touch any of them."""
 
     def __init__(self, hunks: Sequence[Hunk]) -> None:
         places = sorted((hunk.start, hunk.end) for hunk in hunks)
@@ -120,13 +122,13 @@ class Spans:
         self._ends = list(accumulate((end for _, end in places), max))
 
     def meet(self, change: Change) -> bool:
-        """Return whether a change overlaps a span, or lies right beside one."""
+        """Return whether a change overlaps or adjoins a span."""
         at = bisect_right(self._starts, change.end) - 1
         return at >= 0 and self._ends[at] >= change.start
 
 
 class Shifts:
-    """Where places of a text are after changes of it, ascending and disjoint."""
+    """Maps positions of a text past changes of it, which are ascending and disjoint."""
 
     def __init__(self, changes: Sequence[Change]) -> None:
         self.changes = changes
@@ -136,7 +138,7 @@ class Shifts:
         self._growth = list(accumulate(sizes, initial=0))
 
     def touching(self, start: int, end: int) -> range:
-        """Return which changes overlap `[start, end)`, or insert something at its border."""
+        """Return the changes that overlap `[start, end)` or insert text at its border."""
         first = bisect_left(self._ends, start)
         while first < len(self._ends) and self._starts[first] < self._ends[first] == start:
             first += 1
@@ -146,7 +148,7 @@ class Shifts:
         return range(first, last)
 
     def move(self, start: int, end: int) -> tuple[int, int]:
-        """Return a span as it is afterwards; what came up in it or at its border belongs to it."""
+        """Return a span after the changes; text inserted in it or at its border belongs to it."""
         touching = self.touching(start, end)
         if touching:
             start = min(start, self._starts[touching[0]])
@@ -154,15 +156,15 @@ class Shifts:
         return start + self._growth[touching.start], end + self._growth[touching.stop]
 
     def start_of(self, at: int) -> int:
-        """Return where the text of one change begins afterwards."""
+        """Return where the text of change `at` begins after all changes."""
         return self._starts[at] + self._growth[at]
 
     def follow(self, hunk: Hunk, text: str) -> Hunk:
         """Return `hunk` after the changes, which led to `text`.
 
-        Lines that came up right above or below it touch none of its own, nor does what is typed in
-        the line below. Typing that was taken back leaves no mark. A hunk whose span no longer
-        begins and ends between lines counts as touched.
+        Lines inserted right above or below it do not touch it, nor does typing in the line below.
+        Typing that was undone leaves no trace. A hunk whose span no longer begins and ends between
+        lines counts as touched.
         """
         touching = self._inside(hunk)
         if hunk.touched and hunk.start == hunk.end and hunk.old_text:
@@ -180,14 +182,14 @@ class Shifts:
         if place is None and hunk.touched and not hunk.old_text and start == end:
             within = all(hunk.start <= self._starts[at] for at in touching)
             if within and self._ends[touching[-1]] <= hunk.end:
-                place = start  # the lines that stood in its way are gone again
+                place = start  # the lines inserted in its place are gone again
         if place is not None:
             end = place + len(hunk.old_text)
             return replace(hunk, start=place, end=end, touched=False)
         return _ended_anew(hunk, text, start) or replace(hunk, start=start, end=end, touched=True)
 
     def _come_back(self, hunk: Hunk, text: str) -> Hunk | None:
-        """Return a hunk whose lines were taken out and stand in their place again."""
+        """Return a hunk whose removed lines are back in their place; None if they are not."""
         touching = self.touching(hunk.start, hunk.end)
         if not touching:
             return None
@@ -198,9 +200,9 @@ class Shifts:
         return replace(hunk, start=place, end=place + len(hunk.old_text), touched=False)
 
     def _inside(self, hunk: Hunk) -> range:
-        """Return the changes that touch a hunk's own lines, or the very place of an insertion.
+        """Return the changes that touch a hunk's own lines, or the exact place of an insertion.
 
-        With none, `start` is how many changes lie before it.
+        If there are none, `start` is the number of changes before it.
         """
         touching = self.touching(hunk.start, hunk.end)
         first, last = touching.start, touching.stop
@@ -218,7 +220,7 @@ class Shifts:
 
 
 def _place_of(hunk: Hunk, text: str, start: int, end: int) -> int | None:
-    """Return where in `[start, end)` the lines of a hunk stand as they were, others beside them."""
+    """Return where in `[start, end)` the lines of a hunk are unchanged; None if nowhere."""
     size = len(hunk.old_text)
     if not 0 < size <= end - start:
         return None
@@ -230,9 +232,9 @@ def _place_of(hunk: Hunk, text: str, start: int, end: int) -> int | None:
 
 
 def _ended_anew(hunk: Hunk, text: str, start: int) -> Hunk | None:
-    """Return the hunk of a last line that got a line end, because lines were added below it.
+    """Return a hunk whose last line gained a line end (lines were added below it) or lost its own.
 
-    Or of one that lost its end with the lines below; None where it is something else.
+    None for any other change.
     """
     bare = line_content(hunk.old_text)
     for eol in ("\r\n", "\n", "\r", ""):
@@ -251,8 +253,8 @@ def compose(text: str, eol: str, hunks: Sequence[Hunk], overlay: str) -> Composi
 
     `hunks` are the untouched pending ones of this overlay, ascending; `overlay` has LF line
     ends. A run of changed lines that overlaps or adjoins a pending hunk is joined with it into
-    drafts that replace it. Lines that do not change keep their line ends, and so do replaced ones;
-    new ones get `eol`, the last one of the file its old one.
+    drafts that replace it. Unchanged and replaced lines keep their line ends, new ones get `eol`;
+    the last line of the file keeps its old one.
     """
     base = split_lines(text)
     lf = split_lines(to_lf(text)) if "\r" in text else base
@@ -276,7 +278,7 @@ def compose(text: str, eol: str, hunks: Sequence[Hunk], overlay: str) -> Composi
 
 @dataclass(frozen=True)
 class _Piece:
-    """Lines `start..end` of the overlay, which a hunk puts in place of `base_lines` lines."""
+    """Lines `start..end` of the overlay, by which a hunk replaces `base_lines` lines."""
 
     start: int
     end: int
@@ -286,7 +288,7 @@ class _Piece:
 
 @dataclass(frozen=True)
 class _Window:
-    """Neighbouring changes and hunks: the lines they cover in the base and in the new overlay."""
+    """Adjacent changes and hunks: the lines they cover in the base and in the new overlay."""
 
     base: tuple[int, int]
     new: tuple[int, int]
@@ -296,7 +298,7 @@ class _Window:
 def _overlay_lines(
     lf: Sequence[str], offsets: Sequence[int], hunks: Sequence[Hunk]
 ) -> tuple[list[str], list[_Piece]]:
-    """The overlay's lines, and which of them are hunks; `lf` are the text's, with LF ends."""
+    """Return the overlay's lines and the hunks among them; `lf` are the text's, with LF ends."""
     lines: list[str] = []
     pieces: list[_Piece] = []
     at = 0
@@ -312,7 +314,7 @@ def _overlay_lines(
 
 
 def _windows(runs: Sequence[Run], pieces: Sequence[_Piece]) -> Iterator[_Window]:
-    """Runs of changed lines, each joined with the pieces it overlaps or adjoins."""
+    """Yield runs of changed lines, each joined with the pieces it overlaps or adjoins."""
     marked = [(run[0], run[1], 0, k) for k, run in enumerate(runs)]
     marked += [(piece.start, piece.end, 1, k) for k, piece in enumerate(pieces)]
     marked.sort()
@@ -345,7 +347,7 @@ def _drafts(
     new: Sequence[str],
     eol: str,
 ) -> list[Hunk]:
-    """One draft per run of lines that differ between the base and the new overlay."""
+    """Return one draft per run of lines that differ between the base and the new overlay."""
     first, last = window.base
     new_lines = new[slice(*window.new)]
     result: list[Hunk] = []
@@ -360,11 +362,11 @@ def _drafts(
 
 
 def _with_final_eol(text: str, last_line: str) -> str:
-    """`text` at the end of a file keeps the line end the file closes with."""
+    """Return `text` with the final line end that the file ends with."""
     final = last_line.removeprefix(line_content(last_line))
     return line_content(text) + final if final and text.endswith(_EOLS) else text
 
 
 def _draft_of(hunk: Hunk) -> Hunk:
-    """Return a pending hunk as `compose` would make it anew."""
+    """Return a pending hunk as a new draft of `compose`."""
     return Hunk("", hunk.start, hunk.end, hunk.old_text, hunk.new_text)

@@ -1,4 +1,4 @@
-"""What is remembered beyond a conversation: one thing, its bounds, and what belongs to a query."""
+"""Memories beyond a conversation: an item, its limits, and the best matches for a query."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -14,19 +14,19 @@ MAX_TAGS = 20
 MAX_TAG_CHARS = 50
 
 MemoryMode = Literal["disabled", "candidate", "external"]
-"""Where memory is saved: nowhere, in our own files, or with a service of the user's."""
+"""Where memory is saved: nowhere, in our own files, or in a service of the user."""
 MemoryState = Literal["candidate", "accepted"]
 """A candidate is only a proposal: nothing recalls it before the user has accepted it."""
 
 USER_SCOPE = "user"
-"""The scope of what holds wherever the user works."""
+"""The scope of memories that are valid everywhere."""
 
 _WORD = re.compile(r"[^\W_]+")
 _IDEOGRAPHS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 
 
 class MemoryItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing remembered. `scope` is where it holds, an opaque name; `created_at` RFC 3339."""
+    """One memory. `scope` is an opaque name of where it is valid; `created_at` is RFC 3339."""
 
     id: str
     content: str
@@ -37,7 +37,7 @@ class MemoryItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def check_memory(content: str, scope: str, tags: Sequence[str]) -> None:
-    """Raises KodeError `InvalidArguments` for what is empty or too long."""
+    """Check a memory. Raises KodeError `InvalidArguments` if a part is empty or too long."""
     if not content.strip():
         raise KodeError("InvalidArguments", "There is nothing to remember: `content` is empty.")
     if len(content) > MAX_CONTENT_CHARS:
@@ -51,10 +51,10 @@ def check_memory(content: str, scope: str, tags: Sequence[str]) -> None:
 
 
 def best_matches(items: Iterable[MemoryItem], query: str, limit: int) -> list[MemoryItem]:
-    """Return at most `limit`: those that share most words with the query first, then the newest.
+    """Return at most `limit` items: most words shared with the query first, then the newest.
 
-    What shares none comes last, for it may matter all the same. An empty query asks for the
-    newest. Equal items in any order give one order.
+    Items that share no word come last, as they may still matter. An empty query asks for the
+    newest. The order of the result does not depend on that of `items`.
     """
     asked = _words(query)
 
@@ -66,7 +66,7 @@ def best_matches(items: Iterable[MemoryItem], query: str, limit: int) -> list[Me
 
 
 def _words(text: str) -> set[str]:
-    """Words in lower case; of writing without spaces each two neighbouring characters."""
+    """Return words in lower case; of scripts without spaces each pair of adjacent characters."""
     found: set[str] = set()
     for word in _WORD.findall(text.lower()):
         found.update(part for part in _IDEOGRAPHS.split(word) if part)

@@ -1,4 +1,4 @@
-"""Messages and content blocks: the one shape shared by model, disk and wire."""
+"""Messages and content blocks: the same structs for model, disk and wire."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
@@ -13,28 +13,28 @@ ResultStatus = Literal["running", "ok", "error", "cancelled", "denied"]
 ToolKind = Literal["read", "search", "edit", "run", "think", "ask", "other"]
 
 OUR_ORIGINS = ("reminder", "steer", "compaction")
-"""`meta.origin` of what stands among the user's messages and opened no turn."""
+"""`meta.origin` of messages with the role `user` that opened no turn."""
 OWN_WORDS = "ownWords"
-"""In a reminder's `meta`: true where no file, no program and no user had a part in its text."""
+"""In a reminder's `meta`: true if its text contains nothing from files, programs or the user."""
 NEW_TOOLS = "newTools"
-"""In `meta`: the names of tools on offer from this message on that were not before it."""
+"""In `meta`: the names of tools that are offered from this message on, but not before."""
 KEEPS = "keeps"
-"""The name in a summary's `meta` of the first message before it that the model still sees."""
+"""In a summary's `meta`: the id of the first message before it that the model still sees."""
 
 
 class BlockBase(
     Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, tag_field="type"
 ):
-    """What every content block has. `id` is the `blockId` of events and deltas.
+    """The fields of every content block. `id` is the `blockId` of events and deltas.
 
-    It is given by the server; a block sent by an editor has none.
+    The server assigns it; a block sent by an editor has none.
     """
 
     id: str = ""
 
 
 class Blob(Struct, frozen=True, kw_only=True):
-    """A text too large to travel at once: `kode/blob/read` reads it by its `ref`.
+    """A text too large to be sent at once: `kode/blob/read` reads it by its `ref`.
 
     `bytes` is the length of the whole text in UTF-8, `sha256` its hash in hex.
     """
@@ -47,8 +47,8 @@ class Blob(Struct, frozen=True, kw_only=True):
 class TextBlock(BlockBase, frozen=True, kw_only=True, tag="text"):
     """Plain text, Markdown where it comes from the model.
 
-    With `blob`, which only the server sets, `text` is no more than the head of it. `opaque` are
-    members that go back to the host that gave them with this text, and to no other.
+    With `blob`, which only the server sets, `text` is only its beginning. `opaque` holds members
+    that are sent back to the host that sent them with this text, and to no other.
     """
 
     text: str
@@ -57,11 +57,11 @@ class TextBlock(BlockBase, frozen=True, kw_only=True, tag="text"):
 
 
 class ThinkingBlock(BlockBase, frozen=True, kw_only=True, tag="thinking"):
-    """The model's reasoning. An empty text is a thinking block too: some hosts demand it back.
+    """The model's reasoning. The text may be empty: some hosts require even that back.
 
-    `signature` is the host's seal on a finished block and goes back to it unchanged, "" as well.
-    `redacted`: the host hides the text, and the signature is all there is of it. `opaque` are more
-    members that go back to the host that gave them, and to no other.
+    `signature` is the host's signature of a finished block, sent back unchanged, even "".
+    `redacted`: the host hides the text and sends only the signature. `opaque` holds more members
+    that are sent back to the host that sent them, and to no other.
     """
 
     text: str
@@ -78,7 +78,7 @@ class ImageBlock(BlockBase, frozen=True, kw_only=True, tag="image"):
 
 
 class ResourceBlock(BlockBase, frozen=True, kw_only=True, tag="resource"):
-    """A file or selection that the user attached. `text` is what the user saw when attaching.
+    """A file or selection that the user attached. `text` is its content when attached.
 
     Lines count from 1; `end_line` is the last one.
     """
@@ -91,7 +91,7 @@ class ResourceBlock(BlockBase, frozen=True, kw_only=True, tag="resource"):
 
 
 class CallLocation(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A file or folder that a call is about; `range`, whole lines, where it names some."""
+    """A file or folder that a call is about; `range` (whole lines) if the call names lines."""
 
     uri: str
     range: Range | None = None
@@ -102,13 +102,13 @@ def _other() -> ToolKind:
 
 
 class ToolUseBlock(BlockBase, frozen=True, kw_only=True, tag="tool_use"):
-    """A tool call. `tool_use_id` is the model's own id, kept verbatim.
+    """A tool call. `tool_use_id` is the model's own id, unchanged.
 
-    `kind`, `title` and `locations` are for a card that knows no tool. While the call still grows
-    the title is the tool's; the whole call says what it is about. All three are always sent.
-    `invalid_input` holds the raw argument text when it was no JSON object; such a call
-    is never run and goes back to the model with empty arguments and an error result. `opaque` are
-    members of the call that go back to the host that gave them, and to no other.
+    `kind`, `title` and `locations` let a client show a card without knowing the tool. While the
+    call grows, the title is the tool's; then it describes the call. All three are always sent.
+    `invalid_input` holds the raw argument text if it was no JSON object; such a call
+    never runs and is sent back to the model with empty arguments and an error result. `opaque`
+    holds members that are sent back to the host that sent them, and to no other.
     """
 
     tool_use_id: str
@@ -116,7 +116,7 @@ class ToolUseBlock(BlockBase, frozen=True, kw_only=True, tag="tool_use"):
     input: dict[str, Any] = field(default_factory=dict[str, Any])
     invalid_input: str | None = None
     opaque: dict[str, Any] | None = None
-    # Factories of ours are never left out; sessions of older versions have none of the three.
+    # Fields with our own factories are always sent; sessions of older versions lack these three.
     kind: ToolKind = field(default_factory=_other)
     title: str = field(default_factory=str)
     locations: tuple[CallLocation, ...] = field(default_factory=tuple[CallLocation, ...])
@@ -134,8 +134,7 @@ class ToolResultBlock(BlockBase, frozen=True, kw_only=True, tag="tool_result"):
     """The answer to a tool call. `summary` is the collapsed line of a tool card.
 
     It starts as `running`, without content. `call_block_id` is the block of the call; absent in
-    sessions of older versions. `artifact` is the whole output where the model got no more than the
-    beginning of it.
+    sessions of older versions. `artifact` is the whole output if the model got only its beginning.
     """
 
     tool_use_id: str
@@ -151,7 +150,7 @@ Block = TextBlock | ThinkingBlock | ImageBlock | ResourceBlock | ToolUseBlock | 
 
 
 def unanswered(call: ToolUseBlock, why: str, *, block_id: str = "") -> ToolResultBlock:
-    """Return what stands for the result of a call that never came to one."""
+    """Return the result for a call that never got one: cancelled, with `why` as its text."""
     return ToolResultBlock(
         id=block_id,
         tool_use_id=call.tool_use_id,
@@ -169,12 +168,12 @@ def texts_of(blocks: Iterable[Block]) -> list[str]:
 
 
 class Usage(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Token counts; all are always there.
+    """Token counts; all are always present.
 
     `cached_tokens` and `cache_write_tokens` are part of `input_tokens`.
 
-    The former were read from the host's cache, the latter put into it at a price of its own.
-    `reasoning_tokens` are part of `output_tokens`; 0 where the host does not tell.
+    The former were read from the host's cache, the latter written to it at their own price.
+    `reasoning_tokens` are part of `output_tokens`; 0 if the host does not report them.
     """
 
     input_tokens: int = 0
@@ -208,9 +207,9 @@ def _first() -> int:
 
 
 class LostUsage(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What attempts used that came to nothing: the host wants to be paid for them all the same.
+    """What failed attempts used: the host charges for them, too.
 
-    `estimated`: the host did not tell all of it before the answer broke off.
+    `estimated`: the host had not reported all of it when the answer broke off.
     """
 
     usage: Usage
@@ -219,7 +218,7 @@ class LostUsage(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
     estimated: bool = False
 
     def plus(self, other: "LostUsage | None") -> "LostUsage":
-        """Return the sum; amounts in two currencies have none."""
+        """Return the sum; its cost is None for amounts in two currencies."""
         if other is None:
             return self
         return LostUsage(
@@ -246,17 +245,17 @@ class Message(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
     """One node of a conversation tree.
 
     `parent_id` is absent at a root. `version` counts the prompts that replace each other: an edited
-    one is version 2 and names in `replaces` which one it was made from. `created_at` is RFC 3339 in
-    UTC, `duration_ms` wall time. With `is_api_error_message` the last block is the text of the
-    error that ended its turn. `provider` and `model` say who answered; the model's id is the one
-    that was served. `usage` and `cost` are those of this answer alone; `lost` is what attempts
-    before it used, or a broken one.
+    one is version 2, and `replaces` is the one it was made from. `created_at` is RFC 3339 in UTC,
+    `duration_ms` wall time. With `is_api_error_message` the last block is the text of the error
+    that ended its turn. `provider` and `model` say who answered; the model's id is the one that the
+    host served. `usage` and `cost` are those of this answer alone; `lost` is what failed or broken
+    attempts used.
     """
 
     id: str
     session_id: str
     role: Role
-    # Factories of ours are never left out: what every message has is always told.
+    # Fields with our own factories are always sent: every message has them.
     content: tuple[Block, ...] = field(default_factory=tuple[Block, ...])
     parent_id: str | None = None
     depth: int = field(default_factory=int)
@@ -276,12 +275,12 @@ class Message(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
 
     @property
     def turn_id(self) -> str:
-        """The turn that it was said in; empty for what was said in none."""
+        """The id of its turn; empty outside of a turn."""
         return str(self.meta.get("turnId", ""))
 
     @property
     def origin(self) -> str:
-        """Where it came from, empty for what the user, the model or a tool just said."""
+        """Its special origin; empty for a plain message of the user, the model or a tool."""
         return str(self.meta.get("origin", ""))
 
     @property
@@ -295,7 +294,7 @@ class Message(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
         return [block for block in self.content if isinstance(block, ToolResultBlock)]
 
     def with_results(self, change: Callable[[ToolResultBlock], ToolResultBlock]) -> "Message":
-        """Return the same with other results; its other blocks stay."""
+        """Return the message with changed results; its other blocks stay."""
         content = (
             change(block) if isinstance(block, ToolResultBlock) else block for block in self.content
         )
@@ -303,7 +302,7 @@ class Message(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
 
     @property
     def is_summary(self) -> bool:
-        """Whether it stands for what was said before it."""
+        """Whether it sums up the messages before it."""
         return self.meta.get("origin") == "compaction"
 
     @property
@@ -313,5 +312,5 @@ class Message(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
 
     @property
     def waits_for_answer(self) -> bool:
-        """Whether the model has yet to say something about it: it failed, or was never asked."""
+        """Whether the model has yet to answer: it failed, or was never asked."""
         return self.role != "assistant" or self.is_api_error_message

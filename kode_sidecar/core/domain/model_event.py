@@ -1,10 +1,10 @@
-"""What a model says, normalised over all providers.
+"""The events of a model's answer, the same for all providers.
 
 A provider yields batches of these, one batch per socket read. Ordering: `ResponseStarted`
 first; deltas in the order of the stream; `UsageReported` at most once; the last event is
 exactly one of `ResponseFinished` and `ResponseFailed`. `AttemptDropped` takes back
 everything since the last `ResponseStarted`; a new `ResponseStarted` follows it, after a
-`RetryPlanned` if the host is asked again. `AttemptLost` is never taken back.
+`RetryPlanned` if the host is asked again. `AttemptLost` always stays.
 """
 
 from typing import Any, Literal
@@ -15,15 +15,15 @@ from kode_sidecar.core.domain.error_info import ErrorInfo
 from kode_sidecar.core.domain.message import Cost, LostUsage, Usage
 from kode_sidecar.core.domain.notice_codes import NoticeCode
 
-# `incomplete`: the stream ended without its end mark; `paused`: the host wants to be asked to go
-# on; `other`: a reason we do not know.
+# `incomplete`: the stream ended without its end mark; `paused`: the host waits for a request to
+# continue; `other`: a reason we do not know.
 FinishReason = Literal[
     "stop", "tool_calls", "length", "content_filter", "paused", "incomplete", "other"
 ]
 
 
 class ResponseStarted(Struct, frozen=True, gc=False):
-    """The model began to answer. Ids are the provider's; `model` is the one it serves."""
+    """The model has begun to answer. Ids are the provider's; `model` is the one it serves."""
 
     response_id: str | None
     model: str | None
@@ -41,10 +41,10 @@ class ThinkingDelta(Struct, frozen=True, gc=False):
 
 
 class ThinkingSigned(Struct, frozen=True, gc=False):
-    """The open thinking block is whole, and this is the host's seal on it.
+    """The open thinking block is complete; `signature` is the host's.
 
-    With `redacted` it is a block of its own, whose text the host does not show. `opaque` is what
-    the host wants back with it instead of a signature.
+    With `redacted` it is a separate block whose text the host hides. `opaque` is what the host
+    requires back instead of a signature.
     """
 
     signature: str | None
@@ -53,15 +53,15 @@ class ThinkingSigned(Struct, frozen=True, gc=False):
 
 
 class TextMarked(Struct, frozen=True):
-    """The open text is whole, and `opaque` is what the host wants back with it."""
+    """The open text is complete; `opaque` is what the host requires back with it."""
 
     opaque: dict[str, Any]
 
 
 class OpaqueData(Struct, frozen=True):
-    """What the host wants back with the call of this `index`; None: with its reasoning.
+    """Data that the host requires back with the call of this `index`; None: with its reasoning.
 
-    Reasoning of which nothing was told gets a block of its own.
+    If no reasoning was sent, an empty thinking block is added for it.
     """
 
     data: dict[str, Any]
@@ -69,7 +69,7 @@ class OpaqueData(Struct, frozen=True):
 
 
 class ToolUseStarted(Struct, frozen=True, gc=False):
-    """A tool call opened. `index` names it within the response, whatever the wire did."""
+    """A tool call has begun. `index` identifies it within the response, for every provider."""
 
     index: int
     tool_use_id: str
@@ -90,7 +90,7 @@ class UsageReported(Struct, frozen=True):
 
 
 class ModelNotice(Struct, frozen=True):
-    """Something the user should be told once, such as a retired model id."""
+    """Something to report to the user once, such as a retired model id."""
 
     code: NoticeCode
     message: str
@@ -103,13 +103,13 @@ class AttemptDropped(Struct, frozen=True):
 
 
 class AttemptLost(Struct, frozen=True):
-    """The attempt came to nothing, and has to be paid for."""
+    """The attempt failed, but the host charges for it."""
 
     lost: LostUsage
 
 
 class RetryPlanned(Struct, frozen=True):
-    """The model is asked again in `seconds`; `attempt` counts from 1. Nothing comes until then.
+    """The model is asked again in `seconds`; `attempt` counts from 1. No event comes until then.
 
     `code` is that of the error that came instead of an answer.
     """

@@ -1,6 +1,6 @@
-"""THE table of notices: every `code` of the event `notice`, and what it tells.
+"""The table of notices: every `code` of the event `notice`, and its meaning.
 
-A notice is read by people; a program may act on its code. Codes are only ever added.
+Users read the notice; a program may act on its code. Codes are added, never removed.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Who may do what without being asked. Pure; the default for what is asked is no (W15)."""
+"""Rules for what a tool may do without asking the user. Pure; no answer means no (W15)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,20 +16,19 @@ REJECT = PermissionOption(option_id="reject", kind="reject", name="Reject")
 OPTIONS = (ALLOW_ONCE, ALLOW_SESSION, REJECT)
 
 EDIT_TOOLS = frozenset({"propose_edit", "propose_file", "rename_symbol"})
-"""What `plan` mode does not offer, and what permission is asked for."""
+"""The tools that `plan` mode does not offer and that need permission."""
 
 _ALL_BELOW = "**"
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What exactly one tool may do with what matches exactly one pattern.
+    """The permission of one tool for one pattern.
 
-    `tool` is its name, or for one of the things it does `name:operation`.
+    `tool` is its name, or `name:operation` for one of its operations.
 
-    `pattern` is a path as the user was shown it; one that ends in `/**` covers all below it, `**`
-    everything. Whether upper and lower case differ depends on the volume, so they do for `allow`
-    only.
+    `pattern` is a path as shown to the user; `/**` at its end covers everything below it, `**`
+    everything. Only `allow` is case-sensitive, because case may or may not matter on a volume.
     """
 
     tool: str
@@ -37,9 +36,9 @@ class Rule:
     effect: Effect = "allow"
 
     def covers(self, tool: str, subject: str, *, sensitive: bool) -> bool:
-        """Whether it is about this tool and subject; only by its name is a sensitive one allowed.
+        """Return whether the rule covers this tool and subject.
 
-        A wide pattern never allows what always needs an explicit yes (W11).
+        A wide pattern never allows a sensitive subject: that needs a rule with its name (W11).
         """
         if tool != self.tool and not tool.startswith(f"{self.tool}:"):
             return False
@@ -53,7 +52,7 @@ class Rule:
 
 
 def is_pattern(text: str) -> bool:
-    """Return whether a rule can be made of it: a path, one with `/**` at its end, or `**`."""
+    """Return whether `text` is a valid pattern: a path, one with `/**` at its end, or `**`."""
     head = text.removesuffix(_ALL_BELOW)
     wide = head != text
     plain = bool(text.strip()) and "*" not in head and len(text) <= 1_000 and text.isprintable()
@@ -63,9 +62,9 @@ def is_pattern(text: str) -> bool:
 def deciding_rule(
     rules: Iterable[Rule], tool: str, paths: Sequence[str], *, sensitive: bool
 ) -> Rule | None:
-    """Return the rule that decides about a call on these paths: a denial first, then a permission.
+    """Return the rule that decides about a call on these paths: `deny` first, then `allow`.
 
-    A denial or a wish to be asked counts for any of the paths; a permission must cover them all.
+    `deny` and `ask` apply if they cover any of the paths; `allow` must cover them all.
     """
     found = list(rules)
 
@@ -85,5 +84,5 @@ def deciding_rule(
 
 
 def chosen(options: Sequence[PermissionOption], option_id: str | None) -> PermissionOption | None:
-    """Return the option that was chosen; None for no answer and for one that was never offered."""
+    """Return the chosen option; None for no answer and for one that was never offered."""
     return next((option for option in options if option.option_id == option_id), None)

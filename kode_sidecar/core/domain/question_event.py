@@ -1,4 +1,4 @@
-"""The events about what waits for the user: permissions, choices, and decisions on hunks."""
+"""The events about questions to the user: permissions, choices, and decisions on hunks."""
 
 from typing import Literal
 
@@ -10,7 +10,7 @@ ResolvedBy = Literal["user", "policy", "cancel", "timeout"]
 
 
 class PermissionRequested(EventBase, frozen=True, kw_only=True, tag="permission.requested"):
-    """The user is asked; the tool call waits. Resolved exactly once. `reason` says why."""
+    """The user is asked, and the tool call waits. Resolved exactly once. `reason` says why."""
 
     turn_id: str = field(default_factory=str)
     request_id: str
@@ -22,7 +22,7 @@ class PermissionRequested(EventBase, frozen=True, kw_only=True, tag="permission.
 
 
 class PermissionResolved(EventBase, frozen=True, kw_only=True, tag="permission.resolved"):
-    """The question has its answer; `option_id` is absent when nobody chose."""
+    """The question is answered or closed; `option_id` is absent if nobody chose."""
 
     turn_id: str = field(default_factory=str)
     request_id: str
@@ -31,7 +31,7 @@ class PermissionResolved(EventBase, frozen=True, kw_only=True, tag="permission.r
 
 
 class AskRequested(EventBase, frozen=True, kw_only=True, tag="ask.requested"):
-    """The model puts a choice to the user by `kode/ask`; the call `block_id` waits for it."""
+    """The model asks the user to choose (`kode/ask`); the call `block_id` waits for the answer."""
 
     turn_id: str = field(default_factory=str)
     request_id: str
@@ -41,7 +41,7 @@ class AskRequested(EventBase, frozen=True, kw_only=True, tag="ask.requested"):
 
 
 class AskResolved(EventBase, frozen=True, kw_only=True, tag="ask.resolved"):
-    """A choice has its answer, or is taken back; `chosen` is absent when nobody answered."""
+    """The choice is answered or cancelled; `chosen` is absent if nobody answered."""
 
     turn_id: str = field(default_factory=str)
     request_id: str
@@ -52,7 +52,7 @@ class AskResolved(EventBase, frozen=True, kw_only=True, tag="ask.resolved"):
 class DecisionRequested(EventBase, frozen=True, kw_only=True, tag="decision.requested"):
     """In the mode `ask` the call `block_id` waits until these hunks are decided.
 
-    Nothing is asked beside it: `kode/changeSet/decide` answers. Resolved exactly once.
+    There is no other request: `kode/changeSet/decide` answers it. Resolved exactly once.
     """
 
     turn_id: str = field(default_factory=str)
@@ -63,7 +63,7 @@ class DecisionRequested(EventBase, frozen=True, kw_only=True, tag="decision.requ
 
 
 class DecisionResolved(EventBase, frozen=True, kw_only=True, tag="decision.resolved"):
-    """The call goes on; after a `timeout` what was not decided waits on, as in `review`."""
+    """The call continues; after a `timeout` undecided hunks stay pending, as in `review`."""
 
     turn_id: str = field(default_factory=str)
     request_id: str

@@ -1,4 +1,4 @@
-"""A governed run as its records tell it (B5, B7, B11). snake_case on disk, as its users expect."""
+"""The records of a governed run (B5, B7, B11), in snake_case on disk as users expect."""
 
 from typing import Any, Literal
 
@@ -37,7 +37,7 @@ Actor = Literal["runtime", "engine", "model", "tool", "governance", "user"]
 Severity = Literal["debug", "info", "warning", "error"]
 
 FINAL_STATES: frozenset[RunState] = frozenset({"completed", "incomplete", "failed", "cancelled"})
-"""A run in one of these does not change any more."""
+"""The states in which a run no longer changes."""
 
 
 class RunError(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -53,23 +53,24 @@ class RunError(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def run_error(error: ErrorInfo) -> RunError:
-    """Return the same failure as the files of a run spell it."""
+    """Return a failure in the form used in the files of a run."""
     return RunError(**structs.asdict(error))
 
 
 class RunRecord(Struct, frozen=True, kw_only=True):
-    """`run.json`: the truth about a run.
+    """`run.json`: the authoritative record of a run.
 
     Times are RFC 3339 in UTC. `step` is the one the run is at, or ended in. `failure_reason` is
-    `error.code`. With `config.yaml` and `prompt.md` beside it a run can be done again:
+    `error.code`. With `config.yaml` and `prompt.md` beside it the run can be repeated:
     `config_path` is where the configuration came from, `overrides` what the command line changed.
     A `dry_run` ends before the engine and stays `pending`. `usage` and `costs`, a sum for each
-    currency, are those of all answers so far; `cost_usd` is absent where no price is known.
-    `conversation_id` is the session that the engine works in, to be opened and read: `session_id`,
-    or another where the caller chose that, for many runs may share it. Empty before the engine.
+    currency, are those of all answers so far; `cost_usd` is absent if no price is known.
+    `conversation_id` is the session that the engine works in, which users can open and read. It is
+    `session_id`, or another id if the caller chose `session_id`, as many runs may share that. It is
+    empty before the engine.
 
-    While it is not in a final state the process `pid` holds the lock of its folder, which the
-    system takes back when the process is gone, however it went.
+    Until a final state the process `pid` holds the lock of the run's folder; the system releases
+    the lock when the process ends for any reason.
     """
 
     schema_version: int = 1
@@ -104,10 +105,10 @@ class RunRecord(Struct, frozen=True, kw_only=True):
 class RunEvent(Struct, frozen=True, kw_only=True):
     """One line of `events.jsonl`.
 
-    `sequence` counts 1, 2, 3 … without gaps. `type` is a noun and what became of it, such as
-    `step.started`. `correlation_id` ties together what belongs to one thing (a tool call, a
-    step), `parent_event_id` names the event that this one follows from. `data` is small and holds
-    no secrets: what is large or secret lies in an artifact, which `data` names.
+    `sequence` counts 1, 2, 3 … without gaps. `type` is a noun and a participle, such as
+    `step.started`. `correlation_id` groups the events of one thing (a tool call, a step),
+    `parent_event_id` names the event that caused this one. `data` is small and has no secrets:
+    anything large or secret is in an artifact that `data` names.
     """
 
     event_id: str
@@ -128,7 +129,7 @@ class RunEvent(Struct, frozen=True, kw_only=True):
 class ToolRecord(Struct, frozen=True, kw_only=True):
     """One line of `logs/tools.jsonl`: a call that ended. `action` says what it worked on.
 
-    The fields with defaults are known at its end.
+    The fields with defaults are known only at its end.
     """
 
     call_id: str
@@ -156,7 +157,7 @@ class ErrorRecord(Struct, frozen=True, kw_only=True):
 
 
 class RunResult(Struct, frozen=True, kw_only=True):
-    """What a run came to (B1)."""
+    """The result of a run (B1)."""
 
     session_id: str
     task_id: str
@@ -175,7 +176,7 @@ class RunResult(Struct, frozen=True, kw_only=True):
     def exit_code(self) -> int:
         """0 completed, 1 failed, 3 incomplete, 4 blocked, 130 cancelled.
 
-        A dry run ends with 0, or with 1 where a real one could not ask the model.
+        A dry run ends with 0, or with 1 if a real one could not ask the model.
         """
         if self.governance == "blocked":
             return 4

@@ -1,6 +1,6 @@
-"""The effective policy where nobody can be asked: deny wins, what is dangerous is off (B9). Pure.
+"""The policy of runs, where nobody can be asked: deny wins, dangerous tools are off (B9). Pure.
 
-One notion of permission serves the conversation and the runs: `domain.permission.Rule`.
+Conversations and runs use the same rules: `domain.permission.Rule`.
 """
 
 import re
@@ -14,19 +14,19 @@ RUN_COMMAND = "run_command"
 MCP = "mcp"
 DELETES = ("propose_file:delete", "propose_edit:delete")
 DANGEROUS = frozenset({RUN_COMMAND, MCP, *DELETES})
-"""What needs a rule of its own that allows it."""
+"""Tools and operations that need their own rule to be allowed."""
 
 _LAUNCHER_WORDS = """
     sh bash zsh dash ksh csh tcsh fish ash busybox cmd powershell pwsh wscript cscript mshta
     rundll32 start env xargs nohup setsid timeout nice script ssh sudo su doas pkexec runas
 """
 LAUNCHERS = frozenset(_LAUNCHER_WORDS.split())
-"""Programs that run any other one: they run only where a rule names them."""
+"""Programs that run any other program: they run only if a rule names them."""
 
 
 @dataclass(frozen=True)
 class PolicyVerdict:
-    """Whether something may be done; if not, why, as the end of a sentence."""
+    """Whether a call is allowed; if not, `reason` says why, as the end of a sentence."""
 
     allowed: bool
     reason: str = ""
@@ -34,16 +34,16 @@ class PolicyVerdict:
 
 @dataclass(frozen=True)
 class Policy:
-    """Rules in any order; together they decide about everything.
+    """Rules in any order that together decide about every call.
 
-    A denial wins over any permission. `ask` is a no: nobody is there. A sensitive subject needs a
-    rule that allows it by its own name (W11), a dangerous operation one with that operation's name.
+    `deny` wins over `allow`. `ask` means no, because nobody is there. A sensitive subject needs a
+    rule that allows it by name (W11), a dangerous operation a rule with the operation's name.
     """
 
     rules: tuple[Rule, ...] = ()
 
     def verdict(self, tool: str, subject: str, *, sensitive: bool = False) -> PolicyVerdict:
-        """About one call on one subject. `tool` is a name, or `name:operation`."""
+        """Decide about one call on one subject. `tool` is a name, or `name:operation`."""
         rule = deciding_rule(self._about(tool), tool, (subject,), sensitive=sensitive)
         if rule is None and tool in DANGEROUS:
             return PolicyVerdict(
@@ -60,7 +60,7 @@ class Policy:
         return PolicyVerdict(False, f"the rule {named(rule)} denies it")
 
     def offers(self, tool: str) -> bool:
-        """Whether a model should be told of a tool at all: some call of it may be allowed."""
+        """Return whether to offer a tool to the model: some call of it may be allowed."""
         rules = self._about(tool)
         if any(rule.effect == "deny" and rule.covers(tool, "", sensitive=False) for rule in rules):
             return False
@@ -73,11 +73,11 @@ class Policy:
 def effective_policy(
     *, shell: bool, delete: bool, servers: Sequence[str] = (), rules: Sequence[Rule] = ()
 ) -> Policy:
-    """The policy of the switches `tools.shell.enabled` and `tools.filesystem.delete`, and `rules`.
+    """Return the policy for `tools.shell.enabled`, `tools.filesystem.delete` and `rules`.
 
-    With the shell on and commands named by rules that allow them, only these run; else all
-    programs but `LAUNCHERS`. Of the MCP servers of `tools.servers` the tools run that rules allow;
-    without such a rule all.
+    With the shell on, only the commands that rules allow run; if no rule allows any, all programs
+    except `LAUNCHERS`. Likewise only the MCP tools that rules allow run; if no rule allows any, all
+    tools of `tools.servers`.
     """
     names_tools = any(rule.tool == MCP and rule.effect == "allow" for rule in rules)
     names_commands = any(rule.tool == RUN_COMMAND and rule.effect == "allow" for rule in rules)
@@ -91,23 +91,23 @@ def effective_policy(
 
 
 def command_rule(words: Sequence[str], effect: Effect = "allow") -> Rule:
-    """Return a rule about all commands that begin with these words."""
+    """Return a rule for all commands that begin with these words."""
     return Rule(RUN_COMMAND, command_path(words) + "**", effect)
 
 
 def command_path(words: Sequence[str]) -> str:
-    """A command as rules see it: a path of words, the program without the ending of Windows."""
+    """Return a command as a path for rules: its words, the program without `.exe` or `.com`."""
     program = re.sub(r"\.(exe|com)$", "", words[0], flags=re.IGNORECASE)
     return "".join(f"{quote(word, safe=' ')}/" for word in (program, *words[1:]))
 
 
 def named(rule: Rule) -> str:
-    """Return a rule as people read it."""
+    """Return a rule as text for people."""
     return f'"{rule.effect} {rule.tool} {rule.pattern}"'
 
 
 def _is_about(rule: Rule, tool: str) -> bool:
-    """Return whether a rule decides: a permission for a whole tool leaves its dangers out."""
+    """Return whether a rule applies to `tool`; `allow` for a tool excludes its dangerous parts."""
     if rule.effect == "allow" and tool in DANGEROUS:
         return rule.tool == tool
     return tool == rule.tool or tool.startswith(f"{rule.tool}:")

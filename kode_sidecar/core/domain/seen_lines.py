@@ -1,4 +1,4 @@
-"""Which lines of a text a model has seen, kept right while the text changes. Pure.
+"""Tracks which lines of a text a model has seen while the text changes. Pure.
 
 Lines count from 0; a span is `(start, end)`, end exclusive.
 """
@@ -18,7 +18,7 @@ Gap = Literal["unread", "staleRead"]
 
 
 def joined(spans: Iterable[Span]) -> Spans:
-    """Any spans as one set of lines."""
+    """Return any spans as one set of lines."""
     result: list[Span] = []
     for start, end in sorted(span for span in spans if span[0] < span[1]):
         if result and start <= result[-1][1]:
@@ -37,19 +37,19 @@ def without(spans: Spans, start: int, end: int) -> Spans:
 
 
 def covers(spans: Spans, start: int, end: int) -> bool:
-    """Return whether all lines of `[start, end)` are there; an empty span always is."""
+    """Return whether `spans` have all lines of `[start, end)`; true for an empty span."""
     at = bisect_right(spans, start, key=lambda span: span[0]) - 1
     return start >= end or (at >= 0 and spans[at][1] >= end)
 
 
 def meets(spans: Spans, start: int, end: int) -> bool:
-    """Return whether some line of `[start, end)` is there."""
+    """Return whether `spans` have some line of `[start, end)`."""
     at = bisect_right(spans, start, key=lambda span: span[1])
     return at < len(spans) and spans[at][0] < end
 
 
 def moved(spans: Spans, runs: Sequence[Run]) -> Spans:
-    """Return the lines of `spans` that a change left alone, where they are afterwards."""
+    """Return the lines of `spans` that a change kept, at their new positions."""
     kept: list[Span] = []
     at = 0
     for start, end in spans:
@@ -66,7 +66,7 @@ def moved(spans: Spans, runs: Sequence[Run]) -> Spans:
 
 @dataclass(frozen=True)
 class SeenLines:
-    """`seen` lines were shown as they are; `stale` ones stand where others were shown before."""
+    """The model saw `seen` lines as they are; `stale` ones replaced lines that it had seen."""
 
     seen: Spans = ()
     stale: Spans = ()
@@ -76,21 +76,21 @@ class SeenLines:
         return SeenLines(joined((*self.seen, (start, end))), without(self.stale, start, end))
 
     def follow(self, runs: Sequence[Run]) -> "SeenLines":
-        """Somebody else changed the text."""
+        """Return the lines after somebody else changed the text: changed known lines are stale."""
         known = joined((*self.seen, *self.stale))
         stale = [(b0, b1) for a0, a1, b0, b1 in runs if _reaches(known, a0, a1)]
         return SeenLines(moved(self.seen, runs), joined((*moved(self.stale, runs), *stale)))
 
     def write(self, runs: Sequence[Run]) -> "SeenLines":
-        """Return the lines after the model changed the text itself: it knows the new ones."""
+        """Return the lines after the model changed the text: it has seen its new lines."""
         mine = [(b0, b1) for _, _, b0, b1 in runs]
         after = SeenLines(moved(self.seen, runs), moved(self.stale, runs))
         return replace(after, seen=joined((*after.seen, *mine)))
 
     def gaps(self, start: int, end: int) -> tuple[Gap, ...]:
-        """Return what is wrong with changing `[start, end)` on what was seen.
+        """Return why the model should not change `[start, end)`: lines unread or stale.
 
-        An insertion is looked at with the lines on both sides of it: one that was seen will do.
+        For an insertion, one seen line beside it is enough.
         """
         if start == end:
             if meets(self.seen, start - 1, start + 1):
@@ -102,5 +102,5 @@ class SeenLines:
 
 
 def _reaches(spans: Spans, start: int, end: int) -> bool:
-    """Return whether `[start, end)` is among these lines, or an insertion beside one."""
+    """Return whether `[start, end)` has one of these lines, or an insertion is beside one."""
     return meets(spans, start, end) if start < end else meets(spans, start - 1, start + 1)
