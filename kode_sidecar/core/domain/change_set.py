@@ -226,7 +226,7 @@ class ProposedHunk:
             new_path=self.new_file.path if self.new_file else None,
             diff=self.diff,
             comment=self.comment or None,
-            fits=self._told_fit(),
+            fits=self._fit_on_wire(),
             merge_of=self.merge_of,
             replacement=self.replacement,
         )
@@ -240,14 +240,14 @@ class ProposedHunk:
             reason=self.reason,
             diff=self.diff,
             comment=self.comment or None,
-            fits=self._told_fit(),
+            fits=self._fit_on_wire(),
             replacement=self.replacement,
         )
 
-    def _told_fit(self) -> bool | None:
+    def _fit_on_wire(self) -> bool | None:
         return False if self.state == "proposed" and not self.fits else None
 
-    def hear(self, news: HunkView) -> None:
+    def restore_state(self, news: HunkView) -> None:
         """Restore a change of state from an event of an earlier process."""
         self.state = news.state
         self.superseded_by = news.superseded_by or self.superseded_by
@@ -283,10 +283,10 @@ class ChangeSet:
         for file in files:
             for view in file.hunks:
                 if view.hunk_id in self.hunks:
-                    self.hunks[view.hunk_id].hear(view)
+                    self.hunks[view.hunk_id].restore_state(view)
                     decided.add(view.hunk_id)
                 else:
-                    self.hunks[view.hunk_id] = _told_hunk(self.turn_id, file, view, seq)
+                    self.hunks[view.hunk_id] = _announced_hunk(self.turn_id, file, view, seq)
         return decided
 
     def told_files(self) -> tuple[FileView, ...]:
@@ -311,7 +311,7 @@ def by_file(hunks: Iterable[ProposedHunk]) -> dict[FileName, list[ProposedHunk]]
     return groups
 
 
-def _told_hunk(turn_id: str, file: FileView, view: HunkView, seq: int) -> ProposedHunk:
+def _announced_hunk(turn_id: str, file: FileView, view: HunkView, seq: int) -> ProposedHunk:
     new_uri = view.new_uri
     return ProposedHunk(
         id=view.hunk_id,
