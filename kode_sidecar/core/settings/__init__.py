@@ -1,4 +1,4 @@
-"""All settings of the process, and where each one came from."""
+"""All settings of the process, and the source of each one."""
 
 from kode_sidecar.core.settings.checks import api_key as checked_key
 from kode_sidecar.core.settings.load import (

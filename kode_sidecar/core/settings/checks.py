@@ -1,7 +1,7 @@
 """Checks of single settings beyond their type, and masks for showing secrets.
 
-A check turns the raw value into the kept one or raises ValueError with what is expected;
-it never repeats the value, which may be a secret pasted into the wrong place.
+A check converts the raw value or raises ValueError with what is expected; the error never has
+the value, which may be a secret pasted into the wrong place.
 """
 
 import re
@@ -25,7 +25,7 @@ def base_url(text: str) -> str:
 
 
 def memory_url(text: str) -> str:
-    """Return the same for the memory service; empty means none."""
+    """Return the URL of the memory service, with the rules of `base_url`; empty means none."""
     if not text.strip():
         return ""
     return _service_url(text, "https://memory.example.com/v1", "KODE_MEMORY_KEY")
@@ -53,7 +53,7 @@ def proxy(text: str | None) -> str | None:
 
 
 def _split(text: str) -> SplitResult | None:
-    """Return the parts of a URL with a host and a sound port, or None."""
+    """Return the parts of a URL with a host and a valid port, or None."""
     text = text.strip()
     if not text.isprintable() or re.search(r"\s", text):
         return None
@@ -65,7 +65,7 @@ def _split(text: str) -> SplitResult | None:
 
 
 def locale(text: str) -> str:
-    """`zh` or `en`, also from a full tag such as `zh-CN` or `en_US.UTF-8`."""
+    """Return `zh` or `en`, also from a full tag such as `zh-CN` or `en_US.UTF-8`."""
     language = re.split(r"[-_.]", text.strip().lower(), maxsplit=1)[0]
     if language not in ("zh", "en"):
         raise ValueError("use one of zh, en")
@@ -95,12 +95,12 @@ def folder(text: str) -> Path:
 
 
 def folders(texts: list[str]) -> tuple[Path, ...]:
-    """Absolute folders, in their order."""
+    """Return absolute folders in the given order."""
     return tuple(map(folder, texts))
 
 
 def masked_key(key: str) -> str:
-    """Return a key as the doctor shows it: enough to tell two keys apart, not to use one."""
+    """Return a key as the doctor shows it: enough to distinguish two keys, not to use one."""
     if not key:
         return "not set"
     return f"set, ends in {key[-4:]}" if len(key) >= 24 else "set"

@@ -2,8 +2,8 @@
 
 The subset is what shells and dotenv share:
 
-    # a comment, also after a space behind a bare value
-    KIMI_API_KEY=sk-...          bare: trimmed, taken as it is
+    # a comment, also after a bare value and a space
+    KIMI_API_KEY=sk-...          bare: trimmed, otherwise unchanged
     export KODE_MODEL="kimi k2"  double quotes: \\n \\t \\" \\\\ are escapes
     KODE_LOG_DIR='C:\\logs'       single quotes: literal
 
@@ -28,7 +28,7 @@ _ESCAPED = {"n": "\n", "t": "\t", '"': '"', "\\": "\\"}
 
 
 def parse_env(text: str) -> tuple[dict[str, str], list[str]]:
-    """Return the assignments of a `.env` and what is wrong with it, without values."""
+    """Return the assignments of a `.env` and its problems; problems never contain values."""
     values: dict[str, str] = {}
     problems: list[str] = []
     for number, raw_line in enumerate(re.split(r"\r\n|\n|\r", text.removeprefix("\ufeff")), 1):
@@ -49,7 +49,7 @@ def parse_env(text: str) -> tuple[dict[str, str], list[str]]:
 
 
 def _value(text: str) -> str | None:
-    """Return the value behind the equals sign; None when its quotes do not close."""
+    """Return the value after the equals sign; None if its quotes do not close."""
     if text.startswith("'"):
         single = _SINGLE.fullmatch(text)
         return None if single is None else single[1]
@@ -88,11 +88,11 @@ def read_user_text(path: Path) -> str:
 
 
 def read_config_file(path: Path) -> Mapping[str, object]:
-    """Return the settings of one YAML file, not yet checked; an empty file is no settings.
+    """Return the unchecked settings of one YAML file; none for an empty file.
 
     Raises KodeError `ConfigInvalid` naming line and column.
     """
-    # Late: PyYAML takes 10 ms, and most users have no such file.
+    # Imported late: PyYAML takes 10 ms, and most users have no such file.
     from kode_sidecar.core.text.yaml_text import YamlProblem, read_yaml  # noqa: PLC0415
 
     text = read_user_text(path)

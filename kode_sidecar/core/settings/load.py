@@ -29,7 +29,7 @@ from kode_sidecar.errors import KodeError
 
 
 class _Draft:
-    """Values, sources and problems while the layers are laid over each other."""
+    """Values, sources and problems while settings are merged, weakest source first."""
 
     def __init__(self) -> None:
         self.values: dict[str, object] = {}
@@ -38,7 +38,7 @@ class _Draft:
         self.variables: dict[str, str] = {}
 
     def put(self, name: str, raw: object, source: str, *, is_text: bool = False) -> None:
-        """Check one raw value and lay it over what is there."""
+        """Check one raw value and let it replace a weaker one."""
         try:
             self.values[name] = checked(name, raw, is_text=is_text)
             self.sources[name] = source
@@ -46,7 +46,7 @@ class _Draft:
             self.problems.append(f"{source}: `{name}`: {error}")
 
     def put_environment(self, environ: Mapping[str, str], source: str) -> None:
-        """Lay variables over what is there; an empty one counts as unset."""
+        """Let environment variables replace weaker values; an empty variable counts as unset."""
         self.variables |= {name: text for name, text in environ.items() if text.strip()}
         for name, variables in ENV_NAMES.items():
             for variable in variables:
@@ -61,9 +61,9 @@ def load_settings(
     env_file: str | os.PathLike[str] | None = None,
     editor: Mapping[str, object] | None = None,
 ) -> LoadedSettings:
-    """Return settings from all sources; `env_file` stands in for the state folder's `.env`.
+    """Return settings from all sources; `env_file` replaces the state folder's `.env`.
 
-    What is wrong goes to `problems`. Raises KodeError `ConfigInvalid` as `with_editor` does.
+    Wrong values are reported in `problems`. Raises KodeError `ConfigInvalid` as `with_editor` does.
     """
     draft = _Draft()
     home = state_folder(environ)
@@ -84,7 +84,7 @@ def load_settings(
 
 
 def client_agent(loaded: LoadedSettings) -> str:
-    """The agent of the clients that come with the program: the user's choice, else `coder`."""
+    """Return the agent of the built-in clients: the user's choice, else `coder`."""
     return loaded.settings.agent if "agent" in loaded.sources else "coder"
 
 
@@ -95,14 +95,14 @@ def with_editor(
     locale: str | None = None,
     trusted: bool = False,
 ) -> LoadedSettings:
-    """`loaded` with the handshake's `settings` (camelCase), `locale` and `trusted` on top.
+    """Return `loaded` with the handshake's `settings` (camelCase), `locale` and `trusted` on top.
 
-    A wrong value goes to `problems`, an unknown name is ignored as everywhere on the wire.
-    Raises KodeError `ConfigInvalid` for what only the user may set.
+    A wrong value is reported in `problems`; an unknown name is ignored as everywhere on the wire.
+    Raises KodeError `ConfigInvalid` for settings that only the user may set.
     """
     draft = _Draft()
     if locale:
-        # An editor tells its display language, which may be one that has no texts here.
+        # The editor's display language may be one that we have no texts for.
         draft.put("locale", "zh" if locale.lower().startswith("zh") else "en", "editor")
     if trusted:
         draft.put("trusted", True, "editor")
@@ -123,9 +123,9 @@ def with_editor(
 
 
 class LiveSettings:
-    """The settings of a process whose editor may change some: those of the handshake, and trust.
+    """The settings of a process; its editor may change those of the handshake, and trust.
 
-    Whoever reads `loaded` each time has what holds now.
+    Read `loaded` each time to get the present settings.
     """
 
     def __init__(self, loaded: LoadedSettings) -> None:
@@ -136,13 +136,13 @@ class LiveSettings:
         return self.loaded.settings.trusted
 
     def trust(self, trusted: bool) -> None:
-        """Take the user's word on the open folders."""
+        """Set whether the user trusts the open folders."""
         settings = replace(self.loaded.settings, trusted=trusted)
         sources = {**self.loaded.sources, "trusted": "editor"}
         self.loaded = replace(self.loaded, settings=settings, sources=sources)
 
     def update(self, editor: Mapping[str, object]) -> None:
-        """Lay settings of the handshake over what holds. Raises KodeError `ConfigInvalid`."""
+        """Apply new settings of the handshake, or none. Raises KodeError `ConfigInvalid`."""
         loaded = with_editor(self.loaded, editor)
         if wrong := loaded.problems[len(self.loaded.problems) :]:
             raise KodeError("ConfigInvalid", "; ".join(wrong))
@@ -150,14 +150,14 @@ class LiveSettings:
 
 
 def _where(name: str) -> str:
-    """Return where the user sets what an editor may not."""
+    """Return where the user sets a setting that an editor may not set."""
     in_file = f"`{name}` in your own config.yaml"
     variables = ENV_NAMES[name]
     return f"{variables[0]} in the environment, or {in_file}" if variables else in_file
 
 
 def _user_only(name: str) -> str | None:
-    """Return the setting that `name` means in any spelling if an editor may not set it."""
+    """Return the user-only setting that `name` spells in any way; None if there is none."""
     plain = name.replace("_", "").lower()
     for setting in NAMES:
         if setting.replace("_", "") == plain and setting not in EDITOR_NAMES.values():
@@ -166,7 +166,7 @@ def _user_only(name: str) -> str | None:
 
 
 def _system_locale(environ: Mapping[str, str]) -> str:
-    """The language of the system, as far as it tells one (POSIX, Locale Environment Variables)."""
+    """Return the system's language, "" if unknown (POSIX, Locale Environment Variables)."""
     names = (environ.get(name, "") for name in ("LC_ALL", "LC_MESSAGES", "LANG"))
     name = next(filter(None, names), "")
     if not name and sys.platform == "win32" and environ is os.environ:
@@ -177,20 +177,20 @@ def _system_locale(environ: Mapping[str, str]) -> str:
 
 
 def state_folder(environ: Mapping[str, str]) -> Path:
-    """Where the user's two files are and, unless they say otherwise, data is kept."""
+    """Return the folder of the user's two files and, unless they name another, of all data."""
     if home := environ.get("KODE_HOME", "").strip():
         try:
             return checks.folder(home)
         except ValueError:
-            pass  # becomes a problem where the environment is read
-    # Late: 4 ms that nobody with KODE_HOME pays.
+            pass  # reported when the environment is read
+    # Imported late: it takes 4 ms, which users with KODE_HOME save.
     from platformdirs import user_data_path  # noqa: PLC0415
 
     return user_data_path("kode-sidecar", appauthor=False)
 
 
 def _put_config_file(draft: _Draft, environ: Mapping[str, str], home: Path) -> None:
-    """Lay the user's `config.yaml` over the defaults; one that `KODE_CONFIG` names must exist."""
+    """Read the user's `config.yaml` over the defaults; one that `KODE_CONFIG` names must exist."""
     path, named = home / "config.yaml", environ.get("KODE_CONFIG", "").strip()
     try:
         if named:
@@ -212,7 +212,7 @@ def _put_config_file(draft: _Draft, environ: Mapping[str, str], home: Path) -> N
 
 
 def _put_env_file(draft: _Draft, env_file: Path | None, home: Path) -> None:
-    """Lay the user's `.env` over what is there; one that the user named must exist."""
+    """Read the user's `.env` over weaker values; one that the user named must exist."""
     path = env_file or home / ".env"
     if env_file is None and not path.exists():
         return

@@ -21,13 +21,13 @@ CommandWords = Annotated[list[Annotated[str, Meta(min_length=1)]], Meta(min_leng
 
 
 class CommandSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the model may run in a session, in a workspace that the editor calls trusted.
+    """The commands that the model may run in a session, in a workspace that the editor trusts.
 
-    `run`: nothing, whatever the user says yes to, or what `allow` lists. `allow` and `deny` are
-    first words of commands. `environment` are names of variables that commands get, `programs`
-    files by the name under which they run. `sandbox` takes away the network, unless `network`,
-    and all but the open folders and `readable` ones; there is one on Linux only, and elsewhere no
-    command runs with it.
+    `run`: no command, any that the user approves, or those that `allow` lists. `allow` and `deny`
+    are first words of commands. `environment` are names of variables that commands get, `programs`
+    maps program names to files. `sandbox` blocks the network, unless `network`, and all folders
+    except the open and `readable` ones; it exists on Linux only, and elsewhere no command runs with
+    it.
     """
 
     run: Literal["off", "ask", "list"] | bool = "off"
@@ -43,14 +43,14 @@ class CommandSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def mode(self) -> Literal["off", "ask", "list"]:
-        """`run`; YAML reads `off` as false, and `on` as true, which means to ask."""
+        """The value of `run`; YAML reads `off` as false, and `on` as true, which means `ask`."""
         if isinstance(self.run, bool):
             return "ask" if self.run else "off"
         return self.run
 
 
 class BudgetSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What a turn, a session and a day may cost, each if it is given."""
+    """What a turn, a session and a day may cost; a missing limit is no limit."""
 
     currency: Annotated[str, Meta(pattern="^[A-Z]{3}$")]
     turn: Annotated[float, Meta(gt=0)] | None = None
@@ -62,20 +62,19 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Every setting. Times are seconds, folders absolute.
 
     `proxy` is used only when given here: the system's proxies are ignored. `window_messages`
-    is how many stored messages the model gets, `context_window` how many tokens it reads, whatever
-    is known of it. `commands` is what the model may run, `budget` what it may cost.
+    is how many stored messages the model gets, `context_window` overrides its known window (in
+    tokens). `commands` is what the model may run, `budget` what it may cost.
     `permission_timeout` is how long a question to the user stays open; no answer means no.
-    `edit_timeout` is how long the editor may think about an edit, maybe asking its user, before
-    others get their turn. `providers`, `logical_models`, `agents` and `mcp` are kept as they were
-    written: `providers.user_providers`, `context.agents` and `mcp.config` read them.
+    `edit_timeout` is how long the editor may take for an edit, perhaps asking its user, before
+    other edits proceed. `providers`, `logical_models`, `agents` and `mcp` stay as written:
+    `providers.user_providers`, `context.agents` and `mcp.config` read them.
     `http_retry_budget` is how long after the first attempt another one may
     begin. `file_encoding` reads files that are not UTF-8.
-    `storage` is how the messages of new sessions are kept; each kept session stays as it is.
-    `log_redact_content` keeps only the first `log_redact_chars` characters of prompts and
-    replies in the log. `skill_folders` hold skills besides the user's own; `memory_mode` says what
-    becomes of what the model wants to remember, `memory_url` and `memory_key` are for `external`,
-    `memory_timeout` for each call of it. `trusted` is the editor's word on the workspace, in the
-    handshake only.
+    `storage` is how the messages of new sessions are saved; existing sessions keep theirs.
+    `log_redact_content` limits prompts and replies in the log to their first `log_redact_chars`
+    characters. `skill_folders` hold skills besides the user's own; `memory_mode` says where
+    memories are saved, `memory_url` and `memory_key` are for `external`, `memory_timeout` for each
+    call to it. `trusted` is the editor's statement about the workspace, in the handshake only.
     """
 
     api_key: str = ""
@@ -158,27 +157,27 @@ class LoadedSettings(Struct, frozen=True, kw_only=True):
 
     @property
     def keys(self) -> list[str]:
-        """Return what may be a key by the name of its variable, whoever it is for."""
+        """Return all values that may be keys, judged by the names of their variables."""
         named = (text.strip() for name, text in self.variables.items() if _KEY_NAME.search(name))
         long = (text for text in named if len(text) >= _SHORTEST_KEY)  # others may be any word
         return [text for text in (self.settings.api_key, self.settings.memory_key, *long) if text]
 
     @property
     def chooses_sampling(self) -> bool:
-        """Return whether somebody set `temperature` or `top_p`: who did not need not hear of it."""
+        """Return whether the user set `temperature` or `top_p`; only then report dropping them."""
         return not {"temperature", "top_p"}.isdisjoint(self.sources)
 
     def require_valid(self) -> None:
-        """Raises KodeError `ConfigInvalid` naming every problem."""
+        """Check for problems. Raises KodeError `ConfigInvalid` naming every one."""
         if self.problems:
             raise KodeError("ConfigInvalid", "; ".join(self.problems))
 
 
 PROJECT_SERVER_FILES = (".mcp.json", ".kode/mcp.yaml")
-"""Where a project names MCP servers."""
+"""The files in which a project names MCP servers."""
 
 NAMES = tuple(field.name for field in fields(Settings) if field.name != "trusted")
-"""What the user's files may set, spelt as in `config.yaml`."""
+"""The settings of the user's files, spelt as in `config.yaml`."""
 
 # Read from KODE_<NAME> unless a setting has variables of its own here; the first one set wins.
 _OWN_ENV_NAMES = {
@@ -230,7 +229,7 @@ _CHECKS: Mapping[str, Callable[[Any], object]] = {
 
 
 def checked(name: str, raw: object, *, is_text: bool) -> object:
-    """Return the value to keep for a raw one; `is_text` means that "20" may be a number.
+    """Return the checked value of a raw one; `is_text` means that "20" may be a number.
 
     Raises ValueError saying what is expected, without the value.
     """
@@ -245,7 +244,7 @@ def checked(name: str, raw: object, *, is_text: bool) -> object:
 
 
 def describe(loaded: LoadedSettings) -> list[tuple[str, object, str]]:
-    """Name, value and source of every setting in order of declaration; secrets masked."""
+    """Return name, value and source of every setting in order of declaration; secrets masked."""
     rows: list[tuple[str, object, str]] = []
     for name in _TYPES:
         value: object = getattr(loaded.settings, name)
@@ -258,7 +257,7 @@ def describe(loaded: LoadedSettings) -> list[tuple[str, object, str]]:
         elif name == "skill_folders":
             value = ", ".join(map(str, loaded.settings.skill_folders))
         elif name in ("providers", "logical_models", "agents", "mcp"):
-            # Their contents may be anything; what matters of them the checks tell.
+            # Their contents may be anything; the doctor's checks report what matters.
             value = ", ".join(getattr(loaded.settings, name))
         elif name == "commands":
             value = loaded.settings.commands.mode
