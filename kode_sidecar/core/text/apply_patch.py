@@ -26,10 +26,10 @@ _WRAPPING = re.compile(r"\s*|```\w*|(?:apply_patch\s*)?<<\s*['\"]?\w+['\"]?|[A-Z
 
 @dataclass(frozen=True)
 class PatchChunk:
-    """One change of a file. `context` are lines that stand somewhere above it, outermost first.
+    """One change of a file. `context` are lines somewhere above it, outermost first.
 
-    `at_end`: the old lines are the last of the file. `line`, from 1, is where it is said to begin,
-    and only decides among places that fit.
+    `at_end`: the old lines are the last of the file. `line`, from 1, is its stated beginning and
+    only decides among several places that fit.
     """
 
     context: tuple[str, ...] = ()
@@ -132,7 +132,7 @@ def locate_chunk(text: str, chunk: PatchChunk) -> EditMatch | MatchError:
     found = locate(text, old, new, whole_lines=True)
     spare = len(chunk.old) > 1 and not chunk.old[-1] and bool(chunk.new) and not chunk.new[-1]
     if isinstance(found, MatchError) and found.code == "not_found" and spare:
-        # A blank line that only sets chunks apart.
+        # The last blank line may only separate chunks.
         bare = locate_chunk(text, replace(chunk, old=chunk.old[:-1], new=chunk.new[:-1]))
         return bare if isinstance(bare, EditMatch) else found
     narrowed = isinstance(found, MatchError) and found.code == "ambiguous"
@@ -152,7 +152,7 @@ def locate_chunk(text: str, chunk: PatchChunk) -> EditMatch | MatchError:
 
 
 def _body(lines: Sequence[str]) -> Sequence[str]:
-    """Return what stands between the markers."""
+    """Return the lines between the markers."""
     stripped = [line.strip() for line in lines]
     if _BEGIN not in stripped:
         raise PatchError(f"It does not begin with `{_BEGIN}`.")

@@ -17,14 +17,14 @@ class ChangeLog:
 
     @property
     def edits(self) -> Sequence[Edit]:
-        """What was done to the text since the beginning."""
+        """All changes of the text since the beginning."""
         return self._edits
 
     def __len__(self) -> int:
         return len(self._edits)
 
     def clear(self) -> None:
-        """Begin with the text of now."""
+        """Start again from the present text."""
         self._edits, self._last = [], (0, 0)
 
     def add(self, change: Change) -> None:
@@ -64,5 +64,5 @@ class ChangeLog:
 
 
 def _typed_on(edit: Edit, done: int, change: Change) -> bool:
-    """Return whether a change goes on in the line that an edit has begun: a key after a key."""
+    """Return whether a change continues the line that an edit has begun, key by key."""
     return done == change.start and bool(edit.text) and not edit.text.endswith(("\n", "\r"))

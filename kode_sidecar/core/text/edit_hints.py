@@ -1,6 +1,6 @@
-"""What a model is told when its quote has no place, or several. Pure; LF text.
+"""Error texts for the model if its quote has no place, or several. Pure; LF text.
 
-Likeness serves these texts alone: it shows the place that may have been meant.
+Similarity serves these texts only: it shows the place that may have been meant.
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ _ESCAPES = (("\\n", "\n"), ("\\t", "\t"), ('\\"', '"'), ("\\\\", "\\"))
 
 
 def ambiguous_text(text: str, spans: Sequence[tuple[int, int]], how: str, advice: str) -> str:
-    """`old` fits at these spans; `how` says in what way, `advice` what helps besides quoting."""
+    """Return the error for an `old` that fits several spans; `how` and `advice` go into it."""
     lines = text.split("\n")
     places = [line_span(text, start, end) for start, end in spans[:MAX_PLACES]]
     named = ", ".join(str(first) for first, _ in places)
@@ -33,7 +33,7 @@ def ambiguous_text(text: str, spans: Sequence[tuple[int, int]], how: str, advice
 
 
 def not_found_text(text: str, old: str) -> str:
-    """`old` does not fit anywhere."""
+    """Return the error for an `old` that fits nowhere."""
     wanted, lines = old.split("\n"), text.split("\n")
     remark = _remark(text, old, wanted)
     start = _closest(lines, wanted)

@@ -1,8 +1,8 @@
-"""Where an edit of the model belongs. Pure; works on text with LF line ends.
+"""Finds where an edit of the model belongs. Pure; works on text with LF line ends.
 
-A quote climbs a short ladder (`edit_tiers`): exact, blanks at the ends of lines, one shift of the
-indentation, look-alike punctuation. On each rung all places are collected. One place is it; several
-are an error that never goes on to a looser rung; none goes on. Likeness never applies an edit.
+A quote is tried on a short ladder (`edit_tiers`): exact, blanks at the ends of lines, one shift of
+the indentation, look-alike punctuation. Each rung collects all places. One place is the answer;
+several are an error; none tries the next rung. Mere similarity never applies an edit.
 """
 
 import re
@@ -19,8 +19,8 @@ from kode_sidecar.core.text.text_edit import Edit
 MatchErrorCode = Literal["empty_old", "identical", "not_found", "ambiguous"]
 
 MAX_NAMED_LINES = 100
-# So many places are looked at and no more: a text of one letter has as many as it is long. Each
-# costs about as much as the quote is long, and on a looser rung every line of it is compared.
+# At most so many places are checked: a text of one repeated letter has as many as characters. Each
+# costs time by the length of the quote, and a looser rung compares every line of it.
 MAX_PLACES, MAX_LOOSE_PLACES = 2_000, 500
 _MAX_CHARS, _MAX_LINES = 20_000_000, 20_000
 _HOW: dict[Tier, str] = {
@@ -35,7 +35,7 @@ _LAST_BLANK = re.compile(r"\n[ \t]*\Z")
 
 @dataclass(frozen=True)
 class EditMatch:
-    """What to do: ascending, disjoint edits. `repair` says how the quote was mended before."""
+    """Ascending, disjoint edits to apply. `repair` says how the quote was fixed before."""
 
     edits: tuple[Edit, ...]
     tier: Tier = "exact"
@@ -44,7 +44,7 @@ class EditMatch:
 
 @dataclass(frozen=True)
 class MatchError:
-    """Why nothing can be replaced; `message` tells the model how to mend it.
+    """Why nothing can be replaced; `message` tells the model how to fix it.
 
     `lines` are where an ambiguous quote begins, from 1, at most a hundred of them.
     """
@@ -87,9 +87,9 @@ def locate(
 
 @dataclass(frozen=True)
 class _Reading:
-    """A quote as it is looked for.
+    """A quote to search for.
 
-    Where a line end was cut off it, the place must still begin, or end, where a line does.
+    If a line end was removed from it, the place must still begin, or end, where a line does.
     """
 
     old: str
@@ -111,7 +111,7 @@ class _Reading:
 def _climb(
     text: str, reading: _Reading, replace_all: bool, near_line: int | None
 ) -> EditMatch | MatchError | None:
-    """Return the first rung with places decides; None where no rung has any."""
+    """Return the result of the first rung that has places; None if no rung has any."""
     for tier, find_places in TIERS:
         most = _most_places(tier, reading)
         found = list(islice(find_places(text, reading.old, reading.new), most + 1))
@@ -140,7 +140,7 @@ def _most_places(tier: Tier, reading: _Reading) -> int:
 def _chosen(
     text: str, tier: Tier, places: Sequence[QuotePlace], replace_all: bool, near_line: int | None
 ) -> Sequence[QuotePlace]:
-    """Return the places to change; none where that would be a guess."""
+    """Return the places to change; empty if that would be a guess."""
     if len(places) == 1:
         return places
     if replace_all:
@@ -154,7 +154,7 @@ def _chosen(
 
 
 def _line_offsets(text: str, line: int) -> tuple[int, int]:
-    """Where a line begins and where its line end is; behind the text if it has no such line."""
+    """Return where a line begins and its line end is; past the text if it has no such line."""
     start = 0
     for _ in range(line - 1):
         start = text.find("\n", start) + 1
@@ -173,7 +173,7 @@ def _disjoint(places: Sequence[QuotePlace]) -> list[QuotePlace]:
 
 
 def _repairs(old: str, new: str) -> Iterator[_Reading]:
-    """Other readings of a quote that fits nowhere, with what was done to it."""
+    """Yield other readings of a quote that fits nowhere, with what was changed."""
     bare = strip_line_numbers(old)
     repair = ""
     if bare is not None:
@@ -235,7 +235,7 @@ def _too_many(text: str, places: Sequence[QuotePlace]) -> MatchError:
 
 
 def _first_lines(text: str, starts: Sequence[int]) -> tuple[int, ...]:
-    """Return the lines of ascending offsets, those of the first hundred."""
+    """Return the lines of the first hundred of ascending offsets."""
     lines: list[int] = []
     line, at = 1, 0
     for start in starts[:MAX_NAMED_LINES]:

@@ -1,4 +1,4 @@
-"""The rungs of the ladder by which a quote finds its place: each collects all of its places.
+"""The rungs of the ladder that finds the place of a quote: each collects all of its places.
 
 Pure; LF text. Every tier allows one kind of difference, for the whole quote, and keeps the file's
 own characters wherever `new` leaves the quote as it is.
@@ -20,10 +20,10 @@ _BLANKS = " \t"
 
 @dataclass(frozen=True)
 class QuotePlace:
-    """A place that fits, `[start, end)`, and what to do there.
+    """A place that fits, `[start, end)`, and the edit for it.
 
-    `edit` is None where `new` cannot take on the shape of the place. Places of one `shape`
-    differ from the quote in the same way.
+    `edit` is None if `new` cannot be adapted to the place. Places of one `shape` differ from the
+    quote in the same way.
     """
 
     start: int
@@ -33,18 +33,18 @@ class QuotePlace:
 
 
 FindPlaces = Callable[[str, str, str], Iterator[QuotePlace]]
-"""`(text, old, new)` → all places, overlapping ones too, ascending; made as they are asked for."""
+"""`(text, old, new)` → all places, even overlapping ones, ascending; computed on demand."""
 
 
 def exact_places(text: str, old: str, new: str) -> Iterator[QuotePlace]:
-    """Yield where `old` stands as it is."""
+    """Yield the places where `old` occurs exactly."""
     for start in _occurrences(text, old):
         end = start + len(old)
         yield QuotePlace(start, end, Edit(start, end, new))
 
 
 def trailing_blank_places(text: str, old: str, new: str) -> Iterator[QuotePlace]:
-    """Whole lines that differ from `old` in blanks at their ends."""
+    """Yield whole lines that differ from `old` in blanks at their ends."""
     old_lines, new_lines = old.split("\n"), new.split("\n")
     for start, end, lines in _windows(text, old, _without_trailing_blanks):
         merged = _merged(lines, old_lines, new_lines, new_lines)
@@ -52,10 +52,10 @@ def trailing_blank_places(text: str, old: str, new: str) -> Iterator[QuotePlace]
 
 
 def indented_places(text: str, old: str, new: str) -> Iterator[QuotePlace]:
-    """Whole lines that stand deeper or less deep than `old`, all by the same blanks.
+    """Yield whole lines that are indented more or less than `old`, all by the same blanks.
 
-    Those are one prefix added or removed, or one of tabs in place of one of blanks. `new` moves
-    as far; it must begin where `old` does.
+    One prefix is added or removed, or tabs replace spaces or the reverse. `new` is shifted as far;
+    it must have the least indentation of `old`.
     """
     old_lines, new_lines = old.split("\n"), new.split("\n")
     level = _depth(old_lines) == _depth(new_lines) or not any(map(str.strip, new_lines))
@@ -71,7 +71,7 @@ def indented_places(text: str, old: str, new: str) -> Iterator[QuotePlace]:
 
 
 def punctuation_places(text: str, old: str, new: str) -> Iterator[QuotePlace]:
-    """Yield where `old` stands with other dashes, quotes, blanks or full-width punctuation."""
+    """Yield where `old` occurs with other dashes, quotes, blanks or full-width punctuation."""
     for start in _occurrences(folded(text), folded(old)):
         end = start + len(old)
         merged = with_own_punctuation(text[start:end], old, new)
@@ -104,9 +104,9 @@ def _without_indent(line: str) -> str:
 def _windows(
     text: str, old: str, key: Callable[[str], str]
 ) -> Iterator[tuple[int, int, list[str]]]:
-    """Runs of whole lines with the keys of `old`'s: their span and the lines in it.
+    """Yield span and lines of each run of whole lines with the same keys as those of `old`.
 
-    An `old` that ends with a line end covers one, too. Blank lines alone are no quote.
+    If `old` ends with a line end, the span includes one. Blank lines alone do not match.
     """
     lines = text.split("\n")
     wanted = [key(line) for line in old.split("\n")]
@@ -134,7 +134,7 @@ def _merged(
 ) -> str:
     """Return the text for a place: the file's own lines where `old` and `new` agree, else `put`'s.
 
-    `put` has the lines of `new` as they suit the place.
+    `put` has the lines of `new` adapted to the place.
     """
     result: list[str] = []
     at = 0
@@ -172,7 +172,7 @@ def _uniform_shift(old: Sequence[str], there: Sequence[str]) -> tuple[str, str] 
 
 
 def _is_shift(taken: str, given: str) -> bool:
-    """Blanks added, blanks removed, or tabs for blanks."""
+    """Return whether a prefix is added, removed, or exchanged between tabs and spaces."""
     if not taken or not given:
         return taken != given
     return {*taken, *given} == {" ", "\t"} and len({*taken}) == len({*given}) == 1
@@ -185,8 +185,8 @@ def _shifts(line: str, there: str, taken: str, given: str) -> bool:
 def _moved(lines: Sequence[str], taken: str, given: str) -> list[str] | None:
     """Return the lines with the prefix exchanged; None if one does not have it. Blank lines stay.
 
-    None, too, where that would put tabs beside blanks: what is deeper than `taken` is exchanged
-    in the same measure, which must come out even.
+    None, too, if that would mix tabs and spaces: indentation beyond `taken` is exchanged in the
+    same ratio, which must leave no remainder.
     """
     result: list[str] = []
     for line in lines:
@@ -204,7 +204,7 @@ def _moved(lines: Sequence[str], taken: str, given: str) -> list[str] | None:
 
 
 def _exchanged(deeper: str, taken: str, given: str) -> str | None:
-    """Return indentation beyond the shift as it suits `given`; None where they would be mixed."""
+    """Return indentation beyond the shift, adapted to `given`; None if that would mix the two."""
     if not deeper or not given or len({*deeper}) > 1 or {*deeper} == {*given}:
         return deeper
     if {*deeper} != {*taken}:

@@ -1,7 +1,7 @@
-"""A text that many edits are done to, one after the other. Pure; works on text with LF line ends.
+"""A text that many edits are applied to in turn. Pure; works on text with LF line ends.
 
-Writing a large text anew for each of them costs more than all the rest. So edits are kept beside
-the text for as long as one look at it tells where a quote stands.
+Rebuilding a large text for each edit costs more than everything else. So edits are collected
+beside the text as long as one search of it finds the place of a quote.
 """
 
 from bisect import bisect_left
@@ -14,7 +14,7 @@ LARGE_CHARS = 100_000
 
 
 class EditedText:
-    """Knows a text with all edits done so far, and writes it when somebody asks for it."""
+    """A text with all edits so far, built only when it is read."""
 
     def __init__(self, text: str, large_chars: int = LARGE_CHARS) -> None:
         self._base, self._large_chars = text, large_chars
@@ -34,9 +34,9 @@ class EditedText:
         self._base = apply_edits(self.text, edits)
 
     def replace_only(self, old: str, new: str) -> bool:
-        """Replace `old`, if it stands in the text once and apart from all edits so far.
+        """Replace `old` if it occurs once and apart from all edits so far.
 
-        False, and nothing is done, where that takes a closer look at `text`.
+        Return False and change nothing if that cannot be decided without building `text`.
         """
         start = self._base.find(old) if old and len(self._base) >= self._large_chars else -1
         if start < 0 or self._base.find(old, start + 1) >= 0:

@@ -1,6 +1,6 @@
-"""Reads the arguments of a call while they come: a JSON object with a list of objects. Pure.
+"""Parses the arguments of a call while they arrive: a JSON object with a list of objects. Pure.
 
-Each character is looked at once, however small the pieces are.
+Each character is read once, however small the pieces are.
 """
 
 import json
@@ -8,10 +8,10 @@ import re
 from typing import Any
 
 MAX_HEAD_CHARS = 1_000_000
-"""So much is kept of what stands outside of the list."""
+"""How many characters outside of the list are stored at most."""
 LOOK_CHARS = 200
-"""A long string is worth another look when it has grown by so many characters, and by a
-quarter: what is told each time anew adds up to five times its length."""
+"""A long string is reported again when it has grown by so many characters and by a quarter, so
+that all reports add up to five times its length."""
 
 _MARK = re.compile(r'["{}\[\]]')
 _STRING_END = re.compile(r'["\\]')
@@ -83,7 +83,7 @@ class GrowingArguments:
         return self.looks > known
 
     def _take(self, mark: str, piece: str, start: int, end: int) -> int:
-        """Note a mark that ends at `end`; return from where on nothing is kept yet."""
+        """Process a mark that ends at `end`; return where the part not yet stored begins."""
         if mark == "\\":
             self._escaped = True
         elif mark == '"':

@@ -15,12 +15,12 @@ MAX_DISTANCE = 1000
 """Changed lines between two anchors beyond which Myers gives up (about 0.2 s of work)."""
 
 LONG_LINES = 5_000
-"""From here on it is tried to compare two texts only near the places where they differ."""
+"""From this many lines on, two texts are first compared only near their differences."""
 _NEAR_LINES, _SOLID_LINES = 128, 32
-"""How far the lines may be off there, and how many must agree before that is believed."""
+"""The size of a compared window, and how many lines must agree at its end to trust it."""
 
 _PART_CHARS = 500_000
-"""So much of a text is split at once, so that another thread need not wait for all of it."""
+"""How much of a text is split at once, so that other threads can run in between."""
 
 Run = tuple[int, int, int, int]
 """`(a0, a1, b0, b1)`: lines `a0..a1` of the old text became lines `b0..b1` of the new one."""
@@ -46,9 +46,9 @@ class DiffGroup:
 
 
 def split_lines(text: str) -> list[str]:
-    """The lines of `text` with their ends: only `\\n`, `\\r\\n` and `\\r` end one (LSP 3.17).
+    """Return the lines of `text` with their ends: only `\\n`, `\\r\\n`, `\\r` end one (LSP 3.17).
 
-    Joined again they are `text`; an empty text has no line.
+    Joined they are `text` again; an empty text has no line.
     """
     lines: list[str] = []
     at = 0
@@ -79,8 +79,8 @@ def unified_diff(
 ) -> str:
     """Return a unified diff for people and models; the empty string when nothing changed.
 
-    Lines come with their ends; a missing last line end is told as `diff` does it. Where `runs` of
-    changed lines are known the texts need not be compared. `above`: so many lines come before both.
+    Lines have their ends; a missing last line end is marked as by `diff`. Given `runs` of changed
+    lines save the comparison. `above` is the number of lines before both texts.
     """
     body = unified_hunks(old, new, _shown, runs=runs, above=above)
     return f"--- a/{path}\n+++ b/{path}\n{body}" if body else ""

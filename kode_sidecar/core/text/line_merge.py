@@ -1,4 +1,4 @@
-"""Two changes of the same lines brought together, as far as they leave each other alone. Pure."""
+"""Merges two changes of the same lines, as far as they do not conflict. Pure."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ def merge_lines(base: str, ours: str, theirs: str) -> Merge:
 
 
 def _single(runs: Sequence[Run]) -> list[Run]:
-    """Return the runs with those of as many lines before as after told line by line."""
+    """Return the runs; those with as many lines before as after are split line by line."""
     result: list[Run] = []
     for a0, a1, b0, b1 in runs:
         if a1 - a0 == b1 - b0:

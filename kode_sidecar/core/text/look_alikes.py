@@ -1,8 +1,8 @@
-"""Punctuation that looks alike, and how a place keeps its own where an edit leaves it alone. Pure.
+"""Matches look-alike punctuation, and preserves that of a text where an edit leaves it. Pure.
 
 A model writes `-` and `"` where a text has a long dash and curved quotes. The text's own characters
-stay as far as the quote and its replacement agree on them; a pair, or a run of one character, stays
-whole or is written as the model wrote it, never half and half.
+stay where the quote and its replacement agree; a pair, or a run of one character, stays whole or is
+written as the model wrote it, never mixed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -62,9 +62,9 @@ def with_own_punctuation(there: str, old: str, new: str) -> str:
 
 
 def _sources(old: str, new: str) -> list[int | None]:
-    """Return for each character of `new` the one of `old` that it still is.
+    """Return for each character of `new` its source in `old`, None for a new one.
 
-    Lines that are equal are; of changed ones the characters that they share at both ends.
+    Equal lines have sources; so do the common characters at both ends of changed lines.
     """
     sources: list[int | None] = [None] * len(new)
     old_lines, new_lines = split_lines(old), split_lines(new)
@@ -101,7 +101,7 @@ def _differs(there: str, new: str, sources: Sequence[int | None], at: int) -> bo
 
 
 def _let_go(sources: list[int | None], group: Sequence[int]) -> bool:
-    """Write these characters as the model did; whether that is a change."""
+    """Use the model's characters for this group; return whether that changes anything."""
     held = any(sources[at] is not None for at in group)
     for at in group:
         sources[at] = None
@@ -109,7 +109,7 @@ def _let_go(sources: list[int | None], group: Sequence[int]) -> bool:
 
 
 def _pairs(text: str) -> Iterator[tuple[int, ...]]:
-    """Yield the places of brackets and quotes that belong together, an apostrophe apart."""
+    """Yield the offsets of matching brackets and quotes, without apostrophes."""
     opened: list[int] = []
     quotes: dict[str, int] = {}
     for at, char in enumerate(text):
@@ -130,7 +130,7 @@ def _in_a_word(text: str, at: int) -> bool:
 
 
 def _runs(text: str) -> Iterator[tuple[int, ...]]:
-    """Yield the places of two and more equal signs in a row, brackets apart."""
+    """Yield the offsets of runs of two or more equal punctuation marks, without brackets."""
     for char, group in groupby(range(len(text)), text.__getitem__):
         places = tuple(group)
         if len(places) > 1 and char in "-'\" .,!?:;~":

@@ -1,4 +1,4 @@
-"""Lines that stand for code that was left out ("... rest of the code ..."). Pure."""
+"""Finds lines that stand for omitted code ("... rest of the code ..."). Pure."""
 
 import re
 
@@ -36,7 +36,7 @@ _IS_CODE = re.compile(r"[=;{}]|\w\(")
 def omission(text: str, known: str = "") -> str | None:
     """Return the first line of `text` that only says that something was left out.
 
-    Lines that `known` has, too, do not count.
+    Lines that are also in `known` do not count.
     """
     there: set[str] | None = None
     doctest = False

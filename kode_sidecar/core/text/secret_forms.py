@@ -1,7 +1,7 @@
 """The forms that issuers give their credentials, as a table (W11).
 
-Few literals and rare ones: each costs a look through the whole text. No test keys that handbooks
-print, no public halves, no ids.
+Literals are few and rare, because each costs a search of the whole text. Test keys of handbooks,
+public keys and ids are left out.
 """
 
 import re
@@ -10,7 +10,7 @@ BEGIN = "-----BEGIN "
 _BODY = r"(?:[A-Za-z0-9+/=\s'`,;#>|*.:()_\\]++|-(?!----END ))"
 _END = r"(?:-----END [A-Z0-9 ]{0,60}-----)?"
 PRIVATE_KEY = rf"(?:[A-Z0-9]{{1,12}} ){{0,3}}?PRIVATE KEY(?: BLOCK)?-----{_BODY}*+{_END}"
-"""From its first line to its last; without a last one up to what cannot be of it."""
+"""From its first line to its last; without a last line up to what cannot belong to it."""
 _HAS_BODY = r"(?:[A-Za-z0-9+/=]{0,39}+[^A-Za-z0-9+/=]){0,60}+[A-Za-z0-9+/=]{40}"
 _KEY_BLOCK = PRIVATE_KEY.replace("-----", rf"-----(?={_HAS_BODY})", 1)
 
@@ -175,7 +175,7 @@ FORMS = (
 """What it begins with, what must follow, what it is. A group is the secret where not all of it is.
 """
 BEHIND = re.compile(r"[A-Za-z0-9_~.+/=:-]{0,64}\Z")
-"""What belongs to a credential whose literal stands inside of it."""
+"""The part of a credential before a literal that is inside of it."""
 INNER = frozenset({"Q~", "JQQJ99", "-us", ":AA", ":APA91b", ".atlasv1."})
 _MEMBER = r"\"\s{0,3}:\s{0,3}\"((?:[^\"\\]|\\.)+)(?=\")|'\s{0,3}:\s{0,3}'([^'\n]+)(?=')"
 _HEADER = r"['\"]?\s{0,3}[:=]\s{0,3}['\"]?((?:(?:basic|bearer)\s+)?[^\s\"',;\\]+)"
@@ -190,4 +190,4 @@ NAMED = (
 CUT = r"(?=\x85|\xe2\x80\xa6|\.{3}|\Z)"
 """Where a text was cut off; an ellipsis reads as U+0085, which is one byte, or as its UTF-8."""
 CUT_OFF = re.compile(r"[A-Za-z0-9_+/=.~-]{4,400}+" + CUT)
-"""What is left of a credential where a text was cut: too short for its form."""
+"""The rest of a credential that is too short for its form because the text was cut."""

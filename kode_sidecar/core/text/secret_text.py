@@ -3,11 +3,11 @@
 A search looks for the literal each form begins with, which is fast, and tries the form only there.
 The forms are bounded, and so is the number of places that are tried: no text makes it slow.
 
-Everything that leaves into a file or a stream for others goes through one `SecretMask`. It
-replaces a credential whole: keys in use, also where a text was cut inside of one, all that
-`find_secret` finds, private keys up to their last line, and the values of headers and members with
-such a name. Each is found as it stands, behind escapes of any depth (`\\n`, `\\\\n`, `\\u002b`,
-`%2B`), with any line ends, and in base64, wrapped or not.
+All text that goes to files or streams for others passes one `SecretMask`. It replaces whole
+credentials: keys in use, even if the text was cut inside of one, all that `find_secret` finds,
+private keys up to their last line, and the values of headers and members with such a name. It
+finds each in plain form, behind escapes of any depth (`\\n`, `\\\\n`, `\\u002b`, `%2B`), with any
+line ends, and in base64, wrapped or not.
 """
 
 import json
@@ -31,12 +31,12 @@ from kode_sidecar.core.text.secret_forms import (
 )
 
 MAX_PLACES = 20_000
-"""So many beginnings of one kind, and nothing behind them, count as a credential themselves."""
+"""More beginnings of one kind than this, without the rest, count as a credential themselves."""
 MASK = "***"
 
 _STEP = 4_000_000
 _GOES_ON = re.compile("[A-Za-z0-9]")
-# A shorter piece of a key tells nothing, and may be an ordinary word; at a cut it does.
+# A shorter piece of a key reveals nothing and may be an ordinary word, except at a cut.
 _SHORTEST_PIECE, _SHORTEST_CUT = 10, 5
 _CUT = re.compile(CUT)
 # The usual escapes, as long as before; an apostrophe, for a quote would end the text around it.
@@ -68,7 +68,7 @@ _Rule = tuple[str, re.Pattern[str], str]
 
 @lru_cache(2)
 def _rules(table: Sequence[tuple[str, str, str]]) -> tuple[_Rule, ...]:
-    """Return the table, compiled when the first text is looked through."""
+    """Return the table, compiled at the first search."""
     return tuple(
         (one, re.compile(re.escape(one) + form, re.ASCII), what) for one, form, what in table
     )
@@ -90,9 +90,9 @@ def find_in_data(data: bytes) -> str | None:
 
 
 class SecretMask:
-    """Takes the credentials out of a text; `keys` are those in use, of any form.
+    """Masks the credentials in a text; `keys` are those in use, of any form.
 
-    What stays says nothing of one, but for its line ends. Linear in the length of the text.
+    The result reveals nothing of them but their line ends. Linear in the length of the text.
     """
 
     def __init__(self, keys: Iterable[str] = ()) -> None:
@@ -104,14 +104,14 @@ class SecretMask:
         self._keys = sorted({_narrow(form) for form in forms if form}, key=len, reverse=True)
 
     def stars(self, text: str, *, json_line: bool = False) -> str:
-        """Return it with a star for every character: places in it stay as they are.
+        """Return the text with a star for each masked character, so that offsets stay the same.
 
-        Line ends stay too. With `json_line` no string of it is left open.
+        Line ends stay too. With `json_line` every JSON string stays closed.
         """
         return self._replaced(text, lambda part, _: _stars(part), json_line=json_line)
 
     def labels(self, text: str) -> str:
-        """Return it with what each credential was in its place, such as `[a private key]`."""
+        """Return the text with the kind of each credential in its place: `[a private key]`."""
         return self._replaced(text, lambda _, what: f"[{what}]" if what else MASK)
 
     def data(self, data: bytes) -> bytes:
@@ -140,7 +140,7 @@ class SecretMask:
 
 
 def _narrow(text: str) -> str:
-    """Return as many characters of one byte each, in which searches are ten times as fast."""
+    """Return a text of equal length with one-byte characters, where search is ten times faster."""
     if text.isascii():
         return text
     return text.replace("…", "\x85").encode("latin-1", "replace").decode("latin-1")
@@ -155,7 +155,7 @@ def _encoding_of(data: bytes) -> str:
 
 
 def _joined(found: Sequence[Secret]) -> Iterator[Secret]:
-    """Yield what overlaps as one."""
+    """Yield the credentials with overlapping ones joined."""
     last: Secret | None = None
     for secret in found:
         if last is None or secret.start >= last.end:

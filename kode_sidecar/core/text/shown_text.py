@@ -1,6 +1,6 @@
-"""Text as it is shown, to a model or on a terminal: harmless, bounded, numbered. Pure.
+"""Prepares text for a model or a terminal: harmless, bounded, numbered. Pure.
 
-Hidden characters are told to the user, never silently removed from code. Sources: Unicode UAX #9
+Hidden characters are shown to the user, never silently removed from code. Sources: Unicode UAX #9
 (bidi), UAX #11 (width), UAX #44 (Default_Ignorable_Code_Point), UTS #51 (emoji), CVE-2021-42574.
 """
 
@@ -58,16 +58,16 @@ def without_hidden(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return the text on one line, with single blanks and nothing that hides or pretends."""
+    """Return the text on one line, with single blanks and only printable characters."""
     if not text.isprintable():
         text = "".join(char if char.isprintable() else " " for char in text)
     return " ".join(text.split())
 
 
 def is_text(name: str) -> bool:
-    """Return whether a name is Unicode.
+    """Return whether a name is valid Unicode.
 
-    On Linux a name may be any bytes; Python hides those that are no UTF-8 in surrogates.
+    On Linux a name may be any bytes; Python represents bytes that are no UTF-8 as surrogates.
     """
     return not any("\ud800" <= char <= "\udfff" for char in name)
 
@@ -104,9 +104,9 @@ def with_code_points(text: str) -> str:
 
 
 def visible(text: str, *, part: bool = False) -> str:
-    """Return foreign text fit for a terminal: nothing in it moves the cursor, reorders or hides.
+    """Return foreign text safe for a terminal: it cannot move the cursor, reorder or hide text.
 
-    What joins emoji stays in a `part` whose neighbours are not known.
+    In a `part`, whose neighbouring text is unknown, characters that join emoji stay.
     """
     text = without_controls(text)
     if not part:
@@ -163,10 +163,10 @@ def _belongs_to_emoji(text: str, at: int) -> bool:
 
 
 def mend_surrogates(text: str) -> str:
-    """`text` as UTF-8 can carry it: halves of a character are joined, lone ones become U+FFFD."""
+    """Return `text` as valid Unicode: surrogate pairs are joined, lone ones become U+FFFD."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def mend_value(value: object) -> object:
-    """A value of JSON with all its texts mended, keys too."""
+    """Return a JSON value with the surrogates of all texts fixed, keys too."""
     return json.loads(mend_surrogates(json.dumps(value, ensure_ascii=False)))

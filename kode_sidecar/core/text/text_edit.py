@@ -1,4 +1,4 @@
-"""Edits of a text by code-point offsets: doing them, moving spans past them, making them small.
+"""Edits of a text by code-point offsets: applying, shrinking and joining them, moving spans.
 
 Pure. Offsets count code points of the raw text, whatever its line ends.
 """
@@ -27,7 +27,7 @@ class Change(Protocol):
 
 @dataclass(frozen=True)
 class Edit:
-    """A change that we make, or one that we have understood."""
+    """A change as a value."""
 
     start: int
     end: int
@@ -93,10 +93,10 @@ def refine(text: str, change: Change) -> tuple[Edit, ...]:
 
 
 def whole_lines(text: str, edit: Change) -> Edit:
-    """Return the same edit of `text`, told as one of whole lines."""
+    """Return the same edit of `text`, extended to whole lines."""
     start = _line_start(text, edit.start)
     begun = text[start : edit.start] + edit.text
-    # Nothing, or whole lines: then the line below stays out of it.
+    # If the new text is empty or whole lines, the line below stays outside.
     whole = (not begun or begun.endswith(("\n", "\r"))) and between_lines(text, edit.end)
     end = edit.end if whole else _line_end(text, edit.end)
     return Edit(start, end, begun + text[edit.end : end])
@@ -154,7 +154,7 @@ def common_prefix(one: str, other: str) -> int:
 
 
 def common_suffix(one: str, other: str, head: int = 0) -> int:
-    """How many characters at the end are equal, those in the first `head` of either left out."""
+    """Return how many characters at the end are equal, without the first `head` of either."""
     room = min(len(one), len(other)) - head
     return common_prefix(one[len(one) - room :][::-1], other[len(other) - room :][::-1])
 
@@ -171,7 +171,7 @@ def minimal_edits(text: str, edits: Sequence[Edit]) -> list[Edit]:
 
 
 def joined_edits(edits: Iterable[Edit]) -> list[Edit]:
-    """Return `edits` with those that touch made one."""
+    """Return `edits` with touching ones joined."""
     result: list[Edit] = []
     for edit in edits:
         if result and result[-1].end == edit.start:
@@ -183,7 +183,7 @@ def joined_edits(edits: Iterable[Edit]) -> list[Edit]:
 
 
 def replace_lines(text: str, lines: LineRange, new: str | None) -> str:
-    """`text` with these lines replaced by those of `new`, whose one final line end is optional.
+    """Return `text` with lines replaced by those of `new`, whose final line end is optional.
 
     None deletes the lines, "" leaves one empty line. The text keeps its final line end, or its
     lack of one. Raises ValueError for lines that the text does not have.
@@ -217,7 +217,7 @@ def follow_lines(before: str, after: str, lines: LineRange) -> LineRange | None:
 
 
 def _trim(text: str, edit: Edit) -> Edit:
-    """Return `edit` without what both sides share at their ends."""
+    """Return `edit` without the common text at both ends."""
     old, new = text[edit.start : edit.end], edit.text
     head = common_prefix(old, new)
     while head and (splits_crlf(text, edit.start + head) or splits_crlf(new, head)):
@@ -229,7 +229,7 @@ def _trim(text: str, edit: Edit) -> Edit:
 
 
 def _off_the_end(text: str, edit: Edit) -> Edit:
-    """An edit behind the final line end, told from before it: `b⏎` after `a⏎` is `⏎b` after `a`."""
+    """Move an edit after the final line end to before it: `b⏎` after `a⏎` is `⏎b` after `a`."""
     final = _final_eol(text)
     if not final or edit.end < len(text):
         return edit

@@ -1,6 +1,6 @@
 """Unified diffs as models write them: `--- a/x`, `+++ b/x`, `@@ -1,2 +1,3 @@`. Parsing only; pure.
 
-Their line numbers are often wrong, so that they only decide among places that the lines fit.
+Their line numbers are often wrong, so they only decide among several places that fit.
 """
 
 import re
@@ -56,7 +56,7 @@ def parse_unified(patch: str) -> tuple[FilePatch, ...]:
 
 
 def _end_of_header(lines: Sequence[str], at: int) -> int:
-    """Return where git's own lines about a file end."""
+    """Return where git's header lines of a file end."""
     while at < len(lines) and not lines[at].startswith("diff "):
         if not (_AROUND.fullmatch(lines[at]) or _MOVED.fullmatch(lines[at])):
             break
